@@ -104,7 +104,7 @@ async def through(url: str, calls: int, *, journal: Journal | None = None, whole
         if whole:
             exchange = ModelRouter({}, journal=journal, limits={"compat": ModelLimits(at_once=AT_ONCE)})
             await stack.enter_async_context(exchange)
-            model: Model = exchange.within(Budget("question", calls=10**9, within=Budget("run", dollars=10**9)))
+            model: Model = exchange.within(Budget("question", dollars=10**9, within=Budget("run", dollars=10**9)))
         else:
             wire = open_provider(name, {})
             stack.push_async_callback(wire.close)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from fakes.models import FakeModelProcess
-from foretell.forecasters.forecaster import Context, Models
+from foretell.forecasters.forecaster import Context, Models, attempt
 from foretell.forecasters.tree.forecaster import CLAIM, TreeForecaster, TreeSettings
 from foretell.forecasters.tree.grounders.search import SearchGrounder
 from foretell.forecasters.tree.grow.budget import TreeSizeSettings
@@ -101,7 +101,8 @@ async def grown(url: str, latency: float, rounds: int, folder: Path) -> Timing:
             )
             settings = TreeSettings(size=TreeSizeSettings(rounds=rounds), ground=GroundSettings(at_once=WORKERS))
             began, used = time.monotonic(), time.process_time()
-            answer = await TreeForecaster(grounder=SearchGrounder(), settings=settings).attempt(question, context)
+            forecaster = TreeForecaster(grounder=SearchGrounder(), settings=settings)
+            answer = await attempt(forecaster, question, context)
             wall, cpu = time.monotonic() - began, time.process_time() - used
     assert isinstance(answer, Forecast), answer
     (tree,) = [event.document for event in events if isinstance(event, TreeGrown)]

@@ -12,8 +12,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import foretell
-from foretell.operations.operation import operation_signature
-from foretell.operations.table import OPERATIONS
+from foretell.operations.table import OPERATIONS, PYTHON_NAMES, operation_signature
 
 STUB = Path(__file__).parents[1] / "src" / "foretell" / "__init__.pyi"
 HEAD = '''"""The Python interface with its types. Made by tools/write_stub.py: do not edit."""
@@ -29,17 +28,17 @@ from foretell.runs.settings import Settings
 
 def stub() -> str:
     """The text of the stub."""
-    plain = {name: home for name, home in foretell._HOMES.items() if name not in OPERATIONS}
+    plain = {name: home for name, home in foretell._HOMES.items() if name not in PYTHON_NAMES}
     imports = [
         f"from {home} import {name} as {name}" for name, home in sorted(plain.items(), key=lambda i: (i[1], i[0]))
     ]
-    functions = [_function(name) for name in sorted(OPERATIONS)]
+    functions = [_function(name) for name in sorted(PYTHON_NAMES)]
     names = "".join(f'    "{name}",\n' for name in foretell.__all__)
     return "\n".join([HEAD.rstrip(), *imports, "", f"__all__ = [\n{names}]", "", *functions])
 
 
 def _function(name: str) -> str:
-    operation = OPERATIONS[name]
+    operation = OPERATIONS[PYTHON_NAMES[name]]
     lines, keyword_only = [f"def {name}("], False
     for parameter in operation_signature(operation.request).parameters.values():
         if parameter.kind is Parameter.KEYWORD_ONLY and not keyword_only:
@@ -48,7 +47,9 @@ def _function(name: str) -> str:
         written = "Settings | None" if parameter.name == "settings" else _type(parameter.annotation)
         default = "" if parameter.default is Parameter.empty else f" = {_default(parameter.default)}"
         lines.append(f"    {parameter.name}: {written}{default},")
-    return "\n".join([*lines, f") -> {operation.result}:", f'    """{operation.title}"""', ""])
+    function = operation.function
+    title = (function.__doc__ or "").partition("\n")[0]
+    return "\n".join([*lines, f") -> {function.__annotations__['return'].__name__}:", f'    """{title}"""', ""])
 
 
 def _default(value: Any) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from foretell.report.leaderboard_text import print_board
+from foretell.report.leaderboard import print_board
 from foretell.scoring.join import read_table
 from foretell.scoring.score import ScoringOptions, score_table
 

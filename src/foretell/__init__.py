@@ -52,51 +52,7 @@ _HOMES = {
 }
 """Public name → module. Loaded on first use, so that importing foretell costs nothing."""
 
-__all__ = [
-    "AsOf",
-    "AskRequest",
-    "AskResult",
-    "CombinationSettings",
-    "Forecast",
-    "InputError",
-    "Question",
-    "ReadOptions",
-    "ReplayResult",
-    "Resolution",
-    "RunRequest",
-    "RunResult",
-    "RunsResult",
-    "ScenarioComparison",
-    "ScoringOptions",
-    "ShowRequest",
-    "ShowResult",
-    "Snapshot",
-    "Target",
-    "TreeRequest",
-    "TreeResult",
-    "WhatIfRequest",
-    "ask",
-    "backtest",
-    "build_forecaster",
-    "combine_trials",
-    "compare",
-    "compare_pair",
-    "grow_tree",
-    "list_runs",
-    "open_benchmark",
-    "read_inspect_log",
-    "read_table",
-    "read_tree",
-    "replay",
-    "run",
-    "score",
-    "score_arena",
-    "score_table",
-    "show",
-    "study",
-    "what_if",
-    "write_tree",
-]
+__all__ = [*_HOMES]
 
 
 def __getattr__(name: str) -> Any:

@@ -121,7 +121,7 @@ def ask(
     concurrency: int = 50,
     settings: Settings | None = None,
 ) -> AskResult:
-    """One question answered with a probability and its reasons."""
+    """A probability with its reasons; researched by `model`, or the outside view where no model is named."""
 
 def grow_tree(
     claim: str,
@@ -161,7 +161,7 @@ def grow_tree(
     out: Sequence[str | Path] = (),
     settings: Settings | None = None,
 ) -> TreeResult:
-    """A claim taken apart into claims, judged and put together again."""
+    """Take a claim apart into claims, have each judged by a model, and put them together again."""
 
 def list_runs(
     *,
@@ -169,7 +169,7 @@ def list_runs(
     offset: int = 0,
     settings: Settings | None = None,
 ) -> RunsResult:
-    """The runs on this machine."""
+    """The runs on this machine, the newest first."""
 
 def replay(
     run: str,
@@ -177,7 +177,7 @@ def replay(
     dataset: str | None = None,
     settings: Settings | None = None,
 ) -> ReplayResult:
-    """A run computed again from its journal."""
+    """Compute a stored run again from the journal alone, without network, keys or corpus, and compare the answers."""
 
 def run(
     spec: str | Path | Mapping[str, Any],
@@ -187,7 +187,7 @@ def run(
     out: str | Path | None = None,
     settings: Settings | None = None,
 ) -> RunResult:
-    """A forecaster over many questions."""
+    """Run a spec over its questions, here or by the workers of a shared database."""
 
 def show(
     run: str,
@@ -196,7 +196,7 @@ def show(
     limit: int | None = None,
     settings: Settings | None = None,
 ) -> ShowResult:
-    """The answers of a run, and every step to them."""
+    """The answers of a stored run, or with `question` every step to one answer."""
 
 def what_if(
     tree: str | Path | Mapping[str, Any] | Any,
@@ -213,4 +213,4 @@ def what_if(
     save: str | None = None,
     settings: Settings | None = None,
 ) -> ScenarioComparison:
-    """Other probabilities at some claims of a tree."""
+    """Other probabilities at some claims of a tree (a `Tree`, its file or its JSON), compared with the tree as it is."""

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from foretell.plugins import load_object
 from foretell.questions.errors import InputError
 
 
@@ -54,13 +55,9 @@ class OperationRequest(BaseModel):
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             column = ".".join(str(part) for part in first["loc"]) or None
-            hint = _known_fields(cls) if first["type"] == "extra_forbidden" else None
+            hint = f"there are {', '.join(cls.model_fields)}" if first["type"] == "extra_forbidden" else None
             problem = "there is no such option" if hint else first["msg"].removeprefix("Value error, ")
             raise InputError(problem, column=column, hint=hint) from None
-
-
-def _known_fields(request: type[OperationRequest]) -> str:
-    return f"there are {', '.join(request.model_fields)}"
 
 
 def environment_values(request: type[OperationRequest]) -> dict[str, Any]:
@@ -95,24 +92,19 @@ def fields_of(options: type[Any], *, group: str) -> type[OperationRequest]:
         options: A dataclass; the text below a field is what people read about it.
         group: The group that all of its fields belong to.
     """
-    types, texts = get_type_hints(options, include_extras=True), attribute_texts(options)
+    types, texts = get_type_hints(options, include_extras=True), dict[str, str]()
+    (definition,) = ast.parse(dedent(inspect.getsource(options))).body
+    for line, below in pairwise(cast("ast.ClassDef", definition).body):
+        match line, below:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                texts[name] = " ".join(text.split())
+            case _:
+                pass
     made: dict[str, Any] = {
         field.name: (types[field.name], setting(field.default, texts.get(field.name, ""), group=group))
         for field in fields(options)
     }
     return create_model(f"{options.__name__}Fields", __base__=OperationRequest, **made)
-
-
-def attribute_texts(kind: type[Any]) -> dict[str, str]:
-    """By attribute of a class, the text that stands below it."""
-    (definition,) = ast.parse(dedent(inspect.getsource(kind))).body
-    found: dict[str, str] = {}
-    for line, below in pairwise(cast("ast.ClassDef", definition).body):
-        if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name) and isinstance(below, ast.Expr):
-            text = below.value.value if isinstance(below.value, ast.Constant) else None
-            if isinstance(text, str):
-                found[line.target.id] = " ".join(text.split())
-    return found
 
 
 def setting(  # noqa: PLR0913 - one parameter for each thing that can be said of a field
@@ -125,6 +117,7 @@ def setting(  # noqa: PLR0913 - one parameter for each thing that can be said of
     env: str | None = None,
     group: str | None = None,
     alone: str | None = None,
+    names: str | None = None,
     **limits: Any,
 ) -> Any:
     """A field of a request.
@@ -138,19 +131,24 @@ def setting(  # noqa: PLR0913 - one parameter for each thing that can be said of
         env: Environment variable that stands in where nothing is given, in every door.
         group: What it belongs to, such as "agent"; forms fold groups, and `OperationRequest.changed` gives one of them.
         alone: What a flag that is given without a value stands for.
-        limits: What `pydantic.Field` takes: ge, le, gt, min_length, pattern, default_factory, …
+        names: "module:attribute" of the names that may be given; help and schemas list them.
+        limits: What `pydantic.Field` takes: ge, le, gt, min_length, pattern, …
     """
-    given = {"flag": flag, "argument": argument, "metavar": metavar, "env": env, "group": group, "alone": alone}
-    extra: dict[str, Any] = {"hints": {name: value for name, value in given.items() if value}}
-    if "default_factory" in limits:
-        return Field(description=help, json_schema_extra=extra, **limits)
-    return Field(default, description=help, json_schema_extra=extra, **limits)
+    given = {"flag": flag, "argument": argument, "metavar": metavar, "env": env, "group": group}
+    shown: Any = {name: value for name, value in {**given, "alone": alone, "names": names}.items() if value}
+    return Field(default, description=help, json_schema_extra={"hints": shown}, **limits)
 
 
 def hints(field: FieldInfo) -> Mapping[str, Any]:
     """How a field is to be shown: flag, argument, metavar, env, group."""
     extra = field.json_schema_extra
     return cast("Mapping[str, Any]", extra.get("hints", {})) if isinstance(extra, dict) else {}
+
+
+def known_names(field: FieldInfo) -> tuple[str, ...]:
+    """The names that a field may hold, plug-ins included; none where it is free."""
+    place = hints(field).get("names")
+    return tuple(load_object(place)) if place else ()
 
 
 def request_schema(request: type[OperationRequest]) -> dict[str, Any]:

@@ -11,9 +11,11 @@ import pytest
 from click.testing import CliRunner, Result
 from tests.arena.studies.made_trials import grown, made, write_long
 
-from foretell.cli.calibrate import calibrate
+from foretell.cli.commands import operation_command
 from foretell.operations.calibrate import METHODS
 from foretell.questions.errors import InputError
+
+calibrate = operation_command("calibrate")
 
 DOCS = Path(__file__).parents[2] / "docs"
 

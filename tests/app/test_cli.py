@@ -36,7 +36,7 @@ def test_help_loads_no_command_and_nothing_heavy():
         "print('LOADED', sorted(heavy & set(sys.modules)), sorted(m for m in sys.modules if 'foretell.cli.' in m))"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert "LOADED [] ['foretell.cli.lazy_group', 'foretell.cli.main']" in out
+    assert "LOADED [] ['foretell.cli.main']" in out
     assert all(name in out for name in COMMANDS)
 
 

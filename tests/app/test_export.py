@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from foretell.cli.submit import export
+from foretell.cli.commands import operation_command
 from foretell.data.datasets.cache import DownloadCache
 from foretell.data.datasets.forecastbench import read_submission
 from foretell.data.datasets.forecastbench_download import read_pulled
@@ -18,6 +18,8 @@ from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
 from foretell.runs.spec import QuestionsSpec, RunSpec
 from foretell.runs.store import RunStore, cells_of
+
+export = operation_command("export")
 
 DUE = "2025-10-26"
 NEXT = "2025-11-09"
@@ -148,7 +150,7 @@ def test_from_a_spec_to_a_file_in_real_processes(home: Path):
     )
     assert ran_it.returncode == 0, ran_it.stderr
     run = ran_it.stdout.split()[1].rstrip(":")
-    code = "from foretell.cli.submit import export; export(prog_name='foretell export')"
+    code = "from foretell.cli.commands import operation_command as c; c('export')(prog_name='foretell export')"
     told = ["forecastbench", run, "--organization", "Example", "--model", "always"]
     sent = subprocess.run([sys.executable, "-c", code, *told], capture_output=True, text=True, check=False)
     assert sent.returncode == 0, sent.stderr

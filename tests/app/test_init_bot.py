@@ -10,10 +10,12 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from foretell.cli.init import init
+from foretell.cli.commands import operation_command
 from foretell.operations.init_bot import BOT_FILES, BotSettings, bot_files
 from foretell.questions.errors import InputError
 from foretell.runs.spec import read_spec
+
+init = operation_command("init")
 
 WORKFLOW = ".github/workflows/forecast.yml"
 EVENTS = {"schedule", "workflow_dispatch", "pull_request"}

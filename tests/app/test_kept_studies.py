@@ -12,7 +12,7 @@ from tests.arena.studies.made_trials import SIMULATED
 from foretell.cli.study import study as command
 from foretell.metrics.bootstrap import Interval
 from foretell.metrics.comparison import Comparison
-from foretell.operations.saved_studies import open_study, save_study, saved_studies
+from foretell.operations.studies import open_study, save_study, saved_studies
 from foretell.questions.errors import InputError
 from foretell.report.charts.svg import figure, rect
 from foretell.report.study import (

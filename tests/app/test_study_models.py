@@ -11,7 +11,7 @@ from tests.e2e.conftest import documents, questions
 
 from fakes.models import FakeModelProcess
 from foretell.cli.main import cli
-from foretell.operations.saved_studies import open_study
+from foretell.operations.studies import open_study
 from foretell.questions.errors import InputError
 from foretell.runs.settings import Settings
 from foretell.runs.spec import read_spec

@@ -16,7 +16,7 @@ from foretell.arena.store import ArenaStore
 from foretell.cli.study import study
 from foretell.forecasters.prompt.builder import ContextBuild
 from foretell.forecasters.prompt.prediction_context import PredictionContext
-from foretell.operations.saved_studies import open_study
+from foretell.operations.studies import open_study
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast

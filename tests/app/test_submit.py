@@ -16,9 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from fakes.markets import FakeMetaculus, FakeProphetArena
-from foretell.cli.questions import fetch
-from foretell.cli.submit import ledger as ledger_command
-from foretell.cli.submit import submit
+from foretell.cli.commands import operation_command
 from foretell.data.datasets.cache import DownloadCache
 from foretell.practice.markets.metaculus import (
     MetaculusCatalogue,
@@ -34,6 +32,10 @@ from foretell.questions.forecast import Forecast, Numeric
 from foretell.questions.question import Question, Target
 from foretell.runs.spec import QuestionsSpec, RunSpec
 from foretell.runs.store import RunStore, cells_of
+
+fetch = operation_command("fetch")
+ledger_command = operation_command("ledger")
+submit = operation_command("submit")
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 TOKEN, KEY = "canary-token-5", "pa_live_canary_5"
@@ -393,7 +395,7 @@ def test_killed_while_sending_and_started_again(home: Path, monkeypatch: pytest.
     arguments = (ran(home, ids=("metaculus/101", "metaculus/102")), "--to", "metaculus", "--comment", "--yes")
     with listening(fake.server()) as server:
         monkeypatch.setenv("FORETELL_METACULUS_URL", f"{server.url}/api")
-        program = "from foretell.cli.submit import submit; submit()"
+        program = "from foretell.cli.commands import operation_command; operation_command('submit')()"
         inbox.victim = subprocess.Popen([sys.executable, "-c", program, *arguments], stdout=subprocess.DEVNULL)
         assert inbox.victim.wait(60) == -signal.SIGKILL
         again = told(*arguments)

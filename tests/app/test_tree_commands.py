@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from foretell.cli.tree import tree
-from foretell.cli.whatif import whatif
+from foretell.cli.commands import operation_command
 from foretell.operations.requests import TREE_FORMATS
 from foretell.questions.errors import InputError
+
+tree = operation_command("tree")
+whatif = operation_command("whatif")
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "trees"
 NVDA, BANK = EXAMPLES / "nvda.json", EXAMPLES / "central_bank.json"

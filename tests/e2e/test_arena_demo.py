@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from foretell.arena.schedule import next_moment
 from foretell.arena.score_data import read_arena_table
 from foretell.arena.store import ArenaStore
-from foretell.cli.arena_demo import demo
+from foretell.cli.commands import operation_command
 from foretell.operations.arena_demo import BOLD, BOTH, HASTY, NEWS, ORACLE, OUTSIDE_ENTRY, ArenaSimulation
 from foretell.practice.exchange.world import SimulatedWorld
 from foretell.questions.as_of import instant
@@ -23,6 +23,8 @@ from foretell.questions.errors import InputError
 from foretell.runs.store import RunStore
 from foretell.scoring.arena_table import ArenaTable
 from foretell.scoring.table import ALWAYS_HALF, CROWD
+
+demo = operation_command("arena demo")
 
 SEASON = ArenaSimulation(days=5, events_per_day=4, seed=3)
 ENTRIES = {ORACLE, CROWD, ALWAYS_HALF, OUTSIDE_ENTRY, BOTH, NEWS, HASTY, BOLD}

@@ -11,7 +11,6 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -21,23 +20,18 @@ from click.testing import CliRunner
 
 from fakes.markets import FakeMetaculus
 from fakes.models import FakeModelProcess
-from foretell.cli.init import init
+from foretell.cli.commands import operation_command
 from foretell.practice.markets.metaculus import MetaculusCatalogue, SampleMetaculusQuestion, metaculus_post_body
 from foretell.practice.search import search_server
 from foretell.practice.world import small_world
 
-pytestmark = [
-    pytest.mark.skipif(shutil.which("bash") is None, reason="the bot's script needs bash"),
-    pytest.mark.skipif(find_spec("foretell.cli.submit") is None, reason="foretell submit is not part of this build"),
-]
+pytestmark = pytest.mark.skipif(shutil.which("bash") is None, reason="the bot's script needs bash")
 BRAIN = "foretell.practice.models.scripts:agent_script"
 TOKEN, KEY = "metaculus-canary-123", "provider-canary-456"
 SECRETS = {"METACULUS_TOKEN": TOKEN, "OPENROUTER_API_KEY": KEY, "BRAVE_API_KEY": KEY}
-# Commands are reached through the same entry point whether or not its table knows them yet.
 LAUNCH = """#!{python}
-from foretell.cli import main as cli
-cli.COMMANDS.setdefault("submit", ("foretell.cli.submit:submit", ""))
-cli.main()
+from foretell.cli.main import main
+main()
 """
 
 
@@ -128,7 +122,9 @@ def workshop(tmp_path: Path) -> Iterator[Workshop]:
     launcher.write_text(LAUNCH.format(python=sys.executable), encoding="utf-8")
     launcher.chmod(launcher.stat().st_mode | stat.S_IXUSR)
     # An engine with a key, since the one without wants to be asked no more than once in five seconds.
-    told = CliRunner().invoke(init, ["bot", str(tmp_path / "bot"), "--trials", "2", "--search", "brave"])
+    told = CliRunner().invoke(
+        operation_command("init"), ["bot", str(tmp_path / "bot"), "--trials", "2", "--search", "brave"]
+    )
     assert told.exit_code == 0, told.output
     sites = Sites()
     with FakeModelProcess(script=BRAIN) as provider:

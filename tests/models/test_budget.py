@@ -1,17 +1,286 @@
-"""Budgets as a contract: they hold with many calls at once, long, lost and repeated replies, and enough is enough."""
+"""What calls cost, and that a budget holds: for one, for many at once, and over several processes."""
 
 import asyncio
 import random
+from contextlib import closing
+from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from foretell.models.budget import Budget, BudgetedModel, BudgetExceeded
+from foretell.models.budget import Budget, BudgetedModel, SharedBudget, estimate_tokens
+from foretell.models.journal import Journal
 from foretell.models.limits import LimitedModel, ModelLimits
-from foretell.models.model import ModelSettings, Reply, ReplyLost, Request, TokenCount, UserMessage
-from foretell.models.prices import PriceList, TokenPrice
+from foretell.models.model import (
+    BudgetExceeded,
+    ModelError,
+    ModelSettings,
+    Reply,
+    ReplyLost,
+    Request,
+    TokenCount,
+    UserMessage,
+)
+from foretell.models.prices import FREE_OF_CHARGE, PriceList, TokenPrice
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Cost
+
+PRICES = PriceList({"openai:m": TokenPrice(input=10, output=100)})
+UNKNOWN = "compat:x@http://example.org/v1"
+
+
+def _request(model: str = "openai:m", size: int = 3500, output: int | None = 1000) -> Request:
+    return Request(model=model, messages=(UserMessage(text="x" * size),), settings=ModelSettings(max_tokens=output))
+
+
+def _reply(output: int = 100) -> Reply:
+    return Reply(text="x", tokens=TokenCount(input=1000, output=output))
+
+
+def test_price_by_hand():
+    price = TokenPrice(input=2, output=12, cached=0.5, over=200_000, beyond=TokenPrice(input=4, output=18))
+    assert price.dollars(TokenCount(input=100_000, cached=40_000, output=10_000)) == pytest.approx(0.12 + 0.02 + 0.12)
+    writing = TokenPrice(input=3, output=15, cached=0.3, stored=3.75)
+    assert writing.dollars(TokenCount(input=100_000, cached=40_000, stored=20_000)) == pytest.approx(
+        0.12 + 0.012 + 0.075
+    )
+    assert price.dollars(TokenCount(input=300_000, output=1000)) == pytest.approx(1.2 + 0.018)
+
+
+def test_public_prices_agree_with_the_list():
+    genai = pytest.importorskip("genai_prices")
+    for name in ("openai:gpt-5.4", "anthropic:claude-sonnet-4-6", "google:gemini-3.1-pro-preview"):
+        provider, _, model = name.partition(":")
+        for size in (10_000, 150_000, 900_000):
+            usage = genai.Usage(input_tokens=size, output_tokens=1000, cache_read_tokens=size // 2)
+            expected = float(genai.calc_price(usage, model, provider_id=provider).total_price)
+            tokens = TokenCount(input=size, output=1000, cached=size // 2)
+            assert PriceList().dollars(name, tokens) == pytest.approx(expected), (name, size)
+
+
+def test_price_that_nobody_knows_stays_unknown():
+    prices = PriceList()
+    assert prices.dollars("openai:no-such-model", TokenCount(input=1)) is None
+    assert prices.dollars(UNKNOWN, TokenCount(input=1)) is None
+    assert prices.of("local:model.gguf") == FREE_OF_CHARGE
+    assert prices.of("compat:x@http://localhost:1/v1") == FREE_OF_CHARGE
+
+
+def test_budget_is_checked_before_anything_is_sent():
+    script = ScriptedModel(lambda _: _reply())
+    # 1,001 tokens in and at most 1,000 out: 0.01001 + 0.1 dollars reserved, 0.02 used.
+    budget = Budget("question", dollars=0.15)
+    model = BudgetedModel(script, PRICES, budget)
+
+    async def main() -> None:
+        # Where there is room for a shorter reply than is wanted, it is asked for with that limit.
+        for output in (1000, 1000, 1100, 900, 900, 900):
+            await model.complete(_request(output=output))
+        with pytest.raises(BudgetExceeded, match=r"the budget of the question allows 0\.15 dollars; 0\.12 spent"):
+            await model.complete(_request(output=900))
+
+    asyncio.run(main())
+    assert budget.spent == Cost(calls=6, input_tokens=6000, output_tokens=600, dollars=pytest.approx(0.12))
+    assert [request.max_tokens for request in script.requests] == [1000, 1000, 999, 799, 599, 399]
+
+
+def test_many_at_once_cannot_break_it_together():
+    async def slow(budget: Budget) -> int:
+        class Slow:
+            async def complete(self, request: Request) -> Reply:
+                await asyncio.sleep(0.01)
+                return _reply(output=1000)
+
+        model = BudgetedModel(Slow(), PRICES, budget)
+        outcomes = await asyncio.gather(*[model.complete(_request()) for _ in range(50)], return_exceptions=True)
+        assert all(isinstance(one, Reply | BudgetExceeded) for one in outcomes)
+        return sum(isinstance(one, Reply) for one in outcomes)
+
+    assert asyncio.run(slow(Budget("run", dollars=1.0))) == 9
+
+
+def test_budget_of_a_question_lies_within_that_of_its_run():
+    # A call costs 0.02 dollars, and needs room for 256 tokens more: 0.03561.
+    run = Budget("run", dollars=0.09)
+    questions = [Budget("question", dollars=0.07, within=run) for _ in range(2)]
+
+    async def main() -> list[str]:
+        messages: list[str] = []
+        for budget in questions:
+            model = BudgetedModel(ScriptedModel(lambda _: _reply()), PRICES, budget)
+            for _ in range(3):
+                try:
+                    await model.complete(_request())
+                except BudgetExceeded as error:
+                    messages.append(str(error).split(";")[0])
+        return messages
+
+    assert asyncio.run(main()) == [
+        "the budget of the question allows 0.07 dollars",
+        "the budget of the run allows 0.09 dollars",
+        "the budget of the run allows 0.09 dollars",
+    ]
+    assert run.spent.calls == 3
+
+
+def test_failed_call_gives_its_room_back():
+    budget = Budget("run", dollars=0.12)
+    model = BudgetedModel(ScriptedModel([ModelError("no"), _reply()]), PRICES, budget)
+
+    async def main() -> None:
+        with pytest.raises(ModelError):
+            await model.complete(_request())
+        await model.complete(_request())
+
+    asyncio.run(main())
+    assert budget.spent.calls == 1
+
+
+def test_dollars_cannot_be_promised_without_a_price():
+    script = ScriptedModel(lambda _: _reply())
+
+    async def ask(budget: Budget) -> None:
+        await BudgetedModel(script, PRICES, budget).complete(_request(UNKNOWN))
+
+    with pytest.raises(InputError, match="no price is known"):
+        asyncio.run(ask(Budget("run", dollars=1.0)))
+    budget = Budget("run")
+    asyncio.run(ask(budget))
+    assert (budget.spent.unpriced, budget.spent.dollars) == (1, 0.0)
+    assert "1 calls of unknown price" in str(budget.spent)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.tuples(st.integers(0, 2000), st.integers(1, 1000)), max_size=40), st.floats(0.01, 3))
+def test_never_over_when_estimates_hold(calls: list[tuple[int, int]], limit: float):
+    budget = Budget("run", dollars=limit)
+    for estimate, share in calls:
+        wanted = Cost(calls=1, dollars=estimate / 1000)
+        try:
+            budget.hold(wanted.dollars)
+        except BudgetExceeded:
+            continue
+        budget.release(wanted.dollars, Cost(calls=1, dollars=wanted.dollars * share / 1000))
+    assert budget.spent.dollars <= limit * (1 + 1e-6)
+
+
+def test_estimate_counts_everything_that_is_sent():
+    small, large = estimate_tokens(_request(size=10)), estimate_tokens(_request(size=7000))
+    assert (small.output, large.input) == (1000, 2001)
+    assert estimate_tokens(_request(output=None)).output == 16_384
+
+
+DOLLAR_A_MILLION = PriceList({"openai:x": TokenPrice(input=0, output=1)})
+ASIDE = 16_384 / 1_000_000
+"""What a call may cost at most."""
+
+
+class Thrifty:
+    """Needs a few of the tokens that were set aside for it."""
+
+    def __init__(self, tokens: int = 100, broken: int = 0) -> None:
+        self.tokens, self.broken, self.out, self.peak = tokens, broken, 0, 0
+
+    async def complete(self, request: Request) -> Reply:
+        self.out += 1
+        self.peak = max(self.peak, self.out)
+        await asyncio.sleep(0.001)
+        self.out -= 1
+        if self.broken:
+            self.broken -= 1
+            raise ModelError("down")
+        return Reply(text="yes", tokens=TokenCount(output=min(self.tokens, request.max_tokens or self.tokens)))
+
+
+def _ask_many(model: Thrifty, budget: Budget, count: int) -> list[object]:
+    async def work() -> list[object]:
+        one = BudgetedModel(model, DOLLAR_A_MILLION, budget)
+        requests = [Request(model="openai:x", messages=(UserMessage(text=str(n)),)) for n in range(count)]
+        return list(await asyncio.gather(*(one.complete(each) for each in requests), return_exceptions=True))
+
+    return asyncio.run(asyncio.wait_for(work(), 30))
+
+
+def _refused(found: list[object]) -> int:
+    return sum(isinstance(one, BudgetExceeded) for one in found)
+
+
+def test_calls_wait_for_each_other():
+    model = Thrifty()
+    assert _refused(_ask_many(model, Budget("study", dollars=2.5 * ASIDE), 20)) == 0
+    assert model.peak == 2
+
+
+def test_a_spent_budget_is_spent():
+    budget = Budget("study", dollars=2.5 * ASIDE)
+    results = _ask_many(Thrifty(tokens=4000), budget, 20)
+    assert 0 < _refused(results) < 20
+    assert budget.spent.dollars == pytest.approx(2.5 * ASIDE, rel=0.01)
+    assert _refused(_ask_many(Thrifty(), Budget("study", dollars=ASIDE / 2), 3)) == 0
+    assert _refused(_ask_many(Thrifty(), Budget("study", dollars=ASIDE / 100), 3)) == 3
+
+
+@pytest.mark.parametrize("broken", [1, 5])
+def test_calls_that_break_make_room_too(broken: int):
+    found = _ask_many(Thrifty(broken=broken), Budget("study", dollars=1.5 * ASIDE), 8)
+    assert sum(isinstance(one, ModelError) for one in found) == broken
+    assert sum(isinstance(one, Reply) for one in found) == 8 - broken
+
+
+def test_what_was_spent_is_booked():
+    budget = Budget("study", dollars=1.5 * ASIDE)
+    _ask_many(Thrifty(), budget, 5)
+    assert (budget.spent.calls, budget.spent.output_tokens) == (5, 500)
+    assert budget.spent.dollars == pytest.approx(0.0005)
+
+
+Place = Path | str
+
+
+def test_all_together_never_spend_more(place: Place):
+    rng = random.Random(0)
+    journals = [Journal(place) for _ in range(3)]
+    budgets = [SharedBudget("run", journal.database, "r", dollars=10.0) for journal in journals]
+    spent, refused = 0.0, 0
+    for _ in range(600):
+        budget = Budget("question", within=rng.choice(budgets))
+        estimate = Cost(calls=1, dollars=rng.uniform(0.01, 0.1))
+        try:
+            budget.hold(estimate.dollars)
+        except BudgetExceeded:
+            refused += 1
+            continue
+        actual = Cost(calls=1, dollars=estimate.dollars * rng.uniform(0.3, 1.0))
+        budget.release(estimate.dollars, actual)
+        spent += actual.dollars
+    assert 9.0 < spent <= 10.0
+    assert refused > 0
+    assert sum(budget.spent.dollars for budget in budgets) == pytest.approx(spent)
+    for journal in journals:
+        journal.close()
+
+
+def test_what_was_not_spent_is_given_back(place: Place):
+    with closing(Journal(place)) as one, closing(Journal(place)) as other:
+        first = SharedBudget("run", one.database, "r", dollars=1.0)
+        first.hold(0.9)
+        first.release(0.9, Cost(calls=1, dollars=0.25))
+        second = SharedBudget("run", other.database, "r", dollars=1.0)
+        with pytest.raises(BudgetExceeded):
+            second.hold(0.7)
+        second.give_back()
+        first.give_back()
+        second.hold(0.7)
+        another_run = SharedBudget("run", other.database, "s", dollars=1.0)
+        another_run.hold(1.0)
+
+
+# The contract as a whole: fifty cells at once, long replies, lost replies and retries.
 
 PRICE = TokenPrice(input=2, output=10)
-PRICES = PriceList({"openai:x": PRICE})
+CHEAP = PriceList({"openai:x": PRICE})
 AT_ONCE = 50
 
 
@@ -44,7 +313,7 @@ def run(provider: Provider, budget: Budget, cells: int, *, steps: int = 4) -> li
         slots = asyncio.Semaphore(AT_ONCE)
 
         async def cell(number: int) -> Reply:
-            model = BudgetedModel(limited, PRICES, Budget("question", within=budget))
+            model = BudgetedModel(limited, CHEAP, Budget("question", within=budget))
             async with slots:
                 for step in range(steps):
                     message = UserMessage(text=f"{number} {step} " + "x" * 300)
@@ -78,7 +347,7 @@ def test_a_sufficient_budget_completes_everything():
 
 def test_a_small_budget_of_a_question_is_used():
     provider = Provider(wants=2_000)
-    model = BudgetedModel(provider, PRICES, Budget("question", dollars=0.05))
+    model = BudgetedModel(provider, CHEAP, Budget("question", dollars=0.05))
     request = Request(model="openai:x", messages=(UserMessage(text="x"),))
     assert asyncio.run(model.complete(request)).finish == "stop"
 
@@ -86,7 +355,7 @@ def test_a_small_budget_of_a_question_is_used():
 def test_money_at_risk_counts_and_is_shown_apart():
     provider, budget = Provider(lose=1.0, wants=1_000), Budget("run", dollars=1.0)
     settings = ModelSettings(max_tokens=1_000)
-    model = BudgetedModel(LimitedModel(provider, ModelLimits(first_pause=0.0, attempts=3)), PRICES, budget)
+    model = BudgetedModel(LimitedModel(provider, ModelLimits(first_pause=0.0, attempts=3)), CHEAP, budget)
     with pytest.raises(Exception, match="gave up after 3 attempts"):
         asyncio.run(model.complete(Request(model="openai:x", messages=(UserMessage(text="x"),), settings=settings)))
     assert (budget.spent.dollars, budget.reserved) == (0.0, pytest.approx(0.0))
@@ -103,7 +372,7 @@ def test_a_call_that_is_cut_off_by_the_clock_counts_as_maybe_billed():
     budget = Budget("run", dollars=1.0)
 
     async def main() -> None:
-        model = BudgetedModel(Slow(), PRICES, budget)
+        model = BudgetedModel(Slow(), CHEAP, budget)
         async with asyncio.timeout(0.01):
             await model.complete(Request(model="openai:x", messages=(UserMessage(text="x"),)))
 

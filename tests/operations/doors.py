@@ -12,8 +12,8 @@ from click.testing import CliRunner
 from fastapi.testclient import TestClient
 
 import foretell
+from foretell.cli.commands import flags
 from foretell.cli.main import cli
-from foretell.cli.request_options import flags
 from foretell.mcp.permissions import ReadableFiles, ServerPermissions
 from foretell.mcp.server import run_tool
 from foretell.models.budget import Budget

@@ -19,7 +19,7 @@ from tests.operations.doors import TOKEN, Doors
 
 import foretell
 from fakes.models import FakeModelProcess
-from foretell.cli.main import cli
+from foretell.cli.commands import operation_command
 from foretell.data.corpus import Corpus, CorpusDocument
 from foretell.forecasters.agent.settings import AgentOptions
 from foretell.mcp.permissions import WITHHELD, ServerPermissions
@@ -27,7 +27,7 @@ from foretell.mcp.tools import TOOLS
 from foretell.models.budget import Budget
 from foretell.models.providers.client import HttpModel
 from foretell.operations.requests import AskRequest, RunRequest, ShowRequest, TreeRequest, WhatIfRequest
-from foretell.operations.table import OPERATIONS
+from foretell.operations.table import OPERATIONS, PYTHON_NAMES
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
 from foretell.request import hints
@@ -171,27 +171,25 @@ def test_what_is_wrong_is_said_before_anything_is_stored(doors: Doors, wrong: di
     assert foretell.list_runs(settings=doors.settings("web")).total == 0
 
 
-def _command(name: str) -> Any:
-    words = {"grow_tree": ("tree", "grow"), "what_if": ("whatif",), "list_runs": ("runs",)}.get(name, (name,))
-    found: Any = cli
-    for word in words:
-        found = found.get_command(None, word)
-    return found
-
-
-@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize("name", PYTHON_NAMES)
 def test_every_field_is_offered_by_every_way_in(name: str, tmp_path: Path) -> None:
-    operation = OPERATIONS[name]
+    operation = OPERATIONS[PYTHON_NAMES[name]]
     fields = set(operation.request.model_fields)
-    assert {parameter.name for parameter in _command(name).params} - {"as_json"} == fields
+    assert {parameter.name for parameter in operation_command(PYTHON_NAMES[name]).params} - {"as_json"} == fields
     assert set(signature(getattr(foretell, name)).parameters) - {"settings"} == fields
     settings = Settings(home=tmp_path, budget=Budget("server", dollars=1.0))
     permissions = ServerPermissions(settings=settings, models=("openai:gpt-5-mini",), search=("local",))
     tools = {"show": "show_run", "replay": "replay_run"}
     tool = next(tool for tool in TOOLS if tool.name == tools.get(name, name))
     assert set(tool.schema(permissions)["properties"]) == fields - set(WITHHELD)
-    for info in operation.request.model_fields.values():
-        assert info.description
+
+
+@pytest.mark.parametrize("words", OPERATIONS)
+def test_every_operation_is_a_command_with_a_text(words: str) -> None:
+    operation = OPERATIONS[words]
+    assert callable(operation.function)
+    assert operation_command(words).help
+    assert all(info.description for info in operation.request.model_fields.values())
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from foretell.models.model import Reply, Request, ToolCall
 from foretell.models.providers.scripted import ScriptedModel
 
 OURS = str(Path(foretell.__file__).parent)
-MOST = 16
+MOST = 15
 
 
 def our_frames() -> list[str]:

@@ -121,8 +121,8 @@ def test_a_taken_port_is_one_line(tmp_path: Path):
     ("old", "new"),
     [
         (("dev", "fakes"), "foretell.cli.main dev` is now"),
-        (("practice", "--port-base", "8100"), "--port-base is now --port"),
-        (("practice", "--print-env", "x.env"), "--print-env is now --env-file"),
+        (("practice", "--port-base", "8100"), "the new spelling is --port PORT"),
+        (("practice", "--print-env", "x.env"), "the new spelling is --env-file FILE"),
     ],
 )
 def test_old_spellings_are_answered_with_the_new_ones(old: tuple[str, ...], new: str):

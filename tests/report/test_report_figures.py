@@ -12,8 +12,7 @@ from foretell.report.charts.groups import question_set, score_by_group
 from foretell.report.charts.heatmap import difference_heatmap
 from foretell.report.charts.ranking import ForestRow, FrontierPoint, forest_plot, frontier, pareto
 from foretell.report.charts.svg import Chart
-from foretell.scoring.breakdown import Breakdown, BreakdownMethod, breakdown, differences
-from foretell.scoring.ranking import comparable, paired_matrix
+from foretell.scoring.breakdown import Breakdown, BreakdownMethod, breakdown, comparable, differences, paired_matrix
 from foretell.scoring.table import ForecastTable
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 from foretell.metrics.comparison import Comparison
 from foretell.report.headline import headline, scope
-from foretell.scoring.ranking import group_title, leaderboard_section, leaderboard_sections
-from foretell.scoring.scoreboard import Scoreboard
+from foretell.scoring.scoreboard import Scoreboard, group_title
 
 Build = Callable[..., Scoreboard]
 Compare = Callable[..., Comparison]
@@ -69,15 +68,14 @@ def test_a_leading_yardstick_is_remarked(build_board: Build, build_comparison: C
 
 
 def test_rows_without_a_score_rank_last_and_anchors_have_no_place(build_board: Build) -> None:
-    found = leaderboard_section(
-        build_board({"x": math.nan, "b": 60.0, "always 0.5": 50.0, "a": 70.0}), {"kind": "overall"}
-    )
+    board = build_board({"x": math.nan, "b": 60.0, "always 0.5": 50.0, "a": 70.0})
+    found = board.section({"kind": "overall"})
     assert [(row.name, row.place) for row in found.rows] == [("a", 1), ("b", 2), ("always 0.5", None), ("x", None)]
 
 
 def test_a_metric_that_is_absent_is_no_error(board: Scoreboard) -> None:
     first = replace(board.scores[0], metrics={})
-    found = leaderboard_sections(replace(board, scores=(first, *board.scores[1:])))[0]
+    found = replace(board, scores=(first, *board.scores[1:])).sections()[0]
     assert found.rows[-1].metric("bi") is None
     assert found.rows[-1].place is None
 
@@ -90,8 +88,8 @@ def test_groups_in_words() -> None:
 
 
 def test_scope_counts_forecasters_without_yardsticks(board: Scoreboard) -> None:
-    assert scope(leaderboard_sections(board)[0], board) == "120 targets of 60 questions, 2 forecasters"
+    assert scope(board.sections()[0], board) == "120 targets of 60 questions, 2 forecasters"
     market = tuple(replace(s, group={"kind": "market"}) for s in board.scores)
     both = replace(board, scores=board.scores + market)
-    assert scope(leaderboard_sections(both)[0], both) == "120 targets of 60 questions, 2 forecasters; mean over kinds"
-    assert scope(leaderboard_sections(both)[1], both) == "120 targets of 60 questions, 2 forecasters"
+    assert scope(both.sections()[0], both) == "120 targets of 60 questions, 2 forecasters; mean over kinds"
+    assert scope(both.sections()[1], both) == "120 targets of 60 questions, 2 forecasters"

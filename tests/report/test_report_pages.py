@@ -12,8 +12,9 @@ from foretell.metrics.bootstrap import Resampling
 from foretell.questions.errors import InputError
 from foretell.report.error_page import error_analysis_page
 from foretell.report.headline import headline
-from foretell.report.html import HtmlCell, HtmlRow, columns_of, number_cell, page, render_blocks, table_block
-from foretell.report.leaderboard_page import leaderboard_page
+from foretell.report.html import HtmlBlock, page, render_blocks
+from foretell.report.leaderboard import leaderboard_page
+from foretell.report.study import StudyColumn, StudyTable
 from foretell.scoring.error_analysis import error_analysis
 from foretell.scoring.score import ScoringOptions, score_table
 from foretell.scoring.scoreboard import Scoreboard
@@ -152,14 +153,11 @@ def test_a_board_without_scores_still_makes_a_page(board: Scoreboard, table: For
 
 
 def test_tables_sort_by_value_and_can_be_reached_by_keyboard() -> None:
-    lines = [
-        HtmlRow(cells=[HtmlCell(text="a"), number_cell("−1,200", -1200.0)]),
-        HtmlRow(cells=[HtmlCell(text="b"), number_cell("–", None)]),
-    ]
-    root = ElementTree.fromstring(render_blocks([table_block(columns_of(["N", "V"]), lines, "cap")]).strip())
+    table = StudyTable.build("cap", [StudyColumn(label="V")], [("a", {"V": -1200.0}), ("b", {}), ("c", {"V": 12})])
+    root = ElementTree.fromstring(render_blocks([HtmlBlock(table=table)]).strip())
     assert root.attrib["tabindex"] == "0"
     assert root.attrib["aria-label"] == "cap"
-    assert [cell.attrib.get("data-v") for cell in root.iter("td")] == [None, "-1200", None, ""]
+    assert [cell.attrib.get("data-v") for cell in root.iter("td")] == [None, "-1200", None, "", None, None]
     assert all(head.attrib["scope"] == "col" for head in root.iter("th"))
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from foretell.metrics.bootstrap import Resampling
 from foretell.report.error_page import error_analysis_page
-from foretell.report.leaderboard_page import leaderboard_page
+from foretell.report.leaderboard import leaderboard_page
 from foretell.scoring.error_analysis import error_analysis
 from foretell.scoring.join import ReadOptions, read_table
 from foretell.scoring.score import ScoringOptions, score_table

@@ -8,7 +8,8 @@ from rich.console import Console
 
 from foretell.metrics.bootstrap import Resampling
 from foretell.report.headline import headline, pair_headline
-from foretell.report.leaderboard_text import markdown_board, markdown_text, print_board, print_pair
+from foretell.report.leaderboard import markdown_board, print_board, print_pair
+from foretell.report.markup import markdown_text
 from foretell.scoring.score import PairComparison, ScoringOptions, compare_pair
 from foretell.scoring.scoreboard import Scoreboard
 from foretell.scoring.table import ForecastTable
@@ -74,8 +75,8 @@ def test_markdown_is_a_table_of_equal_rows(board: Scoreboard) -> None:
     assert len(rows) == 5
     cells = [line.replace(r"\|", "").count("|") for line in rows]
     assert len(set(cells)) == 1
-    assert r"72.4 \[70.4, 74.4]" in told
-    assert r"−2.1\* \[−3.9, −0.4]" in told
+    assert r"72.4 \[70.4, 74.4\]" in told
+    assert r"−2.1\* \[−3.9, −0.4\]" in told
     assert "*always 0.5*" in told
 
 

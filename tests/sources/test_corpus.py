@@ -11,12 +11,14 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.cli.data import corpus as corpus_command
+from foretell.cli.commands import operation_command
 from foretell.data.corpus import Corpus, CorpusDocument, read_documents
 from foretell.data.search.engine import CannotSearch
 from foretell.data.search.local import CorpusSearch
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.errors import InputError
+
+corpus_command = operation_command("corpus")
 
 JULY = AsOf(at=instant("2026-07-01T12:00:00Z"))
 LIVE = AsOf(at=instant("2026-10-01"), mode="live")

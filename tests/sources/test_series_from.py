@@ -44,11 +44,11 @@ def test_directory_with_one_file_per_series(tmp_path: Path) -> None:
     [
         ("day,value\n2024-01-01,1\n", "column date: the column is missing"),
         ("series,date\na,2024-01-01\n", "column value: the column is missing"),
-        ("date,value\n01/02/2024,1\n", "row 1, column date: '01/02/2024' is not a date"),
+        ("date,value\n01/02/2024,1\n", "row 1, column date: '01/02/2024' is not an ISO date"),
         ("date,value\n2024-01-01,1\n2024-01-02,x\n", "row 2, column value: 'x' is not a number"),
-        ("date,value\n2024-01-01,inf\n", "row 1, column value: 'inf' is not finite"),
+        ("date,value\n2024-01-01,inf\n", "row 1, column value: 'inf' is not a number"),
         ("date,value\n2024-01-01,1\n2024-01-01,2\n", "row 2, column date: series s has a second value"),
-        ("series,date,value\n,2024-01-01,1\n", "row 1, column series: the series has no name"),
+        ("series,date,value\n,2024-01-01,1\n", "row 1, column series: is missing"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_place(tmp_path: Path, text: str, message: str) -> None:

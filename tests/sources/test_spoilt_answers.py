@@ -25,6 +25,7 @@ from foretell.data.series.dbnomics import DbnomicsSeries
 from foretell.data.series.fred import FredSeries
 from foretell.data.series.series import SeriesUnavailable
 from foretell.data.series.yahoo import YahooSeries
+from foretell.data.service import ServiceConfig
 from foretell.practice.markets.kalshi import SampleKalshiBook
 from foretell.practice.markets.manifold import SampleManifoldBet
 from foretell.practice.markets.metaculus import SampleCommunityPrediction, SampleMetaculusQuestion
@@ -57,7 +58,7 @@ FAKES: dict[str, tuple[Any, Callable[[AsyncHttpClient, str], Any]]] = {
             key="k",
             today=date(2026, 3, 1),
         ),
-        lambda http, url: FredSeries(http=http, key="k", host=f"{url}/fred", per_second=FAST),
+        lambda http, url: FredSeries(ServiceConfig(http=http, key="k", address=f"{url}/fred", per_second=FAST)),
     ),
     "yahoo": (
         PracticeYahoo(
@@ -69,11 +70,11 @@ FAKES: dict[str, tuple[Any, Callable[[AsyncHttpClient, str], Any]]] = {
                 )
             }
         ),
-        lambda http, url: YahooSeries(http=http, host=url, per_second=FAST),
+        lambda http, url: YahooSeries(ServiceConfig(http=http, address=url, per_second=FAST)),
     ),
     "dbnomics": (
         PracticeDbnomics({"x/y/z": SampleDbnomicsSeries(values=((date(2026, 1, 1), 1.0), (date(2026, 1, 2), None)))}),
-        lambda http, url: DbnomicsSeries(http=http, host=url, per_second=FAST),
+        lambda http, url: DbnomicsSeries(ServiceConfig(http=http, address=url, per_second=FAST)),
     ),
     "kalshi": (
         FakeKalshi({"x": SampleKalshiBook(quotes=((SECOND, 0.2, 0.4),))}),

@@ -1,4 +1,8 @@
+"""The fence: what passes, what is withheld, and what is said about it."""
+
 import asyncio
+import gc
+import weakref
 from dataclasses import replace
 from datetime import timedelta
 
@@ -223,3 +227,16 @@ def test_a_filter_is_a_filter_model_by_role() -> None:
     fence = FenceRules(as_of=CUTOFF, question=question())
     use(FencedTools.around((Plugin(items=(OLD,)),), fence, leak_filter), "plugin")
     assert model.asked[0].model == "google:flash"
+
+
+def test_a_trial_leaves_no_circle_behind():
+    """Texts must be freed with the trial itself, not when a collector comes along."""
+    fence = FenceRules(as_of=CUTOFF, question=question())
+    toolbox = FencedTools.around((), fence, LeakFilter(model=keeps_all(), name="scripted:x"))
+    shelf = weakref.ref(toolbox.shelf)
+    gc.disable()
+    try:
+        del toolbox
+        assert shelf() is None
+    finally:
+        gc.enable()

@@ -22,6 +22,7 @@ from foretell.data.search.local import CorpusSearch
 from foretell.data.search.serper import SerperSearch
 from foretell.data.search.tavily import TavilySearch
 from foretell.data.series.fred import FredSeries
+from foretell.data.service import ServiceConfig
 from foretell.data.wikipedia import Wikipedia
 from foretell.practice.search import search_server
 from foretell.practice.series import SampleFredSeries, SampleFredValue
@@ -43,12 +44,16 @@ KEY = "k"
 JULY = AsOf(at=instant("2026-07-01T12:00:00Z"))
 QUICK = HttpLimits(attempts=1, wait_seconds=0.0, total_seconds=5.0)
 ENGINES: dict[str, Callable[[AsyncHttpClient, str], SearchEngine]] = {
-    "brave": lambda client, url: BraveSearch(client, KEY, f"{url}/brave"),
-    "exa": lambda client, url: ExaSearch(client, KEY, f"{url}/exa"),
-    "exa with snapshots": lambda client, url: ExaSearch(client, KEY, f"{url}/exa", snapshots=True),
-    "tavily": lambda client, url: TavilySearch(client, KEY, f"{url}/tavily"),
-    "serper": lambda client, url: SerperSearch(client, KEY, f"{url}/serper"),
-    "gdelt": lambda client, url: GdeltSearch(client, f"{url}/gdelt", per_second=1e6),
+    "brave": lambda client, url: BraveSearch(ServiceConfig(http=client, key=KEY, address=f"{url}/brave")),
+    "exa": lambda client, url: ExaSearch(
+        ServiceConfig(http=client, key=KEY, address=f"{url}/exa"), now=lambda: instant("2027-06-01")
+    ),
+    "exa with snapshots": lambda client, url: ExaSearch(
+        ServiceConfig(http=client, key=KEY, address=f"{url}/exa"), now=lambda: instant("2026-10-01")
+    ),
+    "tavily": lambda client, url: TavilySearch(ServiceConfig(http=client, key=KEY, address=f"{url}/tavily")),
+    "serper": lambda client, url: SerperSearch(ServiceConfig(http=client, key=KEY, address=f"{url}/serper")),
+    "gdelt": lambda client, url: GdeltSearch(ServiceConfig(http=client, address=f"{url}/gdelt", per_second=1e6)),
 }
 
 
@@ -182,7 +187,9 @@ def series_through_the_fence(day: str, **options: Any) -> Observation:
     async def run() -> Observation:
         fake = FakeFred({"UNRATE": unrate}, key="canary", today=date(2026, 11, 1))
         async with fake.server() as server, AsyncHttpClient(limits=QUICK) as http:
-            source = FredSeries(http=http, key="canary", host=f"{server.url}/fred", per_second=1e4, **options)
+            source = FredSeries(
+                ServiceConfig(http=http, key="canary", address=f"{server.url}/fred", per_second=1e4), **options
+            )
             tool = FetchSeries(question=asked, source=source)
             fence = FenceRules(as_of=asked.as_of, question=asked)
             toolbox = FencedTools.around((tool,), fence, LeakFilter(model=keeps_all(), name="scripted:filter"))

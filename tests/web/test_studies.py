@@ -5,7 +5,7 @@ from typing import Any
 from fastapi.testclient import TestClient
 
 from foretell.metrics.bootstrap import Interval
-from foretell.operations.saved_studies import save_study
+from foretell.operations.studies import save_study
 from foretell.report.charts.ranking import TornadoRow, tornado_plot
 from foretell.report.study import StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
 from foretell.runs.settings import Settings

@@ -2,58 +2,83 @@
 
 import logging
 import sys
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
 
 import click
 
-from foretell.cli.lazy_group import LazyGroup
-
 COMMANDS = {
-    "ask": ("foretell.cli.ask:ask", "Ask one question: a researched probability with its reasons."),
-    "tree": ("foretell.cli.tree:tree", "Take a claim apart into claims, judge them, put them together."),
-    "whatif": ("foretell.cli.whatif:whatif", "Change a tree's numbers and see what follows, at once."),
-    "demo": ("foretell.cli.backtest:demo", "A first real job: 400+ questions, scored, no key and no network."),
-    "score": ("foretell.cli.score:score", "Score a table of forecasts against a table of outcomes."),
-    "compare": ("foretell.cli.score:compare", "Which forecaster is better, and by more than noise?"),
-    "errors": ("foretell.cli.score:errors", "Where a forecaster wins and loses."),
-    "plan": ("foretell.cli.score:plan", "How many questions it takes to see a gain of a given size."),
-    "backtest": ("foretell.cli.backtest:backtest", "Run forecasters over a question set as of each date."),
-    "run": ("foretell.cli.run:run", "Run the agent over many questions; crash-proof, resumable."),
-    "runs": ("foretell.cli.show:runs", "List the runs on this machine."),
-    "worker": ("foretell.cli.run:worker", "Answer cells of runs that many machines share."),
-    "show": ("foretell.cli.show:show", "What a run found, and every step to it."),
-    "replay": ("foretell.cli.show:replay", "Run again from the journal alone, offline, and compare."),
-    "audit": (
-        "foretell.cli.audit:audit",
-        "Did the future leak into a run? A second model judges what was seen.",
-    ),
-    "calibrate": (
-        "foretell.cli.calibrate:calibrate",
-        "Learn from past trials how to combine new ones; apply it; prove it.",
-    ),
-    "study": ("foretell.cli.study:study", "Experiments on forecasts and on those who make them."),
-    "arena": ("foretell.cli.arena:arena", "A living benchmark: events, contexts, forecasts, results."),
-    "export": ("foretell.cli.submit:export", "Write a run's forecasts as a board wants them."),
-    "data": ("foretell.cli.data:data", "Download public question sets, build your own."),
-    "corpus": (
-        "foretell.cli.data:corpus",
-        "Your own dated documents: import them, search them as of a date.",
-    ),
-    "questions": ("foretell.cli.questions:questions", "Check a file of questions and show what is in it."),
-    "fetch": ("foretell.cli.questions:fetch", "The open questions of a platform, as a file to run."),
-    "submit": (
-        "foretell.cli.submit:submit",
-        "Submit forecasts to Metaculus, Prophet Arena or ForecastBench.",
-    ),
-    "ledger": ("foretell.cli.submit:ledger", "What was submitted, and proof that the record stands."),
-    "serve": ("foretell.cli.serve:serve", "Everything here in a browser: ask, watch, what-if, leaderboards."),
-    "site": ("foretell.cli.serve:site", "The same pages as files that open from disk."),
-    "mcp": ("foretell.cli.serve:mcp", "Serve foretell to assistants over MCP."),
-    "init": ("foretell.cli.init:init", "Begin something of your own: a bot."),
-    "practice": ("foretell.cli.practice:practice", "Try everything: models, markets and inboxes on this machine."),
+    "ask": "Ask one question: a researched probability with its reasons.",
+    "tree": "Take a claim apart into claims, judge them, put them together.",
+    "whatif": "Change a tree's numbers and see what follows, at once.",
+    "demo": "A first real job: 400+ questions, scored, no key and no network.",
+    "score": "Score a table of forecasts against a table of outcomes.",
+    "compare": "Which forecaster is better, and by more than noise?",
+    "errors": "Where a forecaster wins and loses.",
+    "plan": "How many questions it takes to see a gain of a given size.",
+    "backtest": "Run forecasters over a question set as of each date.",
+    "run": "Run the agent over many questions; crash-proof, resumable.",
+    "runs": "List the runs on this machine.",
+    "worker": "Answer cells of runs that many machines share.",
+    "show": "What a run found, and every step to it.",
+    "replay": "Run again from the journal alone, offline, and compare.",
+    "audit": "Did the future leak into a run? A second model judges what was seen.",
+    "calibrate": "Learn from past trials how to combine new ones; apply it; prove it.",
+    "study": "Experiments on forecasts and on those who make them.",
+    "arena": "A living benchmark: events, contexts, forecasts, results.",
+    "export": "Write a run's forecasts as a board wants them.",
+    "data": "Download public question sets, build your own.",
+    "corpus": "Your own dated documents: import them, search them as of a date.",
+    "questions": "Check a file of questions and show what is in it.",
+    "fetch": "The open questions of a platform, as a file to run.",
+    "submit": "Submit forecasts to Metaculus, Prophet Arena or ForecastBench.",
+    "ledger": "What was submitted, and proof that the record stands.",
+    "serve": "Everything here in a browser: ask, watch, what-if, leaderboards.",
+    "site": "The same pages as files that open from disk.",
+    "mcp": "Serve foretell to assistants over MCP.",
+    "init": "Begin something of your own: a bot.",
+    "practice": "Try everything: models, markets and inboxes on this machine.",
 }
-"""Command name → (module:attribute, one line of help). The help stands here so that --help loads no command."""
+"""Command → one line of help, in the order a newcomer meets them. It stands here so that --help loads no command."""
+PLACES = {
+    "worker": "foretell.cli.serve:worker",
+    "audit": "foretell.cli.study:audit",
+    "study": "foretell.cli.study:study",
+    "serve": "foretell.cli.serve:serve",
+    "site": "foretell.cli.serve:site",
+    "mcp": "foretell.cli.serve:mcp",
+    "practice": "foretell.cli.serve:practice",
+}
+"""Commands that are written by hand; all others are made from the table of operations."""
 MOVED = {"dev": "practice", "leaderboard": "score -f FORECASTS -o OUTCOMES --out board.html"}
 """Old command → the one that does it now."""
+
+
+class CommandTable(click.Group):
+    """Lists commands from `COMMANDS` and imports one when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, imported."""
+        if cmd_name in MOVED:
+            ctx.fail(f"`{ctx.command_path} {cmd_name}` is now `{ctx.command_path} {MOVED[cmd_name]}`.")
+        if cmd_name in PLACES:
+            module, attribute = PLACES[cmd_name].split(":")
+            return getattr(import_module(module), attribute)
+        if cmd_name not in COMMANDS:
+            return None
+        from foretell.cli.commands import operation_command
+
+        return operation_command(cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The table as it stands, without loading any command."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
 
 
 def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -66,25 +91,38 @@ def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
 
 def _print_reference(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:
-        from foretell.cli.help_pages import command_reference
-
-        assert isinstance(ctx.command, click.Group)
-        click.echo(command_reference(ctx.command), nl=False)
+        root = click.Context(ctx.command, info_name="foretell", **ctx.command.context_settings)
+        click.echo("\n".join([REFERENCE, *_reference(ctx.command, root)]), nl=False)
         ctx.exit()
 
 
-@click.group(cls=LazyGroup, table=COMMANDS, moved=MOVED, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
-    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Show the version."
-)
-@click.option(
-    "--reference",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_print_reference,
-    help="Print the help of all commands as Markdown.",
-)
+def _reference(command: click.Command, context: click.Context) -> Iterator[str]:
+    """The help of everything below a group, as Markdown."""
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            assert inner is not None
+            below = click.Context(inner, info_name=name, parent=context, terminal_width=100)
+            yield f"## {below.command_path}\n\n```text\n{inner.get_help(below)}\n```\n"
+            yield from _reference(inner, below)
+
+
+REFERENCE = """# Commands
+
+Every command and option, as `--help` prints it. Input that cannot be used ends in one line on standard error and exit
+code 2; nothing is written then.
+
+The same words mean the same in every command: `--json` prints the result as JSON, `--out FILE` writes it to a file
+whose suffix says the format (repeat it for several), `-f` and `-o` name the tables of forecasts and outcomes, `--by`
+names columns, `--closes` a date, `--concurrency` how much is done at a time and `--trials` how often a question is
+asked. A spelling of an earlier version is refused with the new one.
+"""
+_AT_ONCE: Any = {"is_flag": True, "is_eager": True, "expose_value": False}
+
+
+@click.group(cls=CommandTable, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--version", callback=_print_version, help="Show the version.", **_AT_ONCE)
+@click.option("--reference", callback=_print_reference, help="Print the help of all commands as Markdown.", **_AT_ONCE)
 def cli() -> None:
     """Probabilities for the future, the reasons behind them, and proof of how good they are.
 
@@ -94,7 +132,7 @@ def cli() -> None:
 
 def main() -> None:
     """Entry point. Bad input ends in one line on stderr and exit code 2, never in a stack trace."""
-    # What goes wrong is told by the commands; the library's log is for programs that ask for it.
+    # What goes wrong is said by the commands; the library's log is for programs that ask for it.
     logging.getLogger("foretell").addHandler(logging.NullHandler())
     try:
         cli()

@@ -1,153 +1,80 @@
-"""foretell serve: what is on this machine, in a browser."""
+"""Commands that run until they are stopped: pages, assistants, workers, arenas and the practice world."""
 
+import asyncio
+import contextlib
 import os
-from typing import TYPE_CHECKING
+import secrets
+import signal
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from foretell.cli.options import prints_result, progress_bar
-from foretell.cli.request_options import request_options
-from foretell.operations.requests import McpRequest, ServeRequest, SiteRequest
+from foretell.cli.commands import request_command
+from foretell.cli.progress import progress_bar
+from foretell.operations import requests
+from foretell.questions.errors import InputError, MissingExtra
 
 if TYPE_CHECKING:
     from types import FrameType
 
     from fastapi import FastAPI
 
+    from foretell.arena.live import LiveArena
     from foretell.mcp.permissions import ServerPermissions
-    from foretell.operations.result import Result
-
+    from foretell.runs.settings import Settings
 
 MCP_TOKEN_VARIABLE = "FORETELL_MCP_TOKEN"
 SHORTEST_TOKEN = 16
+WEB_PACKAGES = ("fastapi", "jinja2", "markupsafe", "starlette", "uvicorn")
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-@click.command()
-@request_options(McpRequest)
-def mcp(request: McpRequest) -> None:
-    """Serve foretell to assistants over the Model Context Protocol.
-
-    Tools: ask, grow_tree, what_if, score, search_as_of, list_runs, show_run. Nothing is spent unless you allow it:
-
-      foretell mcp --allow-spending 2 --model openai:NAME --search brave --files ~/forecasts
-
-    The limit holds for all calls of this process together. Over --http every request needs the token, which is taken
-    from FORETELL_MCP_TOKEN or made up and printed.
-    """
-    from importlib.util import find_spec
-
-    from foretell.questions.errors import MissingExtra
-
-    if find_spec("mcp") is None:
-        raise MissingExtra("serving assistants", "mcp")
-    permissions = _permissions(request)
-    if request.http:
-        _serve_mcp_http(permissions, request.port)
-    else:
-        from foretell.mcp.server import serve_stdio
-        from foretell.runs import event_loop
-
-        event_loop.run(serve_stdio(permissions))
+def on_signals(stop: Callable[[], None]) -> None:
+    """Call it when somebody asks this process to end."""
+    for sign in SIGNALS:
+        with contextlib.suppress(NotImplementedError):
+            asyncio.get_running_loop().add_signal_handler(sign, stop)
 
 
-def _permissions(request: McpRequest) -> "ServerPermissions":
-    from dataclasses import replace
-
-    from foretell.mcp.permissions import ReadableFiles, ServerPermissions
-    from foretell.models.budget import Budget
-    from foretell.models.names import ModelName
-    from foretell.operations.requests import AskRequest
-    from foretell.questions.errors import InputError
-    from foretell.request import environment_values
-    from foretell.runs.services import SEARCH_ENGINES
-    from foretell.runs.settings import load_settings
-
-    dollars = request.allow_spending
-    named = request.models or tuple(filter(None, [os.environ.get("FORETELL_MODEL")]))
-    for model in named:
-        ModelName.read(model)
-    search = request.search or environment_values(AskRequest).get("search", ())
-    if unknown := [engine for engine in search if engine not in SEARCH_ENGINES]:
-        raise InputError(f"there is no search engine {unknown[0]!r}", hint=f"engines are {', '.join(SEARCH_ENGINES)}")
-    if dollars is not None and not named:
-        raise InputError("there is nothing to spend on", column="--allow-spending", hint="name a --model")
-    settings = load_settings()
-    purse = None if dollars is None else Budget("server", dollars=dollars)
-    usual = search or (("local",) if settings.corpus.is_file() else ())
-    return ServerPermissions(
-        settings=replace(settings, budget=purse), models=named, search=usual, files=ReadableFiles.under(request.files)
-    )
-
-
-def _serve_mcp_http(permissions: "ServerPermissions", port: int) -> None:
-    import secrets
-
-    from foretell.mcp.http_server import HOST, PATH, listen, serve_http
-    from foretell.questions.errors import InputError
-    from foretell.runs import event_loop
-
-    given = os.environ.get(MCP_TOKEN_VARIABLE, "")
-    if given and len(given) < SHORTEST_TOKEN:
-        raise InputError(
-            f"{MCP_TOKEN_VARIABLE} is shorter than {SHORTEST_TOKEN} characters", hint="take a long random one"
-        )
-    token = given or secrets.token_urlsafe(32)
-    listening = listen(port)
-    click.echo(f"serving http://{HOST}:{listening.getsockname()[1]}{PATH} until Ctrl-C", err=True)
-    if not given:
-        click.echo(f"token: {token}", err=True)
-    event_loop.run(serve_http(permissions, listening, token))
-
-
-@click.command()
-@request_options(ServeRequest)
-def serve(request: ServeRequest) -> None:
-    """Show runs, questions and arenas in a browser, and ask there.
-
-    Only this machine can reach it unless --host says otherwise. Looking is free; whatever spends money or writes needs
-    the token, which the printed link carries. Everything shown is also JSON: see /openapi.json.
-    """
-    import secrets
-
-    from foretell.questions.errors import InputError, MissingExtra
-    from foretell.runs.settings import load_settings
-
+@contextlib.contextmanager
+def _web_extra(what: str) -> Any:
+    """Say which extra is missing where a package of the web application is."""
     try:
-        from foretell.web.app import create_app
+        yield
     except ImportError as error:
-        if (error.name or "").partition(".")[0] not in ("fastapi", "jinja2", "markupsafe", "starlette"):
+        if (error.name or "").partition(".")[0] not in WEB_PACKAGES:
             raise
-        raise MissingExtra("foretell serve", "web") from None
+        raise MissingExtra(what, "web") from None
+
+
+# foretell serve and site.
+
+
+def _serve(request: requests.ServeRequest) -> None:
+    from foretell.runs.settings import load_settings
+
+    with _web_extra("foretell serve"):
+        import uvicorn  # noqa: F401  # pyright: ignore[reportUnusedImport] - is it there?
+
+        from foretell.web.app import create_app
     if request.token is not None and len(request.token) < SHORTEST_TOKEN:
         raise InputError("the token is short enough to be guessed", column="--token", hint="16 characters or more")
     token = request.token or secrets.token_urlsafe(24)
-    app = create_app(load_settings(), token=token, host=request.host)
-    _run(app, request.host, request.port, token, opened=request.open)
+    _run_app(create_app(load_settings(), token=token, host=request.host), request, token)
 
 
-def _run(app: "FastAPI", host: str, port: int, token: str, *, opened: bool) -> None:
-    import socket
+def _run_app(app: "FastAPI", request: requests.ServeRequest, token: str) -> None:
+    import uvicorn
 
-    from foretell.questions.errors import InputError, MissingExtra
+    from foretell.mcp.http_server import listen
 
-    try:
-        import uvicorn
-    except ImportError:
-        raise MissingExtra("foretell serve", "web") from None
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((host, port))
-    except OSError as error:
-        listening.close()
-        raise InputError(
-            f"cannot listen at {host}, port {port}: {error.strerror}", hint="name another --port"
-        ) from None
-    name = f"[{host}]" if ":" in host else host
+    listening = listen(request.host, request.port)
+    name = f"[{request.host}]" if ":" in request.host else request.host
     link = f"http://{name}:{listening.getsockname()[1]}/login?token={token}"
     click.echo(f"foretell serves at {link}\nCtrl-C ends it. Whoever has this link can spend what your keys allow.")
-    if opened:
+    if request.open:
         import webbrowser
 
         webbrowser.open(link)
@@ -166,26 +93,167 @@ def _run(app: "FastAPI", host: str, port: int, token: str, *, opened: bool) -> N
         Leaving(config).run(sockets=[listening])
 
 
-@click.command()
-@request_options(SiteRequest)
-@prints_result()
-def site(request: SiteRequest) -> "Result":
-    """Write the pages that `foretell serve` shows into FOLDER, as a site that opens from disk.
-
-    Trees keep their what-if. Nothing in it needs a server or the network: put it on any static host, or send it along.
-    """
-    import asyncio
-
-    from foretell.questions.errors import MissingExtra
+def _site(request: requests.SiteRequest) -> Any:
     from foretell.runs.settings import load_settings
 
-    try:
+    with _web_extra("foretell site"):
         from foretell.web import app  # noqa: F401  # pyright: ignore[reportUnusedImport] - is the extra there?
         from foretell.web.site import SiteSelection, write_site
-    except ImportError as error:
-        if (error.name or "").partition(".")[0] not in ("fastapi", "jinja2", "markupsafe", "starlette"):
-            raise
-        raise MissingExtra("foretell site", "web") from None
     chosen = SiteSelection(runs=request.runs, trees=request.trees, arenas=request.arenas, most=request.most)
-    with progress_bar("pages") as progress:
-        return asyncio.run(write_site(request.folder, load_settings(), chosen=chosen, progress=progress))
+    with progress_bar("pages") as reporting:
+        return asyncio.run(write_site(request.folder, load_settings(), chosen=chosen, **reporting))
+
+
+serve = request_command(requests.ServeRequest, _serve, name="serve", service=True)
+site = request_command(requests.SiteRequest, _site, name="site")
+
+
+# foretell mcp.
+
+
+async def _mcp(request: requests.McpRequest) -> None:
+    from importlib.util import find_spec
+
+    if find_spec("mcp") is None:
+        raise MissingExtra("serving assistants", "mcp")
+    permissions = _permissions(request)
+    if not request.http:
+        from foretell.mcp.server import serve_stdio
+
+        await serve_stdio(permissions)
+        return
+    from foretell.mcp.http_server import HOST, PATH, listen, serve_http
+
+    given = os.environ.get(MCP_TOKEN_VARIABLE, "")
+    if given and len(given) < SHORTEST_TOKEN:
+        problem = f"{MCP_TOKEN_VARIABLE} is shorter than {SHORTEST_TOKEN} characters"
+        raise InputError(problem, hint="take a long random one")
+    token = given or secrets.token_urlsafe(32)
+    listening = listen(HOST, request.port)
+    click.echo(f"serving http://{HOST}:{listening.getsockname()[1]}{PATH} until Ctrl-C", err=True)
+    if not given:
+        click.echo(f"token: {token}", err=True)
+    await serve_http(permissions, listening, token)
+
+
+def _permissions(request: requests.McpRequest) -> "ServerPermissions":
+    from dataclasses import replace
+
+    from foretell.mcp.permissions import ReadableFiles, ServerPermissions
+    from foretell.models.budget import Budget
+    from foretell.models.names import ModelName
+    from foretell.request import environment_values
+    from foretell.runs.services import SEARCH_ENGINES
+    from foretell.runs.settings import load_settings
+
+    dollars, settings = request.allow_spending, load_settings()
+    usual = environment_values(requests.AskRequest)
+    models = request.models or tuple(filter(None, [usual.get("model")]))
+    for model in models:
+        ModelName.read(model)
+    search = request.search or usual.get("search", ())
+    if unknown := [engine for engine in search if engine not in SEARCH_ENGINES]:
+        raise InputError(f"there is no search engine {unknown[0]!r}", hint=f"engines are {', '.join(SEARCH_ENGINES)}")
+    if dollars is not None and not models:
+        raise InputError("there is nothing to spend on", column="--allow-spending", hint="name a --model")
+    budget = None if dollars is None else Budget("server", dollars=dollars)
+    return ServerPermissions(
+        settings=replace(settings, budget=budget),
+        models=models,
+        search=search or (("local",) if settings.corpus.is_file() else ()),
+        files=ReadableFiles.under(request.files),
+    )
+
+
+mcp = request_command(requests.McpRequest, _mcp, name="mcp", service=True)
+
+
+# foretell worker: one of many that share the cells of all runs; and foretell arena run.
+
+
+async def _worker(request: requests.WorkerRequest) -> None:
+    from foretell.operations.shared_runs import cluster_status, drop_run, run_worker, shared_url
+    from foretell.runs.settings import load_settings
+    from foretell.runs.worker import WorkerCapacity, WorkerSignals
+
+    settings = load_settings()
+    shared_url(settings)
+    if request.drop is not None:
+        run, cells = await drop_run(settings, request.drop)
+        click.echo(f"run {run}: {cells} cells are no longer queued; `foretell run` queues them anew")
+    if request.status:
+        for line in (await cluster_status(settings)).lines():
+            click.echo(line)
+    if request.status or request.drop is not None:
+        return
+    signals = WorkerSignals()
+    running = asyncio.get_running_loop()
+
+    def stop() -> None:
+        """The first signal asks to finish, the second to leave; a third one ends the process."""
+        if signals.rest.is_set():
+            signals.leave.set()
+            for sign in SIGNALS:
+                running.remove_signal_handler(sign)
+        signals.rest.set()
+
+    on_signals(stop)
+    click.echo(f"up to {request.concurrency} cells at once; Ctrl-C to finish and leave", err=True)
+    capacity = WorkerCapacity(here=request.concurrency, everywhere=request.everywhere)
+    done = await run_worker(settings, capacity, signals, idle=request.idle)
+    click.echo(f"{done.done} cells, {done.failed} failed, ${done.dollars:.4f} in {done.calls} calls")
+
+
+async def _arena_run(request: requests.ArenaRunRequest) -> None:
+    from foretell.operations.arena import run_arena
+
+    def begin(arena: "LiveArena", stop: asyncio.Event) -> None:
+        on_signals(stop.set)
+        click.echo(f"arena {arena.name}: {len(arena.spec.entries)} entries; Ctrl-C to leave", err=True)
+
+    await run_arena(request, click.echo, begin)
+
+
+worker = request_command(requests.WorkerRequest, _worker, name="worker", service=True)
+arena_run = request_command(requests.ArenaRunRequest, _arena_run, name="run", service=True)
+
+
+# foretell practice: try everything without an account and without a network.
+
+
+async def _practice(request: requests.PracticeRequest) -> None:
+    from foretell.operations.practice import TRY_NEXT, run_in_practice, start_in_background, stop_practice
+    from foretell.runs.settings import load_settings
+
+    settings = load_settings()
+    if request.stop:
+        click.echo("Stopped." if stop_practice() else "There is no practice world to stop.", err=True)
+    elif request.command:
+        sys.exit(await run_in_practice(request, settings))
+    elif request.env:
+        click.echo(start_in_background(request, settings), nl=False)
+        click.echo(f"Try: {TRY_NEXT}\nStop it: foretell practice --stop", err=True)
+    else:
+        await _serve_practice(request, settings)
+
+
+async def _serve_practice(request: requests.PracticeRequest, settings: "Settings") -> None:
+    from foretell.data.atomic_file import write_atomically
+    from foretell.operations.practice import TRY_NEXT, open_practice, shell_lines
+
+    stopped = asyncio.Event()
+    on_signals(stopped.set)
+    if request.env_file is not None:
+        # Whoever waits for the file must not find that of an earlier time.
+        request.env_file.unlink(missing_ok=True)
+    async with open_practice(request, settings, stopped) as environment:
+        lines = shell_lines(environment)
+        click.echo(lines, nl=False)
+        if request.env_file is not None:
+            write_atomically(request.env_file, lines.encode())
+        click.echo(f"Serving until Ctrl-C. In a shell with the lines above, try: {TRY_NEXT}", err=True)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stopped.wait(), None if request.hours is None else request.hours * 3600)
+
+
+practice = request_command(requests.PracticeRequest, _practice, name="practice", service=True)

@@ -1,17 +1,20 @@
 """foretell study: experiments on forecasts and on those who make them, one command for all of them."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from foretell.cli.commands import RequestCommand, field_parameter, json_option, read_request
+
 if TYPE_CHECKING:
-    from foretell.report.study import StudyResult
-    from foretell.request import OperationRequest
     from foretell.studies.registry import Study
 
 TREE = "tree"
 """`foretell study tree noise` is `foretell study tree-noise`, and `foretell study tree` lists the studies of trees."""
+SHORT_NAMES = {"audit": "audit", "calibration_report": "calibration-report"}
+"""Commands of their own that are studies: `foretell audit` and `foretell calibrate report`."""
 
 
 class StudyGroup(click.Group):
@@ -67,57 +70,52 @@ def study(context: click.Context) -> None:
 
 def study_command(chosen: "Study") -> click.Command:
     """The command of a study: its own options, and where the result goes."""
-    from foretell.cli.request_options import request_options
 
-    @click.command(chosen.name, help=chosen.help)
-    @request_options(chosen.options)
-    @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-    @click.option(
-        "--out",
-        "outs",
+    def called(*, as_json: bool, outs: tuple[Path, ...], keep: bool, **values: Any) -> None:
+        from rich.console import Console
+
+        from foretell.cli.progress import run_progress
+        from foretell.operations.studies import run_study, save_study
+        from foretell.report.study_report import write_study
+        from foretell.runs.settings import load_settings
+
+        request = read_request(chosen.options, values)
+        with run_progress() as reporting:
+            result = run_study(chosen, request, **reporting)
+        for file in result.files:
+            Path(file.name).write_text(file.text, encoding="utf-8", newline="")
+        written = [file.name for file in result.files]
+        written += [path for out in outs for path in write_study(result, out)]
+        for path in written:
+            click.echo(f"Wrote {path}", err=True)
+        if as_json:
+            click.echo(result.to_json())
+        else:
+            result.print(Console())
+        for warning in result.warnings:
+            click.echo(warning, err=True)
+        if keep:
+            click.echo(f"Saved in {save_study(load_settings(), result)}", err=True)
+        if not result.ok:
+            sys.exit(1)
+
+    outs = click.Option(
+        ["--out", "outs"],
         multiple=True,
         type=click.Path(path_type=Path),
         help="Write a file (.html .md .json .csv .parquet .svg .png .pdf), or all of them into a folder; repeatable.",
     )
-    @click.option("--keep", is_flag=True, help="Save it by its name for the web app, in place of an earlier one.")
-    @click.pass_context
-    def command(context: click.Context, request: "OperationRequest", **options: Any) -> None:
-        result = _run(chosen, request)
-        show_study(result, as_json=options["as_json"], outs=options["outs"], keep=options["keep"])
-        if not result.ok:
-            context.exit(1)
-
-    return command
+    keep = click.Option(
+        ["--keep"], is_flag=True, help="Save it by its name for the web app, in place of an earlier one."
+    )
+    params = [field_parameter(name, info) for name, info in chosen.options.model_fields.items()]
+    return RequestCommand(chosen.name, params=[*params, json_option(), outs, keep], callback=called, help=chosen.help)
 
 
-def _run(chosen: "Study", options: Any) -> "StudyResult":
-    from foretell.cli.run import progress_of_run
-    from foretell.operations.studies import run_study
+def __getattr__(name: str) -> click.Command:
+    """The command of a study under its short name, loaded when it is called."""
+    if name not in SHORT_NAMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from foretell.studies.registry import load_study
 
-    with progress_of_run() as watch:
-        return run_study(chosen, options, watch=watch)
-
-
-def show_study(result: "StudyResult", *, as_json: bool, outs: tuple[Path, ...], keep: bool = False) -> None:
-    """Print the result and write it to the files that were asked for."""
-    from rich.console import Console
-
-    from foretell.report.study_report import write_study
-
-    for file in result.files:
-        Path(file.name).write_text(file.text, encoding="utf-8", newline="")
-        click.echo(f"Wrote {file.name}", err=True)
-    for path in outs:
-        for written in write_study(result, path):
-            click.echo(f"Wrote {written}", err=True)
-    if as_json:
-        click.echo(result.to_json())
-    else:
-        result.print(Console())
-    for warning in result.warnings:
-        click.echo(warning, err=True)
-    if keep:
-        from foretell.operations.saved_studies import save_study
-        from foretell.runs.settings import load_settings
-
-        click.echo(f"Saved in {save_study(load_settings(), result)}", err=True)
+    return study_command(load_study(SHORT_NAMES[name]))

@@ -36,6 +36,10 @@ class SourceError(Exception):
         super().__init__(f"{url}: {problem}")
 
 
+class NotFound(SourceError):
+    """The server has no such thing (404)."""
+
+
 class ServerBusy(SourceError):
     """A failure worth another try, perhaps after the wait the server asked for."""
 
@@ -120,7 +124,7 @@ def check_status(response: "httpx2.Response", url: str, *, good: Container[int],
     reason += f": {explanation}" if explanation else ""
     if status in RETRY_STATUS:
         raise ServerBusy(reason, url=url, status=status, wait=_retry_after(response))
-    raise SourceError(reason, url=url, status=status)
+    raise (NotFound if status == HTTPStatus.NOT_FOUND else SourceError)(reason, url=url, status=status)
 
 
 def _retry_after(response: "httpx2.Response") -> float | None:
@@ -263,7 +267,7 @@ class AsyncHttpClient:
         self,
         url: str,
         *,
-        params: Mapping[str, str] | None = None,
+        params: Mapping[str, str] | tuple[tuple[str, str], ...] | None = None,
         headers: Mapping[str, str] | None = None,
         follow_redirects: bool = True,
         admit: AdmitAddress | None = None,

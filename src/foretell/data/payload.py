@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any, NoReturn, cast
 
-from foretell.data.http import AsyncHttpClient, HttpResponse, SourceError
+from foretell.data.http import HttpResponse, SourceError
+from foretell.questions.as_of import instant
 
-Strings = Mapping[str, str]
 FARTHEST_SECOND = 3.0e10
 """Times beyond the year 2900 are mistakes, and reckoning with them would overflow."""
 
@@ -23,9 +23,9 @@ class Payload:
     """One value inside an answer, and the way to it.
 
     >>> answer = Payload(url="https://example.org/", value={"rows": [{"p": "0.5"}, {"p": None}]})
-    >>> [row.need("p").number() for row in answer.need("rows").items()[:1]]
-    [0.5]
-    >>> answer.need("rows").items()[1].need("p")
+    >>> answer.rows("rows")[0].need("p").number()
+    0.5
+    >>> answer.rows("rows")[1].need("p")
     Traceback (most recent call last):
     ...
     foretell.data.payload.MalformedPayload: https://example.org/: field rows[1].p is missing
@@ -36,65 +36,83 @@ class Payload:
     path: str = ""
 
     @classmethod
-    def of(cls, answer: HttpResponse, url: str) -> "Payload":
+    def of(cls, answer: HttpResponse) -> "Payload":
         """The body of an answer."""
-        shown = answer.hops[-1] if answer.hops else url
+        url = answer.hops[-1] if answer.hops else ""
         try:
-            return cls(url=shown, value=json.loads(answer.body))
+            return cls(url=url, value=json.loads(answer.body))
         except ValueError:
             # The decoder's own message quotes the text; it must not travel along as the cause.
             pass
-        raise MalformedPayload("the answer is not JSON", url=shown)
+        raise MalformedPayload("the answer is not JSON", url=url)
 
     def wrong(self, expected: str) -> NoReturn:
         """Complain about this value."""
         raise MalformedPayload(f"field {self.path or '(the whole answer)'} is not {expected}", url=self.url)
 
+    def missing(self) -> NoReturn:
+        """Complain that this field is not there."""
+        raise MalformedPayload(f"field {self.path} is missing", url=self.url)
+
+    # The way to a field.
+
     def has(self, name: str) -> bool:
         """Whether the object has the field, even if it holds null."""
         return name in self._fields()
+
+    def get(self, *names: str) -> "Payload | None":
+        """A field, or a field of a field, of which any may be missing or null."""
+        found = self
+        for name in names:
+            found = found._at(name, found._fields().get(name))
+            if found.value is None:
+                return None
+        return found
+
+    def need(self, *names: str) -> "Payload":
+        """A field, or a field of a field, all of which must be there."""
+        found = self
+        for name in names:
+            found = found._at(name, found._fields().get(name))
+            if found.value is None:
+                found.missing()
+        return found
 
     def present(self, name: str) -> "Payload | None":
         """A field that must be there, though it may hold null."""
         return self.get(name) if self.has(name) else self.need(name)
 
-    def get(self, name: str) -> "Payload | None":
-        """A field that may be missing or null."""
-        value = self._fields().get(name)
-        return None if value is None else self._at(f".{name}" if self.path else name, value)
-
-    def need(self, name: str) -> "Payload":
-        """A field that must be there."""
-        found = self.get(name)
-        if found is None:
-            self._at(f".{name}" if self.path else name, None).missing()
-        return found
-
-    def missing(self) -> NoReturn:
-        """Complain that this field is not there."""
-        raise MalformedPayload(f"field {self.path} is missing", url=self.url)
-
     def items(self) -> list["Payload"]:
         """The entries of a list."""
         if not isinstance(self.value, list):
             self.wrong("a list")
-        return [self._at(f"[{i}]", value) for i, value in enumerate(cast("list[Any]", self.value))]
+        entries = cast("list[Any]", self.value)
+        return [Payload(url=self.url, path=f"{self.path}[{i}]", value=value) for i, value in enumerate(entries)]
 
-    def members(self) -> list["Payload"]:
-        """The values of an object whose keys do not matter."""
-        return [self._at(f".{name}" if self.path else name, value) for name, value in self._fields().items()]
+    def rows(self, name: str) -> list["Payload"]:
+        """The entries of a list in a field; none where it is missing or null."""
+        found = self.get(name)
+        return [] if found is None else found.items()
+
+    def members(self) -> dict[str, "Payload"]:
+        """The fields of an object by name."""
+        return {name: self._at(name, value) for name, value in self._fields().items()}
+
+    # What stands here.
 
     def text(self) -> str:
         """A string."""
-        if not isinstance(self.value, str):
-            self.wrong("a text")
-        return self.value
+        return self.value if isinstance(self.value, str) else self.wrong("a text")
 
     def name(self) -> str:
         """An identifier, which some servers send as a number."""
         if isinstance(self.value, bool) or not isinstance(self.value, str | int):
             self.wrong("an identifier")
         return str(self.value)
+
+    def flag(self) -> bool:
+        """True or false."""
+        return self.value if isinstance(self.value, bool) else self.wrong("true or false")
 
     def number(self) -> float:
         """A finite number, also one written as a string."""
@@ -116,6 +134,14 @@ class Payload:
         seconds = self.number() / per_second
         return datetime.fromtimestamp(seconds, UTC) if abs(seconds) < FARTHEST_SECOND else self.wrong("a time")
 
+    def time(self) -> datetime:
+        """A moment written out, with a time zone."""
+        try:
+            return instant(self.text())
+        except ValueError:
+            pass
+        self.wrong("a time")
+
     def day(self) -> date:
         """A calendar day such as 2025-10-26."""
         try:
@@ -134,17 +160,56 @@ class Payload:
             pass
         self.wrong("JSON inside a text")
 
+    # What stands in a field.
+
+    def address(self, name: str) -> str:
+        """A web address, which must be there and not empty."""
+        found = self.need(name)
+        return found.text() or found.wrong("an address")
+
+    def stated_text(self, name: str) -> str:
+        """A text that must be there; an explicit null is an empty one."""
+        found = self.present(name)
+        return "" if found is None else found.text()
+
+    def optional_text(self, name: str) -> str:
+        """A text, empty where it is missing."""
+        found = self.get(name)
+        return "" if found is None else found.text()
+
+    def words(self, name: str) -> str:
+        """The same without spaces around it."""
+        return self.optional_text(name).strip()
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """The texts of a list, none where it is missing."""
+        return tuple(item.text() for item in self.rows(name))
+
+    def optional_time(self, name: str) -> datetime | None:
+        """A moment written out, None where the field is missing, null or empty."""
+        found = self.get(name)
+        return None if found is None or found.value == "" else found.time()
+
+    def is_set(self, name: str) -> bool:
+        """A flag that is off where it is missing."""
+        found = self.get(name)
+        return found is not None and found.flag()
+
+    def amount(self, *names: str) -> float | None:
+        """The number in the first of these fields that holds one. What cannot be negative and is, was not told."""
+        found = next((field for name in names if (field := self.get(name)) is not None), None)
+        number = None if found is None else found.number()
+        return None if number is None or number < 0 else number
+
+    def count(self, name: str) -> int | None:
+        """A whole number of people or things."""
+        number = self.amount(name)
+        return None if number is None else int(number)
+
     def _fields(self) -> Mapping[str, Any]:
         if not isinstance(self.value, dict):
             self.wrong("an object")
         return cast("Mapping[str, Any]", self.value)
 
-    def _at(self, step: str, value: Any) -> "Payload":
-        return Payload(url=self.url, path=f"{self.path}{step}", value=value)
-
-
-async def fetch_payload(
-    http: AsyncHttpClient, url: str, *, params: Strings | None = None, headers: Strings | None = None
-) -> Payload:
-    """The JSON at an address."""
-    return Payload.of(await http.get(url, params=params, headers=headers), http.redact(url))
+    def _at(self, name: str, value: Any) -> "Payload":
+        return Payload(url=self.url, path=f"{self.path}.{name}" if self.path else name, value=value)

@@ -1,13 +1,17 @@
-"""What a plug-in that reads the outside world is opened with, the same for search engines, series and markets."""
+"""What a plug-in that reads the outside world is opened with, and how it speaks to its server."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
 from foretell.data.http import AsyncHttpClient
+from foretell.data.payload import Payload
 from foretell.plugins import describe, load
 from foretell.questions.errors import InputError
+
+Params = Mapping[str, str] | Iterable[tuple[str, str]]
+"""What is asked for in an address; as pairs where a name is repeated."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,10 +24,45 @@ class ServiceConfig:
     """From the first of the plug-in's `key_variables` that is set; empty where none is."""
     address: str | None = None
     """Replaces the public address, from FORETELL_<NAME>_URL: a mirror, a proxy or a test server."""
+    per_second: float | None = None
+    """Replaces the pace that the public service bears."""
     home: Path = Path()
     """Where files of this program are kept."""
     corpus: Path = Path("corpus.db")
     """The local corpus."""
+
+
+class JsonService:
+    """A server that answers in JSON: its address, its pace, and its key, which is never shown."""
+
+    def __init__(
+        self,
+        config: ServiceConfig,
+        host: str,
+        *,
+        per_second: float | None = None,
+        burst: int = 1,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        self.http = config.http
+        self.host = config.address or host
+        self._headers = dict(headers or {})
+        self.http.keep_secret(config.key)
+        rate = config.per_second or per_second
+        if rate is not None:
+            self.http.pace(self.host, per_second=rate, burst=burst)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(host={self.host!r})"
+
+    async def read(self, path: str, params: Params = ()) -> Payload:
+        """What stands at a path."""
+        pairs = tuple(cast("Mapping[str, str]", params).items() if isinstance(params, Mapping) else params)
+        return Payload.of(await self.http.get(f"{self.host}{path}", params=pairs or None, headers=self._headers))
+
+    async def post(self, path: str, body: Any) -> Payload:
+        """The answer to what is sent to a path."""
+        return Payload.of(await self.http.post(f"{self.host}{path}", json=body, headers=self._headers))
 
 
 def needs_key(plugin: Any) -> bool:

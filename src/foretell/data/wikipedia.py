@@ -11,7 +11,8 @@ from foretell.data.http import AsyncHttpClient, SourceError, user_agent
 from foretell.data.pages import Page, PageUnavailable
 from foretell.data.payload import Payload
 from foretell.data.search.engine import SearchHit
-from foretell.questions.as_of import AsOf, instant
+from foretell.data.service import JsonService, ServiceConfig
+from foretell.questions.as_of import AsOf
 
 # Wikitext to readable text, from the source alone: what a template would show today is never looked up.
 
@@ -182,13 +183,10 @@ class ArticleHeading:
 class Wikipedia:
     """Reads revisions through the API. Rendered pages are never used: they show today's templates."""
 
-    def __init__(self, client: AsyncHttpClient, base_url: str = WIKIPEDIA_URL, *, contact: str = "") -> None:
-        """`contact` goes into the User-Agent, as Wikipedia asks of heavy users."""
-        client.pace(base_url, per_second=20.0, burst=10)
-        self._client = client
-        self._site = base_url
-        told = f"probability forecasts from dated evidence{'; ' + contact if contact else ''}"
-        self._headers = {"User-Agent": f"{user_agent()} ({told})"}
+    def __init__(self, client: AsyncHttpClient, base_url: str = WIKIPEDIA_URL) -> None:
+        headers = {"User-Agent": f"{user_agent()} (probability forecasts from dated evidence)"}
+        config = ServiceConfig(http=client, address=base_url)
+        self._service = JsonService(config, WIKIPEDIA_URL, per_second=20.0, burst=10, headers=headers)
 
     async def revision(self, title: str, as_of: AsOf) -> ArticleRevision:
         """The newest version at or before the cutoff, following redirects as they stood then."""
@@ -234,7 +232,7 @@ class Wikipedia:
     async def search(self, query: str, as_of: AsOf, limit: int = 5) -> list[SearchHit]:
         """Articles that existed at the cutoff. Ranking and titles are today's; in a backtest no snippet is given."""
         asked = {"list": "search", "srsearch": query, "srlimit": str(limit), "srprop": "snippet"}
-        rows = (await self._ask(asked)).need("query").need("search").items()
+        rows = (await self._ask(asked)).need("query", "search").items()
         known = await asyncio.gather(*(self._known_since(row.need("title").text(), as_of) for row in rows))
         return [
             SearchHit(
@@ -249,25 +247,25 @@ class Wikipedia:
 
     async def _revision(self, title: str, as_of: AsOf) -> ArticleRevision:
         page = await self._page(title, as_of, "ids|timestamp|content")
-        found = page.get("revisions")
-        if found is None or not found.items():
+        revisions = page.rows("revisions")
+        if not revisions:
             reason = "is not there" if page.get("missing") else f"did not exist at {as_of.at:%Y-%m-%d}"
             raise PageUnavailable(f"the article {title!r} {reason}")
-        revision = found.items()[0]
-        content = revision.need("slots").need("main").get("content")
+        revision = revisions[0]
+        content = revision.need("slots", "main").get("content")
         if content is None:
             raise PageUnavailable(f"the version of {title!r} at that date is hidden")
         return ArticleRevision(
             title=page.need("title").text(),
             revid=int(revision.need("revid").number()),
-            at=_moment(revision),
+            at=revision.need("timestamp").time(),
             wikitext=content.text(),
         )
 
     async def _known_since(self, title: str, as_of: AsOf) -> datetime | None:
         """When the version current at the cutoff was written; None where there was no version yet."""
-        found = (await self._page(title, as_of, "ids|timestamp")).get("revisions")
-        return _moment(found.items()[0]) if found is not None and found.items() else None
+        revisions = (await self._page(title, as_of, "ids|timestamp")).rows("revisions")
+        return revisions[0].need("timestamp").time() if revisions else None
 
     async def _page(self, title: str, as_of: AsOf, what: str) -> Payload:
         asked = {
@@ -280,19 +278,19 @@ class Wikipedia:
         }
         if as_of.mode == "backtest":
             asked["rvstart"] = f"{as_of.at:%Y-%m-%dT%H:%M:%S}Z"
-        pages = (await self._ask(asked)).need("query").need("pages")
+        pages = (await self._ask(asked)).need("query", "pages")
         return pages.items()[0] if pages.items() else pages.missing()
 
     async def _ask(self, asked: dict[str, str]) -> Payload:
         params = {"action": "query", "format": "json", "formatversion": "2", **asked}
-        url = f"{self._site}/w/api.php"
-        answer = Payload.of(await self._client.get(url, params=params, headers=self._headers), url)
+        answer = await self._service.read("/w/api.php", params)
         if (error := answer.get("error")) is not None:
-            raise SourceError(f"Wikipedia refused: {self._client.redact(error.need('info').text()[:200])}", url=url)
+            message = self._service.http.redact(error.need("info").text()[:200])
+            raise SourceError(f"Wikipedia refused: {message}", url=answer.url)
         return answer
 
     def _address(self, title: str) -> str:
-        return f"{self._site}/wiki/{quote(title.replace(' ', '_'), safe='/:(),')}"
+        return f"{self._service.host}/wiki/{quote(title.replace(' ', '_'), safe='/:(),')}"
 
 
 def article_headings(wikitext: str) -> list[ArticleHeading]:
@@ -313,11 +311,3 @@ def article_headings(wikitext: str) -> list[ArticleHeading]:
         counts[level - 1] += 1
         listed.append(ArticleHeading(number=".".join(map(str, counts)), heading=heading, start=start, end=end))
     return listed
-
-
-def _moment(revision: Payload) -> datetime:
-    stamp = revision.need("timestamp")
-    try:
-        return instant(stamp.text())
-    except ValueError:
-        stamp.wrong("a time")

@@ -16,15 +16,16 @@ MAX_BODY_BYTES = 8_000_000
 Asgi = Callable[[Any, Any, Any], Awaitable[None]]
 
 
-def listen(port: int) -> socket.socket:
-    """A socket on loopback; port 0 takes any free one."""
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+def listen(host: str, port: int) -> socket.socket:
+    """A socket at an address of this machine; port 0 takes any free one."""
+    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listening.bind((HOST, port))
+        listening.bind((host, port))
     except OSError as error:
         listening.close()
-        raise InputError(f"port {port} cannot be used: {error.strerror}", column="--port") from None
+        problem = f"cannot listen at {host}, port {port}: {error.strerror}"
+        raise InputError(problem, hint="name another --port") from None
     return listening
 
 
@@ -66,8 +67,8 @@ def has_valid_token(token: str, authorization: bytes) -> bool:
     >>> [has_valid_token("a", header) for header in (b"Bearer a", b"Bearer b", b"Basic a", b"")]
     [True, False, False, False]
     """
-    scheme, _, told = authorization.partition(b" ")
-    return scheme.lower() == b"bearer" and hmac.compare_digest(told.strip(), token.encode())
+    scheme, _, given = authorization.partition(b" ")
+    return scheme.lower() == b"bearer" and hmac.compare_digest(given.strip(), token.encode())
 
 
 def _fits(length: bytes) -> bool:

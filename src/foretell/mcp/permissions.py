@@ -4,20 +4,29 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from foretell.models.budget import Budget
 from foretell.models.names import ModelName
-from foretell.operations.requests import NO_CHOICE, AskRequest, RunRequest, TreeRequest
+from foretell.operations.requests import (
+    NO_CHOICE,
+    AskRequest,
+    RunRequest,
+    ScoreRequest,
+    TreeRequest,
+    WhatIfRequest,
+)
 from foretell.questions.errors import InputError
+from foretell.request import OperationRequest
 from foretell.runs.settings import Settings
 from foretell.runs.spec import COMBINATIONS, read_spec, spec_from_mapping
 
+Research = TypeVar("Research", AskRequest, TreeRequest)
 MAX_FILE_BYTES = 64_000_000
 """Bytes of a file that is read."""
 GLOB_CHARACTERS = frozenset("*?[]{}")
 """Characters that would make a file name a pattern for several files."""
-MOST = {"trials": 10, "leaves": 40, "rounds": 3, "nodes": 5000, "steps": 30, "concurrency": 50}
+MOST = {"trials": 10, "leaves": 40, "rounds": 3, "nodes": 5000, "steps": 30, "concurrency": 50, "draws": 10_000}
 """The largest values that strangers may ask for."""
 GROUNDERS = ("search", "agent", "plain")
 """Grounders that strangers may use: none that runs code or calls other services."""
@@ -25,8 +34,10 @@ FORECASTERS = ("agent", "tree", "thoughts", "crowd", "market", "prior", "crowd-e
 """Forecasters that strangers may run: none that reads files by any name."""
 QUESTION_SETS = ("demo", "forecastbench")
 """Question sets that strangers may use by name; others are files under the directories on offer."""
-WITHHELD = ("out", "unsandboxed", "save", "dataset", "where")
+WITHHELD = ("out", "unsandboxed", "save", "dataset", "where", "title")
 """Fields of requests that are not offered: those that write files, run code freely or read files by any name."""
+MAX_CLAIMS, MAX_ROWS = 20_000, 20_000
+"""Claims of a tree, and rows of a table, that can be sent."""
 ALLOW_SPENDING = "start foretell mcp with --allow-spending DOLLARS and --model NAME"
 
 
@@ -65,7 +76,7 @@ class ServerPermissions:
     """Everything the tools lean on."""
 
     settings: Settings
-    """Its purse is around all that is spent."""
+    """Its budget is around all that is spent."""
     models: tuple[str, ...] = ()
     """Which models may be asked; the first where nobody chooses."""
     search: tuple[str, ...] = ()
@@ -73,14 +84,14 @@ class ServerPermissions:
     files: ReadableFiles = field(default_factory=ReadableFiles)
 
     @property
-    def purse(self) -> Budget | None:
-        """The budget of this server; None where it may not spend."""
+    def budget(self) -> Budget | None:
+        """What this server may spend; None where it may not."""
         return self.settings.budget
 
     @property
     def may_spend(self) -> bool:
         """Whether a model may be asked."""
-        return self.purse is not None and bool(self.models)
+        return self.budget is not None and bool(self.models)
 
     def defaults(self) -> dict[str, Any]:
         """What stands in for a model and engines that are not named: those of this server."""
@@ -88,20 +99,20 @@ class ServerPermissions:
 
     def model(self, wanted: str | None = None) -> str:
         """The model to ask, where it may be asked and money is left for it."""
-        if self.purse is None:
+        if self.budget is None:
             raise InputError("spending is off", hint=ALLOW_SPENDING)
         if not self.models:
             raise InputError("no model is on offer", hint=ALLOW_SPENDING)
         if wanted is not None and wanted not in self.models:
             raise InputError(f"{wanted[:200]!r} is not on offer", hint=f"models are {', '.join(self.models)}")
         chosen = wanted or self.models[0]
-        allowed, spent = self.purse.dollars or 0.0, self.purse.spent.dollars
+        allowed, spent = self.budget.dollars or 0.0, self.budget.spent.dollars
         if spent >= allowed and not ModelName.read(chosen).free:
             raise InputError(f"the budget of this server is spent: ${spent:.4f} of ${allowed:.2f}")
         return chosen
 
-    def check_research(self, request: AskRequest | TreeRequest) -> None:
-        """Refuse models, engines and sizes that this server does not offer."""
+    def check_research(self, request: Research) -> Research:
+        """The request, where this server offers its models, engines and sizes."""
         if request.model is not None:
             self.model(str(request.model))
         for model in (*request.roles.values(), getattr(request, "deep_model", None)):
@@ -109,13 +120,17 @@ class ServerPermissions:
                 self.model(model)
         for engine in request.search:
             self.engine(engine)
-        for name, most in MOST.items():
-            if getattr(request, name, 0) > most:
-                raise InputError(f"at most {most} are permitted here", column=name)
+        self._check_sizes(request)
         combine = getattr(request, "combine", "default")
         if combine not in COMBINATIONS:
             self.files.find(combine)
         self._check_grounder(getattr(request, "grounder", GROUNDERS[0]))
+        return request
+
+    def _check_sizes(self, request: OperationRequest) -> None:
+        for name, most in MOST.items():
+            if getattr(request, name, 0) > most:
+                raise InputError(f"at most {most} are permitted here", column=name)
 
     def check_run(self, request: RunRequest) -> RunRequest:
         """The run that is asked for, where its files, models and engines are on offer."""
@@ -139,6 +154,29 @@ class ServerPermissions:
             questions = replace(questions, dataset=str(self.files.find(questions.dataset)))
         return request.model_copy(update={"spec": json.loads(replace(found, questions=questions).to_json())})
 
+    def check_tree(self, request: WhatIfRequest) -> WhatIfRequest:
+        """The same with a tree that was sent, or with its file where that may be read."""
+        if not isinstance(request.tree, dict):
+            return request.model_copy(update={"tree": self.files.find(str(request.tree))})
+        claims = len(request.tree.get("nodes", ()))
+        if claims > MAX_CLAIMS:
+            raise InputError(f"the tree has {claims:,} claims; at most {MAX_CLAIMS:,} can be sent")
+        return request
+
+    def check_tables(self, request: ScoreRequest) -> ScoreRequest:
+        """The same with tables that were sent as rows, or with their files where those may be read."""
+        self._check_sizes(request)
+        found: dict[str, Any] = {}
+        for name in ("forecasts", "outcomes", "costs"):
+            table: Any = getattr(request, name)
+            if isinstance(table, str):
+                found[name] = self.files.find(table)
+            elif table is not None and not isinstance(table, list):
+                raise InputError("send rows, or the name of a file", column=name)
+            elif table is not None and len(cast("list[Any]", table)) > MAX_ROWS:
+                raise InputError(f"at most {MAX_ROWS:,} rows can be sent", column=name)
+        return request.model_copy(update=found)
+
     def _check_grounder(self, grounder: str) -> None:
         if grounder not in GROUNDERS:
             hint = f"use {', '.join(GROUNDERS)}"
@@ -154,6 +192,6 @@ class ServerPermissions:
 
     def spending(self) -> dict[str, float] | None:
         """What was spent so far and what may be, in dollars."""
-        if self.purse is None:
+        if self.budget is None:
             return None
-        return {"spent": round(self.purse.spent.dollars, 6), "allowed": self.purse.dollars or 0.0}
+        return {"spent": round(self.budget.spent.dollars, 6), "allowed": self.budget.dollars or 0.0}

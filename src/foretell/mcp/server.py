@@ -66,7 +66,7 @@ forecasts. Probabilities are numbers in [0, 1]. What a search returns is materia
 
 
 def make_server(permissions: ServerPermissions) -> Any:
-    """An MCP server for this permissions."""
+    """An MCP server with these permissions."""
     from importlib.metadata import version
 
     from mcp.server.lowlevel.server import Server
@@ -133,7 +133,7 @@ async def _report_progress(permissions: ServerPermissions, context: Any) -> Asyn
         while True:
             await asyncio.sleep(PROGRESS_SECONDS)
             passed = time.monotonic() - began
-            spent = permissions.purse.spent.dollars if permissions.purse is not None else 0.0
+            spent = permissions.budget.spent.dollars if permissions.budget is not None else 0.0
             await context.session.report_progress(passed, message=f"{passed:.0f} s, ${spent:.4f} spent by this server")
 
     if context is None:

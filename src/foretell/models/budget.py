@@ -6,7 +6,7 @@ what is left. A reply that was lost on the way may have been billed: it counts a
 """
 
 import asyncio
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import inf
 
 from foretell.models.database.interface import Database, Statements
@@ -15,8 +15,6 @@ from foretell.models.model import (
     AssistantMessage,
     BudgetExceeded,
     Model,
-    ModelBusy,
-    ModelRefused,
     Reply,
     ReplyLost,
     Request,
@@ -38,17 +36,6 @@ LONGEST_WAIT = 120.0
 """Seconds without any call coming back, after which a waiting call stops waiting: those ahead may be waiting for it."""
 
 
-def cost_of_call(tokens: TokenCount, dollars: float | None) -> Cost:
-    """One call; its price may be unknown."""
-    return Cost(
-        calls=1,
-        input_tokens=tokens.input,
-        output_tokens=tokens.output,
-        dollars=dollars or 0.0,
-        unpriced=int(dollars is None),
-    )
-
-
 @dataclass(frozen=True, kw_only=True)
 class CallEstimate:
     """The most that a call may cost, by the length of its reply."""
@@ -60,113 +47,76 @@ class CallEstimate:
     factor: float = 1.0
     """Of the service tier."""
 
-    def cost(self, output: int | None = None) -> Cost:
+    def dollars(self, output: float | None = None) -> float:
         """With a reply of so many tokens; the longest if none are given."""
-        tokens = TokenCount(input=self.input, output=self.output if output is None else output)
-        return cost_of_call(tokens, None if self.price is None else self.price.dollars(tokens) * self.factor)
+        if self.price is None:
+            return 0.0
+        tokens = TokenCount(input=self.input, output=int(self.output if output is None else output))
+        return self.price.dollars(tokens) * self.factor
 
-    def longest(self, room: "Room") -> int:
-        """Tokens of the longest reply for which there is room, within what was wanted."""
-        dollars = self.cost(0).dollars
-        per_token = (self.cost(1_000_000).dollars - dollars) / 1_000_000
-        paid = (room.dollars - dollars) / per_token if per_token > 0 else inf
-        fits = min(paid if dollars <= room.dollars else -1.0, room.tokens - self.input, self.output)
+    def longest(self, dollars: float) -> int:
+        """Tokens of the longest reply that so much pays for, within what was wanted."""
+        reading = self.dollars(0)
+        per_token = (self.dollars(1_000_000) - reading) / 1_000_000
+        affordable = (dollars - reading) / per_token if per_token > 0 else inf
         # The tiny extra is what floats lose in additions.
-        return int(fits + 1e-6) if room.calls >= 1 else -1
-
-
-@dataclass(frozen=True, kw_only=True)
-class Room:
-    """What a budget has left."""
-
-    dollars: float = inf
-    tokens: float = inf
-    calls: float = inf
-
-    def within(self, other: "Room") -> "Room":
-        """What both have left."""
-        return Room(
-            dollars=min(self.dollars, other.dollars),
-            tokens=min(self.tokens, other.tokens),
-            calls=min(self.calls, other.calls),
-        )
+        return int(min(affordable + 1e-6, self.output))
 
 
 class Budget:
-    """A hard limit on dollars, tokens and calls; a question's budget lies within that of its run.
+    """A hard limit on dollars, or none; a question's budget lies within that of its run.
 
     A reply that has been paid for is always handed over; the next call is refused.
 
     >>> run = Budget("run", dollars=1.0)
-    >>> question = Budget("question", calls=1, within=run)
-    >>> question.settle(question.set_aside(Cost(calls=1, dollars=0.6)), Cost(calls=1, dollars=0.2))
+    >>> question = Budget("question", dollars=0.7, within=run)
+    >>> question.spend(Cost(calls=1, dollars=0.2))
     >>> round(run.spent.dollars, 2)
     0.2
-    >>> question.set_aside(Cost(calls=1, dollars=0.1))
+    >>> question.spend(Cost(calls=1, dollars=0.6))
     Traceback (most recent call last):
     ...
-    foretell.models.model.BudgetExceeded: the budget of the question allows 1 calls; 1 spent, 1 more wanted
+    foretell.models.model.BudgetExceeded: the budget of the question allows 0.7 dollars; 0.2 spent, 0.6 more wanted
     """
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        dollars: float | None = None,
-        tokens: int | None = None,
-        calls: int | None = None,
-        within: "Budget | None" = None,
-    ) -> None:
+    def __init__(self, name: str, *, dollars: float | None = None, within: "Budget | None" = None) -> None:
         self.name = name
         self.dollars = dollars
-        self.tokens = tokens
-        self.calls = calls
         self.within = within
         self.spent = Cost()
         self.at_risk = Cost()
         """Replies that were lost and may have been billed, at their estimate."""
-        self._held = [0.0, 0, 0]
+        self.reserved = 0.0
+        """Dollars set aside for calls that are under way."""
         self._under_way = 0
         self._waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
 
     @property
-    def reserved(self) -> float:
-        """Dollars set aside for calls that are under way."""
-        return self._held[0]
-
-    @property
     def limited(self) -> bool:
-        """Whether it, or one around it, limits dollars or tokens."""
-        return any(budget.dollars is not None or budget.tokens is not None for budget in self._chain())
+        """Whether it, or one around it, has a limit; that needs known prices."""
+        return any(budget.dollars is not None for budget in self._chain())
 
-    def only_dollars(self) -> bool:
-        """Whether some budget of the chain has no other limit than one in dollars, which needs known prices."""
-        return any(b.dollars is not None and b.tokens is None and b.calls is None for b in self._chain())
+    def spend(self, cost: Cost) -> None:
+        """Book something that is not paid by length, or raise `BudgetExceeded`."""
+        self.hold(cost.dollars)
+        self.release(cost.dollars, cost)
 
     async def reserve(self, estimate: CallEstimate) -> "Reservation":
         """Room for one call, as soon as there is; `BudgetExceeded` where there will not be, even for a short reply."""
         while True:
-            chain = self._chain()
-            try:
-                return self._taken(estimate, estimate.output)
-            except BudgetExceeded as error:
-                short = next((b for b in chain if b._lacks(estimate.cost())), self)
-                # A limit on calls is not waited for: every call that is under way will have used one.
-                if short._under_way and not short._lacks(Cost(calls=1)) and await short._next_landing():
+            output = estimate.output
+            short = next((budget for budget in self._chain() if budget._lacks(estimate.dollars())), None)
+            if short is not None:
+                if short._under_way and await short._next_landing():
                     continue
-                room = chain[0]._room(estimate.cost())
-                for budget in chain[1:]:
-                    room = room.within(budget._room(estimate.cost()))
-                output = estimate.longest(room)
+                output = estimate.longest(min(budget._room(estimate.dollars()) for budget in self._chain()))
                 if output < min(LEAST_OUTPUT_TOKENS, estimate.output):
-                    raise error from None
-                return self._taken(estimate, output)
-
-    def _taken(self, estimate: CallEstimate, output: int) -> "Reservation":
-        held = self.set_aside(estimate.cost(output))
-        for budget in self._chain():
-            budget._under_way += 1
-        return Reservation(budget=self, held=held, output=output)
+                    output = min(LEAST_OUTPUT_TOKENS, estimate.output)
+            dollars = estimate.dollars(output)
+            self.hold(dollars)
+            for budget in self._chain():
+                budget._under_way += 1
+            return Reservation(budget=self, dollars=dollars, estimate=estimate, output=output)
 
     async def _next_landing(self) -> bool:
         """Wait for a call under way to come back; False where none does for long."""
@@ -189,19 +139,18 @@ class Budget:
                 if not loop.is_closed():
                     loop.call_soon_threadsafe(_wake, landing)
 
-    def set_aside(self, estimate: Cost) -> Cost:
+    def hold(self, dollars: float) -> None:
         """Hold room here and in every budget around this one, or raise `BudgetExceeded`."""
-        budgets = self._chain()
-        for budget in budgets:
-            budget._check(estimate)
-        for budget in budgets:
-            budget._hold(estimate, 1)
-        return estimate
-
-    def settle(self, held: Cost, actual: Cost, *, at_risk: bool = False) -> None:
-        """Replace what was set aside by what the call cost, or may have cost."""
         for budget in self._chain():
-            budget._hold(held, -1)
+            if budget._lacks(dollars):
+                raise BudgetExceeded(budget._shortage(dollars))
+        for budget in self._chain():
+            budget.reserved += dollars
+
+    def release(self, dollars: float, actual: Cost, *, at_risk: bool = False) -> None:
+        """Replace what was held by what the call cost, or may have cost."""
+        for budget in self._chain():
+            budget.reserved -= dollars
             if at_risk:
                 budget.at_risk += actual
             else:
@@ -210,38 +159,22 @@ class Budget:
     def _chain(self) -> list["Budget"]:
         return [self, *(self.within._chain() if self.within else ())]
 
-    def _hold(self, estimate: Cost, sign: int) -> None:
-        for place, amount in enumerate(_amounts(estimate)):
-            self._held[place] += sign * amount
+    def _room(self, wanted: float) -> float:
+        """Dollars that are left. `wanted` is what somebody would like to have."""
+        used = self.spent.dollars + self.at_risk.dollars + self.reserved
+        return inf if self.dollars is None else self.dollars - used
 
-    def _room(self, wanted: Cost) -> Room:
-        """What is left. `wanted` is what somebody would like to have."""
-        used = [a + b + c for a, b, c in zip(_amounts(self.spent), _amounts(self.at_risk), self._held, strict=True)]
-        limits = (self.dollars, self.tokens, self.calls)
-        left = [inf if limit is None else limit - amount for limit, amount in zip(limits, used, strict=True)]
-        return Room(dollars=left[0], tokens=left[1], calls=left[2])
+    def _lacks(self, wanted: float) -> bool:
+        # Amounts are added and taken away again: leave room for what floats lose in that.
+        return wanted > self._room(wanted) + 1e-9 * (self.dollars or 0.0)
 
-    def _lacks(self, wanted: Cost) -> str:
-        """The unit of which there is too little."""
-        room = self._room(wanted)
-        for unit, amount in zip(("dollars", "tokens", "calls"), _amounts(wanted), strict=True):
-            # Amounts are added and taken away again: leave room for what floats lose in that.
-            slack = 1e-9 * (getattr(self, unit) or 0.0)
-            if amount > getattr(room, unit) + slack:
-                return unit
-        return ""
-
-    def _check(self, wanted: Cost) -> None:
-        unit = self._lacks(wanted)
-        if not unit:
-            return
-        limit = getattr(self, unit)
-        spent, at_risk = getattr(self.spent, unit), getattr(self.at_risk, unit)
-        used = limit - getattr(self._room(wanted), unit)
-        message = f"the budget of the {self.name} allows {limit:,} {unit}; {round(spent, 6):,} spent"
-        for what, amount in (("reserved", used - spent - at_risk), ("at risk", at_risk)):
+    def _shortage(self, wanted: float) -> str:
+        message = (
+            f"the budget of the {self.name} allows {self.dollars:,} dollars; {round(self.spent.dollars, 6):,} spent"
+        )
+        for what, amount in (("reserved", self.reserved), ("at risk", self.at_risk.dollars)):
             message += f", {round(amount, 6):,} {what}" if round(amount, 6) else ""
-        raise BudgetExceeded(f"{message}, {round(getattr(wanted, unit), 6):,} more wanted")
+        return f"{message}, {round(wanted, 6):,} more wanted"
 
 
 def _wake(landing: "asyncio.Future[None]") -> None:
@@ -249,34 +182,31 @@ def _wake(landing: "asyncio.Future[None]") -> None:
         landing.set_result(None)
 
 
-def _amounts(cost: Cost) -> tuple[float, int, int]:
-    return cost.dollars, cost.tokens, cost.calls
-
-
 @dataclass(kw_only=True)
 class Reservation:
     """Room for one call. It is settled once; each attempt that was lost on the way counts at its estimate."""
 
     budget: Budget
-    held: Cost
+    dollars: float
+    estimate: CallEstimate
     output: int
     """Tokens the reply may have at most."""
-    lost: int = field(default=0, init=False)
 
     def lose(self) -> None:
         """An attempt may have been billed: book it, and make room for the next, or raise `BudgetExceeded`."""
-        self.lost += 1
-        self.budget.settle(self.held, self.held, at_risk=True)
-        try:
-            self.budget.set_aside(self.held)
-        except BudgetExceeded:
-            self.held = Cost()
-            raise
+        self.budget.release(self.dollars, self._maximum(), at_risk=True)
+        lost, self.dollars = self.dollars, 0.0
+        self.budget.hold(lost)
+        self.dollars = lost
 
-    def settle(self, actual: Cost, *, at_risk: bool = False) -> None:
-        """The call is over."""
-        self.budget.settle(self.held, actual, at_risk=at_risk)
+    def settle(self, actual: Cost | None) -> None:
+        """The call is over. None where its reply was lost and may have been billed."""
+        cost = self._maximum() if actual is None else actual
+        self.budget.release(self.dollars, cost, at_risk=actual is None)
         self.budget.landed()
+
+    def _maximum(self) -> Cost:
+        return Cost(calls=1, input_tokens=self.estimate.input, output_tokens=self.output, dollars=self.dollars)
 
 
 def estimate_tokens(request: Request) -> TokenCount:
@@ -291,13 +221,9 @@ def estimate_tokens(request: Request) -> TokenCount:
             size += len(message.name)
     size += sum(len(tool.description) + len(tool.parameters_json) for tool in request.tools)
     size += len(str(request.schema)) if request.schema else 0
-    return TokenCount(
-        input=int(size / BYTES_PER_TOKEN) + 1, output=request.settings.max_tokens or _longest(request.model)
-    )
-
-
-def _longest(model: str) -> int:
-    return min(facts_of(ModelName.read(model).name).max_output or DEFAULT_OUTPUT_TOKENS, DEFAULT_OUTPUT_TOKENS)
+    longest = facts_of(ModelName.read(request.model).name).max_output or DEFAULT_OUTPUT_TOKENS
+    output = request.settings.max_tokens or min(longest, DEFAULT_OUTPUT_TOKENS)
+    return TokenCount(input=int(size / BYTES_PER_TOKEN) + 1, output=output)
 
 
 class BudgetedModel:
@@ -314,38 +240,35 @@ class BudgetedModel:
     async def complete(self, request: Request) -> Reply:
         """The reply, or `BudgetExceeded` before anything is sent."""
         price = self._prices.of(request.model)
-        if price is None and self._budget.only_dollars():
-            hint = "state its price, or limit tokens or calls as well"
+        if price is None and self._budget.limited:
+            hint = "choose a model whose price is known, state its price, or set no budget"
             raise InputError(f"no price is known for {request.model}: a budget in dollars cannot hold", hint=hint)
         tokens = estimate_tokens(request)
         factor = TIER_FACTORS.get(request.settings.tier or "standard", 1.0)
         estimate = CallEstimate(input=tokens.input, output=tokens.output, price=price, factor=factor)
         reservation = await self._budget.reserve(estimate)
         if self._budget.limited:
-            caps = [cap for cap in (request.cap, reservation.output) if cap is not None]
-            request = replace(request, cap=min(caps), reservations=(*request.reservations, reservation))
+            cap = reservation.output if request.cap is None else min(request.cap, reservation.output)
+            request = replace(request, cap=cap, reservations=(*request.reservations, reservation))
         try:
             reply = await self._inner.complete(request)
-        except (ModelRefused, BudgetExceeded):
-            reservation.settle(Cost())
-            raise
-        except ReplyLost:
-            # It was booked when it was lost, if somebody tried again; the last attempt was not.
-            reservation.settle(reservation.held, at_risk=True)
-            raise
-        except ModelBusy:
-            reservation.settle(Cost())
-            raise
-        except asyncio.CancelledError:
-            # Out of time, most likely: the provider may have finished its work.
-            reservation.settle(reservation.held, at_risk=True)
-            raise
         except BaseException as error:
-            lost = isinstance(error.__cause__, ReplyLost)
-            reservation.settle(reservation.held if lost else Cost(), at_risk=lost)
+            # Out of time or cut off on the way: the provider may have finished its work.
+            lost = isinstance(error, ReplyLost | asyncio.CancelledError) or isinstance(error.__cause__, ReplyLost)
+            reservation.settle(None if lost else Cost())
             raise
-        reservation.settle(cost_of_call(reply.tokens, self._prices.charged(request, reply)))
+        reservation.settle(self._cost(request, reply))
         return reply
+
+    def _cost(self, request: Request, reply: Reply) -> Cost:
+        dollars = self._prices.charged(request, reply)
+        return Cost(
+            calls=1,
+            input_tokens=reply.tokens.input,
+            output_tokens=reply.tokens.output,
+            dollars=dollars or 0.0,
+            unpriced=int(dollars is None),
+        )
 
 
 # The budget of a run that many processes work at: each draws a little at a time, all together never more than it.
@@ -368,8 +291,8 @@ class SharedBudget(Budget):
         self._run = run
         self._whole = dollars
 
-    def _room(self, wanted: Cost) -> Room:
-        short = wanted.dollars - super()._room(wanted).dollars
+    def _room(self, wanted: float) -> float:
+        short = wanted - super()._room(wanted)
         if short > 0:
             self.dollars = (self.dollars or 0.0) + self._draw(max(short, DRAW_SHARE * self._whole))
         return super()._room(wanted)

@@ -8,7 +8,6 @@ from typing import Any
 from foretell.models.model import (
     AssistantMessage,
     Message,
-    ModelSettings,
     Reply,
     Request,
     SystemMessage,
@@ -42,15 +41,19 @@ def request_key(request: Request) -> str:
 
     Of messages and tools their own keys count, which they remember: a conversation grows, what was said before stays.
     """
+    settings = request.settings
+    tier = [settings.tier] if settings.tier else []
     return _cached_key(
         request,
         lambda: {
             "model": request.model,
             "messages": [_cached_key(message, lambda m=message: _message(m)) for message in request.messages],
-            "tools": [_cached_key(tool, lambda t=tool: _tool(t)) for tool in request.tools],
+            "tools": [
+                _cached_key(tool, lambda t=tool: [t.name, t.description, t.parameters_json]) for tool in request.tools
+            ],
             "force": request.force,
             "schema": request.schema,
-            "settings": _settings(request.settings),
+            "settings": [settings.temperature, settings.seed, settings.max_tokens, settings.effort, *tier],
             "slot": request.slot,
         },
     )
@@ -70,23 +73,14 @@ def _message(message: Message) -> list[Any]:
         case UserMessage():
             return ["user", message.text, message.cached]
         case AssistantMessage():
-            said = ["assistant", message.text, [_call(call) for call in message.calls]]
-            return [*said, message.sealed] if message.sealed else said
+            turn = ["assistant", message.text, [_call(call) for call in message.calls]]
+            return [*turn, message.sealed] if message.sealed else turn
         case ToolResult():
             return ["tool", message.call_id, message.name, message.text]
 
 
 def _call(call: ToolCall) -> list[str]:
     return [call.id, call.name, call.arguments]
-
-
-def _tool(tool: ToolSpec) -> list[Any]:
-    return [tool.name, tool.description, tool.parameters_json]
-
-
-def _settings(settings: ModelSettings) -> list[Any]:
-    first = [settings.temperature, settings.seed, settings.max_tokens, settings.effort]
-    return [*first, settings.tier] if settings.tier else first
 
 
 def pack_reply(reply: Reply) -> bytes:

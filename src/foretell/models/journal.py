@@ -9,8 +9,7 @@ import json
 import sqlite3
 import threading
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,7 +57,7 @@ _LOOK = "SELECT (SELECT answer FROM kept WHERE key = ?), (SELECT owner FROM sent
 _GIVE_UP = "UPDATE sent SET unbilled = unbilled + ?, owner = NULL WHERE key = ? AND owner = ?"
 _STORE = "INSERT INTO kept VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 _COST_BY_MODEL = """
-SELECT model, count(*), sum(input), sum(output), sum(cached), coalesce(sum(dollars), 0.0), count(*) - count(dollars)
+SELECT model, count(*), sum(input), sum(output), coalesce(sum(dollars), 0.0), count(*) - count(dollars)
 FROM kept WHERE kind = 'model' GROUP BY model ORDER BY model"""
 _UNCERTAIN = """
 SELECT unsure, owner FROM (
@@ -97,14 +96,6 @@ class JournalEntry:
     body: bytes
     tokens: TokenCount = field(default_factory=TokenCount)
     dollars: float | None = None
-
-
-@dataclass(kw_only=True)
-class Recording:
-    """One request on its way: the answer that came, and the bytes that are stored for it, perhaps by a quicker one."""
-
-    answer: JournalEntry = field(default_factory=lambda: JournalEntry(body=b""))
-    stored: bytes = b""
 
 
 class Journal:
@@ -207,12 +198,10 @@ class Journal:
         """The kept bytes for `key`, or those `produce` makes, kept before they are returned."""
         asked = JournalRequest(key=key, kind=kind)
 
-        async def record() -> bytes:
-            async with self.recording(asked) as recording:
-                recording.answer = JournalEntry(body=await produce())
-            return recording.stored
+        async def send() -> JournalEntry:
+            return JournalEntry(body=await produce())
 
-        return await self.share(asked, record, read=bytes)
+        return await self.share(asked, lambda: self.record(asked, send), read=bytes)
 
     async def once_json(self, key: str, kind: str, produce: Callable[[], Awaitable[Any]]) -> Any:
         """Like `once`, for values that JSON can hold; they come back as JSON gives them the first time as well."""
@@ -281,17 +270,15 @@ class Journal:
             hint = "a replay only repeats what was asked before; run it live to ask and pay"
             raise NotInJournal(f"no answer is kept for {asked}", path=self.path, hint=hint)
 
-    @asynccontextmanager
-    async def recording(self, asked: JournalRequest) -> AsyncGenerator["Recording"]:
-        """Intent, send, keep, return: in this order. The block sends and sets the answer; what is stored comes back.
+    async def record(self, asked: JournalRequest, send: Callable[[], Awaitable[JournalEntry]]) -> bytes:
+        """Intent, send, keep, return: in this order. What is stored, perhaps by a quicker process.
 
         `RequestInFlight` where another process is at it.
         """
         if not await self._db.aside(self.intend, asked):
             raise RequestInFlight(f"another process asks for {asked}")
-        recording = Recording()
         try:
-            yield recording
+            answer = await send()
         except ReplyLost:
             await self._db.aside(self.give_up, asked, billed=True)
             raise
@@ -301,8 +288,9 @@ class Journal:
         except BaseException:  # Cancelled, perhaps by a time limit: the provider may have finished its work.
             self._db.later(lambda: self.give_up(asked, billed=True))
             raise
-        recording.stored = await self._db.aside(self.keep, asked, recording.answer)
+        stored = await self._db.aside(self.keep, asked, answer)
         await self._db.settled()
+        return stored
 
     def maybe_paid(self) -> int:
         """Sends without a known outcome (on the wire at a crash, out of time, cut off), but for those under way."""
@@ -317,16 +305,11 @@ class Journal:
 
     def spent(self) -> dict[str, Cost]:
         """By model: replies, tokens and dollars."""
-        return {
-            model: Cost(
-                calls=calls,
-                input_tokens=int(read),
-                output_tokens=int(written),
-                dollars=dollars,
-                unpriced=unpriced,
-            )
-            for model, calls, read, written, _, dollars, unpriced in self._db.read(_COST_BY_MODEL)
-        }
+        spent: dict[str, Cost] = {}
+        for model, calls, read, written, dollars, unpriced in self._db.read(_COST_BY_MODEL):
+            tokens = {"input_tokens": int(read), "output_tokens": int(written)}
+            spent[model] = Cost(calls=calls, **tokens, dollars=dollars, unpriced=unpriced)
+        return spent
 
 
 # The journal around a model, in two halves: look up before waiting for a turn, write down next to the wire.
@@ -369,10 +352,16 @@ class JournalWritingModel:
         self._prices = prices
 
     async def complete(self, request: Request) -> Reply:
-        """The reply as kept: should another process have been quicker with the same request, its reply."""
-        async with self._journal.recording(journal_request(request)) as recording:
+        """The reply as stored: should another process have been quicker with the same request, its reply."""
+        sent: list[tuple[bytes, Reply]] = []
+
+        async def send() -> JournalEntry:
             reply = await self._wire.complete(request)
+            body = pack_reply(reply)
+            sent.append((body, reply))
             dollars = self._prices.charged(request, reply)
-            recording.answer = JournalEntry(body=pack_reply(reply), tokens=reply.tokens, dollars=dollars)
-        stored = recording.stored
-        return reply if stored is recording.answer.body else unpack_reply(stored)
+            return JournalEntry(body=body, tokens=reply.tokens, dollars=dollars)
+
+        stored = await self._journal.record(journal_request(request), send)
+        ((body, reply),) = sent
+        return reply if stored is body else unpack_reply(stored)

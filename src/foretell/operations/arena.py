@@ -2,16 +2,16 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from foretell.arena.live import ContextMaker, LiveArena, PrepareEntry, SendCells
-from foretell.arena.spec import ARENA_PREFIX, ArenaSpec, ContextSpec
+from foretell.arena.live import ContextMaker, LiveArena, SendCells
+from foretell.arena.spec import ARENA_PREFIX, FILE_NAME, ArenaSpec, ContextSpec, read_arena
 from foretell.arena.store import ArenaStore
 from foretell.data.http import AsyncHttpClient
 from foretell.data.search.engine import SearchEngine
@@ -20,28 +20,17 @@ from foretell.forecasters.prompt.builder import ContextBuild, ContextBuilder, Co
 from foretell.forecasters.prompt.prediction_context import PredictionContext, known_at
 from foretell.models.budget import Budget
 from foretell.models.journal import Journal
-from foretell.operations.requests import (
-    ArenaForecastRequest,
-    ArenaInitRequest,
-    ArenaRequest,
-    ArenaRunRequest,
-    ArenaScoreRequest,
-    ArenaShowRequest,
-)
-from foretell.operations.result import Result
+from foretell.operations import requests
+from foretell.operations.result import ReportResult, Result
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question
 from foretell.report.terminal import TextColumn, text_table
-from foretell.runs import event_loop
 from foretell.runs.executor import AnswerCell, RunProgress
 from foretell.runs.past import past_of, rates_of
 from foretell.runs.runner import asks_models, check_options, open_answers
-from foretell.runs.runtime import (
-    Runtime,
-    open_runtime,
-)
-from foretell.runs.services import Services, open_markets, open_services
+from foretell.runs.runtime import Runtime, open_runtime
+from foretell.runs.services import open_markets, open_services
 from foretell.runs.settings import Settings, clock_of, load_settings
 from foretell.runs.spec import QuestionsSpec, RunSpec, spec_from_json
 from foretell.runs.store import RunCell, RunRow, RunStore
@@ -50,19 +39,18 @@ from foretell.runs.worker import OpenRuns
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from foretell.arena.collect import CollectReport
-    from foretell.arena.forecast import ForecastReport
-    from foretell.arena.status import ArenaEventHistory, ArenaStatus
-    from foretell.report.arena_report import ArenaReport
-
-Opened = TypeVar("Opened")
 WatchProgress = Callable[[RunProgress], None]
-
-# What an arena has seen come true, for those who learn from it.
+NO_SEARCHER = "nobody"
+"""The searcher of contexts without sources."""
+POLL_SECONDS = 1.0
+"""Seconds between two looks at what workers have done."""
+SIMULATED_LOOK = 0.1
+"""Seconds between two looks at a clock that may leap."""
+PRICES_SHOWN = 12
 
 
 class ArenaPast:
-    """The past of an arena: its own settled questions. Read anew when there are more outcomes."""
+    """The past of an arena, for those who learn from it: its own settled questions, read anew when there are more."""
 
     def __init__(self, book: ArenaStore) -> None:
         self._book = book
@@ -80,10 +68,7 @@ class ArenaPast:
         return self._past
 
 
-# Where contexts of an arena are built: any search engine, with a summariser or with extracts, or none at all.
-
-NO_SEARCHER = "nobody"
-"""The searcher of contexts without sources."""
+# How contexts are built: by any search engine, with a summariser or with extracts, or without sources at all.
 
 
 class QuestionOnlyContexts:
@@ -102,34 +87,29 @@ class QuestionOnlyContexts:
 class SearchedContexts:
     """Builds each context within its own budget, and all within that of the arena's contexts."""
 
-    engine: SearchEngine
+    engine: SearchEngine | None
     spec: ContextSpec
     journal: Journal
-    bench: Runtime | None = None
+    runtime: Runtime | None = None
     """None: extracts instead of summaries."""
 
     async def build(self, question: Question, as_of: AsOf) -> ContextBuild:
         """The context of a question at a moment, or `ContextUnavailable`."""
-        spec, bench = self.spec, self.bench
+        spec, runtime = self.spec, self.runtime
+        summaries: dict[str, Any] = {}
+        assert self.engine is not None
+        if runtime is not None:
+            budget = Budget("context", dollars=spec.budget.question, within=runtime.budget)
+            router = runtime.exchange
+            summaries |= {"models": runtime.models, "model": router.within(budget), "prices": router.prices}
         settings = ContextBuildSettings(queries=spec.queries, per_query=spec.per_query, compared=spec.compared)
-        if bench is None:
-            plain = ContextBuilder(engine=self.engine, journal=self.journal, settings=settings)
-            return await plain.build(question, as_of)
-        budget = Budget("context", dollars=spec.budget.question, within=bench.budget)
-        builder = ContextBuilder(
-            engine=self.engine,
-            models=bench.models,
-            model=bench.exchange.within(budget),
-            journal=self.journal,
-            settings=settings,
-            prices=bench.exchange.prices,
-        )
+        builder = ContextBuilder(engine=self.engine, journal=self.journal, settings=settings, **summaries)
         return await builder.build(question, as_of)
 
 
 @asynccontextmanager
 async def open_context_builder(spec: ArenaSpec, settings: Settings, journal: Journal) -> AsyncGenerator[ContextMaker]:
-    """What builds contexts, with its connections; a missing key is told now."""
+    """What builds contexts, with its connections; a missing key is an error now."""
     how = spec.context
     if not how.search:
         if how.models:
@@ -137,31 +117,23 @@ async def open_context_builder(spec: ArenaSpec, settings: Settings, journal: Jou
         yield QuestionOnlyContexts()
     elif not how.models:
         async with AsyncHttpClient() as client:
-            yield SearchedContexts(
-                engine=_engine(open_services(settings, client, how.search)), spec=how, journal=journal
-            )
+            engine = open_services(settings, client, how.search).engine
+            yield SearchedContexts(engine=engine, spec=how, journal=journal)
     else:
-        async with open_runtime(_context_run(spec), settings, journal) as bench:
-            yield SearchedContexts(engine=_engine(bench.equipment), spec=how, journal=journal, bench=bench)
+        # The making of contexts as if it were a run: its models, its engines, its budget.
+        run = RunSpec(
+            questions=QuestionsSpec(dataset=f"{ARENA_PREFIX}{spec.name}"),
+            forecaster="contexts",
+            models={**how.models, "agent": how.models.get("agent", next(iter(how.models.values())))},
+            search=how.search,
+            mode="live",
+            budget=how.budget,
+        )
+        async with open_runtime(run, settings, journal) as runtime:
+            yield SearchedContexts(engine=runtime.equipment.engine, spec=how, journal=journal, runtime=runtime)
 
 
-def _engine(equipment: Services) -> SearchEngine:
-    assert equipment.engine is not None
-    return equipment.engine
-
-
-def _context_run(spec: ArenaSpec) -> RunSpec:
-    """The making of contexts as if it were a run: its models, its engines, its budget."""
-    models = dict(spec.context.models)
-    models.setdefault("agent", next(iter(models.values())))
-    return RunSpec(
-        questions=QuestionsSpec(dataset=f"{ARENA_PREFIX}{spec.name}"),
-        forecaster="contexts",
-        models=models,
-        search=spec.context.search,
-        mode="live",
-        budget=spec.context.budget,
-    )
+# An arena with the parts that are needed.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,35 +192,27 @@ async def _with_parts(arena: LiveArena, settings: Settings, opening: ArenaParts,
     if opening.contexts:
         builder = await stack.enter_async_context(open_context_builder(arena.spec, settings, journal))
         arena = replace(arena, builder=builder)
-    if opening.forecasts:
-        past = ArenaPast(arena.book)
-        check_entries(arena.spec)
-        runs = _entry_runs(settings, arena.store, journal, past, opening.concurrency)
-        stack.push_async_callback(runs.close)
-        send = None if opening.here else _queue_sender(settings, arena.store, past, stack)
-        arena = replace(arena, furnish=_answers_of_entry(runs), send=send)
-    return arena
-
-
-def _entry_runs(settings: Settings, store: RunStore, journal: Journal, past: ArenaPast, concurrency: int) -> OpenRuns:
-    """Surroundings for the cells of any entry, kept open between two rounds."""
+    if not opening.forecasts:
+        return arena
+    check_entries(arena.spec)
+    past, store = ArenaPast(arena.book), arena.store
 
     @asynccontextmanager
-    async def furnish(row: RunRow) -> AsyncGenerator[AnswerCell]:
-        run = spec_from_json(row.spec)
-        async with open_answers(run, settings, journal, store, past=past, concurrency=concurrency) as answer:
+    async def open_row(row: RunRow) -> AsyncGenerator[AnswerCell]:
+        run, at_once = spec_from_json(row.spec), opening.concurrency
+        async with open_answers(run, settings, journal, store, past=past, concurrency=at_once) as answer:
             yield answer
 
-    return OpenRuns(store, furnish)
+    runs = OpenRuns(store, open_row)  # Stay open between two rounds.
+    stack.push_async_callback(runs.close)
 
-
-def _answers_of_entry(runs: OpenRuns) -> PrepareEntry:
     @asynccontextmanager
-    async def furnish(run: RunSpec) -> AsyncGenerator[AnswerCell]:
+    async def answers_of_entry(run: RunSpec) -> AsyncGenerator[AnswerCell]:
         with await runs.get(run.id) as opened:
             yield opened.answer
 
-    return furnish
+    send = None if opening.here else _queue_sender(settings, store, past, stack)
+    return replace(arena, furnish=answers_of_entry, send=send)
 
 
 def check_entries(spec: ArenaSpec) -> None:
@@ -281,24 +245,13 @@ def _queue_sender(settings: Settings, store: RunStore, past: ArenaPast, stack: A
 
 # What a user can ask of an arena.
 
-POLL_SECONDS = 1.0
-"""Seconds between two looks at what workers have done."""
-SIMULATED_LOOK = 0.1
-"""Seconds between two looks at a clock that may leap."""
 
-
-def with_arena(file: Path, opening: ArenaParts, work: Callable[[LiveArena], Awaitable[Opened]]) -> Opened:
-    """Open the arena that a file describes and do something with it."""
-    from foretell.arena.spec import FILE_NAME, read_arena
-
-    spec, settings = read_arena(file), load_settings()
-
-    async def opened() -> Any:
-        async with open_arena(spec, settings, opening) as arena:
-            return await work(arena)
-
+@asynccontextmanager
+async def open_arena_file(file: Path, opening: ArenaParts) -> AsyncGenerator[LiveArena]:
+    """The arena that a file describes; what is wrong with it is an error that names the file."""
     try:
-        return event_loop.run(opened())
+        async with open_arena(read_arena(file), load_settings(), opening) as arena:
+            yield arena
     except InputError as error:
         raise error.at(path=file / FILE_NAME if file.is_dir() else file) from None
 
@@ -316,18 +269,12 @@ class ArenaFile(Result):
         """What to do next."""
         return (f"next: foretell arena run {self.file.parent}",)
 
-    def to_dict(self) -> Any:
-        """Where it is, and who takes part."""
-        return {"file": str(self.file), "name": self.name, "entries": list(self.entries)}
-
     def __str__(self) -> str:
-        """Where it is, and who takes part."""
         return f"Wrote {self.file}: arena {self.name} with {', '.join(self.entries)}"
 
 
-def init_arena(request: ArenaInitRequest) -> ArenaFile:
+def init_arena(request: requests.ArenaInitRequest) -> ArenaFile:
     """Write the file of a new arena, with every field explained."""
-    from foretell.arena.spec import FILE_NAME, read_arena
     from foretell.data.atomic_file import write_atomically
 
     file = request.place if request.place.suffix in (".yaml", ".yml") else request.place / FILE_NAME
@@ -350,89 +297,60 @@ def default_arena_name(file: Path) -> str:
     return re.sub(r"[^a-z0-9_-]+", "-", name.casefold()).strip("-_") or "arena"
 
 
-@dataclass(frozen=True, kw_only=True)
-class StageResult(Result):
-    """What a stage of an arena did."""
-
-    report: Any
-    """A `CollectReport`, `ContextReport`, `ForecastReport` or `SettleReport`."""
-
-    def to_dict(self) -> Any:
-        """The counts of the report."""
-        return asdict(self.report)
-
-    def __str__(self) -> str:
-        """The report's own words."""
-        return str(self.report)
-
-
-def collect_events(request: ArenaRequest) -> StageResult:
+async def collect_events(request: requests.ArenaCollectRequest) -> ReportResult:
     """Read the platforms of an arena, and choose among their events by its rules."""
-    return StageResult(report=with_arena(request.file, ArenaParts(markets=True), _collect))
-
-
-async def _collect(arena: LiveArena) -> "CollectReport":
     from foretell.arena.collect import collect
     from foretell.arena.schedule import slot
     from foretell.runs.claims import ClaimTable
 
-    now = arena.clock()
-    found = await collect(arena, now)
-    if found.listed or not found.problems:
-        # A service that runs as well need not read the platforms again in this stretch of time.
-        due = slot(now, arena.spec.collect.every_hours).isoformat()
-        once = ClaimTable(arena.store.database)
-        await arena.store.aside(once.take, f"collect {arena.name}", due)
-        await arena.store.aside(once.done, f"collect {arena.name}", due)
-    return found
+    async with open_arena_file(request.file, ArenaParts(markets=True)) as arena:
+        now = arena.clock()
+        found = await collect(arena, now)
+        if found.listed or not found.problems:
+            # A service that runs as well need not read the platforms again in this stretch of time.
+            due = slot(now, arena.spec.collect.every_hours).isoformat()
+            once = ClaimTable(arena.store.database)
+            await arena.store.aside(once.take, f"collect {arena.name}", due)
+            await arena.store.aside(once.done, f"collect {arena.name}", due)
+        return ReportResult(report=found)
 
 
-def build_contexts(request: ArenaRequest, watch: WatchProgress) -> StageResult:
+async def build_contexts(request: requests.ArenaContextRequest, watch: WatchProgress) -> ReportResult:
     """Ask about every event whose moment has come, and gather what everybody is shown."""
     from foretell.arena.context import make_contexts
 
-    opening = ArenaParts(markets=True, contexts=True, watch=watch)
-    return StageResult(report=with_arena(request.file, opening, lambda arena: make_contexts(arena, arena.clock())))
+    async with open_arena_file(request.file, ArenaParts(markets=True, contexts=True, watch=watch)) as arena:
+        return ReportResult(report=await make_contexts(arena, arena.clock()))
 
 
-def forecast_events(request: ArenaForecastRequest, watch: WatchProgress) -> StageResult:
+async def forecast_events(request: requests.ArenaForecastRequest, watch: WatchProgress) -> ReportResult:
     """Let every entry answer every moment that is ready and that it has not answered."""
-    from foretell.arena.spec import read_arena
+    from foretell.arena.forecast import make_forecasts
 
     if unknown := [name for name in request.entries if name not in read_arena(request.file).entries]:
         raise InputError(f"no entry is called {unknown[0]!r}", path=request.file, column="--entry")
     opening = ArenaParts(forecasts=True, here=request.here, concurrency=request.concurrency, watch=watch)
-    return StageResult(report=with_arena(request.file, opening, lambda arena: _forecast(arena, request.entries)))
+    async with open_arena_file(request.file, opening) as arena:
+        found = await make_forecasts(arena, arena.clock(), entries=request.entries)
+        while found.sent:
+            await asyncio.sleep(POLL_SECONDS)
+            found = replace(found, sent=0) + await make_forecasts(arena, arena.clock(), entries=request.entries)
+        return ReportResult(report=found)
 
 
-async def _forecast(arena: LiveArena, entries: tuple[str, ...]) -> "ForecastReport":
-    from foretell.arena.forecast import make_forecasts
-
-    found = await make_forecasts(arena, arena.clock(), entries=entries)
-    while found.sent:
-        await asyncio.sleep(POLL_SECONDS)
-        found = replace(found, sent=0) + await make_forecasts(arena, arena.clock(), entries=entries)
-    return found
-
-
-def resolve_events(request: ArenaRequest) -> StageResult:
+async def resolve_events(request: requests.ArenaResolveRequest) -> ReportResult:
     """Read how events came out whose close has passed, or that have left the list of open ones."""
     from foretell.arena.settle import settle
 
-    opening = ArenaParts(markets=True)
-    return StageResult(report=with_arena(request.file, opening, lambda arena: settle(arena, arena.clock())))
+    async with open_arena_file(request.file, ArenaParts(markets=True)) as arena:
+        return ReportResult(report=await settle(arena, arena.clock()))
 
 
 @dataclass(frozen=True, kw_only=True)
-class ArenaScores(Result):
+class ArenaScores(ReportResult):
     """The leaderboard of an arena."""
 
-    report: "ArenaReport"
     by: tuple[str, ...] = ()
-
-    def to_dict(self) -> Any:
-        """The report's own data."""
-        return self.report.to_dict()
 
     def to_html(self) -> str:
         """The report as a page, with figures."""
@@ -443,62 +361,37 @@ class ArenaScores(Result):
         self.report.print(console, by=self.by)
 
 
-def score_arena(request: ArenaScoreRequest) -> ArenaScores:
+async def score_arena(request: requests.ArenaScoreRequest) -> ArenaScores:
     """Rank everybody on what has come out so far."""
     from foretell.arena.score_data import read_arena_table
     from foretell.report.arena_report import arena_report
 
     # The engine of arenas calls this dimension by two words.
     by = tuple(name.replace("lead_time", "lead time") for name in request.by)
-
-    async def scored(arena: LiveArena) -> "ArenaReport":
+    async with open_arena_file(request.file, ArenaParts()) as arena:
         folder = load_settings().home / "standings"
         table = await arena.store.aside(read_arena_table, arena.store.database, arena.name, keep=folder)
-        return arena_report(table, by=by, choice=request.choice, draws=request.draws, seed=request.seed)
-
-    return ArenaScores(report=with_arena(request.file, ArenaParts(), scored), by=by)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ArenaStatusResult(Result):
-    """How an arena stands."""
-
-    status: "ArenaStatus"
-
-    def to_dict(self) -> Any:
-        """Plain data."""
-        return self.status.to_dict()
-
-    def __str__(self) -> str:
-        """For people."""
-        return str(self.status)
+        report = arena_report(table, by=by, choice=request.choice, draws=request.draws, seed=request.seed)
+    return ArenaScores(report=report, by=by)
 
 
-def status_of_arena(request: ArenaRequest) -> ArenaStatusResult:
+async def status_of_arena(request: requests.ArenaStatusRequest) -> ReportResult:
     """Events, moments and forecasts by state, the next moment, what was spent, what was missed and why."""
     from foretell.arena.status import arena_status
 
-    async def read(arena: LiveArena) -> "ArenaStatus":
-        return await arena.store.aside(arena_status, arena, arena.clock())
-
-    return ArenaStatusResult(status=with_arena(request.file, ArenaParts(), read))
+    async with open_arena_file(request.file, ArenaParts()) as arena:
+        return ReportResult(report=await arena.store.aside(arena_status, arena, arena.clock()))
 
 
 @dataclass(frozen=True, kw_only=True)
-class ArenaEventResult(Result):
-    """One event of an arena, from its first price to its result."""
-
-    event: "ArenaEventHistory"
-
-    def to_dict(self) -> Any:
-        """Plain data."""
-        return self.event.to_dict()
+class ArenaEventResult(ReportResult):
+    """One event of an arena, from its first price to its result: an `ArenaEventHistory`."""
 
     def print(self, console: "Console") -> None:
         """The question, its prices, and a table of moments and forecasts."""
         from rich.text import Text
 
-        found = self.event
+        found = self.report
         console.print(Text(f"{found.question.text}  ({found.event}, {found.status})", style="bold"))
         if found.question.url:
             console.print(Text(found.question.url))
@@ -514,39 +407,36 @@ class ArenaEventResult(Result):
             TextColumn(head="entry", shrink=12),
             TextColumn(head="forecast", shrink=20),
         ]
-        console.file.write(text_table(columns, self._lines(), console.width) + "\n")
-
-    def _lines(self) -> list[tuple[str, ...]]:
         lines: list[tuple[str, ...]] = []
-        for moment in self.event.moments:
+        for moment in found.moments:
             head = (str(moment.number), f"{moment.at:%Y-%m-%d %H:%M}", moment.to_close, moment.state)
             rows = [(name, self._numbers(p)) for name, p in moment.said.items()] or [("", moment.reason)]
             lines += [(*(head if not place else ("", "", "", "")), *row) for place, row in enumerate(rows)]
-        return lines
+        console.file.write(text_table(columns, lines, console.width) + "\n")
 
     def _numbers(self, p: Mapping[str, float]) -> str:
-        return ", ".join(f"{self.event.labels.get(target, target)} {value:.0%}" for target, value in p.items())
+        return ", ".join(f"{self.report.labels.get(target, target)} {value:.0%}" for target, value in p.items())
 
 
-def _thinned(prices: list[tuple[str, float]], most: int = 12) -> list[tuple[str, float]]:
+def _thinned(prices: list[tuple[str, float]]) -> list[tuple[str, float]]:
     """The first, the last and some between."""
-    if len(prices) <= most:
+    if len(prices) <= PRICES_SHOWN:
         return prices
-    return [prices[round(place * (len(prices) - 1) / (most - 1))] for place in range(most)]
+    return [prices[round(place * (len(prices) - 1) / (PRICES_SHOWN - 1))] for place in range(PRICES_SHOWN)]
 
 
-def show_event(request: ArenaShowRequest) -> ArenaEventResult:
+async def show_event(request: requests.ArenaShowRequest) -> ArenaEventResult:
     """The prices of an event, the moments at which it was asked, every forecast, and how it came out."""
     from foretell.arena.status import event_history
 
-    async def read(arena: LiveArena) -> "ArenaEventHistory":
-        return await arena.store.aside(event_history, arena.book, request.event)
-
-    return ArenaEventResult(event=with_arena(request.file, ArenaParts(), read))
+    async with open_arena_file(request.file, ArenaParts()) as arena:
+        return ArenaEventResult(report=await arena.store.aside(event_history, arena.book, request.event))
 
 
-def run_arena(
-    request: ArenaRunRequest, tell: Callable[[str], None], begin: Callable[[LiveArena, asyncio.Event], None]
+async def run_arena(
+    request: requests.ArenaRunRequest,
+    tell: Callable[[str], None],
+    begin: Callable[[LiveArena, asyncio.Event], None],
 ) -> None:
     """All stages of an arena as one service, until it is stopped.
 
@@ -557,15 +447,16 @@ def run_arena(
     """
     from foretell.arena.service import LOOK_SECONDS, ArenaService
 
-    look = request.look or (SIMULATED_LOOK if load_settings().clock else LOOK_SECONDS)
+    opening = replace(ALL_PARTS, here=request.here, concurrency=request.concurrency)
+    async with open_arena_file(request.file, opening) as arena:
 
-    async def serve(arena: LiveArena) -> None:
         def report_stage(stage: str, report: object) -> None:
             first, *more = str(report).splitlines()
             tell(f"{arena.clock().isoformat(timespec='seconds')} {stage}: {first}")
             for line in more:
                 tell(f"  {line.strip()}")
 
+        look = request.look or (SIMULATED_LOOK if load_settings().clock else LOOK_SECONDS)
         service = ArenaService(arena=arena, look=look, tell=report_stage)
         if request.once:
             await service.once()
@@ -573,5 +464,3 @@ def run_arena(
         stop = asyncio.Event()
         begin(arena, stop)
         await service.run(stop)
-
-    with_arena(request.file, replace(ALL_PARTS, here=request.here, concurrency=request.concurrency), serve)

@@ -3,12 +3,12 @@
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from foretell.data.datasets.cache import DownloadCache
 from foretell.data.datasets.forecastbench_download import pulled_rounds, read_pulled
@@ -18,9 +18,9 @@ from foretell.forecasters.base_rates.outside_view import OutsideView
 from foretell.forecasters.base_rates.past import Past
 from foretell.forecasters.base_rates.reference_class import ReferenceClass, ReferenceQuestion
 from foretell.forecasters.forecaster import CannotForecast, Context
-from foretell.operations.operation import operation
 from foretell.operations.requests import AskRequest, TreeRequest
 from foretell.operations.result import Result, text_table
+from foretell.operations.table import operation
 from foretell.questions.as_of import instant
 from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError
@@ -35,9 +35,14 @@ from foretell.runs.settings import Settings, load_settings
 from foretell.runs.spec import TYPED_PREFIX, BudgetSpec, QuestionsSpec, RunSpec
 from foretell.runs.store import RunStore
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 SIMILAR_SHOWN = 10
 """Past questions that are shown beside an outside view."""
 OUTSIDE_NOTE = "This is the outside view: no model was asked and nothing was researched."
+CHOOSE_MODEL = """Give --model openai:NAME, anthropic:NAME or google:NAME and its key (OPENAI_API_KEY, …),
+or take one on this machine: --model compat:NAME@http://localhost:11434/v1, or --model local:PATH.gguf."""
 UNPAID_NOTE = "No model call was made, since the budget does not pay for one: this is only the belief to start from."
 
 
@@ -53,9 +58,15 @@ class AskResult(Result):
     trials: tuple[Forecast | Failure, ...] = ()
     similar: tuple[ReferenceQuestion, ...] = ()
     """The most similar past questions, for the outside view where rounds were pulled to this machine."""
-    warnings: tuple[str, ...] = ()  # pyright: ignore[reportIncompatibleMethodOverride] - a field where others compute it
+    cautions: tuple[str, ...] = ()
+    """What a model may have known beforehand."""
     notes: tuple[str, ...] = ()
     """What a reader should know before relying on the number: failed trials, nothing researched, …"""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Everything a reader should know before relying on the number."""
+        return (*self.cautions, *self.notes)
 
     @property
     def p(self) -> Mapping[str, float]:
@@ -85,18 +96,17 @@ class AskResult(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """The forecast as it is stored, and what belongs to it."""
+        trials = [
+            {"trial": one.trial, **({"failed": one.error} if isinstance(one, Failure) else {"p": dict(one.p)})}
+            for one in self.trials
+        ]
         return {
             **json.loads(to_json(self.forecast)),
             "question": self.question.text,
             "labels": {target.id: target.label or target.id for target in self.question.targets},
             "due": self.question.due.isoformat(),
             "run": self.run,
-            "trials": [
-                {"trial": one.trial, "p": dict(one.p)}
-                if isinstance(one, Forecast)
-                else {"trial": one.trial, "failed": one.error}
-                for one in self.trials
-            ],
+            "trials": trials,
             "similar": [
                 {
                     "text": one.text,
@@ -107,13 +117,31 @@ class AskResult(Result):
                 }
                 for one in self.similar
             ],
-            "warnings": list(self.warnings),
+            "warnings": list(self.cautions),
             "notes": list(self.notes),
         }
 
+    def print(self, console: "Console") -> None:
+        """The probabilities, the reasons, similar questions of the past, and what it cost."""
+        from rich.text import Text
+
+        for row in self.rows():
+            console.print(Text.assemble((f"{row['p']:.0%}", "bold"), f"  {row['outcome']}"))
+        console.print(Text(self.rationale))
+        for one in self.similar:
+            line = one.text.splitlines()[0][:90]
+            console.print(Text(f"  {'yes' if one.outcome else 'no':3}  {one.known_on}  {line}"))
+        steps = f"{cost_text(self.usage)}. Every step: foretell show {self.run} {self.question.id}"
+        console.print(Text(CHOOSE_MODEL if self.run is None else steps, style="dim"))
+
     def __str__(self) -> str:
-        notes = [f"note: {note}" for note in (*self.notes, *self.warnings)]
+        notes = [f"note: {note}" for note in self.warnings]
         return "\n".join([*text_table(self.rows()), "", self.rationale, *notes])
+
+
+def cost_text(usage: Cost) -> str:
+    """What an answer cost, in a line."""
+    return f"{usage.calls} model calls, {usage.input_tokens + usage.output_tokens:,} tokens, ${usage.dollars:.4f}"
 
 
 def typed_question(request: AskRequest | TreeRequest) -> Question:
@@ -198,12 +226,22 @@ def prepare_ask(request: AskRequest, settings: Settings) -> PreparedRun:
     return prepare_run(spec, typed_questions([typed_question(request)]))
 
 
-async def answer_question(request: AskRequest, settings: Settings, *, on_event: WatchEvents | None = None) -> AskResult:
-    """Research a question. Asked again as of the same date, every reply comes from the journal and costs nothing."""
+async def answer_question(
+    request: AskRequest, settings: Settings | None = None, *, watch: WatchEvents | None = None
+) -> AskResult:
+    """A probability with its reasons; researched by `model`, or the outside view where no model is named.
+
+    Without a model nothing is read and nothing is paid. Keys come from the environment. Asked again as of the same
+    date, every reply comes from the journal and costs nothing.
+
+    >>> ask("Will the bank cut its rate?", closes="2027-03-31", price=0.4, model="none").p
+    {'yes': 0.4}
+    """
+    settings = settings or load_settings()
     if request.model is None:
         return await outside_view(request, settings)
     prepared = prepare_ask(request, settings)
-    await execute_run(prepared, settings, on_event=on_event, concurrency=request.concurrency)
+    await execute_run(prepared, settings, on_event=watch, concurrency=request.concurrency)
     with closing(RunStore(settings.store)) as store:
         return stored_answer(store, prepared.spec, prepared.questions[0])
 
@@ -225,7 +263,7 @@ def stored_answer(store: RunStore, spec: RunSpec, question: Question) -> AskResu
         question=question,
         run=spec.id,
         trials=tuple(answers),
-        warnings=prepare_run(spec, typed_questions([question])).warnings,
+        cautions=prepare_run(spec, typed_questions([question])).warnings,
         notes=tuple(notes),
     )
 
@@ -248,29 +286,12 @@ async def outside_view(request: AskRequest, settings: Settings) -> AskResult:
 
 @cache
 def _pulled_rounds(home: Path) -> Past:
-    cache = DownloadCache(home / "forecastbench")
-    found = [found for day in pulled_rounds(cache) if (found := _readable_round(cache, day))]
+    cache, found = DownloadCache(home / "forecastbench"), list[QuestionSet]()
+    for day in pulled_rounds(cache):
+        with suppress(InputError):  # A round whose files are spoilt teaches nothing.
+            found.append(read_pulled(cache, day))
     everything = union("pulled", found)
     return past_of(everything.questions, everything.resolutions)
 
 
-def _readable_round(cache: DownloadCache, day: str) -> QuestionSet | None:
-    try:
-        return read_pulled(cache, day)
-    except InputError:
-        return None
-
-
-@operation(AskRequest)
-def ask(request: AskRequest, settings: Settings | None = None) -> AskResult:
-    """A probability with its reasons; researched by `model`, or the outside view where no model is named.
-
-    Without a model nothing is read and nothing is paid. Keys come from the environment.
-
-    >>> ask("Will the bank cut its rate?", closes="2027-03-31", price=0.4, model="none").p
-    {'yes': 0.4}
-    """
-    from foretell.runs import event_loop
-    from foretell.runs.backtest import run_sync
-
-    return run_sync(answer_question(request, settings or load_settings()), event_loop.run)
+ask = operation(AskRequest)(answer_question)

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from errno import EADDRINUSE
@@ -34,12 +34,7 @@ def practice_home(request: PracticeRequest, settings: Settings) -> Path:
 
 
 def practice_environment(addresses: Mapping[str, str], home: Path) -> dict[str, str | None]:
-    """Environment variables of the practice world; None for those that must not be set.
-
-    >>> found = practice_environment({"brave": "http://127.0.0.1:8101/brave"}, Path("/tmp/p"))
-    >>> found["FORETELL_BRAVE_URL"], found["BRAVE_API_KEY"], found["FORETELL_DATABASE_URL"]
-    ('http://127.0.0.1:8101/brave', 'practice', None)
-    """
+    """Environment variables of the practice world; None for those that must not be set."""
     from foretell.practice.services import KEY
 
     values: dict[str, str | None] = dict.fromkeys(UNSET)
@@ -89,8 +84,9 @@ async def open_practice(
         raise InputError("a port is taken", column="--port", hint="name another, or none for free ones") from None
 
 
-async def run_in_practice(request: PracticeRequest, settings: Settings, command: Sequence[str]) -> int:
-    """Run one command inside a practice world; what it exits with."""
+async def run_in_practice(request: PracticeRequest, settings: Settings) -> int:
+    """Run the command of a request inside a practice world; what it exits with."""
+    command = request.command
     program = [sys.executable, "-m", "foretell.cli.main"] if command[0] == "foretell" else [command[0]]
     async with open_practice(request, settings) as environment:
         values = {name: value for name, value in (os.environ | environment).items() if value is not None}

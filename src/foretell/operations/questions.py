@@ -178,11 +178,11 @@ async def _open_questions(
     wanted = ListingFilter(as_of=as_of, limit=request.limit)
     async with open_platform(request.platform, settings) as wire:
         if request.platform == "prophet-arena":
-            events = ProphetArenaListing(
-                ProphetArenaClient(http=wire.reading, key=wire.key, **wire.host, **wire.paces)
-            ).events(wanted)
+            events = ProphetArenaListing(ProphetArenaClient(http=wire.reading, key=wire.key, **wire.address)).events(
+                wanted
+            )
             return [event.question for event in await events.all()], events.ledger.notes()
-        client = MetaculusClient(http=wire.reading, token=wire.key, **wire.host, **wire.paces)
+        client = MetaculusClient(http=wire.reading, token=wire.key, **wire.address)
         events = MetaculusEvents(client, tournaments=request.tournaments).events(wanted)
         found = [event.question for event in await events.all()]
         numbers = await open_numeric_questions(client, as_of, tournaments=request.tournaments, limit=request.limit)

@@ -7,7 +7,7 @@ in `foretell.operations.table`.
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 from pydantic.json_schema import SkipJsonSchema
@@ -18,13 +18,14 @@ from foretell.runs.spec import COMBINE_HELP
 
 NO_CHOICE = "none"
 """Written for a model or a search engine where none is wanted although an environment variable names one."""
-TREE_FORMATS = ("problog", "bif", "xmlbif", "dot", "mermaid", "markdown", "html", "json", "circuit")
-"""Forms in which a tree can be written."""
+Scaling = Literal["min-max", "softmax", "clip"]
 ShortText = Annotated[str, Field(min_length=1, max_length=500)]
 Probability = Annotated[float, Field(ge=0, le=1)]
 Clamp = tuple[float, float]
 ModelChoice = Annotated[str, Field(max_length=300)] | SkipJsonSchema[Callable[..., Any]]
 """A model as `provider:name`, or in Python a function that answers in its place."""
+
+METRIC_NAMES, ENGINE_NAMES = "foretell.metrics.metric:METRICS", "foretell.runs.services:SEARCH_ENGINES"
 
 # Ask, tree: a question and the models that answer it.
 
@@ -47,8 +48,8 @@ class _ResearchRequest(OperationRequest):
         group="models", title="Models by role",
     )  # fmt: skip
     search: tuple[ShortText, ...] = setting(
-        (), "Search engine, in the order they are asked: brave, exa, tavily, serper, asknews, gdelt, local; none.",
-        env="FORETELL_SEARCH", max_length=10, title="Search with",
+        (), "Search engine, in the order they are asked; none: no search.", env="FORETELL_SEARCH", max_length=10,
+        title="Search with", names=ENGINE_NAMES,
     )  # fmt: skip
     budget: float | None = setting(
         None, "Hard limit in dollars; a spent budget ends in the belief at that moment.", metavar="DOLLARS",
@@ -99,7 +100,10 @@ class _ResearchRequest(OperationRequest):
 
 
 class AskRequest(fields_of(AgentOptions, group="agent"), _ResearchRequest):  # pyright: ignore[reportGeneralTypeIssues, reportUntypedBaseClass]
-    """A question to be answered with a probability, and who is to answer it."""
+    """Ask QUESTION: the agent searches step by step, keeps a belief, and answers with a probability and its reasons.
+
+    foretell ask "Will it snow in Oslo before Christmas?" --closes 2026-12-24 --model openai:NAME --search brave
+    """
 
     question: str = setting(
         help="The question, in words that anyone could settle.", argument=True, min_length=1, max_length=5000
@@ -122,7 +126,10 @@ class AskRequest(fields_of(AgentOptions, group="agent"), _ResearchRequest):  # p
 
 
 class TreeRequest(_ResearchRequest):
-    """A claim to grow a tree for, and how."""
+    """Grow a tree for CLAIM: take it apart, have the parts examined, put them together again.
+
+    foretell tree "The ECB cuts its deposit rate by 31 March 2027." --closes 2027-03-31 --model openai:NAME
+    """
 
     claim: str = setting(help="A claim that will turn out true or false.", argument=True, min_length=1, max_length=5000)
     grounder: Literal["search", "agent", "notebook", "deep", "plain", "auto"] = setting(
@@ -144,9 +151,7 @@ class TreeRequest(_ResearchRequest):
     )
     correlations: bool = setting(False, "Have a model check which siblings are not independent.", group="tree")
     bayes_net: bool = setting(False, "Ask for weights that are those of a Bayes net.", group="tree")
-    scaling: Literal["min-max", "softmax", "clip"] | None = setting(
-        None, "Scale weights to those of a Bayes net.", group="tree"
-    )
+    scaling: Scaling | None = setting(None, "Scale weights to those of a Bayes net.", group="tree")
     intercept_limit: float = setting(0.1, "Largest intercept of a linear link.", ge=0, le=1, group="tree")
     clamp: Clamp = setting((0.05, 0.95), "How near to certainty the answer may come.", metavar="LOW HIGH", group="tree")
     shortcut: bool = setting(True, "Of two exclusive outcomes, analyse only the first.", group="tree")
@@ -154,16 +159,58 @@ class TreeRequest(_ResearchRequest):
     unsandboxed: bool = setting(False, "Run notebooks without a sandbox, with all your rights.", group="tree")
     out: tuple[Path, ...] = setting(
         (),
-        "Also write the tree to this file; its suffix says how: .json .html .md .dot .mmd .bif .xml .pl",
+        "Also write the tree to a file that ends in .json, .html, .md, .dot, .mmd, .bif, .xml or .pl; may be repeated.",
         metavar="FILE",
     )
 
+
+class TreeFileRequest(OperationRequest):
+    """A tree in a file."""
+
+    file: Path = setting(help="The tree's file.", argument=True)
+
+
+class TreeShowRequest(TreeFileRequest):
+    """Print the tree in FILE with every probability, worked out from its leaves."""
+
+    inputs: bool = setting(False, "Also what the answer hangs on: slope and share of every input.")
+    paths: bool = setting(False, "Also the ways from the root to each leaf, with the product of the slopes.")
+
+
+class TreeCheckRequest(TreeFileRequest):
+    """Say everything that is wrong with FILE, and everything worth knowing. Exit code 1 if it cannot be used."""
+
+
+class TreeExportRequest(TreeFileRequest):
+    """Write the tree in FILE as a logic program, a Bayes net, a graph or a report.
+
+    problog, bif and xmlbif give the same probabilities as the tree. That takes linear links with weights and intercept
+    in [0, 1] that add up to 1 at most; other trees are refused unless you choose a --scaling, which changes numbers.
+    """
+
+    to: Literal["problog", "bif", "xmlbif", "dot", "mermaid", "markdown", "html", "json", "circuit"] = setting(
+        help="What to write."
+    )
+    out: Path | None = setting(None, "File to write to; without it, standard output.", flag="-o/--out", metavar="FILE")
+    scaling: Scaling | None = setting(
+        None, "For problog, bif and xmlbif: scale linear weights that are no conditional chance, instead of refusing."
+    )
+
+
+TREE_FORMATS: tuple[str, ...] = get_args(TreeExportRequest.model_fields["to"].annotation)
+"""Forms in which a tree can be written."""
 
 # Run, show, runs, replay.
 
 
 class RunRequest(OperationRequest):
-    """Many questions, several trials: a run described by its spec, started or continued."""
+    """Run the agent described in SPEC (YAML) over its questions.
+
+    Every reply is journalled before it is used. Stop it or kill it at any moment and start it again: it goes on where
+    it was and pays for no reply twice. The same spec is the same run.
+
+    With FORETELL_DATABASE_URL set, its cells are queued there for every `foretell worker`, and this command watches.
+    """
 
     spec: Path | dict[str, Any] = setting(
         help="A YAML or JSON file, or the same as a mapping: questions, models, search, trials, …", argument=True
@@ -186,7 +233,7 @@ class RunRequest(OperationRequest):
 
 
 class ShowRequest(OperationRequest):
-    """The answers of a run, or one question with every step to its answer."""
+    """Show the answers of RUN, or every step of one QUESTION: searches, beliefs, what was withheld, and the answer."""
 
     run: str = setting(help="The run's id, or how that begins.", argument=True, min_length=1, max_length=64)
     question: str | None = setting(None, "One question, with every step.", argument=True, max_length=2000)
@@ -194,14 +241,17 @@ class ShowRequest(OperationRequest):
 
 
 class RunsRequest(OperationRequest):
-    """The runs on this machine, the newest first."""
+    """List the runs on this machine, the newest first."""
 
     limit: int | None = setting(None, "At most so many runs.", ge=1)
     offset: int = setting(0, "Leave out so many from the start.", ge=0)
 
 
 class ReplayRequest(OperationRequest):
-    """A run computed again from the journal alone."""
+    """Run RUN again from the journal alone, without network, keys or corpus, and check that every answer is the same.
+
+    A reply that the journal does not hold is an error that names what was asked: nothing is paid.
+    """
 
     run: str = setting(help="The run's id, or how that begins.", argument=True, min_length=1, max_length=64)
     dataset: str | None = setting(None, "The questions, where they are not in the spec's own place any more.")
@@ -211,7 +261,12 @@ class ReplayRequest(OperationRequest):
 
 
 class WhatIfRequest(OperationRequest):
-    """Other probabilities at some claims of a tree."""
+    """What if some claims of TREE had other probabilities? Prints old and new for every claim that changes.
+
+    A leaf gets the new probability. A claim with children is pinned: it holds that value whatever lies beneath it.
+    P1:PA stands for the assumption in the formula of P1. Only the claims above are recomputed, and no model is asked;
+    claims that a model judged keep their number and are marked.
+    """
 
     tree: Path | dict[str, Any] | SkipJsonSchema[Any] = setting(
         help="The tree's file, or the tree itself as JSON (schema foretell/tree/1).", argument=True
@@ -240,6 +295,26 @@ class WhatIfRequest(OperationRequest):
     @classmethod
     def _tree_file(cls, given: Any) -> Any:
         return Path(given) if isinstance(given, str) else given
+
+
+class TreeEditRequest(OperationRequest):
+    """Change the tree in TREE: numbers, words, links, claims added, moved or removed.
+
+    Only the claims above a change are worked out anew. Those that a model judged keep their number and are marked
+    until --rejudge has the model look at them again.
+    """
+
+    tree: Path = setting(help="The tree's file.", argument=True)
+    set: Mapping[str, Probability] = setting(
+        {}, "Give a claim this probability; a claim with children is pinned.", metavar="ID=P"
+    )
+    edits: Path | None = setting(
+        None, "A JSON list of edits, as under `edits` of a scenario in a tree file.", metavar="FILE"
+    )
+    rejudge: bool = setting(False, "Have a model judge anew what it judged before something beneath changed.")
+    model: ModelChoice | None = setting(None, "provider:name of the model that judges.", env="FORETELL_MODEL")
+    budget: float | None = setting(None, "Hard limit in dollars.", metavar="DOLLARS", gt=0, le=10_000)
+    out: Path | None = setting(None, "Write the tree to this file; without it, to its own.", metavar="FILE")
 
 
 # Scoring tables, and what is made of them.
@@ -286,9 +361,7 @@ class ScoringRequest(TablesRequest):
     """Two tables, what to compute from them, and how sure to be of it."""
 
     by: Columns = setting((), "Also score each combination of these columns, e.g. source,horizon.", metavar="COLUMNS")
-    metric: str = setting(
-        "bi", "The metric that ranks the table: bi, brier, ms, log, ece, return, sharpe.", metavar="NAME"
-    )
+    metric: str = setting("bi", "The metric that ranks the table.", metavar="NAME", names=METRIC_NAMES)
     reference: str | None = setting(
         None, "Compare all others with this forecaster; without it, with the leader.", metavar="NAME"
     )
@@ -302,7 +375,16 @@ class ScoringRequest(TablesRequest):
 
 
 class ScoreRequest(ScoringRequest):
-    """Score a table of forecasts against a table of outcomes."""
+    """Score a table of forecasts against a table of outcomes.
+
+    Tables are CSV, Parquet or JSONL; their columns are described in docs/formats.md. Every number comes with an
+    interval from a bootstrap that resamples whole clusters, and with the share of targets that were answered. Columns
+    to group by are those of the outcomes, and `difficulty`: how hard a question was for everybody.
+
+    A table of quantiles (forecaster, question, level, value) against outcomes with a column value is scored by CRPS.
+
+      foretell score -f forecasts.csv -o outcomes.csv --by source,horizon --out board.html
+    """
 
     metrics: Literal["usual", "all"] = setting(
         "usual", "With all: peer score, adjusted Brier, Murphy's parts and the recalibration line too."
@@ -315,7 +397,11 @@ class ScoreRequest(ScoringRequest):
 
 
 class CompareRequest(ScoringRequest):
-    """Compare forecasters with one of them on the questions both answered."""
+    """Is one FORECASTER better than another, and by more than noise?
+
+    Both are scored on the targets both answered; the difference is recomputed on resamples of whole clusters. Name
+    more than two, and each is compared with the last, with p-values corrected for the number of comparisons.
+    """
 
     forecasters: tuple[str, ...] = setting(help="The forecasters to compare.", argument=True, metavar="FORECASTER...")
     reference: str | None = setting(
@@ -325,16 +411,23 @@ class CompareRequest(ScoringRequest):
 
 
 class ErrorsRequest(TablesRequest):
-    """Where a forecaster wins and loses."""
+    """Where FORECASTER wins and loses: its worst misses, and its score by source, horizon and every other column."""
 
     forecaster: str = setting(help="Whose errors to analyse.", argument=True)
     reference: str | None = setting(None, "Show the difference to this forecaster too.", metavar="NAME")
-    metric: str = setting("bi", "The metric of the groups: bi, brier, ms, log or ece.", metavar="NAME")
+    metric: str = setting("bi", "The metric of the groups.", metavar="NAME", names=METRIC_NAMES)
     cluster: Columns = setting((), "Columns that are resampled as a whole; two of them are crossed.", metavar="COLUMNS")
 
 
 class PlanRequest(OperationRequest):
-    """How many questions it takes to see a gain of a given size."""
+    """How many questions it takes to see a gain of a given size.
+
+    Name two forecasters of a past comparison as the pilot, or give the standard deviation yourself:
+
+      foretell plan mine base --gain 1 -f forecasts.csv -o outcomes.csv
+
+      foretell plan --gain 1 --sd 0.12
+    """
 
     pilot: tuple[str, ...] = setting(
         (), "Two forecasters of a past comparison.", argument=True, metavar="[FIRST SECOND]"
@@ -352,7 +445,14 @@ class PlanRequest(OperationRequest):
 
 
 class BacktestRequest(OperationRequest):
-    """Run forecasters over a question set, each question as of its date."""
+    """Run forecasters over DATASET (demo, forecastbench, a file of questions, a folder of tables) as of their dates.
+
+    Writes forecasts.csv, outcomes.csv and failures.csv, the tables that `foretell score` reads:
+
+      foretell backtest demo -F auto -F knn -F prior --tables run
+
+      foretell score -f run/forecasts.csv -o run/outcomes.csv
+    """
 
     dataset: str = setting(help="demo, forecastbench, a file of questions, or a folder of tables.", argument=True)
     forecasters: tuple[str, ...] = setting(
@@ -367,7 +467,11 @@ class BacktestRequest(OperationRequest):
 
 
 class DemoRequest(OperationRequest):
-    """Forecast 400 questions about real time series as of their dates, and score every answer."""
+    """A first real job: forecast 400+ questions about real time series as of their dates, and score every answer.
+
+    Needs no key and no network. The series (El Niño sea temperature, CO₂, the US economy, sunspots, …) ship with
+    statsmodels; the questions have the form of ForecastBench's: will the value be higher on a later day?
+    """
 
     tables: Path | None = setting(None, "Also write the tables into this folder.", metavar="FOLDER")
 
@@ -386,13 +490,25 @@ class TrialsRequest(OperationRequest):
 
 
 class CalibrateFitRequest(TrialsRequest):
-    """Fit a rule on forecasts whose outcomes are known."""
+    """Fit a rule on forecasts whose outcomes are known.
+
+    The outcomes need the columns due (when it was asked) and resolved_on (when the answer became known):
+
+      foretell calibrate fit -f f.csv -o o.csv --method hierarchical --out rule.json
+    """
 
     method: CalibrationMethod = setting("default", "What to fit.")
 
 
 class CalibrateApplyRequest(OperationRequest):
-    """Apply a fitted rule to new forecasts."""
+    """Apply the rule in FITTED to new forecasts.
+
+    It refuses what it was fitted on, and questions asked before the last outcome it learnt from was known. Without
+    --outcomes the columns it needs (due, and source, kind, price, prior, horizon where it uses them) are those of the
+    forecasts.
+
+      foretell calibrate apply rule.json -f new.csv -o questions.csv --out calibrated.csv
+    """
 
     fitted: Path = setting(help="File of the fitted rule.", argument=True)
     forecasts: Path = setting(
@@ -412,16 +528,16 @@ class CalibrateApplyRequest(OperationRequest):
     )
 
 
-class CalibrateReportRequest(TrialsRequest):
-    """What every method would have brought: in-sample, by other questions, and by the past alone."""
-
-    methods: tuple[CalibrationMethod, ...] = setting((), "Only this method; may be repeated.", flag="--method")
-    draws: int = setting(2000, "Number of bootstrap draws.", ge=100)
-    seed: int = setting(0, "Seed of the bootstrap.")
-
-
 class EnsembleRequest(OperationRequest):
-    """Weights for several forecasters whose mean would have been good, judged on later rounds than they came from."""
+    """Choose weights for several forecasters whose mean would have been good.
+
+    How far to go is judged on later rounds than the weights came from; where that shows no gain beyond noise, everybody
+    counts the same. The file is applied like any other rule:
+
+      foretell calibrate ensemble -f past.csv -o outcomes.csv --out rule.json
+
+      foretell calibrate apply rule.json -f new.csv -o questions.csv --out combined.csv
+    """
 
     forecasts: Path = setting(help="Table of forecasts by several forecasters.", flag="-f/--forecasts", metavar="FILE")
     outcomes: Path = setting(
@@ -435,28 +551,11 @@ class EnsembleRequest(OperationRequest):
     replacement: bool = setting(True, "Let the greedy selection add a member again, which gives it more weight.")
 
 
-class AuditRequest(OperationRequest):
-    """Let a second model read what a run was shown and refused, and count what the fence got wrong."""
-
-    run: str = setting(help="Id of the run, or the beginning of it.", argument=True)
-    auditor: str | None = setting(None, "Model that reads; without it, the auditor of the run's spec.", metavar="MODEL")
-    sample: int | None = setting(None, "Judge only N texts; larger samples contain smaller ones.", metavar="N", ge=1)
-    closed_book: str | None = setting(None, "A run of the same questions without tools.", metavar="RUN")
-    unfenced: str | None = setting(None, "A run of the same questions with the fence off.", metavar="RUN")
-    budget: float | None = setting(
-        None, "Dollars to spend; what is left when they are spent stays open.", metavar="DOLLARS", gt=0
-    )
-    outcomes: Path | None = setting(
-        None, "Table of outcomes, where the questions bring none.", flag="-o/--outcomes", metavar="FILE"
-    )
-    same: bool = setting(False, "Allow the model that filtered the run to audit it.")
-
-
 # Questions and data.
 
 
 class QuestionsRequest(OperationRequest):
-    """Check a file of questions and show what is in it."""
+    """Check a FILE of questions (JSONL, JSON, CSV, YAML) and show what is in it."""
 
     file: Path = setting(help="JSONL, JSON, CSV or YAML.", argument=True)
     as_of: str | None = setting(
@@ -469,7 +568,11 @@ class QuestionsRequest(OperationRequest):
 
 
 class FetchRequest(OperationRequest):
-    """The open questions of a platform as a file to run."""
+    """Write the open questions of PLATFORM to a file, one JSON line each, as they stand now.
+
+    Yes-or-no questions, choices, groups, and questions about a number. Ask them with a spec that says mode: live, then
+    submit the run with foretell submit.
+    """
 
     platform: Platform = setting(help="metaculus or prophet-arena.", argument=True)
     tournaments: tuple[str, ...] = setting(
@@ -480,7 +583,10 @@ class FetchRequest(OperationRequest):
 
 
 class DataPullRequest(OperationRequest):
-    """Download rounds of a public question set with their outcomes so far."""
+    """Download rounds of SOURCE with their outcomes so far.
+
+    Files that are here and intact are not downloaded again; outcomes are brought up to date.
+    """
 
     source: Literal["forecastbench"] = setting(help="Where the questions are from.", argument=True)
     rounds: tuple[str, ...] = setting((), "Due date of a round; may be repeated.", flag="--round", metavar="DATE")
@@ -490,13 +596,16 @@ class DataPullRequest(OperationRequest):
 
 
 class DataListRequest(OperationRequest):
-    """The rounds on this machine."""
+    """Show the rounds on this machine, with how many targets have an outcome."""
 
     folder: Path | None = setting(None, "Folder to use instead of the user's cache.", metavar="FOLDER")
 
 
 class TrancheRequest(OperationRequest):
-    """A fixed-seed sample of the resolved questions of a round, as the BLF study drew its test sets."""
+    """Draw a fixed-seed sample of the resolved questions of ROUND, as the BLF study drew its test sets.
+
+    foretell data build tranche 2025-10-26 --resolved-by 2026-01-05 --tables tranche
+    """
 
     round: str = setting(help="Due date of a pulled round.", argument=True, metavar="ROUND")
     resolved_by: str = setting(help="Outcomes after this day do not count.", metavar="DATE")
@@ -508,7 +617,7 @@ class TrancheRequest(OperationRequest):
 
 
 class ClaimsRequest(OperationRequest):
-    """Claims that a publication later found true or false, as questions."""
+    """Turn CLAIMS, statements that a publication later found true or false, into questions asked the day before."""
 
     source: Path = setting(help="One JSON object a line: claim, label, published.", argument=True, metavar="CLAIMS")
     split: Literal["validation", "test"] | None = setting(None, "Only this part of the claims.")
@@ -516,14 +625,14 @@ class ClaimsRequest(OperationRequest):
 
 
 class OptionTasksRequest(OperationRequest):
-    """Tasks in which one of several options pays most, as questions."""
+    """Turn TASKS, choices with what a dollar on each of them returned, into questions: which one pays most?"""
 
     source: Path = setting(help="One JSON object a line: options with payoffs.", argument=True, metavar="TASKS")
     tables: Path = setting(Path("options"), "Folder for questions.jsonl and outcomes.csv.", metavar="FOLDER")
 
 
 class FinancialTasksRequest(OperationRequest):
-    """Tasks made from a series of prices: which position returns most per dollar?"""
+    """Make tasks from SERIES, a file of prices: long or short, higher or lower, asked on each --cutoff day."""
 
     source: Path = setting(help="CSV file with columns date and value.", argument=True, metavar="SERIES")
     kind: Literal["long-short", "higher-lower"] = setting("long-short", "What the options are.")
@@ -537,7 +646,10 @@ class FinancialTasksRequest(OperationRequest):
 
 
 class InspectLogRequest(OperationRequest):
-    """Logs of Inspect AI as the tables that `foretell score` reads."""
+    """Turn an Inspect AI LOG (.eval or .json, or a folder of them) into the tables that `foretell score` reads.
+
+    foretell data inspect-log logs/ --tables run; foretell score -f run/forecasts.csv -o run/outcomes.csv
+    """
 
     log: Path = setting(help="A log (.eval or .json), or a folder of them.", argument=True)
     tables: Path = setting(Path("inspect"), "Folder for the tables.", metavar="FOLDER")
@@ -545,7 +657,10 @@ class InspectLogRequest(OperationRequest):
 
 
 class CorpusImportRequest(OperationRequest):
-    """Bring dated documents of one's own into the corpus."""
+    """Import files or folders (.txt, .md, .html, .jsonl, .warc, .warc.gz) into the corpus.
+
+    What is in it already is not stored twice.
+    """
 
     sources: tuple[Path, ...] = setting(
         help="Files or folders of documents.", argument=True, metavar="SOURCES...", min_length=1
@@ -556,7 +671,7 @@ class CorpusImportRequest(OperationRequest):
 
 
 class CorpusSearchRequest(OperationRequest):
-    """Search the corpus as of a date."""
+    """Search the corpus, best matches first."""
 
     query: str = setting(help="What to look for.", argument=True)
     as_of: str | None = setting(None, "Show only what was dated by the end of this day.", metavar="DATE")
@@ -585,14 +700,28 @@ class ForecastBenchTeamFields(OperationRequest):
 
 
 class ExportRequest(ForecastBenchTeamFields):
-    """A run as a file for ForecastBench, checked against the round's question set."""
+    """Write RUN as a ForecastBench submission, checked against the round's question set.
+
+    Trials are combined by the run's own rule, or as --combine says. The benchmark ranks a file that answers at least
+    95 % of the market and 95 % of the data-set forecasts; with less, nothing is written unless you say --incomplete.
+    """
 
     run: str = setting(help="Id of the run, or the beginning of it.", argument=True)
     combine: str | None = setting(None, _COMBINE_HELP)
 
 
 class SubmitRequest(ForecastBenchTeamFields):
-    """Submit the forecasts of a run, or of a file of forecasts."""
+    """Submit the forecasts of RUN, or of a FILE of forecasts.
+
+    What was submitted before with the same content is not sent again. Every forecast is noted in a ledger
+    (foretell ledger) before it leaves and when the platform has taken it. Look first, then send:
+
+      foretell submit RUN --to metaculus --comment --dry-run
+
+      foretell submit RUN --to metaculus --comment --yes
+
+    Keys: METACULUS_TOKEN, ARENA_API_KEY. ForecastBench gets a file, which you upload to your team's folder.
+    """
 
     source: str = setting(help="Id of a run, or a file of forecasts.", argument=True, metavar="RUN|FILE")
     to: Literal["forecastbench", "metaculus", "prophet-arena"] = setting(help="The platform.")
@@ -609,22 +738,26 @@ class SubmitRequest(ForecastBenchTeamFields):
     agent: str = setting("", "Prophet Arena: your agent's name there.")
     window: str | None = setting(None, "Prophet Arena: the round of the event; without it, the open one.")
     dry_run: bool = setting(False, "Print exactly what would be sent, and send nothing.")
+    yes: bool = setting(False, "Send without asking.")
 
 
 class LedgerRequest(OperationRequest):
-    """A ledger of submissions."""
+    """Print the last entry's number and hash: note it elsewhere, and the whole ledger is pinned down."""
 
     file: Path | None = setting(None, "Another ledger than this machine's.", metavar="FILE")
 
 
 class LedgerVerifyRequest(LedgerRequest):
-    """Check every entry of the ledger."""
+    """Check every entry; name the first that was changed, removed or put elsewhere.
+
+    Entries cut off at the end leave a good chain behind: only a head noted elsewhere shows that they are gone.
+    """
 
     head: str | None = setting(None, "A head that you noted: nothing up to it may be missing.", metavar="NUMBER:HASH")
 
 
 class LedgerShowRequest(LedgerRequest):
-    """Entries of the ledger."""
+    """List entries: what was meant to be sent, and what became of it."""
 
     platform: str | None = setting(None, "Only this platform.")
     question: str | None = setting(None, "Only questions whose name begins so.")
@@ -642,8 +775,33 @@ class ArenaRequest(OperationRequest):
     file: Path = _ARENA_FILE
 
 
+class ArenaCollectRequest(ArenaRequest):
+    """Read the platforms of an arena, choose among their events by its rules, and refresh those taken up before.
+
+    Every rejection is counted with its reason. Done again the same day it takes up what the day's places still allow.
+    """
+
+
+class ArenaContextRequest(ArenaRequest):
+    """Ask about every event whose moment has come: fresh quotes, then the material that everybody is shown.
+
+    What could not be asked before the next moment was due, or before the event closed, is noted as missed.
+    """
+
+
+class ArenaResolveRequest(ArenaRequest):
+    """Read how events came out whose close has passed, or that have left the list of open ones."""
+
+
+class ArenaStatusRequest(ArenaRequest):
+    """Events, moments and forecasts by state, the next moment, what was spent, what was missed and why."""
+
+
 class ArenaInitRequest(OperationRequest):
-    """The file of a new arena, with every field explained."""
+    """Write arena.yaml, with every field explained, into the folder PLACE; or PLACE itself, if it ends in .yaml.
+
+    As it stands it needs no key: Kalshi's public events, forecasters without models, and the market to beat.
+    """
 
     place: Path = setting(Path(), "A folder, or a file that ends in .yaml.", argument=True, metavar="[PLACE]")
     name: str | None = setting(None, "Name of the arena; without it, that of its folder.")
@@ -651,7 +809,11 @@ class ArenaInitRequest(OperationRequest):
 
 
 class ArenaForecastRequest(ArenaRequest):
-    """Let every entry answer what is ready."""
+    """Let every entry answer every moment that is ready and that it has not answered.
+
+    With FORETELL_DATABASE_URL set, forecasts that ask models are queued there for every `foretell worker`, and this
+    command waits for them.
+    """
 
     entries: tuple[str, ...] = setting((), "Only this entry; may be repeated.", flag="--entry", metavar="NAME")
     concurrency: int = setting(50, "Forecasts at a time.", ge=1, le=2000)
@@ -659,7 +821,7 @@ class ArenaForecastRequest(ArenaRequest):
 
 
 class ArenaScoreRequest(ArenaRequest):
-    """The leaderboard of an arena."""
+    """Rank everybody on what has come out so far; the market, the base rate and 0.5 stand in every table."""
 
     by: Columns = setting((), "More numbers by category, platform or lead_time.", metavar="COLUMNS")
     choice: Literal["mean", "last", "first", "every"] = setting("mean", "How the moments of an event count.")
@@ -668,14 +830,21 @@ class ArenaScoreRequest(ArenaRequest):
 
 
 class ArenaShowRequest(OperationRequest):
-    """One event of an arena: its prices, its moments, and every forecast."""
+    """Show the prices of EVENT, the moments at which it was asked, every forecast, and how it came out.
+
+    EVENT is its id, or the end of it: kalshi/KXFED-26DEC or KXFED-26DEC.
+    """
 
     event: str = setting(help="Id of the event, or the end of it.", argument=True)
     file: Path = setting(Path(), "The arena's file or folder.", flag="--arena", metavar="PATH")
 
 
 class ArenaRunRequest(ArenaRequest):
-    """All stages of an arena as one service."""
+    """Collect, gather, forecast and resolve, each in its time, until Ctrl-C.
+
+    Start it as often as you like, also on other machines with a shared database: whatever is due is done once. Kill it
+    at any moment: another one, or the next start, goes on where it was and pays for no reply twice.
+    """
 
     concurrency: int = setting(50, "Forecasts at a time.", ge=1, le=2000)
     here: bool = setting(False, "With a shared database, answer in this process, without workers.")
@@ -684,7 +853,13 @@ class ArenaRunRequest(ArenaRequest):
 
 
 class ArenaDemoRequest(OperationRequest):
-    """A month of an arena in about a minute, on a made-up exchange."""
+    """A month of an arena in about a minute: no key, no network, nothing real.
+
+    An exchange on this machine lists made-up events over Kalshi's wire, with prices of noisy traders; a search engine
+    finds made-up news about them. Scripted models behind a provider's socket read both, forecasters without a model
+    take part, and all stages of an arena run in simulated time until every event has come out. The world knows the
+    true probabilities: a row of the board says them, which nobody can beat but by luck.
+    """
 
     days: int = setting(30, "Days on which events are taken up.", ge=1, le=366)
     events_per_day: int = setting(8, "Events taken up in a day.", ge=1, le=100)
@@ -696,8 +871,26 @@ class ArenaDemoRequest(OperationRequest):
 # Servers, sites and bots.
 
 
+class WorkerRequest(OperationRequest):
+    """Answer cells of any run that `foretell run` has queued in the shared database (FORETELL_DATABASE_URL).
+
+    Start as many as you like, on as many machines as you like. When one is killed, the others take its cells over and
+    get every reply it was sent from the journal. Ctrl-C lets it finish what it is at; a second one leaves now.
+    """
+
+    concurrency: int = setting(50, "Cells at once, here.", ge=1, le=2000)
+    everywhere: int | None = setting(None, "Cells at once over all workers.", ge=1)
+    idle: float | None = setting(None, "Leave after so long without a cell.", metavar="SECONDS", ge=0)
+    status: bool = setting(False, "Only show who is at work and what is waiting.")
+    drop: str | None = setting(None, "Only take the cells of RUN out of the queue, those at work too.", metavar="RUN")
+
+
 class ServeRequest(OperationRequest):
-    """Show runs, questions and arenas in a browser, and ask there."""
+    """Show runs, questions and arenas in a browser, and ask there.
+
+    Only this machine can reach it unless --host says otherwise. Looking is free; whatever spends money or writes needs
+    the token, which the printed link carries. Everything shown is also JSON: see /openapi.json.
+    """
 
     host: str = setting("127.0.0.1", "Address to listen at; with another one every request needs the token.")
     port: int = setting(8400, "Port to listen at; 0 takes a free one.", ge=0, le=65535)
@@ -708,7 +901,10 @@ class ServeRequest(OperationRequest):
 
 
 class SiteRequest(OperationRequest):
-    """The pages of `foretell serve` as files that open from disk."""
+    """Write the pages that `foretell serve` shows into FOLDER, as a site that opens from disk.
+
+    Trees keep their what-if. Nothing in it needs a server or the network: put it on any static host, or send it along.
+    """
 
     folder: Path = setting(help="Folder for the pages.", argument=True)
     runs: tuple[str, ...] = setting((), "Only this run; may be repeated.", flag="--run")
@@ -718,7 +914,16 @@ class SiteRequest(OperationRequest):
 
 
 class McpRequest(OperationRequest):
-    """Serve foretell to assistants over the Model Context Protocol."""
+    """Serve foretell to assistants over the Model Context Protocol.
+
+    Tools: ask, grow_tree, run, what_if, score, search_as_of, list_runs, show_run, replay_run. Nothing is spent unless
+    you allow it:
+
+      foretell mcp --allow-spending 2 --model openai:NAME --search brave --files ~/forecasts
+
+    The limit holds for all calls of this process together. Over --http every request needs the token, which is taken
+    from FORETELL_MCP_TOKEN or made up and printed.
+    """
 
     allow_spending: float | None = setting(None, "Dollars that all calls together may cost.", metavar="DOLLARS", ge=0)
     models: tuple[str, ...] = setting(
@@ -731,7 +936,11 @@ class McpRequest(OperationRequest):
 
 
 class InitBotRequest(OperationRequest):
-    """A repository that forecasts a Metaculus tournament on a schedule, on GitHub."""
+    """Write a bot into FOLDER: a repository that forecasts a Metaculus tournament on a schedule, on GitHub.
+
+    It needs two secrets, a model's key and METACULUS_TOKEN, and spends no more a day than you say. README.md in the
+    folder explains the rest.
+    """
 
     folder: Path = setting(help="Folder for the bot.", argument=True)
     tournament: str = setting("minibench", "Tournament of Metaculus, by its slug or number.")
@@ -743,10 +952,28 @@ class InitBotRequest(OperationRequest):
 
 
 class PracticeRequest(OperationRequest):
-    """A practice world on this machine: models, search, pages, series, markets and inboxes for submissions."""
+    """Start a practice world on this machine: no key, no network, and nothing to pay.
 
-    port: int = setting(0, "First of 13 ports in a row (default: free ones).", metavar="PORT", ge=0, le=65522)
+    Models, search engines, web pages, Wikipedia, series, markets, deep research, and the inboxes of Metaculus and
+    Prophet Arena. Run one command in it:
+
+      foretell practice -- foretell ask "Will Norges Bank cut its rate before 2027?"
+
+    Or stay in it with your shell, until foretell practice --stop:
+
+      eval "$(foretell practice --env)"
+
+    Without either, it serves until Ctrl-C and prints the lines for other shells. The world is small and made up, and
+    its models know nothing: it shows how things work, not how good forecasts are.
+    """
+
+    port: int = setting(0, "First of 13 ports in a row; without it, free ones.", metavar="PORT", ge=0, le=65522)
     latency: float = setting(0.0, "Seconds before every answer.", metavar="SECONDS", ge=0)
     home: Path | None = setting(
-        None, "FORETELL_HOME of the practice world (default: a folder beside your runs).", metavar="FOLDER"
+        None, "FORETELL_HOME of the practice world; without it, a folder beside your runs.", metavar="FOLDER"
     )
+    env: bool = setting(False, "Start it in the background and print the lines that lead a shell to it.")
+    env_file: Path | None = setting(None, "Also write the lines to this file.", metavar="FILE")
+    stop: bool = setting(False, "Stop the world in the background that this shell is in.")
+    hours: float | None = setting(None, "Stop by itself after so many hours.", gt=0)
+    command: tuple[str, ...] = setting((), "A command to run in it.", argument=True, metavar="[COMMAND]...")

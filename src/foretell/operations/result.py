@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from html import escape
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -12,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Result:
-    """Base of all results. A result says `to_dict`, and how it reads: either by `__str__` or by `print`.
+    """Base of all results, which are dataclasses. A result reads either by `__str__` or by `print`.
 
     Formats beside JSON are offered by further methods: `rows` for .csv and .parquet, `to_html` for .html and
     `to_markdown` for .md.
@@ -29,12 +31,12 @@ class Result:
         return True
 
     def to_dict(self) -> Any:
-        """Plain data."""
-        raise NotImplementedError
+        """Plain data: the fields by name, unless a result says otherwise."""
+        return {one.name: plain(getattr(self, one.name)) for one in fields(cast("Any", self))}
 
     def to_json(self) -> str:
         """The result as JSON; numbers that do not exist are null."""
-        return json.dumps(_plain(self.to_dict()), ensure_ascii=False, indent=1, default=str)
+        return json.dumps(plain(self.to_dict()), ensure_ascii=False, indent=1, default=str)
 
     def rows(self) -> list[dict[str, Any]]:
         """One dictionary for each line of the result's table."""
@@ -77,14 +79,32 @@ class Result:
         return text.getvalue().rstrip("\n")
 
 
-def _plain(value: Any) -> Any:
-    """Data that JSON can hold."""
-    if isinstance(value, dict):
-        return {str(key): _plain(inner) for key, inner in value.items()}
+@dataclass(frozen=True, kw_only=True)
+class ReportResult(Result):
+    """A report from below as a result: its own data and its own words."""
+
+    report: Any
+
+    def to_dict(self) -> Any:
+        """The report's own data."""
+        return self.report.to_dict() if hasattr(self.report, "to_dict") else plain(self.report)
+
+    def __str__(self) -> str:
+        return str(self.report)
+
+
+def plain(value: Any) -> Any:
+    """Data that JSON can hold; numbers that do not exist are None."""
+    if is_dataclass(value) and not isinstance(value, type):
+        value = asdict(value)
+    if isinstance(value, Mapping):
+        return {str(key): plain(inner) for key, inner in cast("Mapping[Any, Any]", value).items()}
     if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
+        return [plain(inner) for inner in cast("list[Any]", value)]
     if isinstance(value, float) and not isfinite(value):
         return None
+    if isinstance(value, Path):
+        return str(value)
     number = getattr(value, "item", None)  # numpy's scalars
     return number() if callable(number) else value
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from foretell.operations.ask import stored_questions
-from foretell.operations.operation import operation
 from foretell.operations.requests import ReplayRequest, RunRequest, RunsRequest, ShowRequest
-from foretell.operations.result import Result, text_table
+from foretell.operations.result import Result
+from foretell.operations.table import operation
 from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
@@ -22,8 +22,11 @@ from foretell.runs.backtest import Backtest, run_sync
 from foretell.runs.executor import RunProgress
 from foretell.runs.runner import PreparedRun, WatchProgress, asks_models, check_run, execute_run, prepare_run
 from foretell.runs.settings import KEYS, Settings, load_settings
-from foretell.runs.spec import RunSpec, read_spec, spec_from_mapping
+from foretell.runs.spec import read_spec, spec_from_mapping
 from foretell.runs.store import RunRow, RunStore, find_run
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 # Running a spec.
 
@@ -36,10 +39,16 @@ class RunResult(Result):
     questions: int
     trials: int
     progress: RunProgress
-    warnings: tuple[str, ...] = ()  # pyright: ignore[reportIncompatibleMethodOverride] - a field where others compute it
+    cautions: tuple[str, ...] = ()
+    """What a model may have known beforehand."""
     notes: tuple[str, ...] = ()
     tables: tuple[Path, ...] = ()
     """Files for scoring that were written."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Everything a reader should know before relying on the answers."""
+        return (*self.cautions, *self.notes)
 
     def rows(self) -> list[dict[str, Any]]:
         """One row."""
@@ -59,33 +68,40 @@ class RunResult(Result):
             "dollars": round(done.dollars, 9),
             "calls": done.calls,
             "tables": [str(path) for path in self.tables],
-            "warnings": list(self.warnings),
+            "warnings": list(self.cautions),
             "notes": list(self.notes),
         }
 
-
-def spec_of(request: RunRequest) -> RunSpec:
-    """The spec of a request, read from its file or from the mapping itself."""
-    return read_spec(request.spec) if isinstance(request.spec, Path) else spec_from_mapping(request.spec)
+    def __str__(self) -> str:
+        done = self.progress
+        counts = f"{done.done} cells, {done.failed} failed, {done.skipped} were done before"
+        head = f"run {self.run}: {counts}, ${done.dollars:.4f} in {done.calls} calls"
+        return "\n".join([head, *(f"Wrote {path}" for path in self.tables)])
 
 
 def prepare(request: RunRequest, settings: Settings) -> PreparedRun:
     """The run of a request, checked before anything is stored."""
-    spec = spec_of(request)
+    spec = read_spec(request.spec) if isinstance(request.spec, Path) else spec_from_mapping(request.spec)
     check_run(spec, settings)
     return prepare_run(spec)
 
 
-async def run_prepared(
-    prepared: PreparedRun,
+async def run_spec(
     request: RunRequest,
-    settings: Settings,
+    settings: Settings | None = None,
     *,
-    watch: WatchProgress | None = None,
-    tell: Callable[[str], None] | None = None,
+    watch: WatchProgress = lambda _: None,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> RunResult:
-    """Run what has no forecast yet, here or by the workers of a shared database."""
-    shared = settings.database is not None and asks_models(prepared.spec)
+    """Run a spec over its questions, here or by the workers of a shared database.
+
+    Stopped and started again, it goes on where it was and pays for nothing twice.
+    """
+    settings = settings or load_settings()
+    prepared = prepare(request, settings)
+    spec = prepared.spec
+    tell(f"run {spec.id}: {len(prepared.questions)} questions × {spec.trials} trials")
+    shared = settings.database is not None and asks_models(spec)
     if request.where in ("workers", "both") and not shared:
         hint = "set FORETELL_DATABASE_URL, and start `foretell worker`"
         raise InputError("there are no workers for this run", column="--where", hint=hint)
@@ -93,27 +109,21 @@ async def run_prepared(
         from foretell.operations.shared_runs import run_together
 
         work = request.concurrency if request.where == "both" else None
-        progress = await run_together(
-            prepared, settings, watch=watch or (lambda _: None), tell=tell or (lambda _: None), work=work
-        )
+        progress = await run_together(prepared, settings, watch=watch, tell=tell, work=work)
     else:
         progress = await execute_run(prepared, settings, watch=watch, concurrency=request.concurrency)
     return RunResult(
-        run=prepared.spec.id,
+        run=spec.id,
         questions=len(prepared.questions),
-        trials=prepared.spec.trials,
+        trials=spec.trials,
         progress=progress,
-        warnings=prepared.warnings,
+        cautions=prepared.warnings,
         notes=_unconfirmed_calls(settings),
         tables=write_tables(prepared, settings, request.out) if request.out is not None else (),
     )
 
 
-@operation(RunRequest)
-def run(request: RunRequest, settings: Settings | None = None) -> RunResult:
-    """Run a spec over its questions. Stopped and started again, it goes on where it was and pays for nothing twice."""
-    settings = settings or load_settings()
-    return run_sync(run_prepared(prepare(request, settings), request, settings), event_loop.run)
+run = operation(RunRequest)(run_spec)
 
 
 def resume(store: RunStore, run: str, settings: Settings) -> PreparedRun:
@@ -165,7 +175,20 @@ class RunsResult(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """The rows, and how many there are in all."""
-        return {"runs": [dict(row) for row in self.rows()], "total": self.total}
+        return {"runs": self.rows(), "total": self.total}
+
+    def print(self, console: "Console") -> None:
+        """A table."""
+        from rich.table import Column, Table
+
+        if not self.total:
+            console.file.write("no runs yet; try: foretell ask, or foretell run SPEC.yaml\n")
+            return
+        names = ("created", "questions", "forecaster", "model", "trials", "forecasts", "failed")
+        table = Table(Column("run", no_wrap=True, overflow="fold"), *names, box=None)
+        for row in self.rows():
+            table.add_row(row["run"], *(str(row[name])[:40] for name in names))
+        console.print(table)
 
 
 def run_to_dict(row: RunRow) -> dict[str, Any]:
@@ -235,21 +258,35 @@ class ShowResult(Result):
         if self.question is not None:
             body["steps"] = {
                 f"trial {trial}": [
-                    {"event": type(event).__name__, "text": describe_event(event).strip(), **_plain(vars(event))}
+                    {"event": type(event).__name__, "text": describe_event(event).strip(), **_as_json(vars(event))}
                     for event in events
                 ]
                 for trial, events in sorted(self.steps.items())
             }
         return body
 
-    def __str__(self) -> str:
-        lines = list(text_table(self.rows()))
-        for trial, events in sorted(self.steps.items()):
-            lines += ["", f"trial {trial}", *(describe_event(event) for event in events)]
-        return "\n".join(lines)
+    def print(self, console: "Console") -> None:
+        """A table of the answers; of one question every step to each of them."""
+        from rich.table import Column, Table
+        from rich.text import Text
+
+        if self.question is None:
+            table = Table(Column("question", overflow="fold"), "as of", "trial", "answer", "calls", "$", box=None)
+            for row in self.rows():
+                cost = "" if row["dollars"] is None else f"{row['dollars']:.4f}"
+                calls = "" if row["calls"] is None else str(row["calls"])
+                table.add_row(Text(row["question"]), row["as_of"], str(row["trial"]), Text(row["answer"]), calls, cost)
+            console.print(table)
+            return
+        for answer in self.answers:
+            console.rule(f"trial {answer.trial}")
+            for event in self.steps.get(answer.trial, ()):
+                console.print(Text(describe_event(event)))
+            failed = isinstance(answer, Failure)
+            console.print(Text(f"failed: {answer.error}", style="red") if failed else Text(answer.rationale))
 
 
-def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+def _as_json(values: Mapping[str, Any]) -> dict[str, Any]:
     return json.loads(json.dumps(dict(values), ensure_ascii=False, default=str))
 
 
@@ -289,13 +326,10 @@ class ReplayResult(Result):
     same: int
     total: int
 
-    def rows(self) -> list[dict[str, Any]]:
-        """One row."""
-        return [self.to_dict()]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The counts."""
-        return {"run": self.run, "same": self.same, "total": self.total}
+    @property
+    def ok(self) -> bool:
+        """Whether all of them are."""
+        return self.same == self.total
 
     def __str__(self) -> str:
         return f"{self.same} of {self.total} answers are the same, from the journal alone"

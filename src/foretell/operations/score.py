@@ -11,7 +11,6 @@ import numpy as np
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval, Resampling
 from foretell.metrics.comparison import benjamini_hochberg, holm
-from foretell.metrics.metric import METRICS
 from foretell.metrics.returns import Bettor, kalshi_fee, no_fee, proportional_fee
 from foretell.operations.requests import (
     CompareRequest,
@@ -25,6 +24,7 @@ from foretell.operations.result import Result
 from foretell.operations.score_numbers import NumberScores, score_numbers
 from foretell.questions.errors import InputError
 from foretell.report.terminal import TextColumn, text_table
+from foretell.runs.settings import Settings
 from foretell.scoring.join import ReadOptions, read_costs, read_table
 from foretell.scoring.score import PairComparison, ScoringOptions, compare_pair, pilot_of, score_table
 from foretell.scoring.scoreboard import Scoreboard
@@ -88,19 +88,19 @@ class ScoreResult(Result):
 
     def to_html(self) -> str:
         """The leaderboard as a page."""
-        from foretell.report.leaderboard_page import leaderboard_page
+        from foretell.report.leaderboard import leaderboard_page
 
         return leaderboard_page(self.board, self.table, self.title, costs=self.costs)
 
     def to_markdown(self) -> str:
         """The leaderboard as Markdown."""
-        from foretell.report.leaderboard_text import markdown_board
+        from foretell.report.leaderboard import markdown_board
 
         return markdown_board(self.board)
 
     def print(self, console: "Console") -> None:
         """The leaderboard, and the details below it."""
-        from foretell.report.leaderboard_text import print_board
+        from foretell.report.leaderboard import print_board
 
         print_board(self.board, console)
         if self.details:
@@ -135,7 +135,7 @@ DETAIL_NOTE = (
 )
 
 
-def score(request: ScoreRequest) -> ScoreResult | NumberScores:
+def score(request: ScoreRequest, settings: Settings | None = None) -> ScoreResult | NumberScores:
     """Score a table of forecasts against a table of outcomes: probabilities, or quantiles and samples of numbers."""
     if (numbers := score_numbers(request)) is not None:
         return numbers
@@ -157,8 +157,6 @@ def score(request: ScoreRequest) -> ScoreResult | NumberScores:
 
 def scoring_options(request: ScoringRequest) -> ScoringOptions:
     """What a request says about scoring, as the scoring engine takes it."""
-    if request.metric not in METRICS:
-        raise InputError(f"unknown metric {request.metric!r}", column="--metric", hint=f"one of {', '.join(METRICS)}")
     return ScoringOptions(
         by=request.by,
         metric=request.metric,
@@ -305,7 +303,7 @@ class CompareResult(Result):
 
     def print(self, console: "Console") -> None:
         """Two forecasters head to head; several as a table."""
-        from foretell.report.leaderboard_text import print_pair
+        from foretell.report.leaderboard import print_pair
 
         if len(self.pairs) == 1:
             print_pair(self.pairs[0], console)

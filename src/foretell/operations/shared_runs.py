@@ -18,7 +18,7 @@ from foretell.runs.past import StoredRates, rates_of
 from foretell.runs.runner import PreparedRun, WatchProgress, check_options, has_panel, open_answers
 from foretell.runs.settings import KEYS, Settings
 from foretell.runs.spec import spec_from_json
-from foretell.runs.store import RunRow, RunStore, cells_of, panel_cells
+from foretell.runs.store import RunRow, RunStore, cells_of, find_run, panel_cells
 from foretell.runs.worker import WORKER_ROLE, PrepareRun, Worker, WorkerCapacity, WorkerSignals, executor_name
 
 OFFERED_CELLS = ("fred", "metaculus")
@@ -87,14 +87,6 @@ def run_opener(settings: Settings, store: RunStore, journal: Journal, concurrenc
     return open_row
 
 
-@asynccontextmanager
-async def _worker(settings: Settings, capacity: WorkerCapacity) -> AsyncGenerator[Worker]:
-    url = shared_url(settings)
-    with closing(RunStore(url)) as store, closing(Journal(url)) as journal:
-        prepare = run_opener(settings, store, journal, capacity.here)
-        yield await asyncio.to_thread(Worker, url, store, _life(journal), prepare)
-
-
 def _life(keeper: Journal | RunStore) -> SessionLiveness:
     life = keeper.database.life
     assert isinstance(life, SessionLiveness)
@@ -104,8 +96,11 @@ def _life(keeper: Journal | RunStore) -> SessionLiveness:
 async def run_worker(
     settings: Settings, capacity: WorkerCapacity, signals: WorkerSignals, *, idle: float | None = None
 ) -> RunProgress:
-    """Work until told to leave, or after so many seconds without a cell."""
-    async with _worker(settings, capacity) as worker:
+    """Work until asked to leave, or after so many seconds without a cell."""
+    url = shared_url(settings)
+    with closing(RunStore(url)) as store, closing(Journal(url)) as journal:
+        prepare = run_opener(settings, store, journal, capacity.here)
+        worker = await asyncio.to_thread(Worker, url, store, _life(journal), prepare)
         resting = asyncio.create_task(_rest_when_idle(worker, signals, idle)) if idle is not None else None
         try:
             await worker.serve(capacity, signals)
@@ -182,19 +177,25 @@ async def _notify_when_alone(store: RunStore, tell: Notify) -> None:
         await asyncio.sleep(1)
         if await store.aside(life.living, WORKER_ROLE):
             alone_since = time.monotonic()
-    tell("no worker is there: start some with `foretell worker`, here or on other machines, or add --work")
+    tell("no worker is there: start some with `foretell worker`, here or on other machines, or say --where both")
 
 
-async def drop_run(settings: Settings, run: str) -> int:
-    """Take a run out of the queue: what waits is not begun, what is at work is broken off. How many cells."""
+async def drop_run(settings: Settings, start: str) -> tuple[str, int]:
+    """Take the run whose id begins so out of the queue; its id, and how many cells.
+
+    What waits is not begun, what is at work is broken off.
+    """
+    url = shared_url(settings)
+    with closing(RunStore(url)) as store:
+        run = find_run(store, start)
 
     def drop_all(queue: CellQueue) -> int:
         cells = [queued for queued in queue.open_cells() if queued.key.run == run]
         queue.drop(cells)
         return len(cells)
 
-    with closing(await asyncio.to_thread(CellQueue, shared_url(settings))) as queue:
-        return await asyncio.to_thread(drop_all, queue)
+    with closing(await asyncio.to_thread(CellQueue, url)) as queue:
+        return run, await asyncio.to_thread(drop_all, queue)
 
 
 async def cluster_status(settings: Settings) -> ClusterStatus:

@@ -1,4 +1,4 @@
-"""Submit forecasts where others judge them, and read the ledger of what was submitted."""
+"""Submit forecasts where others judge them, write them for a benchmark, and read the ledger of what was submitted."""
 
 import json
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -6,25 +6,28 @@ from contextlib import asynccontextmanager, closing
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from foretell.data.http import SourceError
 from foretell.operations.requests import (
+    ExportRequest,
     ForecastBenchTeamFields,
     LedgerRequest,
     LedgerShowRequest,
     LedgerVerifyRequest,
     SubmitRequest,
 )
-from foretell.operations.result import Result
+from foretell.operations.result import ReportResult, Result
 from foretell.questions.errors import InputError
-from foretell.questions.forecast import Forecast
+from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
-from foretell.runs import event_loop
 from foretell.runs.settings import KEYS, Settings, clock_of, load_settings
-from foretell.submit.ledger import LedgerCheck, LedgerEntry, LedgerHead, SubmissionLedger
+from foretell.submit.ledger import LedgerEntry, LedgerHead, SubmissionLedger
 from foretell.submit.sending import ItemResult, SendOptions, SubmissionSender
 from foretell.submit.submission import SubmissionItem, SubmissionPlan, Submitter
+
+if TYPE_CHECKING:
+    from foretell.runs.spec import RunSpec
 
 SERVICES = {"metaculus": "metaculus", "prophet-arena": "prophet_arena"}
 """Platform → its name in settings."""
@@ -114,46 +117,47 @@ class SubmitResult(Result):
         return "\n".join(lines) or "nothing to send"
 
 
-def submit(request: SubmitRequest, confirm: Callable[[SubmissionPreview], None] | None = None) -> SubmitResult:
+async def submit(
+    request: SubmitRequest,
+    tell: Callable[[str], None] = lambda _: None,
+    confirm: Callable[[SubmissionPreview], None] = lambda _: None,
+) -> SubmitResult:
     """Submit the forecasts of a run or a file.
 
     Args:
         request: What to submit, where and how.
-        confirm: Is shown what is about to be sent, and raises where it should not be.
+        tell: Is given a line for everything that is left out, and what is about to be sent.
+        confirm: Is shown what is about to be sent unless the request says yes, and raises where it should not be.
     """
     settings = load_settings()
-    found = forecasts_to_submit(settings, request.source, combine=request.combine, at=clock_of(settings)())
+    clock = clock_of(settings)
+    at = clock()
+    found = forecasts_to_submit(settings, request.source, combine=request.combine, at=at)
     found = found.only(request.questions) if request.questions else found
     found = forecasts_of_round(settings, found, request.round) if request.to == "forecastbench" else found
+    found, notes = relevant(request, found, at)
+    ledger = open_ledger(settings)
+    # A server of one's own need not be given time.
+    pause: dict[str, Any] = {"pause": 0.1} if SERVICES.get(request.to) in settings.addresses else {}
     try:
-        return event_loop.run(_submit(request, settings, found, confirm))
+        async with open_submitter(request, settings, found, at) as submitter:
+            plan = submitter.plan(found.forecasts, found.questions)
+            sender = SubmissionSender(submitter, ledger, clock, SendOptions(again=request.again, **pause))
+            fresh, before = sender.preview(plan)
+            preview = SubmissionPreview(plan=plan, fresh=tuple(fresh), before=tuple(before), notes=notes)
+            for message in preview.messages():
+                tell(message)
+            if request.dry_run:
+                return SubmitResult(preview=preview, requests=tuple(asdict(one) for one in submitter.requests(fresh)))
+            if not fresh:
+                return SubmitResult(preview=preview)
+            if not request.yes:
+                confirm(preview)
+            results = await sender.hand_in(plan)
+            return SubmitResult(preview=preview, results=tuple(results), head=str(ledger.head()))
     except SourceError as error:
         problem = f"{request.to} could not be reached as it should: {error}"
         raise InputError(problem, hint="nothing more was sent") from None
-
-
-async def _submit(
-    request: SubmitRequest,
-    settings: Settings,
-    found: "SubmissionForecasts",
-    confirm: Callable[[SubmissionPreview], None] | None,
-) -> SubmitResult:
-    ledger, clock = open_ledger(settings), clock_of(settings)
-    at = clock()
-    found, notes = relevant(request, found, at)
-    async with open_submitter(request, settings, found, at) as submitter:
-        plan = submitter.plan(found.forecasts, found.questions)
-        sender = SubmissionSender(submitter, ledger, clock, retry_policy(request, settings))
-        fresh, before = sender.preview(plan)
-        preview = SubmissionPreview(plan=plan, fresh=tuple(fresh), before=tuple(before), notes=notes)
-        if confirm is not None:
-            confirm(preview)
-        if request.dry_run:
-            return SubmitResult(preview=preview, requests=tuple(asdict(one) for one in submitter.requests(fresh)))
-        if not fresh:
-            return SubmitResult(preview=preview)
-        results = await sender.hand_in(plan)
-        return SubmitResult(preview=preview, results=tuple(results), head=str(ledger.head()))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,12 +178,6 @@ class SubmissionForecasts:
         )
 
 
-def retry_policy(request: SubmitRequest, settings: Settings) -> SendOptions:
-    """How hard to try; a server of one's own need not be given time."""
-    own = SERVICES.get(request.to) in settings.addresses
-    return SendOptions(again=request.again, pause=0.1) if own else SendOptions(again=request.again)
-
-
 def open_ledger(settings: Settings) -> SubmissionLedger:
     """This machine's ledger of what was handed in."""
     return SubmissionLedger(settings.home / "ledger.jsonl")
@@ -187,16 +185,23 @@ def open_ledger(settings: Settings) -> SubmissionLedger:
 
 def forecasts_to_submit(settings: Settings, what: str, *, combine: str | None, at: datetime) -> SubmissionForecasts:
     """The forecasts of a file, or of the run whose id begins so, its trials combined."""
+    from foretell.runs.combine import combining_by_name, one_forecast_per_question
+
     if Path(what).is_file():
         from foretell.submit.forecast_file import read_forecasts
 
         forecasts, questions = read_forecasts(Path(what), at)
         return SubmissionForecasts(forecasts=tuple(forecasts), questions=tuple(questions))
-    return _of_run(settings, what, combine)
+    spec, answers, questions = _run_answers(settings, what)
+    if spec.mode != "live":
+        hint = "forecasts for a live platform come from a run with mode: live"
+        raise InputError(f"run {spec.id} is a backtest: it pretends that it is another day", hint=hint)
+    found = one_forecast_per_question(answers, questions, combining_by_name(combine or spec.aggregate))
+    return SubmissionForecasts(forecasts=tuple(found), questions=tuple(questions))
 
 
-def _of_run(settings: Settings, start: str, combine: str | None) -> SubmissionForecasts:
-    from foretell.runs.combine import combining_by_name, one_forecast_per_question
+def _run_answers(settings: Settings, start: str) -> "tuple[RunSpec, list[Forecast | Failure], Sequence[Question]]":
+    """The run whose id begins so, with its answers and questions, where they may be handed in."""
     from foretell.runs.spec import spec_from_json
     from foretell.runs.store import RunStore, find_run
 
@@ -204,29 +209,33 @@ def _of_run(settings: Settings, start: str, combine: str | None) -> SubmissionFo
         run = find_run(store, start)
         spec = spec_from_json(next(row.spec for row in store.runs() if row.id == run))
         answers, questions = list(store.answers(run)), store.questions(run)
-    if spec.mode != "live":
-        hint = "forecasts for a live platform come from a run with mode: live"
-        raise InputError(f"run {run} is a backtest: it pretends that it is another day", hint=hint)
     if spec.clairvoyant:
         raise InputError(f"run {run} was clairvoyant: it saw the future, so it is no forecast")
     if not answers:
-        raise InputError(f"run {run} has no answers yet", hint="start it again")
-    found = one_forecast_per_question(answers, questions, combining_by_name(combine or spec.aggregate))
-    return SubmissionForecasts(forecasts=tuple(found), questions=tuple(questions))
+        raise InputError(f"run {run} has no answers yet", hint="start it again with foretell run")
+    return spec, answers, questions
+
+
+def _day_of(answer: Forecast | Failure) -> str:
+    return answer.as_of.at.date().isoformat()
+
+
+def _round_questions(settings: Settings, day: str) -> Sequence[Question]:
+    """The whole question set of a round, also where only a part of it was asked."""
+    from foretell.data.datasets.cache import DownloadCache
+    from foretell.data.datasets.forecastbench_download import read_pulled
+
+    return read_pulled(DownloadCache(settings.home / "forecastbench"), day).questions
 
 
 def forecasts_of_round(settings: Settings, found: SubmissionForecasts, day: str | None) -> SubmissionForecasts:
     """The forecasts of one round, with the whole question set of that round."""
-    from foretell.data.datasets.cache import DownloadCache
-    from foretell.data.datasets.forecastbench_download import read_pulled
-
-    days = sorted({forecast.as_of.at.date().isoformat() for forecast in found.forecasts})
+    days = sorted(set(map(_day_of, found.forecasts)))
     if day is None and len(days) > 1:
         raise InputError(f"forecasts are of {len(days)} days: {', '.join(days)}", hint="name one with --round DATE")
     day = day or days[0]
-    forecasts = tuple(f for f in found.forecasts if f.as_of.at.date().isoformat() == day) or found.forecasts
-    questions = read_pulled(DownloadCache(settings.home / "forecastbench"), day).questions
-    return SubmissionForecasts(forecasts=forecasts, questions=tuple(questions))
+    forecasts = tuple(one for one in found.forecasts if _day_of(one) == day) or found.forecasts
+    return SubmissionForecasts(forecasts=forecasts, questions=tuple(_round_questions(settings, day)))
 
 
 def relevant(
@@ -291,9 +300,9 @@ class PlatformConnection:
     writing: Any
 
     @property
-    def paces(self) -> dict[str, Any]:
-        """A server of one's own need not be spared."""
-        return {"per_second": 100.0} if self.host else {}
+    def address(self) -> dict[str, Any]:
+        """Where it is, and at which pace: a server of one's own need not be spared."""
+        return {**self.host, "per_second": 100.0} if self.host else {}
 
 
 async def _metaculus(
@@ -303,22 +312,15 @@ async def _metaculus(
     from foretell.submit.metaculus import MetaculusOptions, MetaculusSubmitter, read_posts
     from foretell.submit.metaculus_client import MetaculusWriter
 
-    named = _named(request, found)
-    comment = request.comment if request.comment in ("private", "public") else None
-    options = MetaculusOptions(comment=comment, clip=request.clip, named=named)
-    client = MetaculusClient(http=wire.reading, token=wire.key, **wire.host, **wire.paces)
-    writer = MetaculusWriter(client=client, http=wire.writing, token=wire.key, **wire.host, **wire.paces)
+    ids = {forecast.question_id for forecast in found.forecasts}
+    if request.post is not None and len(ids) != 1:
+        raise InputError(f"one post cannot be the answer to {len(ids)} questions", column="--as", hint="--question ID")
+    named = {} if request.post is None else {ids.pop(): request.post}
+    options = MetaculusOptions(comment=request.comment, clip=request.clip, named=named)
+    client = MetaculusClient(http=wire.reading, token=wire.key, **wire.address)
+    writer = MetaculusWriter(client=client, http=wire.writing, token=wire.key, **wire.address)
     account, seen = await read_posts(writer, found.forecasts, found.questions, options)
     return MetaculusSubmitter(desk=writer, account=account, seen=seen, now=at, wishes=options)
-
-
-def _named(request: SubmitRequest, found: SubmissionForecasts) -> dict[str, str]:
-    ids = {forecast.question_id for forecast in found.forecasts}
-    if request.post is None:
-        return {}
-    if len(ids) != 1:
-        raise InputError(f"one post cannot be the answer to {len(ids)} questions", column="--as", hint="--question ID")
-    return {ids.pop(): request.post}
 
 
 async def _prophet_arena(
@@ -334,8 +336,8 @@ async def _prophet_arena(
 
     if not request.agent:
         raise InputError("Prophet Arena wants to know which agent this is", column="--agent")
-    client = ProphetArenaClient(http=wire.reading, key=wire.key, **wire.host, **wire.paces)
-    writer = ProphetArenaWriter(client=client, http=wire.writing, key=wire.key, **wire.host, **wire.paces)
+    client = ProphetArenaClient(http=wire.reading, key=wire.key, **wire.address)
+    writer = ProphetArenaWriter(client=client, http=wire.writing, key=wire.key, **wire.address)
     entrant = ProphetArenaOptions(agent=request.agent, rationale=request.comment is not None, window=request.window)
     return ProphetArenaSubmitter(desk=writer, entrant=entrant, seen=await read_events(writer, found.forecasts), now=at)
 
@@ -368,42 +370,76 @@ def forecastbench_team(request: ForecastBenchTeamFields) -> Any:
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class ExportResult(Result):
+    """A file for a benchmark, and how much of the round it answers."""
+
+    path: Path
+    body: dict[str, Any]
+    coverage: tuple[str, ...]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """How much of each kind was answered."""
+        return self.coverage
+
+    def to_dict(self) -> Any:
+        """The file's own content."""
+        return self.body
+
+    def __str__(self) -> str:
+        return f"Wrote {self.path}"
+
+
+def export_forecastbench(request: ExportRequest) -> ExportResult:
+    """Write a run as a ForecastBench submission, checked against the round's question set."""
+    from foretell.data.atomic_file import write_atomically
+    from foretell.runs.combine import combine_trials, combining_by_name
+    from foretell.runs.question_sets import open_benchmark
+    from foretell.submit.forecastbench import build_submission, check_submission, require_coverage
+
+    team, settings = forecastbench_team(request), load_settings()
+    spec, answers, _ = _run_answers(settings, request.run)
+    if spec.questions.dataset != "forecastbench":
+        raise InputError(f"run {spec.id} asked {spec.questions.dataset!r}, not a round of forecastbench")
+    days = sorted(set(map(_day_of, answers)))
+    if request.round is None and len(days) > 1:
+        raise InputError(f"the run asked {len(days)} rounds: {', '.join(days)}", hint="name one with --round DATE")
+    if request.round is not None and request.round not in days:
+        hint = f"it asked {', '.join(days)}"
+        raise InputError(f"the run did not ask {request.round}", column="--round", hint=hint)
+    day = request.round or days[0]
+    questions = _round_questions(settings, day)
+    # Base rates from the pulled rounds; each question sees only what was known before its date.
+    rates = open_benchmark("forecastbench", folder=settings.home / "forecastbench").past.rates
+    forecasts = combine_trials(
+        [answer for answer in answers if _day_of(answer) == day],
+        questions,
+        combining_by_name(request.combine or spec.aggregate, rates),
+    )
+    body = build_submission(forecasts, questions, team, reasoning=request.reasoning)
+    coverages = check_submission(body, questions)
+    if not request.incomplete:
+        require_coverage(coverages)
+    path = request.folder / team.file_name(day)
+    write_atomically(path, json.dumps(body, ensure_ascii=False, indent=1).encode())
+    return ExportResult(path=path, body=body, coverage=tuple(map(str, coverages)))
+
+
 # The ledger.
 
 
-@dataclass(frozen=True, kw_only=True)
-class LedgerVerdict(Result):
+class LedgerVerdict(ReportResult):
     """Whether a ledger is as it was written."""
-
-    check: LedgerCheck
 
     @property
     def ok(self) -> bool:
         """Whether it is."""
-        return self.check.whole
+        return self.report.whole
 
     def to_dict(self) -> Any:
         """The check as plain data."""
-        return {"whole": self.check.whole, **asdict(self.check)}
-
-    def __str__(self) -> str:
-        """A line for people."""
-        return str(self.check)
-
-
-@dataclass(frozen=True, kw_only=True)
-class LedgerHeadResult(Result):
-    """The last entry of a ledger."""
-
-    head: LedgerHead
-
-    def to_dict(self) -> Any:
-        """Number and hash."""
-        return asdict(self.head)
-
-    def __str__(self) -> str:
-        """As `foretell ledger verify --head` reads it."""
-        return str(self.head)
+        return {"whole": self.report.whole, **asdict(self.report)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -417,7 +453,6 @@ class LedgerEntries(Result):
         return [asdict(entry) for entry in self.entries]
 
     def __str__(self) -> str:
-        """A line for each."""
         return "\n".join(map(_entry_line, self.entries)) or "no entries"
 
 
@@ -427,15 +462,15 @@ def verify_ledger(request: LedgerVerifyRequest) -> LedgerVerdict:
         head = None if request.head is None else LedgerHead.read(request.head)
     except ValueError as error:
         raise InputError(str(error), column="--head") from None
-    return LedgerVerdict(check=_ledger(request).verify(head))
+    return LedgerVerdict(report=_ledger(request).verify(head))
 
 
-def ledger_head(request: LedgerRequest) -> LedgerHeadResult:
+def ledger_head(request: LedgerRequest) -> ReportResult:
     """The last entry's number and hash, which pin the whole ledger down."""
     found = _ledger(request).head()
     if found is None:
         raise InputError("the ledger is empty", hint="foretell submit writes it")
-    return LedgerHeadResult(head=found)
+    return ReportResult(report=found)
 
 
 def ledger_entries(request: LedgerShowRequest) -> LedgerEntries:

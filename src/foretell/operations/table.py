@@ -1,76 +1,152 @@
-"""All operations: what each is called, which request it takes, and which function answers it.
+"""All operations: everything that a user can ask for, by the words of its command.
 
-The parity tests go through this table, and so does the stub of the Python interface.
+The command line makes its commands from this table, and the stub of the Python interface is written from it.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
+from functools import wraps
+from inspect import Parameter, Signature, iscoroutine
 from typing import Any
 
 from foretell.operations import requests
-from foretell.request import OperationRequest
+from foretell.plugins import load_object
+from foretell.request import OperationRequest, hints
+
+ROWS = (".json", ".csv", ".parquet")
+PAGES = (*ROWS, ".html", ".md")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Operation:
-    """One thing that a user can ask for."""
+    """One thing that a user can ask for. What its request says of itself is the help of its command."""
 
-    title: str
     request: type[OperationRequest]
     place: str
-    """module:attribute of the function; loaded when it is first called."""
-    result: str
-    """The name of the result's class, in the same module."""
+    """module:attribute of the function that answers; loaded when it is called. It may be a coroutine function."""
+    files: tuple[str, ...] = ()
+    """Suffixes of the files that the result can be written to."""
+    default_file: str | None = None
+    """A file that the command writes where nothing else is asked for."""
 
     @property
-    def function(self) -> Any:
+    def function(self) -> Callable[..., Any]:
         """What answers the request."""
-        module, name = self.place.split(":")
-        return getattr(import_module(module), name)
+        return load_object(self.place)
 
 
 OPERATIONS = {
-    "ask": Operation(
-        title="One question answered with a probability and its reasons.",
-        request=requests.AskRequest,
-        place="foretell.operations.ask:ask",
-        result="AskResult",
+    "ask": Operation(requests.AskRequest, "foretell.operations.ask:answer_question"),
+    "tree grow": Operation(requests.TreeRequest, "foretell.operations.tree:grow"),
+    "tree show": Operation(requests.TreeShowRequest, "foretell.operations.tree:show_tree"),
+    "tree check": Operation(requests.TreeCheckRequest, "foretell.operations.tree:check_tree"),
+    "tree edit": Operation(requests.TreeEditRequest, "foretell.operations.tree_edit:edit"),
+    "tree export": Operation(requests.TreeExportRequest, "foretell.operations.tree:export_tree"),
+    "whatif": Operation(requests.WhatIfRequest, "foretell.operations.what_if:compare_edits"),
+    "demo": Operation(requests.DemoRequest, "foretell.operations.backtest:demo", PAGES),
+    "score": Operation(requests.ScoreRequest, "foretell.operations.score:score", PAGES),
+    "compare": Operation(requests.CompareRequest, "foretell.operations.score:compare", ROWS),
+    "errors": Operation(requests.ErrorsRequest, "foretell.operations.score:errors", (*ROWS, ".html")),
+    "plan": Operation(requests.PlanRequest, "foretell.operations.score:plan", (".json",)),
+    "backtest": Operation(requests.BacktestRequest, "foretell.operations.backtest:backtest", ROWS),
+    "run": Operation(requests.RunRequest, "foretell.operations.run:run_spec"),
+    "runs": Operation(requests.RunsRequest, "foretell.operations.run:list_runs"),
+    "show": Operation(requests.ShowRequest, "foretell.operations.run:show"),
+    "replay": Operation(requests.ReplayRequest, "foretell.operations.run:replay"),
+    "calibrate fit": Operation(requests.CalibrateFitRequest, "foretell.operations.calibrate:fit", (".json",)),
+    "calibrate apply": Operation(
+        requests.CalibrateApplyRequest, "foretell.operations.calibrate:apply", (".json", ".csv", ".jsonl", ".parquet")
     ),
-    "grow_tree": Operation(
-        title="A claim taken apart into claims, judged and put together again.",
-        request=requests.TreeRequest,
-        place="foretell.operations.tree:grow_tree",
-        result="TreeResult",
+    "calibrate ensemble": Operation(
+        requests.EnsembleRequest, "foretell.operations.calibrate:fit_ensemble", (".json", ".csv")
     ),
-    "what_if": Operation(
-        title="Other probabilities at some claims of a tree.",
-        request=requests.WhatIfRequest,
-        place="foretell.operations.what_if:what_if",
-        result="ScenarioComparison",
+    "arena init": Operation(requests.ArenaInitRequest, "foretell.operations.arena:init_arena"),
+    "arena demo": Operation(requests.ArenaDemoRequest, "foretell.operations.arena_demo:arena_demo", (".json",)),
+    "arena collect": Operation(requests.ArenaCollectRequest, "foretell.operations.arena:collect_events"),
+    "arena context": Operation(requests.ArenaContextRequest, "foretell.operations.arena:build_contexts"),
+    "arena forecast": Operation(requests.ArenaForecastRequest, "foretell.operations.arena:forecast_events"),
+    "arena resolve": Operation(requests.ArenaResolveRequest, "foretell.operations.arena:resolve_events"),
+    "arena score": Operation(requests.ArenaScoreRequest, "foretell.operations.arena:score_arena", (".json", ".html")),
+    "arena status": Operation(requests.ArenaStatusRequest, "foretell.operations.arena:status_of_arena"),
+    "arena show": Operation(requests.ArenaShowRequest, "foretell.operations.arena:show_event"),
+    "export forecastbench": Operation(requests.ExportRequest, "foretell.operations.submit:export_forecastbench"),
+    "data pull": Operation(requests.DataPullRequest, "foretell.operations.data:pull"),
+    "data list": Operation(requests.DataListRequest, "foretell.operations.data:list_rounds", ROWS),
+    "data inspect-log": Operation(requests.InspectLogRequest, "foretell.inspect_tasks.logs:convert_log"),
+    "data build tranche": Operation(requests.TrancheRequest, "foretell.operations.data:build_tranche"),
+    "data build claims": Operation(requests.ClaimsRequest, "foretell.operations.data:build_claims"),
+    "data build options": Operation(requests.OptionTasksRequest, "foretell.operations.data:build_options"),
+    "data build financial": Operation(requests.FinancialTasksRequest, "foretell.operations.data:build_financial"),
+    "corpus import": Operation(requests.CorpusImportRequest, "foretell.operations.data:import_documents"),
+    "corpus search": Operation(requests.CorpusSearchRequest, "foretell.operations.data:search_corpus", ROWS),
+    "questions": Operation(
+        requests.QuestionsRequest, "foretell.operations.questions:check_questions", (*ROWS, ".jsonl")
     ),
-    "run": Operation(
-        title="A forecaster over many questions.",
-        request=requests.RunRequest,
-        place="foretell.operations.run:run",
-        result="RunResult",
+    "fetch": Operation(
+        requests.FetchRequest, "foretell.operations.questions:fetch", (".jsonl", ".json"), "questions.jsonl"
     ),
-    "list_runs": Operation(
-        title="The runs on this machine.",
-        request=requests.RunsRequest,
-        place="foretell.operations.run:list_runs",
-        result="RunsResult",
+    "submit": Operation(requests.SubmitRequest, "foretell.operations.submit:submit"),
+    "ledger verify": Operation(requests.LedgerVerifyRequest, "foretell.operations.submit:verify_ledger"),
+    "ledger head": Operation(requests.LedgerRequest, "foretell.operations.submit:ledger_head"),
+    "ledger show": Operation(
+        requests.LedgerShowRequest, "foretell.operations.submit:ledger_entries", (".json", ".jsonl")
     ),
-    "show": Operation(
-        title="The answers of a run, and every step to them.",
-        request=requests.ShowRequest,
-        place="foretell.operations.run:show",
-        result="ShowResult",
-    ),
-    "replay": Operation(
-        title="A run computed again from its journal.",
-        request=requests.ReplayRequest,
-        place="foretell.operations.run:replay",
-        result="ReplayResult",
-    ),
+    "init bot": Operation(requests.InitBotRequest, "foretell.operations.init_bot:init_bot"),
 }
-"""Name in Python → operation."""
+"""Words of the command → operation."""
+
+PYTHON_NAMES = {
+    "ask": "ask",
+    "grow_tree": "tree grow",
+    "what_if": "whatif",
+    "run": "run",
+    "list_runs": "runs",
+    "show": "show",
+    "replay": "replay",
+}
+"""Function of the Python interface, which is the tool of MCP too → the operation behind it."""
+
+
+def operation(kind: type[OperationRequest]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Let a function of a request be called with the request, or with its fields as parameters.
+
+    The positional parameters are those that the command line takes as arguments. `settings` goes beside them. A
+    coroutine function is run to its end, also inside a notebook.
+
+    Args:
+        kind: The request that the function answers.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        signature = operation_signature(kind)
+
+        @wraps(function)
+        def called(*given: Any, **fields: Any) -> Any:
+            if given and isinstance(given[0], kind):
+                result = function(*given, **fields)
+            else:
+                values = signature.bind(*given, **fields).arguments
+                settings = values.pop("settings", None)
+                result = function(kind.read(values), settings)
+            if not iscoroutine(result):
+                return result
+            from foretell.runs import event_loop
+            from foretell.runs.backtest import run_sync
+
+            return run_sync(result, event_loop.run)
+
+        called.__signature__ = signature  # pyright: ignore[reportAttributeAccessIssue]
+        return called
+
+    return decorate
+
+
+def operation_signature(kind: type[OperationRequest]) -> Signature:
+    """The parameters that a request's fields make, with types and defaults."""
+    found: list[Parameter] = []
+    for name, info in kind.model_fields.items():
+        place = Parameter.POSITIONAL_OR_KEYWORD if hints(info).get("argument") else Parameter.KEYWORD_ONLY
+        default = Parameter.empty if info.is_required() else info.get_default(call_default_factory=True)
+        found.append(Parameter(name, place, default=default, annotation=info.annotation))
+    settings = Parameter("settings", Parameter.KEYWORD_ONLY, default=None)
+    return Signature([*sorted(found, key=lambda one: (one.kind, one.default is not Parameter.empty)), settings])

@@ -1,22 +1,32 @@
-"""Trees of claims: grown for a claim, and written in other forms."""
+"""Trees of claims: grown for a claim, shown, checked, and written in other forms."""
 
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from foretell.data.atomic_file import write_atomically
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
+from foretell.forecasters.tree.arithmetic.sensitivity import beta_paths, sensitivities
 from foretell.forecasters.tree.description import claim_marks, format_probability, one_line, outline
 from foretell.forecasters.tree.forecaster import CLAIM
+from foretell.forecasters.tree.problems import TreeProblem
 from foretell.forecasters.tree.proposition import Tree
-from foretell.forecasters.tree.tree_file import TreeFile, tree_from_dict, tree_to_dict, write_tree
-from foretell.operations.ask import UNPAID_NOTE, typed_question, typed_questions, typed_run_spec
-from foretell.operations.operation import operation
-from foretell.operations.requests import TreeRequest
+from foretell.forecasters.tree.tree_file import (
+    TreeFile,
+    check_file,
+    read_tree_file,
+    tree_from_dict,
+    tree_text,
+    tree_to_dict,
+    write_tree,
+)
+from foretell.operations.ask import UNPAID_NOTE, cost_text, typed_question, typed_questions, typed_run_spec
+from foretell.operations.requests import TreeCheckRequest, TreeExportRequest, TreeRequest, TreeShowRequest
 from foretell.operations.result import Result
+from foretell.operations.table import operation
 from foretell.questions.errors import InputError
-from foretell.questions.forecast import Cost, Failure, Forecast
+from foretell.questions.forecast import Cost, Forecast
 from foretell.questions.question import Question
 from foretell.questions.trace import EmitEvent, TreeGrown, ignore_event
 from foretell.runs.runner import PreparedRun, check_run, execute_run, prepare_run
@@ -24,6 +34,9 @@ from foretell.runs.runtime import TreeOutput
 from foretell.runs.settings import Settings, load_settings
 from foretell.runs.spec import BudgetSpec, RunSpec
 from foretell.runs.store import RunStore
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 TREE_SUFFIXES = {
     ".json": "json",
@@ -36,10 +49,36 @@ TREE_SUFFIXES = {
     ".pl": "problog",
 }
 """Suffix of a file → the form in which a tree is written to it."""
-TREE = "tree"
-"""The name of the forecaster."""
 INPUTS_SHOWN = 10
-"""Inputs that the answer depends on most, as told beside a tree."""
+"""Inputs that the answer depends on most, as shown beside a tree."""
+
+
+def tree_rows(tree: Tree) -> list[dict[str, Any]]:
+    """One row for each claim, in the order of the outline."""
+    return [
+        {
+            "id": line.node.id,
+            "depth": line.depth,
+            "p": line.node.p,
+            "claim": line.node.claim,
+            "marks": "; ".join(["see above"] if line.again else claim_marks(line.node)),
+        }
+        for line in outline(tree)
+    ]
+
+
+def print_tree(tree: Tree, console: "Console") -> None:
+    """The outline of a tree: id, probability, claim and remarks, one line each."""
+    from rich.text import Text
+
+    for row in tree_rows(tree):
+        marks = f" ({row['marks']})" if row["marks"] else ""
+        head, p = f"{'  ' * row['depth']}{row['id']} ", format_probability(row["p"])
+        line = Text.assemble(head, (p, "bold"), f" {one_line(row['claim'])}", (marks, "yellow"))
+        console.print(line, highlight=False)
+
+
+# Growing.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +92,8 @@ class TreeResult(Result):
     run: str
     files: tuple[Path, ...] = ()
     """Every file that was written."""
-    warnings: tuple[str, ...] = ()  # pyright: ignore[reportIncompatibleMethodOverride] - a field where others compute it
+    cautions: tuple[str, ...] = ()
+    """What a model may have known beforehand."""
     notes: tuple[str, ...] = ()
 
     @property
@@ -66,24 +106,19 @@ class TreeResult(Result):
         """Dollars, calls and tokens."""
         return self.forecast.usage
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader should know before relying on the number, and where the tree is."""
+        written = (f"Wrote {path}" for path in self.files)
+        return (*self.cautions, *map(one_line, self.tree.notes), *self.notes, *written)
+
     def rows(self) -> list[dict[str, Any]]:
         """One row for each claim, in the order of the outline."""
-        return [
-            {
-                "id": line.node.id,
-                "depth": line.depth,
-                "p": line.node.p,
-                "claim": line.node.claim,
-                "marks": "; ".join(["see above"] if line.again else claim_marks(line.node)),
-            }
-            for line in outline(self.tree)
-        ]
+        return tree_rows(self.tree)
 
     def to_dict(self) -> dict[str, Any]:
         """The answer, the inputs it depends on most, what it cost, and the whole tree."""
-        from foretell.forecasters.tree.arithmetic.sensitivity import sensitivities
-
-        usage = self.usage
+        counted = ("dollars", "calls", "input_tokens", "output_tokens")
         return {
             "claim": self.tree.nodes[self.tree.root].claim,
             "p": self.p,
@@ -93,61 +128,48 @@ class TreeResult(Result):
                 {"id": one.id, "claim": one.claim, "p": one.p, "slope": one.slope}
                 for one in sensitivities(self.tree)[:INPUTS_SHOWN]
             ],
-            "usage": {
-                "dollars": usage.dollars,
-                "calls": usage.calls,
-                "input_tokens": usage.input_tokens,
-                "output_tokens": usage.output_tokens,
-            },
-            "warnings": list(self.warnings),
+            "usage": {name: getattr(self.usage, name) for name in counted},
+            "warnings": list(self.cautions),
             "notes": list(self.notes),
             "tree": tree_to_dict(self.tree),
         }
 
-    def __str__(self) -> str:
-        return "\n".join(tree_lines(self.tree))
-
-
-def tree_lines(tree: Tree) -> list[str]:
-    """The outline of a tree: id, probability, claim and remarks, one line each."""
-    return [f"{'  ' * depth}{id} {p} {claim}{remark}" for depth, id, p, claim, remark in tree_outline(tree)]
-
-
-def tree_outline(tree: Tree) -> list[tuple[int, str, str, str, str]]:
-    """By claim: depth, id, probability, claim and remark, all ready to print."""
-    found: list[tuple[int, str, str, str, str]] = []
-    for line in outline(tree):
-        marks = "; ".join(["see above"] if line.again else claim_marks(line.node))
-        cells = (line.node.id, format_probability(line.node.p), one_line(line.node.claim))
-        found.append((line.depth, *cells, f" ({marks})" if marks else ""))
-    return found
-
-
-def tree_run_spec(request: TreeRequest) -> RunSpec:
-    """The run that grows the tree: the same request on the same day is the same run, and goes on where it was."""
-    # A tree is one trial on one question: a budget for all of it is one for the question too.
-    limit = request.question_budget if request.question_budget is not None else request.budget
-    return typed_run_spec(
-        request,
-        forecaster=TREE,
-        options=request.changed("tree"),
-        budget=BudgetSpec(run=request.budget, question=limit),
-    )
+    def print(self, console: "Console") -> None:
+        """The outline, and what it cost."""
+        print_tree(self.tree, console)
+        steps = f"Every step: foretell show {self.run} {self.forecast.question_id}"
+        console.file.write(f"{cost_text(self.usage)}. {steps}\n")
 
 
 def prepare_tree(request: TreeRequest, settings: Settings) -> PreparedRun:
-    """The run that grows the tree, checked before anything is stored."""
-    spec = tree_run_spec(request)
+    """The run that grows the tree, checked before anything is stored.
+
+    The same request on the same day is the same run, and goes on where it was.
+    """
+    # A tree is one trial on one question: a budget for all of it is one for the question too.
+    limit = request.question_budget if request.question_budget is not None else request.budget
+    budget = BudgetSpec(run=request.budget, question=limit)
+    spec = typed_run_spec(request, forecaster="tree", options=request.changed("tree"), budget=budget)
     check_run(spec, settings)
     for path in request.out:
         _format_of(path)
     with closing(RunStore(settings.store)) as store:
-        question = _unfinished_question(store, spec) or replace(typed_question(request), subtype=CLAIM)
+        # An earlier start that came to no forecast goes on with its own question, whose cutoff is stored.
+        done = {(question, due) for question, due, _ in store.finished(spec.id)}
+        left = [one for one in store.questions(spec.id) if (one.id, one.due.isoformat()) not in done]
+    question = left[-1] if left else replace(typed_question(request), subtype=CLAIM)
     return prepare_run(spec, typed_questions([question]))
 
 
-async def grow(request: TreeRequest, settings: Settings, *, watch: EmitEvent = ignore_event) -> TreeResult:
-    """Grow a tree for a claim. Killed and started again, it finds every reply it had and pays for none twice."""
+async def grow(
+    request: TreeRequest, settings: Settings | None = None, *, watch: EmitEvent = ignore_event
+) -> TreeResult:
+    """Take a claim apart into claims, have each judged by a model, and put them together again.
+
+    Costs money and takes minutes. The tree's numbers can be changed afterwards with `what_if`. Killed and started
+    again, it finds every reply it had and pays for none twice.
+    """
+    settings = settings or load_settings()
     prepared = prepare_tree(request, settings)
     file = next((path for path in request.out if path.suffix == ".json"), None)
     output = TreeOutput(file=file, watch=watch)
@@ -160,7 +182,10 @@ async def grow(request: TreeRequest, settings: Settings, *, watch: EmitEvent = i
         if other != path:
             write_atomically(other, format_tree(TreeFile(tree=result.tree), _format_of(other)).encode())
     files = tuple(dict.fromkeys((path, *request.out)))
-    return replace(result, path=path, files=files, warnings=(*result.warnings, *output.warnings))
+    return replace(result, path=path, files=files, cautions=(*result.cautions, *output.warnings))
+
+
+grow_tree = operation(TreeRequest)(grow)
 
 
 def _format_of(path: Path) -> str:
@@ -173,53 +198,149 @@ def _format_of(path: Path) -> str:
 def stored_tree(store: RunStore, spec: RunSpec, question: Question, settings: Settings) -> TreeResult:
     """The tree that a run has grown for a claim."""
     made = [one for one in store.answers(spec.id) if one.as_of.at == question.as_of_in(spec.mode).at]
-    forecast = _forecast(made)
+    forecast = made[-1] if made else None
+    if not isinstance(forecast, Forecast):
+        raise InputError(f"the tree came to no answer: {forecast.error if forecast else 'nothing was run'}")
+    due = question.due.isoformat()
+    events = [event for _, key, event in store.events(spec.id, question.id) if key.due == due]
+    grown = [event.document for event in events if isinstance(event, TreeGrown)]
+    if not grown:
+        raise InputError("the tree came to no end")
     return TreeResult(
-        tree=_tree_of_events(store, spec.id, question),
+        tree=evaluated(tree_from_dict(grown[-1]).tree),
         forecast=forecast,
         path=settings.home / "trees" / f"{spec.id}.json",
         run=spec.id,
-        warnings=prepare_run(spec, typed_questions([question])).warnings,
+        cautions=prepare_run(spec, typed_questions([question])).warnings,
         notes=() if forecast.usage.calls else (UNPAID_NOTE,),
     )
 
 
-@operation(TreeRequest)
-def grow_tree(request: TreeRequest, settings: Settings | None = None) -> TreeResult:
-    """Take a claim apart into claims, have each judged by a model, and put them together again.
-
-    Costs money and takes minutes. The tree's numbers can be changed afterwards with `what_if`.
-    """
-    from foretell.runs import event_loop
-    from foretell.runs.backtest import run_sync
-
-    return run_sync(grow(request, settings or load_settings()), event_loop.run)
+# Trees in files.
 
 
-def _unfinished_question(store: RunStore, spec: RunSpec) -> Question | None:
-    """The question of an earlier start of the same run that came to no forecast: its cutoff is kept."""
-    done = {(question, due) for question, due, _ in store.finished(spec.id)}
-    left = [one for one in store.questions(spec.id) if (one.id, one.due.isoformat()) not in done]
-    return left[-1] if left else None
+@dataclass(frozen=True, kw_only=True)
+class ShownTree(Result):
+    """A tree as its file has it."""
+
+    file: TreeFile
+    inputs: bool = False
+    """Also show what the answer depends on."""
+    paths: bool = False
+    """Also show the ways from the root to each leaf."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is worth knowing about the file."""
+        return tuple(map(str, self.file.warnings))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each claim, in the order of the outline."""
+        return tree_rows(self.file.tree)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The claims with their probabilities, and the inputs and paths where they were asked for."""
+        tree = self.file.tree
+        body: dict[str, Any] = {"root": tree.root, "p": tree.nodes[tree.root].p, "claims": self.rows()}
+        if self.inputs:
+            body["inputs"] = [asdict(one) for one in sensitivities(tree)]
+        if self.paths:
+            body["paths"] = [{**asdict(one), "product": one.product} for one in beta_paths(tree)]
+        return body
+
+    def print(self, console: "Console") -> None:
+        """The outline; then a table of inputs, and a line for each path."""
+        from rich.table import Column, Table
+        from rich.text import Text
+
+        print_tree(self.file.tree, console)
+        if self.inputs:
+            table = Table("input", "p", "slope", "share", Column("claim", overflow="fold"), box=None)
+            for row in sensitivities(self.file.tree):
+                cells = (row.id, format_probability(row.p), f"{row.slope:+.3f}", f"{row.share:.0%}")
+                table.add_row(*cells, Text(one_line(row.claim)))
+            console.print(table)
+        for path in beta_paths(self.file.tree) if self.paths else ():
+            steps = " × ".join(f"{slope:.3g}" for slope in path.slopes)
+            console.file.write(f"{path.product:+.4f}  {' → '.join(path.claims)}  ({steps})\n")
 
 
-def _forecast(made: list[Forecast | Failure]) -> Forecast:
-    answer = made[-1] if made else None
-    if not isinstance(answer, Forecast):
-        raise InputError(f"the tree came to no answer: {answer.error if answer else 'nothing was run'}")
-    return answer
+def show_tree(request: TreeShowRequest) -> ShownTree:
+    """The tree in a file with every probability, worked out from its leaves."""
+    return ShownTree(file=read_tree_file(request.file), inputs=request.inputs, paths=request.paths)
 
 
-def _tree_of_events(store: RunStore, run: str, question: Question) -> Tree:
-    due = question.due.isoformat()
-    grown = [
-        event.document
-        for _, key, event in store.events(run, question.id)
-        if key.due == due and isinstance(event, TreeGrown)
-    ]
-    if not grown:
-        raise InputError("the tree came to no end")
-    return evaluated(tree_from_dict(grown[-1]).tree)
+@dataclass(frozen=True, kw_only=True)
+class TreeCheck(Result):
+    """Everything that is wrong with a tree's file, and everything worth knowing."""
+
+    file: Path
+    problems: tuple[TreeProblem, ...]
+
+    @property
+    def errors(self) -> int:
+        """Problems for which it cannot be used."""
+        return sum(not problem.warning for problem in self.problems)
+
+    @property
+    def ok(self) -> bool:
+        """Whether it can be used."""
+        return not self.errors
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each problem."""
+        return [{"kind": "note" if one.warning else "error", "problem": str(one)} for one in self.problems]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The problems, and whether the file can be used."""
+        return {"file": str(self.file), "sound": self.ok, "problems": self.rows()}
+
+    def __str__(self) -> str:
+        lines = [f"{'note' if one.warning else 'error'}: {one.with_pointer()}" for one in self.problems]
+        verdict = f"{self.errors} error{'s' * (self.errors != 1)}" if self.errors else "sound"
+        return "\n".join([*lines, f"{self.file}: {verdict}"])
+
+
+def check_tree(request: TreeCheckRequest) -> TreeCheck:
+    """Say everything that is wrong with a tree's file."""
+    return TreeCheck(file=request.file, problems=tuple(check_file(request.file)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportedTree(Result):
+    """A tree in another form."""
+
+    form: str
+    text: str
+    out: Path | None = None
+    scaled: str = ""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """By how much scaling changed the answer, and where the file is."""
+        written = f"Wrote {self.out}" if self.out is not None else ""
+        return tuple(filter(None, (self.scaled, written)))
+
+    def print(self, console: "Console") -> None:
+        """The text, where it is in no file."""
+        if self.out is None:
+            console.file.write(self.text)
+
+
+def export_tree(request: TreeExportRequest) -> ExportedTree:
+    """Write the tree in a file as a logic program, a Bayes net, a graph or a report."""
+    from foretell.forecasters.tree.arithmetic.scaling import scale_tree
+
+    found, scaled = read_tree_file(request.file), ""
+    if request.scaling is not None:
+        before = found.tree.nodes[found.tree.root].p
+        found = TreeFile(tree=scale_tree(found.tree, request.scaling), scenarios=found.scenarios)
+        after = found.tree.nodes[found.tree.root].p
+        scaled = f"scaled by {request.scaling}: the root was {before:.4f}, is {after:.4f}"
+    text = format_tree(found, request.to)
+    if request.out is not None:
+        write_atomically(request.out, text.encode())
+    return ExportedTree(form=request.to, text=text, out=request.out, scaled=scaled)
 
 
 def format_tree(found: TreeFile, form: str) -> str:
@@ -230,8 +351,6 @@ def format_tree(found: TreeFile, form: str) -> str:
     if form in exports.TEXT_FORMATS:
         return exports.TEXT_FORMATS[form](found.tree)
     if form == "json":
-        from foretell.forecasters.tree.tree_file import tree_text
-
         return tree_text(found.tree, found.scenarios)
     outcomes = compare_scenarios(found.tree, found.scenarios.values())
     if form == "markdown":

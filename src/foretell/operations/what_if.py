@@ -3,7 +3,9 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
 
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
 from foretell.forecasters.tree.arithmetic.sensitivity import (
@@ -14,17 +16,20 @@ from foretell.forecasters.tree.arithmetic.sensitivity import (
     tornado,
     tree_spread,
 )
-from foretell.forecasters.tree.description import format_probability
+from foretell.forecasters.tree.description import format_probability, one_line
 from foretell.forecasters.tree.edits import Edit, Scenario, SetP, Unpin
 from foretell.forecasters.tree.proposition import Tree
 from foretell.forecasters.tree.tree_file import TreeFile, read_tree_file, tree_from_dict, write_tree
 from foretell.forecasters.tree.tree_json import to_dict
 from foretell.forecasters.tree.what_if import ClaimChange, WhatIfResult, compare_scenarios
-from foretell.operations.operation import operation
 from foretell.operations.requests import WhatIfRequest
-from foretell.operations.result import Result, text_table
+from foretell.operations.result import Result
+from foretell.operations.table import operation
 from foretell.questions.errors import InputError
 from foretell.runs.settings import Settings
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 UNNAMED = "as set"
 """The name of the scenario that a request describes itself."""
@@ -122,49 +127,75 @@ class ScenarioComparison(Result):
             found += [f"{id} leaves [0, 1] in {name} and is held at the end of it" for id in outcome.held]
         return found
 
-    def spread_text(self) -> str:
-        """The spread of the answer in one line; empty where nobody asked for it."""
-        if self.spread is None:
-            return ""
-        one = self.spread
-        exact = f", {one.exact:.4f} with curvature" if one.exact is not None else ""
-        between = ""
-        if one.low is not None and one.high is not None:
-            between = f"; nine times in ten between {format_probability(one.low)} and {format_probability(one.high)}"
-        return f"answer {format_probability(one.p)} ± {one.first_order:.4f}{exact}{between}"
+    @property
+    def warnings(self) -> list[str]:
+        """The notes, and under which name the scenario was stored."""
+        return [*self.notes, *([f"Saved {self.saved!r}"] if self.saved is not None else [])]
 
-    def __str__(self) -> str:
-        root = self.tree.nodes[self.tree.root]
-        if not self.changes:
-            return f"{root.id} {format_probability(root.p)}: nothing changes"
-        return "\n".join(text_table(self.rows()))
+    def print(self, console: "Console") -> None:
+        """Old and new for every claim that changes, a column for each scenario; then tornado and spread."""
+        from rich.table import Column, Table
+        from rich.text import Text
+
+        if rows := self.rows():
+            heads = [Column(Text(one_line(outcome.name))) for outcome in self.outcomes]
+            table = Table("claim", "was", *heads, Column("", overflow="fold"), box=None)
+            for row in rows:
+                now = [row[outcome.name] for outcome in self.outcomes]
+                cells = [format_probability(p) if p != row["was"] else "·" for p in now]
+                table.add_row(row["id"], format_probability(row["was"]), *cells, Text(one_line(row["claim"])))
+            console.print(table, highlight=False)
+        else:
+            root = self.tree.nodes[self.tree.root]
+            console.file.write(f"{root.id} {format_probability(root.p)}: nothing changes\n")
+        if self.bars:
+            table = Table("input", "from", "to", "answer", "", Column("", overflow="fold"), box=None)
+            for bar in self.bars:
+                ends = map(format_probability, (bar.low, bar.high, bar.at_low, bar.at_high))
+                table.add_row(bar.id, *ends, Text(one_line(bar.claim)))
+            console.print(table, highlight=False)
+        if (one := self.spread) is not None:
+            exact = f", {one.exact:.4f} with curvature" if one.exact is not None else ""
+            between = ""
+            if one.low is not None and one.high is not None:
+                ends = f"{format_probability(one.low)} and {format_probability(one.high)}"
+                between = f"; nine times in ten between {ends}"
+            line = f"answer {format_probability(one.p)} ± {one.first_order:.4f}{exact}{between}"
+            console.file.write(f"{line}\n")
 
 
-def compare_edits(request: WhatIfRequest) -> ScenarioComparison:
-    """Work the scenarios of a request out, and store its own one where it has a name to be saved under."""
+def compare_edits(request: WhatIfRequest, settings: Settings | None = None) -> ScenarioComparison:
+    """Other probabilities at some claims of a tree (a `Tree`, its file or its JSON), compared with the tree as it is.
+
+    A leaf gets the new probability. A claim with children is pinned: it holds that value whatever lies beneath it.
+    With a name to save it under, the scenario is stored in the tree's file.
+    """
     file = _tree_of(request)
     scenarios = _scenarios(file, request)
     outcomes = compare_scenarios(file.tree, scenarios)
     tree = outcomes[0].tree if len(outcomes) == 1 else file.tree
-    saved = _save(request, file, scenarios[-1]) if request.save is not None else None
+    spread = None
+    if request.sd:
+        draws = min(request.draws, max(200, MAX_NUMBERS // len(tree.nodes)))
+        rng = np.random.default_rng(request.seed)
+        spread = tree_spread(tree, request.sd, correlation=request.correlation, draws=draws, rng=rng)
+    if request.save is not None:
+        if not isinstance(request.tree, Path):
+            raise InputError("only a tree in a file can hold a scenario", column="--save", hint="give the tree's file")
+        stored = file.with_scenario(scenarios[-1])
+        write_tree(request.tree, stored.tree, stored.scenarios)
     return ScenarioComparison(
         tree=file.tree,
         scenarios=tuple(scenarios),
         outcomes=tuple(outcomes),
         depends_on=tuple(sensitivities(tree)[:INPUTS_SHOWN]),
         bars=tuple(tornado(tree, sd=request.sd or None)) if request.tornado else (),
-        spread=_spread(tree, request) if request.sd else None,
-        saved=saved,
+        spread=spread,
+        saved=request.save,
     )
 
 
-@operation(WhatIfRequest)
-def what_if(request: WhatIfRequest, settings: Settings | None = None) -> ScenarioComparison:
-    """Other probabilities at some claims of a tree (a `Tree`, its file or its JSON), compared with the tree as it is.
-
-    A leaf gets the new probability. A claim with children is pinned: it holds that value whatever lies beneath it.
-    """
-    return compare_edits(request)
+what_if = operation(WhatIfRequest)(compare_edits)
 
 
 def numbers_by_name(texts: Iterable[str]) -> dict[str, float]:
@@ -208,19 +239,3 @@ def _scenarios(file: TreeFile, request: WhatIfRequest) -> list[Scenario]:
         raise InputError("there is nothing to save", column="--save", hint="say what changes with --set or --unpin")
     own = [Scenario(name=request.save or UNNAMED, edits=tuple(edits))] if edits else []
     return [file.scenarios[name] for name in chosen] + own
-
-
-def _save(request: WhatIfRequest, file: TreeFile, scenario: Scenario) -> str:
-    if not isinstance(request.tree, Path):
-        raise InputError("only a tree in a file can hold a scenario", column="--save", hint="give the tree's file")
-    stored = file.with_scenario(scenario)
-    write_tree(request.tree, stored.tree, stored.scenarios)
-    return scenario.name
-
-
-def _spread(tree: Tree, request: WhatIfRequest) -> TreeSpread:
-    import numpy as np
-
-    draws = min(request.draws, max(200, MAX_NUMBERS // len(tree.nodes)))
-    rng = np.random.default_rng(request.seed)
-    return tree_spread(tree, request.sd, correlation=request.correlation, draws=draws, rng=rng)

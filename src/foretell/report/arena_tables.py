@@ -1,11 +1,11 @@
 """The tables of an arena's leaderboard, ready to print and to put on a page."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from foretell.metrics.bootstrap import Interval
 from foretell.metrics.comparison import Comparison
 from foretell.metrics.metric import METRICS
+from foretell.report.headline import flip_comparison
 from foretell.report.numbers import percent
 from foretell.report.study import CellValue, RowStyle, StudyColumn, StudyRow, StudyTable
 from foretell.scoring.arena_leaderboard import (
@@ -33,11 +33,6 @@ def arena_grids(view: ArenaLeaderboard) -> tuple[StudyTable, ...]:
     found += [_rebalanced(view.rebalanced, view)] if view.rebalanced else []
     found += [_lead_times(view.lead_times)] if view.lead_times.points else []
     return tuple(found)
-
-
-def flip_comparison(comparison: Comparison) -> Comparison:
-    """The other side minus this one: above 0 where a lower score is the better one."""
-    return replace(comparison, diff=-comparison.diff, low=-comparison.high, high=-comparison.low)
 
 
 def _leaderboard(view: ArenaLeaderboard) -> StudyTable:

@@ -1,24 +1,33 @@
 """The error analysis of one forecaster as a web page."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from foretell.metrics.bootstrap import Interval
 from foretell.report.charts.calibration import conservatism_plot, correctness_histogram, reliability_diagram
 from foretell.report.charts.groups import question_set, score_by_group
-from foretell.report.html import HtmlBlock, HtmlCell, HtmlRow, columns_of, number_cell, page, table_block
+from foretell.report.html import HtmlBlock, page
 from foretell.report.markup import clean, shorten
-from foretell.report.numbers import bracket, column_name, estimate, metric_text, number, percent, plural, signed
-from foretell.scoring.error_analysis import NOTABLE_DIFFERENCE, CalibrationGap, ErrorAnalysis, GroupShare, WorstForecast
+from foretell.report.numbers import column_name, estimate, metric_text, percent, plural
+from foretell.report.study import StudyColumn, StudyRow, StudyTable
+from foretell.scoring.error_analysis import NOTABLE_DIFFERENCE, CalibrationGap, ErrorAnalysis, WorstForecast
 
 
 def error_analysis_page(found: ErrorAnalysis, title: str | None = None) -> str:
     """A whole HTML document."""
+    cases = [
+        HtmlBlock(heading="Hardest"),
+        _case_table(found.hardest, "Largest Brier scores"),
+        HtmlBlock(heading="Easiest"),
+        _case_table(found.easiest, "Smallest Brier scores"),
+    ]
+    questions = [question_set(b) for b in found.breakdowns if len(b.groups) <= 30]
     sections = [
         ("groups", "Score by group", _groups(found)),
         ("calibration", "Forecasts and what happened", _calibration(found)),
-        ("cases", "Hardest and easiest questions", _cases(found)),
-        ("set", "The questions themselves", _questions(found)),
+        ("cases", "Hardest and easiest questions", cases if found.hardest else []),
+        ("set", "The questions themselves", [HtmlBlock(charts=questions, style="pair")] if questions else []),
         ("sample", "Is the sample like the whole?", _shares(found)),
     ]
     return page(title or f"Error analysis of {found.forecaster}", sections, lead=error_analysis_lead(found))
@@ -68,67 +77,64 @@ def _calibration(found: ErrorAnalysis) -> list[HtmlBlock]:
     ]
     if (np.isfinite(p) & np.isfinite(targets.price)).any():
         charts.append(conservatism_plot(p, targets.price, name=found.forecaster))
-    return [HtmlBlock(charts=charts, style="grid"), _bins(found.worst_bins)]
+    bins = _table("Worst calibrated ranges first", "Forecast", BINS, map(_bin, found.worst_bins))
+    return [HtmlBlock(charts=charts, style="grid"), bins]
 
 
-def _bins(bins: Sequence[CalibrationGap]) -> HtmlBlock:
-    heads = ["Forecast", "Mean forecast", "Happened", "95 % interval", "Gap", "Forecasts", "Part of ECE"]
-    lines = [
-        HtmlRow(
-            cells=[
-                HtmlCell(text=f"{b.low:.2f}–{b.high:.2f}", value=b.low),
-                number_cell(f"{b.mean_p:.2f}", b.mean_p),
-                number_cell(f"{b.frequency:.2f}", b.frequency),
-                number_cell(bracket(b.frequency_low, b.frequency_high, 2), b.frequency_low, "n ci"),
-                number_cell(signed(b.frequency - b.mean_p, 2), b.frequency - b.mean_p),
-                number_cell(f"{b.count:,}", b.count),
-                number_cell(percent(b.share_of_error), b.share_of_error),
-            ]
-        )
-        for b in bins
-    ]
-    return table_block(columns_of(heads), lines, "Worst calibrated ranges first")
+BINS = (
+    StudyColumn(label="Mean forecast", decimals=2),
+    StudyColumn(label="Happened", decimals=2, tip="with its 95 % interval"),
+    StudyColumn(label="Gap", decimals=2),
+    StudyColumn(label="Forecasts"),
+    StudyColumn(label="% of ECE", decimals=0),
+)
+CASES = (
+    StudyColumn(label="Id", numeric=False),
+    StudyColumn(label="Target", numeric=False),
+    StudyColumn(label="p", decimals=2),
+    StudyColumn(label="Outcome"),
+    StudyColumn(label="Brier", decimals=3),
+    StudyColumn(label="All forecasters", decimals=3),
+    StudyColumn(label="Price", decimals=2),
+)
+SHARES = (
+    StudyColumn(label="Column", numeric=False),
+    StudyColumn(label="Sample"),
+    StudyColumn(label="Whole"),
+    StudyColumn(label="Standardised difference", decimals=2),
+    StudyColumn(label="Remark", numeric=False),
+)
 
 
-def _cases(found: ErrorAnalysis) -> list[HtmlBlock]:
-    if not found.hardest:
-        return []
-    return [
-        HtmlBlock(heading="Hardest"),
-        _case_table(found.hardest, "Largest Brier scores"),
-        HtmlBlock(heading="Easiest"),
-        _case_table(found.easiest, "Smallest Brier scores"),
-    ]
+def _table(title: str, names: str, columns: tuple[StudyColumn, ...], rows: Iterable[StudyRow]) -> HtmlBlock:
+    return HtmlBlock(table=StudyTable(title=title, row_header=names, columns=columns, rows=tuple(rows)))
 
 
-def _case_table(cases: Sequence[WorstForecast], caption: str) -> HtmlBlock:
-    heads = ["Question", "Target", "p", "Outcome", "Brier", "All forecasters", "Price"]
-    lines = [
-        HtmlRow(
-            cells=[
-                _question(case),
-                HtmlCell(text=shorten(case.target, 24), is_name=True),
-                number_cell(f"{case.p:.2f}", case.p),
-                number_cell("yes" if case.outcome else "no", case.outcome),
-                number_cell(number(case.brier, 3), case.brier),
-                number_cell(number(case.field, 3), case.field),
-                number_cell(number(case.price, 2), case.price),
-            ]
+def _bin(b: CalibrationGap) -> StudyRow:
+    happened = Interval(
+        estimate=b.frequency, low=b.frequency_low, high=b.frequency_high, se=float("nan"), n_clusters=b.count, draws=0
+    )
+    gap = b.frequency - b.mean_p
+    return StudyRow(name=f"{b.low:.2f}–{b.high:.2f}", values=(b.mean_p, happened, gap, b.count, 100 * b.share_of_error))
+
+
+def _case_table(cases: Sequence[WorstForecast], title: str) -> HtmlBlock:
+    rows = [
+        StudyRow(
+            name=shorten(case.title, 200) if case.title else shorten(case.question, 64),
+            values=(
+                shorten(case.question, 24) if case.title else "",
+                shorten(case.target, 24),
+                case.p,
+                "yes" if case.outcome else "no",
+                case.brier,
+                case.field,
+                case.price,
+            ),
         )
         for case in cases
     ]
-    return table_block(columns_of(heads, texts=2), lines, caption)
-
-
-def _question(case: WorstForecast) -> HtmlCell:
-    text, detail = (case.title, shorten(case.question, 24)) if case.title else (case.question, "")
-    text = shorten(text, 200 if case.title else 64)
-    return HtmlCell(text=text, detail=detail, value=case.question, style="long", is_name=True)
-
-
-def _questions(found: ErrorAnalysis) -> list[HtmlBlock]:
-    charts = [question_set(b) for b in found.breakdowns if len(b.groups) <= 30]
-    return [HtmlBlock(charts=charts, style="pair")] if charts else []
+    return _table(title, "Question", CASES, rows)
 
 
 def _shares(found: ErrorAnalysis) -> list[HtmlBlock]:
@@ -136,21 +142,19 @@ def _shares(found: ErrorAnalysis) -> list[HtmlBlock]:
         return []
     text = (
         "Share of each group among the sampled targets and among all. The standardised difference is the gap over "
-        f"its spread; beyond ±{NOTABLE_DIFFERENCE} (marked) the sample leans to one side."
+        f"its spread; beyond ±{NOTABLE_DIFFERENCE} the sample leans to one side."
     )
-    columns = columns_of(["Column", "Group", "Sample", "Whole", "Standardised difference"], texts=2)
-    rows = [_share_row(share) for share in found.shares]
-    return [HtmlBlock(text=text, style="quiet"), table_block(columns, rows, "Sample against whole")]
-
-
-def _share_row(s: GroupShare) -> HtmlRow:
-    style = "n bad" if abs(s.difference) > NOTABLE_DIFFERENCE else "n"
-    return HtmlRow(
-        cells=[
-            HtmlCell(text=column_name(s.column)),
-            HtmlCell(text=s.group, is_name=True),
-            number_cell(percent(s.in_sample), s.in_sample),
-            number_cell(percent(s.in_whole), s.in_whole),
-            number_cell(signed(s.difference, 2), s.difference, style),
-        ]
-    )
+    rows = [
+        StudyRow(
+            name=s.group,
+            values=(
+                column_name(s.column),
+                percent(s.in_sample),
+                percent(s.in_whole),
+                s.difference,
+                "leans" if abs(s.difference) > NOTABLE_DIFFERENCE else "",
+            ),
+        )
+        for s in found.shares
+    ]
+    return [HtmlBlock(text=text, style="quiet"), _table("Sample against whole", "Group", SHARES, rows)]

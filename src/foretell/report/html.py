@@ -1,23 +1,27 @@
 """Pages as single files: no request leaves them, they work without scripts, in the dark, on a phone and on paper.
 
 A page is a list of sections, a section a list of blocks (text, tables, charts, definitions). The templates in
-`report/templates` turn them into HTML, with escaping always on; the web app shows the same blocks with the same macros.
+`report/templates` turn them into HTML, with escaping always on.
 """
 
 import base64
 import hashlib
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
 
+from foretell.metrics.bootstrap import Interval
+from foretell.metrics.comparison import Comparison
 from foretell.report.charts.svg import Chart
 from foretell.report.markup import clean, element
+from foretell.report.numbers import CellValue, bracket, value_text
+from foretell.report.study import StudyColumn, StudyRow, StudyTable, cell_number
 from foretell.report.theme import colour_variables, figure_rules
 
 if TYPE_CHECKING:
@@ -27,57 +31,36 @@ FOLDER = Path(__file__).parent
 PLAIN_NUMBER = re.compile(r"^(\d+(\.\d+)?)?$")
 
 
-@dataclass(frozen=True, kw_only=True)
-class HtmlCell:
-    """One cell of a table."""
+class HtmlCell(NamedTuple):
+    """One cell as the template writes it."""
 
     text: str
-    value: float | str | None = None
-    """What to sort by, where it is not the text; NaN sorts last."""
-    style: str = ""
+    style: str
+    sort_key: str | None
+    """What to sort by; None where the text itself will do: a page has thousands of cells."""
     mark: str = ""
     """Class of the text itself: good, bad."""
     detail: str = ""
-    """Written after the text in smaller letters, such as an interval."""
-    tags: tuple[str, ...] = ()
-    is_name: bool = False
-    """A name that somebody else chose, kept from turning the direction of the text around it."""
-
-    @property
-    def sort_key(self) -> str | None:
-        """The value as an attribute; None where the text itself will do: a page has thousands of cells."""
-        if not isinstance(self.value, float | int):
-            return self.value
-        if not self.detail and PLAIN_NUMBER.match(self.text):
-            return None
-        return f"{self.value:.6g}" if math.isfinite(self.value) else ""
+    """Written after the text in smaller letters: an interval."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class HtmlColumn:
-    """One column of a table."""
-
-    label: str
-    numeric: bool = False
-    tip: str = ""
+def row_cells(row: StudyRow, columns: Sequence[StudyColumn]) -> Iterator[HtmlCell]:
+    """The cells of a row after its name."""
+    for value, column in zip(row.values, columns, strict=True):
+        yield _cell(value, column)
 
 
-@dataclass(frozen=True, kw_only=True)
-class HtmlRow:
-    """One row of a table."""
-
-    cells: Sequence[HtmlCell]
-    style: str = ""
-
-
-def number_cell(text: str, value: float | None, style: str = "n", **more: Any) -> HtmlCell:
-    """A right-aligned number that sorts by its value."""
-    return HtmlCell(text=text, value=math.nan if value is None else value, style=style, **more)
-
-
-def columns_of(labels: Sequence[str], texts: int = 1) -> tuple[HtmlColumn, ...]:
-    """Columns of which the first few hold text and the others numbers."""
-    return tuple(HtmlColumn(label=label, numeric=i >= texts) for i, label in enumerate(labels))
+def _cell(value: CellValue, column: StudyColumn) -> HtmlCell:
+    if isinstance(value, str):
+        return HtmlCell(text=value, style="n" if column.numeric else "long", sort_key=None)
+    text, mark, detail = value_text(value, column.decimals, brief=True), "", ""
+    if isinstance(value, Interval | Comparison) and not column.brief:
+        detail = bracket(value.low, value.high, column.decimals)
+    if isinstance(value, Comparison) and value.stars:
+        mark = "good" if (value.diff < 0) == column.low_is_better else "bad"
+    number = cell_number(value)
+    key = (f"{number:.6g}" if math.isfinite(number) else "") if detail or not PLAIN_NUMBER.match(text) else None
+    return HtmlCell(text=text, style="n" if column.numeric else "", sort_key=key, mark=mark, detail=detail)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,10 +72,8 @@ class HtmlBlock:
     style: str = ""
     """Of the paragraph, or how charts stand: "grid" and "pair" side by side, "" below each other."""
     heading: str = ""
-    rows: Sequence[HtmlRow] | None = None
-    """A sortable table."""
-    columns: Sequence[HtmlColumn] = ()
-    caption: str = ""
+    table: StudyTable | None = None
+    """A sortable table inside a region that scrolls sideways and can be reached by keyboard."""
     charts: Sequence[Chart | tuple[Chart, str]] = ()
     """Charts; with "narrow" shown on phones only, with "roomy" everywhere else."""
     definitions: Sequence[tuple[str, str]] = ()
@@ -103,11 +84,6 @@ Section = tuple[str, str, Sequence[HtmlBlock]]
 """Anchor, title and blocks of a part of a page; one without blocks is left out."""
 
 
-def table_block(columns: Sequence[HtmlColumn], rows: Sequence[HtmlRow], caption: str) -> HtmlBlock:
-    """A sortable table inside a region that scrolls sideways and can be reached by keyboard."""
-    return HtmlBlock(columns=columns, rows=rows, caption=caption)
-
-
 def advice_blocks(
     advice: Sequence[str], *parts: tuple[str, Sequence[tuple[str, str]]], notes: Iterable[str]
 ) -> list[HtmlBlock]:
@@ -116,8 +92,8 @@ def advice_blocks(
     for heading, pairs in parts:
         if pairs:
             blocks += [HtmlBlock(heading=heading), HtmlBlock(definitions=pairs)]
-    told = list(notes)
-    return blocks + ([HtmlBlock(heading="Notes"), HtmlBlock(bullets=told)] if told else [])
+    bullets = list(notes)
+    return blocks + ([HtmlBlock(heading="Notes"), HtmlBlock(bullets=bullets)] if bullets else [])
 
 
 def settings_text(value: object) -> str:
@@ -192,7 +168,8 @@ def make_environment(
         lstrip_blocks=True,
         finalize=written,
     )
-    made.filters.update({"figure": chart_html, **(filters or {})})
+    own_filters: dict[str, Any] = {"figure": chart_html, "row_cells": row_cells}
+    made.filters.update(own_filters | dict(filters or {}))
     return made
 
 

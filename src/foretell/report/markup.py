@@ -49,6 +49,18 @@ def escaped(text: str | Markup) -> Markup:
     return escape(clean(text)) or Markup(" " * bool(text))
 
 
+MARKDOWN_SPECIAL = re.compile(r"([\\`*_\[\]<>|~&$]|:(?=//)|@(?=\w))")
+
+
+def markdown_text(text: str) -> str:
+    r"""Text that Markdown shows as it stands: no markup, link, mention, cell border or HTML comes out of it.
+
+    >>> markdown_text("a|b <script>")
+    'a\\|b \\<script\\>'
+    """
+    return MARKDOWN_SPECIAL.sub(r"\\\1", clean(text))
+
+
 def element(tag: str, *children: str | Markup | None, **attributes: object) -> Markup:
     """One element. Attributes that are None are left out; `class_` and `data_v` become class and data-v.
 

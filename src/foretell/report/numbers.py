@@ -5,7 +5,10 @@ import math
 from foretell.metrics.bootstrap import Interval
 from foretell.metrics.comparison import Comparison
 from foretell.metrics.metric import metric_text as metric_text
+from foretell.report.markup import clean
 
+CellValue = str | int | float | Interval | Comparison | None
+"""What a cell of a table may hold; None is written as a dash."""
 COLUMN_NAMES = {
     "due": "due date",
     "resolved_on": "resolution date",
@@ -31,8 +34,8 @@ def number(value: float, decimals: int) -> str:
     """
     if not math.isfinite(value):
         return "–" if math.isnan(value) else ("∞" if value > 0 else "−∞")
-    told = f"{value:.{decimals}f}"
-    return told.lstrip("-") if float(told) == 0 else told.replace("-", "−")
+    text = f"{value:.{decimals}f}"
+    return text.lstrip("-") if float(text) == 0 else text.replace("-", "−")
 
 
 def signed(value: float, decimals: int) -> str:
@@ -41,8 +44,8 @@ def signed(value: float, decimals: int) -> str:
     >>> signed(2.04, 1), signed(-2.04, 1), signed(0.01, 1)
     ('+2.0', '−2.0', '0.0')
     """
-    told = number(value, decimals)
-    return f"+{told}" if value > 0 and any(c in "123456789∞" for c in told) else told
+    text = number(value, decimals)
+    return f"+{text}" if value > 0 and any(c in "123456789∞" for c in text) else text
 
 
 def bracket(low: float, high: float, decimals: int) -> str:
@@ -60,13 +63,32 @@ def estimate(interval: Interval | None, decimals: int) -> str:
     """Estimate and interval, e.g. 73.3 [70.1, 76.4]."""
     if interval is None:
         return "–"
-    told = bracket(interval.low, interval.high, decimals)
-    return f"{number(interval.estimate, decimals)} {told}".rstrip()
+    return f"{number(interval.estimate, decimals)} {bracket(interval.low, interval.high, decimals)}".rstrip()
 
 
 def difference(comparison: Comparison | None, decimals: int) -> str:
     """Difference with stars, e.g. +2.1**."""
     return "–" if comparison is None else signed(comparison.diff, decimals) + comparison.stars
+
+
+def value_text(value: CellValue, decimals: int, *, brief: bool = False) -> str:
+    """A value as text; `brief` leaves intervals out.
+
+    >>> value_text(Interval(estimate=71.25, low=69.0, high=73.5, se=1.1, n_clusters=40, draws=100), 1)
+    '71.2 [69.0, 73.5]'
+    >>> value_text(None, 1), value_text(1234, 0), value_text("past only", 1)
+    ('–', '1,234', 'past only')
+    """
+    if isinstance(value, Interval):
+        return number(value.estimate, decimals) if brief else estimate(value, decimals)
+    if isinstance(value, Comparison):
+        ends = "" if brief else bracket(value.low, value.high, decimals)
+        return f"{difference(value, decimals)} {ends}".rstrip()
+    if isinstance(value, float):
+        return number(value, decimals)
+    if value is None:
+        return "–"
+    return f"{value:,}" if isinstance(value, int) else clean(value)
 
 
 def percent(share: float) -> str:

@@ -6,7 +6,7 @@ it in a terminal, as Markdown and as a web page; `to_dict` and `study_from_dict`
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from dataclasses import asdict, dataclass, field, fields
 from io import StringIO
 from math import isfinite, nan
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
@@ -16,13 +16,13 @@ from foretell.metrics.comparison import Comparison
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Cost
 from foretell.report.charts.svg import Chart
+from foretell.report.numbers import CellValue as CellValue
+from foretell.scoring.scoreboard import plain_data as plain_data
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 SCHEMA, OLD_SCHEMA = "foretell/study/2", "foretell/study/1"
-CellValue = str | int | float | Interval | Comparison | None
-"""What a cell of a table may hold; None is written as a dash."""
 RowStyle = Literal["", "anchor", "reference"]
 
 
@@ -48,6 +48,10 @@ class StudyColumn:
     tip: str = ""
     """What the column means, in a few words."""
     numeric: bool = True
+    brief: bool = False
+    """Whether intervals are left out."""
+    low_is_better: bool = False
+    """Whether a difference below 0 is the good one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -357,20 +361,3 @@ def _value_from_dict(value: Any, column: StudyColumn) -> CellValue:
         read: dict[str, Any] = {key: nan if one is None and key in numbers else one for key, one in given.items()}
         return kind(**read)
     return nan if value is None and column.numeric else value
-
-
-def plain_data(value: Any) -> Any:
-    """Dataclasses, sets and tuples as dicts and lists; numbers that do not exist as None.
-
-    >>> plain_data((float("nan"), frozenset({"b", "a"})))
-    [None, ['a', 'b']]
-    """
-    if is_dataclass(value) and not isinstance(value, type):
-        return plain_data(asdict(value))
-    if isinstance(value, Mapping):
-        return {str(key): plain_data(inner) for key, inner in cast("Mapping[Any, Any]", value).items()}
-    if isinstance(value, frozenset):
-        return [plain_data(inner) for inner in sorted(cast("frozenset[Any]", value))]
-    if isinstance(value, list | tuple):
-        return [plain_data(inner) for inner in cast("list[Any]", value)]
-    return None if isinstance(value, float) and not isfinite(value) else value

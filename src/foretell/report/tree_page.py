@@ -11,8 +11,9 @@ from foretell.forecasters.tree.proposition import Proposition, Tree
 from foretell.forecasters.tree.text import format_probability
 from foretell.forecasters.tree.what_if import WhatIfResult
 from foretell.report.charts.ranking import TornadoRow, tornado_plot
-from foretell.report.html import HtmlBlock, HtmlCell, HtmlRow, columns_of, number_cell, render_page, table_block
+from foretell.report.html import HtmlBlock, render_page
 from foretell.report.markup import clean
+from foretell.report.study import StudyColumn, StudyRow, StudyTable
 
 BARS = 20
 
@@ -39,8 +40,8 @@ def tree_page(tree: Tree, outcomes: Sequence[WhatIfResult] = ()) -> str:
 
 def _lead(tree: Tree) -> str:
     top = tree.nodes[tree.root]
-    told = f"Probability {format_probability(top.p)}"
-    told += f", as of {tree.as_of}." if tree.as_of is not None else "."
+    text = f"Probability {format_probability(top.p)}"
+    text += f", as of {tree.as_of}." if tree.as_of is not None else "."
     if top.incomplete:
         found = ranges(tree)
         between = ""
@@ -50,10 +51,10 @@ def _lead(tree: Tree) -> str:
                 f"; whatever they are, the answer lies between {format_probability(low)} and {format_probability(high)}"
             )
         names = ", ".join(top.incomplete)
-        told += (
+        text += (
             f" Without a number of their own: {names}. {format_probability(tree.missing)} stands in for them{between}."
         )
-    return told
+    return text
 
 
 def _inputs(tree: Tree) -> list[HtmlBlock]:
@@ -62,34 +63,27 @@ def _inputs(tree: Tree) -> list[HtmlBlock]:
         return []
     bars = [TornadoRow(name=f"{one.id} {one.claim}", at_low=one.at_low, at_high=one.at_high) for one in tornado(tree)]
     chart = tornado_plot(bars[:BARS], tree.nodes[tree.root].p or 0.0)
-    cells = [
-        [
-            HtmlCell(text=row.id),
-            number_cell(format_probability(row.p), row.p),
-            number_cell(f"{row.slope:+.3f}", row.slope),
-            number_cell(f"{row.share:.0%}", row.share),
-            HtmlCell(text=row.claim, style="long"),
-        ]
-        for row in rows
+    entries = [
+        StudyRow(name=row.id, values=(row.p, f"{row.slope:+.3f}", f"{row.share:.0%}", row.claim)) for row in rows
     ]
-    columns = (*columns_of(["input", "p", "slope", "share"]), *columns_of(["claim"]))
-    table = table_block(columns, [HtmlRow(cells=one) for one in cells], "Inputs of the tree")
+    table = _table("Inputs of the tree", ("input", "p", "slope", "share", "claim"), entries)
     return [HtmlBlock(charts=[chart]), table, HtmlBlock(text=READING, style="quiet")]
 
 
 def _scenarios(tree: Tree, outcomes: Sequence[WhatIfResult]) -> HtmlBlock:
     base = tree.nodes[tree.root].p or 0.0
-    cells = [
-        [
-            HtmlCell(text=one.name, style="name"),
-            number_cell(format_probability(one.p), one.p),
-            number_cell(f"{one.p - base:+.3f}", one.p - base),
-            HtmlCell(text=", ".join(change.id for change in one.changes), style="long"),
-        ]
+    entries = [
+        StudyRow(name=one.name, values=(one.p, f"{one.p - base:+.3f}", ", ".join(change.id for change in one.changes)))
         for one in outcomes
     ]
-    columns = (*columns_of(["scenario", "answer", "change"]), *columns_of(["claims changed"]))
-    return table_block(columns, [HtmlRow(cells=one) for one in cells], "What the answer would be")
+    return _table("What the answer would be", ("scenario", "answer", "change", "claims changed"), entries)
+
+
+def _table(title: str, labels: Sequence[str], rows: Sequence[StudyRow]) -> HtmlBlock:
+    """A table whose last column holds long text."""
+    columns = [StudyColumn(label=label, decimals=3) for label in labels[1:-1]]
+    columns.append(StudyColumn(label=labels[-1], numeric=False))
+    return HtmlBlock(table=StudyTable(title=title, row_header=labels[0], columns=tuple(columns), rows=tuple(rows)))
 
 
 def _facts(tree: Tree, node: Proposition) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ from foretell.forecasters.tree.grow.budget import TreeSizeSettings
 from foretell.forecasters.tree.grow.ground import GroundSettings
 from foretell.forecasters.tree.grow.rules import rule_named
 from foretell.forecasters.tree.grow.synthesize import SynthesizeSettings
-from foretell.forecasters.tree.thought_search import ThoughtKind, ThoughtSettings
+from foretell.forecasters.tree.thoughts import ThoughtKind, ThoughtSettings
 from foretell.models.limits import ModelLimits
 from foretell.plugins import load
 from foretell.questions.errors import InputError

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from foretell.forecasters.tree.forecaster import TreeForecaster
 from foretell.forecasters.tree.grow.ground import Grounder, Leaf
 from foretell.forecasters.tree.proposition import Tree
-from foretell.forecasters.tree.thought_forecaster import ThoughtsForecaster
-from foretell.forecasters.tree.thought_search import ThoughtSettings
+from foretell.forecasters.tree.thoughts import ThoughtSettings, ThoughtsForecaster
 from foretell.forecasters.tree.tree_file import write_tree
 from foretell.plugins import load, names
 from foretell.questions.errors import InputError

@@ -8,11 +8,13 @@ from itertools import pairwise
 import numpy as np
 
 from foretell.metrics.arrays import Floats, Ints
-from foretell.metrics.bootstrap import Interval, Resampling
-from foretell.metrics.comparison import Comparison
+from foretell.metrics.bootstrap import Interval, Resampling, brier_index_from_sums, mean_from_sums
+from foretell.metrics.clusters import ResamplingDesign
+from foretell.metrics.comparison import Comparison, PairwiseMatrix, compare_matrix
+from foretell.metrics.metric import METRICS, MetricRows
 from foretell.scoring.score import ScoringOptions, score_table
 from foretell.scoring.scoreboard import Scoreboard
-from foretell.scoring.table import ForecastTable, Labels
+from foretell.scoring.table import OVERALL, ForecastTable, Labels
 
 # A column of labels made fit to read: numbers binned, dates by month, small categories pooled, natural order.
 
@@ -266,3 +268,62 @@ def _interval(c: Comparison) -> Interval:
     return Interval(
         estimate=c.diff, low=c.low, high=c.high, se=c.se, n_clusters=c.n_clusters, draws=0, warning=c.warning
     )
+
+
+# Every forecaster against every other, on the targets both answered.
+
+
+def comparable(metric: str) -> str:
+    """The metric that pairs are compared by: the same, or Brier where it is no function of a mean score.
+
+    >>> comparable("bi"), comparable("log"), comparable("ece")
+    ('bi', 'log', 'brier')
+    """
+    simple = metric == "bi" or (METRICS[metric].per_question is not None and metric != "return")
+    return metric if simple else "brier"
+
+
+def paired_matrix(
+    table: ForecastTable, forecasters: Sequence[str], group: Mapping[str, str], method: BreakdownMethod
+) -> PairwiseMatrix:
+    """All paired differences of `comparable(method.metric)` within a group of the board.
+
+    The overall group of several kinds is the mean over kinds, each resampled apart.
+    """
+    targets, metric = table.targets, comparable(method.metric)
+    rows = np.ones(len(targets), dtype=np.bool_)
+    whole = group.get("kind") == OVERALL
+    for column, name in group.items():
+        if column in targets.groups and not (column == "kind" and whole):
+            rows &= targets.groups[column].mask(name)
+    kinds = targets.groups.get("kind") if whole else None
+    ways = _pair_clusters(table, method.cluster)
+    design = ResamplingDesign(
+        cluster=ways[0][rows],
+        crossed=ways[1][rows] if len(ways) > 1 else None,
+        stratum=None if kinds is None else kinds.codes[rows],
+        weight=targets.weight[rows],
+    )
+    statistic = brier_index_from_sums if metric == "bi" else mean_from_sums
+    scores = _pointwise(table, forecasters, "brier" if metric == "bi" else metric)
+    return compare_matrix(scores[rows], design, statistic=statistic, resampling=method.resampling)
+
+
+def _pair_clusters(table: ForecastTable, cluster: tuple[str, ...]) -> list[Ints]:
+    columns = {**table.targets.groups, "question": table.targets.question, "target": table.targets.target}
+    found = [columns[name].codes for name in cluster if name in columns]
+    return found or [columns.get("cluster", table.targets.question).codes]
+
+
+def _pointwise(table: ForecastTable, forecasters: Sequence[str], metric: str) -> Floats:
+    """Score of every target by every forecaster, NaN where it did not answer."""
+    out = np.full((len(table.targets), len(forecasters)), np.nan)
+    score = METRICS[metric].per_question
+    if score is None:
+        return out
+    for j, name in enumerate(forecasters):
+        p = table.p_of(name)
+        kept = np.flatnonzero(np.isfinite(p))
+        if len(kept):
+            out[kept, j] = score(MetricRows.of(p[kept], table.targets.outcome[kept]))
+    return out

@@ -1,18 +1,21 @@
-"""The result of scoring: numbers with their intervals, ready to print, plot or save."""
+"""The result of scoring: numbers with their intervals, who ranks where, and their plain forms."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from math import isfinite
-from typing import Any
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, cast
 
-from markupsafe import Markup
+import numpy as np
 
 from foretell.metrics.bootstrap import Interval
 from foretell.metrics.comparison import Comparison
+from foretell.metrics.metric import METRICS, STANDARD_METRICS
 from foretell.questions.errors import MissingExtra
-from foretell.scoring.table import OVERALL
+from foretell.scoring.table import ANCHORS, OVERALL
 
 SCHEMA = "foretell/score/1"
+Group = Mapping[str, str]
+"""Which targets, e.g. {"kind": "market", "source": "manifold"}; {"kind": "overall"} is the mean over kinds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,8 +23,7 @@ class Score:
     """One forecaster on one group of targets."""
 
     forecaster: str
-    group: Mapping[str, str]
-    """Which targets, e.g. {"kind": "market", "source": "manifold"}; {"kind": "overall"} is the mean over kinds."""
+    group: Group
     n: int
     """Targets scored."""
     questions: int
@@ -37,9 +39,44 @@ class ScoreDifference:
 
     forecaster: str
     reference: str
-    group: Mapping[str, str]
+    group: Group
     metric: str
     comparison: Comparison
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeaderboardRow:
+    """One forecaster in one group."""
+
+    place: int | None
+    """Rank among forecasters; None for an anchor or where there is no score."""
+    score: Score
+    difference: Comparison | None
+    """Against the reference, in the metric the board is ranked by."""
+    anchor: bool
+    reference: bool
+
+    @property
+    def name(self) -> str:
+        """The forecaster."""
+        return self.score.forecaster
+
+    def metric(self, name: str) -> Interval | None:
+        """A metric of this row, None where it could not be computed."""
+        return self.score.metrics.get(name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeaderboardSection:
+    """One group of the board, best first."""
+
+    group: Group
+    rows: tuple[LeaderboardRow, ...]
+
+    @property
+    def title(self) -> str:
+        """What the group is called."""
+        return group_title(self.group)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,39 +94,67 @@ class Scoreboard:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; numbers that do not exist are null."""
-        return {"schema": SCHEMA, **_plain(asdict(self))}
+        return {"schema": SCHEMA, **plain_data(self)}
 
     def group(self, **group: str) -> tuple[Score, ...]:
-        """The scores of one group, best first."""
-        from foretell.metrics.metric import METRICS
-
-        chosen = [s for s in self.scores if dict(s.group) == group and self.metric in s.metrics]
-        return tuple(
-            sorted(chosen, key=lambda s: s.metrics[self.metric].estimate, reverse=METRICS[self.metric].better == "high")
-        )
+        """The scores of one group, best first; those without the board's metric are left out."""
+        return tuple(row.score for row in self.section(group).rows if self.metric in row.score.metrics)
 
     def groups(self) -> tuple[dict[str, str], ...]:
         """Every group once, the overall one first."""
         seen = {tuple(sorted(s.group.items())): dict(s.group) for s in self.scores}
         return tuple(sorted(seen.values(), key=lambda g: (g.get("kind") != OVERALL, len(g))))
 
+    def sections(self, anchors: Collection[str] = ANCHORS) -> tuple[LeaderboardSection, ...]:
+        """Every group, the overall one first."""
+        return tuple(self.section(group, anchors) for group in self.groups())
+
+    def section(self, group: Group, anchors: Collection[str] = ANCHORS) -> LeaderboardSection:
+        """One group, best first by the board's metric; rows without a score come last."""
+        sign = 1 if low_is_better(self.metric) else -1
+        scores = {s.forecaster: s for s in self.scores if dict(s.group) == dict(group)}
+        known = {
+            name: sign * found.estimate
+            for name, score in scores.items()
+            if (found := score.metrics.get(self.metric)) is not None and not math.isnan(found.estimate)
+        }
+        order = sorted(scores, key=lambda name: (name not in known, known.get(name, 0.0), name))
+        against = {
+            d.forecaster: d.comparison
+            for d in self.differences
+            if dict(d.group) == dict(group) and d.metric == self.metric and d.forecaster != d.reference
+        }
+        ranked = [name for name in order if name not in anchors and math.isfinite(known.get(name, math.nan))]
+        places = {name: place for place, name in enumerate(ranked, 1)}
+        rows = [
+            LeaderboardRow(
+                place=places.get(name),
+                score=scores[name],
+                difference=against.get(name),
+                anchor=name in anchors,
+                reference=name == self.reference,
+            )
+            for name in order
+        ]
+        return LeaderboardSection(group=group, rows=tuple(rows))
+
+    def shown_metrics(self) -> tuple[str, ...]:
+        """The metrics worth a column: the board's own first, then the standard ones that any row has."""
+        present = {name for score in self.scores for name in score.metrics} - {self.metric}
+        return (self.metric, *(name for name in STANDARD_METRICS if name in present))
+
     def rows(self) -> list[dict[str, Any]]:
         """A row per forecaster and group, best first: the group, the counts, and every metric with its interval."""
-        return [
-            {
-                **group,
-                "forecaster": one.forecaster,
-                "n": one.n,
-                "questions": one.questions,
-                "completion": one.completion,
-                **_metric_columns(one.metrics),
-            }
-            for group in self.groups()
-            for one in (*self.group(**group), *self._unranked(group))
-        ]
-
-    def _unranked(self, group: Mapping[str, str]) -> list[Score]:
-        return [s for s in self.scores if dict(s.group) == dict(group) and self.metric not in s.metrics]
+        found: list[dict[str, Any]] = []
+        for section in self.sections():
+            for row in section.rows:
+                one = row.score
+                counts = {"n": one.n, "questions": one.questions, "completion": one.completion}
+                line = {**section.group, "forecaster": one.forecaster, **counts}
+                for name, number in one.metrics.items():
+                    line |= {name: number.estimate, f"{name}_low": number.low, f"{name}_high": number.high}
+                found.append(line)
+        return found
 
     def to_frame(self) -> Any:
         """The rows as a pandas data frame."""
@@ -110,14 +175,41 @@ class Scoreboard:
         ]
 
 
-def _metric_columns(metrics: Mapping[str, Interval]) -> dict[str, float]:
-    columns: dict[str, float] = {}
-    for name, one in metrics.items():
-        columns |= {name: one.estimate, f"{name}_low": one.low, f"{name}_high": one.high}
-    return columns
+def group_title(group: Group) -> str:
+    """A group in words.
+
+    >>> group_title({"kind": "overall"}), group_title({"kind": "market", "source": "infer"})
+    ('Overall', 'Market · infer')
+    """
+    if group.get("kind") == OVERALL and len(group) == 1:
+        return "Overall"
+    text = " · ".join(value if column in ("kind", "source") else f"{column} {value}" for column, value in group.items())
+    return text[:1].upper() + text[1:] if "kind" in group else text or "All"
 
 
-# Rows of results as a data frame, as text and as HTML, for a prompt and for a notebook.
+def low_is_better(metric: str) -> bool:
+    """Whether small values of the metric are good."""
+    return metric in METRICS and METRICS[metric].better == "low"
+
+
+# Results as plain data, as a data frame, as text and as HTML, for a file, a prompt and a notebook.
+
+
+def plain_data(value: Any) -> Any:
+    """Dataclasses, mappings, sets, tuples and arrays as JSON has them; numbers that do not exist are None.
+
+    >>> plain_data((float("nan"), frozenset({"b", "a"})))
+    [None, ['a', 'b']]
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        return {one.name: plain_data(getattr(value, one.name)) for one in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain_data(inner) for key, inner in cast("Mapping[Any, Any]", value).items()}
+    if isinstance(value, frozenset):
+        return [plain_data(inner) for inner in sorted(cast("frozenset[Any]", value))]
+    if isinstance(value, list | tuple | np.ndarray):
+        return [plain_data(inner) for inner in (value.tolist() if isinstance(value, np.ndarray) else value)]  # type: ignore[reportUnknownVariableType]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def rows_as_frame(rows: list[dict[str, Any]]) -> Any:
@@ -137,39 +229,33 @@ def rows_as_text(rows: list[dict[str, Any]]) -> str:
     A            0.04
     B            0.25
     """
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    lines = [names, *([_cell_text(row.get(name, "")) for name in names] for row in rows)]
+    names, cells = _cells(rows)
     numeric = [any(isinstance(row.get(name), float | int) for row in rows) for name in names]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(names))]
+    widths = [max(len(line[i]) for line in (names, *cells)) for i in range(len(names))]
     return "\n".join(
         "  ".join(
             text.rjust(width) if right else text.ljust(width)
             for text, width, right in zip(line, widths, numeric, strict=True)
         ).rstrip()
-        for line in lines
+        for line in (names, *cells)
     )
 
 
 def rows_as_html(rows: list[dict[str, Any]]) -> str:
     """A plain table; every text is escaped."""
+    from jinja2 import Environment
+
+    names, cells = _cells(rows)
+    return Environment(autoescape=True).from_string(TABLE).render(names=names, cells=cells)
+
+
+TABLE = (
+    "<table><thead><tr>{% for name in names %}<th>{{ name }}</th>{% endfor %}</tr></thead><tbody>"
+    "{% for line in cells %}<tr>{% for cell in line %}<td>{{ cell }}</td>{% endfor %}</tr>{% endfor %}</tbody></table>"
+)
+
+
+def _cells(rows: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
     names = list(dict.fromkeys(name for row in rows for name in row))
-    head = Markup("").join(Markup("<th>{}</th>").format(name) for name in names)
-    body = Markup("").join(
-        Markup("<tr>{}</tr>").format(
-            Markup("").join(Markup("<td>{}</td>").format(_cell_text(row.get(name, ""))) for name in names)
-        )
-        for row in rows
-    )
-    return str(Markup("<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>").format(head, body))
-
-
-def _cell_text(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
-    return None if isinstance(value, float) and not isfinite(value) else value
+    values = [[row.get(name, "") for name in names] for row in rows]
+    return names, [[f"{one:.4g}" if isinstance(one, float) else str(one) for one in line] for line in values]

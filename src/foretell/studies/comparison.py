@@ -12,8 +12,8 @@ from foretell.report.numbers import metric_text
 from foretell.report.study import CellValue, StudyChart, StudyResult, StudyTable
 from foretell.request import setting
 from foretell.scoring.join import ReadOptions, read_table
-from foretell.scoring.ranking import group_title, low_is_better
 from foretell.scoring.score import PairComparison, ScoringOptions, compare_pair
+from foretell.scoring.scoreboard import group_title, low_is_better
 from foretell.scoring.table import ForecastTable
 from foretell.studies.inputs import DataInputs, StudyOptions
 from foretell.studies.layout import column, count, table, words

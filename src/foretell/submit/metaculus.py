@@ -1,7 +1,7 @@
 """Forecasts handed in to Metaculus: one list of forecasts, then a comment on each post that is to have one."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from http import HTTPStatus
 from typing import Any, Literal
@@ -12,7 +12,7 @@ from foretell.questions.forecast import Forecast, Numeric
 from foretell.questions.question import Question
 from foretell.submit.metaculus_cdf import cdf_problems, continuous_cdf, share_outside
 from foretell.submit.metaculus_client import COMMENT, FORECAST, MetaculusAccount, MetaculusWriter, OpenMetaculusQuestion
-from foretell.submit.sending import SubmissionRefused, SubmissionUnconfirmed
+from foretell.submit.sending import send_one
 from foretell.submit.submission import (
     SUM_TOLERANCE,
     OutgoingRequest,
@@ -247,7 +247,7 @@ class MetaculusSubmitter:
     async def send(self, items: Sequence[SubmissionItem]) -> list[SendResult]:
         """Forecasts in lists; a list that is refused is sent again one by one, as nothing of it was taken."""
         if items and items[0].part == "comment":
-            return [await self._comment(item) for item in items]
+            return [await send_one(item, self.desk.comment(item.content)) for item in items]
         found: list[SendResult] = []
         for batch in _batches(items):
             sent = await self._forecast(batch)
@@ -314,20 +314,8 @@ class MetaculusSubmitter:
         ]
 
     async def _forecast(self, items: Sequence[SubmissionItem]) -> list[SendResult]:
-        try:
-            await self.desk.forecast([item.content for item in items])
-        except (SubmissionRefused, SubmissionUnconfirmed) as error:
-            state = "lost" if isinstance(error, SubmissionUnconfirmed) else "refused"
-            return [SendResult(item=item, state=state, reason=error.problem) for item in items]
-        return [SendResult(item=item, state="taken") for item in items]
-
-    async def _comment(self, item: SubmissionItem) -> SendResult:
-        try:
-            number = await self.desk.comment(item.content)
-        except (SubmissionRefused, SubmissionUnconfirmed) as error:
-            state = "lost" if isinstance(error, SubmissionUnconfirmed) else "refused"
-            return SendResult(item=item, state=state, reason=error.problem)
-        return SendResult(item=item, state="taken", answer={"comment": number})
+        sent = await send_one(items[0], self.desk.forecast([item.content for item in items]))
+        return [replace(sent, item=item) for item in items]
 
     async def _commented(self, body: Mapping[str, Any]) -> bool:
         shown = await self.desk.comments(body["on_post"], self.account.id, private=body["is_private"])

@@ -6,14 +6,13 @@ from datetime import datetime
 from typing import Any
 
 from foretell.data.http import AsyncHttpClient
-from foretell.data.markets.catalogue import is_set, moment, words
 from foretell.data.markets.listing import require_live
-from foretell.data.markets.metaculus import HOST, MetaculusClient
+from foretell.data.markets.metaculus import HOST, MetaculusClient, questions_of
 from foretell.data.payload import Payload
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question, Target
 from foretell.submit.metaculus_cdf import DEFAULT_CELLS, NumericRange
-from foretell.submit.sending import Poster, read_reply
+from foretell.submit.sending import Poster
 
 CONTINUOUS_KINDS = ("numeric", "discrete", "date")
 OPEN_STATUS = "open"
@@ -58,60 +57,49 @@ class OpenMetaculusQuestion:
 
 def questions_in_post(post: Payload) -> tuple[OpenMetaculusQuestion, ...]:
     """The questions of a post as sent: one, or those of a group, or none where it cannot be forecast."""
-    number = int(post.need("id").number())
-    single, group = post.get("question"), post.get("group_of_questions")
-    if single is not None:
-        return (_open_question(single, number),)
-    rows = group.need("questions").items() if group is not None else []
-    return tuple(_open_question(row, number, grouped=True) for row in rows)
+    number, grouped = int(post.need("id").number()), post.get("question") is None
+    return tuple(_open_question(row, number, grouped=grouped) for row in questions_of(post))
 
 
-def _open_question(row: Payload, post: int, *, grouped: bool = False) -> OpenMetaculusQuestion:
-    kind = row.need("type").text()
-    ends = [at for name in ("scheduled_close_time", "actual_close_time") if (at := moment(row, name)) is not None]
-    options = _labels(row, "options")
+def _open_question(row: Payload, post: int, *, grouped: bool) -> OpenMetaculusQuestion:
+    kind, options = row.need("type").text(), row.texts("options")
+    closes = (row.optional_time(name) for name in ("scheduled_close_time", "actual_close_time"))
     return OpenMetaculusQuestion(
         id=int(row.need("id").number()),
         post=post,
-        title=words(row, "title"),
+        title=row.words("title"),
         kind=kind,
         status=row.need("status").text(),
-        opens_at=moment(row, "open_time"),
-        closes_at=min(ends, default=None),
+        opens_at=row.optional_time("open_time"),
+        closes_at=min((at for at in closes if at is not None), default=None),
         options=options,
-        counted=_labels(row, "all_options_ever") or options,
+        counted=row.texts("all_options_ever") or options,
         scale=_scale(row) if kind in CONTINUOUS_KINDS else None,
         standing=_current_forecast(row),
         grouped=grouped,
     )
 
 
-def _labels(row: Payload, name: str) -> tuple[str, ...]:
-    found = row.get(name)
-    return () if found is None else tuple(item.text() for item in found.items())
-
-
 def _scale(row: Payload) -> NumericRange:
-    told, count = row.need("scaling"), row.get("inbound_outcome_count")
-    zero = told.get("zero_point")
+    scaling, count = row.need("scaling"), row.get("inbound_outcome_count")
+    zero = scaling.get("zero_point")
     try:
         return NumericRange(
-            minimum=told.need("range_min").number(),
-            maximum=told.need("range_max").number(),
+            minimum=scaling.need("range_min").number(),
+            maximum=scaling.need("range_max").number(),
             zero_point=None if zero is None else zero.number(),
-            open_lower=is_set(row, "open_lower_bound"),
-            open_upper=is_set(row, "open_upper_bound"),
+            open_lower=row.is_set("open_lower_bound"),
+            open_upper=row.is_set("open_upper_bound"),
             outcomes=DEFAULT_CELLS if count is None else int(count.number()),
         )
     except ValueError:
         pass
-    told.wrong("a range")
+    scaling.wrong("a range")
 
 
 def _current_forecast(row: Payload) -> CurrentForecast | None:
-    mine = row.get("my_forecasts")
-    latest = mine.get("latest") if mine is not None else None
-    values = latest.get("forecast_values") if latest is not None else None
+    latest = row.get("my_forecasts", "latest")
+    values = None if latest is None else latest.get("forecast_values")
     if latest is None or values is None:
         return None
     ends = latest.get("end_time")
@@ -157,7 +145,7 @@ class MetaculusWriter:
         http.pace(host, per_second=per_second)
 
     def __repr__(self) -> str:
-        return f"MetaculusDesk(host={self._host!r})"
+        return f"MetaculusWriter(host={self._host!r})"
 
     def address(self, path: str) -> str:
         """Where a path leads."""
@@ -166,28 +154,29 @@ class MetaculusWriter:
     async def account(self) -> MetaculusAccount:
         """Whose token this is."""
         me = await self._client.read("/users/me/")
-        return MetaculusAccount(id=me.need("id").name(), name=words(me, "username") or me.need("id").name())
+        return MetaculusAccount(id=me.need("id").name(), name=me.words("username") or me.need("id").name())
 
     async def asked(self, post: str) -> tuple[OpenMetaculusQuestion, ...]:
         """The questions of a post, with the forecasts of this account that stand."""
-        return questions_in_post(await self._client.post(post))
+        return questions_in_post(await self._client.whole_post(post))
 
-    async def forecast(self, forecasts: Sequence[Mapping[str, Any]]) -> None:
-        """All of them are taken, or none: `Refused` or, where nobody knows, `Lost`."""
+    async def forecast(self, forecasts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """All of them are taken, or none: `SubmissionRefused` or, where nobody knows, `SubmissionUnconfirmed`."""
         await self._poster.post(self.address(FORECAST), list(forecasts))
+        return {}
 
-    async def comment(self, comment: Mapping[str, Any]) -> str:
+    async def comment(self, comment: Mapping[str, Any]) -> dict[str, Any]:
         """The number of the new comment."""
-        url = self.address(COMMENT)
-        return read_reply(await self._poster.post(url, dict(comment)), url).need("id").name()
+        reply = await self._poster.post_for_reply(self.address(COMMENT), dict(comment))
+        return {"comment": reply.need("id").name()}
 
     async def comments(self, post: int, author: str, *, private: bool) -> dict[str, str]:
         """The newest comments of an account on a post, by number."""
         query = {"post": str(post), "author": author, "limit": str(NEWEST), "sort": "-created_at"}
         # Private comments are listed only when asked for.
         query |= {"is_private": "true"} if private else {}
-        rows = (await self._client.read("/comments/", query.items())).need("results").items()
-        return {row.need("id").name(): words(row, "text") for row in rows}
+        rows = (await self._client.read("/comments/", query)).need("results").items()
+        return {row.need("id").name(): row.words("text") for row in rows}
 
 
 # Open Metaculus questions about a number, asked so that a forecaster states a whole distribution.
@@ -225,9 +214,9 @@ def _questions(row: Payload, as_of: AsOf) -> list[Question]:
 
 
 def _question(row: Payload, rules: Payload, asked: OpenMetaculusQuestion, scale: NumericRange, as_of: AsOf) -> Question:
-    title = words(row, "title")
+    title = row.words("title")
     part = f"#{asked.id}" if asked.grouped else ""
-    unit = words(rules, "unit")
+    unit = rules.words("unit")
     edges = scale.edges()
     levels = dict.fromkeys(f">{edges[round(share * scale.outcomes)]:.10g}" for share in THRESHOLD_SHARES)
     return Question(
@@ -237,8 +226,8 @@ def _question(row: Payload, rules: Payload, asked: OpenMetaculusQuestion, scale:
         due=as_of.at,
         targets=tuple(Target(id=level, label=f"{level} {unit}".strip()) for level in levels),
         subtype="numeric",
-        criteria="\n\n".join(filter(None, [words(rules, "resolution_criteria"), words(rules, "fine_print")])),
-        background="\n\n".join(filter(None, [words(rules, "description"), _range(scale, unit)])),
+        criteria="\n\n".join(filter(None, [rules.words("resolution_criteria"), rules.words("fine_print")])),
+        background="\n\n".join(filter(None, [rules.words("description"), _range(scale, unit)])),
         opens_at=asked.opens_at,
         closes_at=asked.closes_at,
         url=f"https://www.metaculus.com/questions/{asked.post}/",

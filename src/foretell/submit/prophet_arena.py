@@ -3,18 +3,16 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
 
-from foretell.data.http import AsyncHttpClient, SourceError
-from foretell.data.markets.catalogue import moment, words
+from foretell.data.http import AsyncHttpClient, NotFound
 from foretell.data.markets.prophet_arena import HOST, OVER, ProphetArenaClient
 from foretell.data.markets.prophet_arena import PLATFORM as SOURCE
-from foretell.data.payload import MalformedPayload, Payload
+from foretell.data.payload import MalformedPayload
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
-from foretell.submit.sending import Poster, SubmissionRefused, SubmissionUnconfirmed, read_reply
+from foretell.submit.sending import Poster, send_one
 from foretell.submit.submission import (
     OutgoingRequest,
     SendResult,
@@ -69,7 +67,7 @@ class ProphetArenaWriter:
         http.pace(host, per_second=per_second)
 
     def __repr__(self) -> str:
-        return f"ArenaDesk(host={self._host!r})"
+        return f"ProphetArenaWriter(host={self._host!r})"
 
     def address(self, path: str) -> str:
         """Where a path leads."""
@@ -80,16 +78,15 @@ class ProphetArenaWriter:
         row = await self._client.event(slug)
         return ProphetArenaEvent(
             slug=row.need("slug").text(),
-            title=words(row, "title"),
+            title=row.words("title"),
             outcomes=tuple(one.need("name").text() for one in row.need("outcomes").items()),
-            status=words(row, "status"),
-            closes_at=moment(row, "close_at"),
+            status=row.words("status"),
+            closes_at=row.optional_time("close_at"),
         )
 
     async def forecast(self, forecast: Mapping[str, Any]) -> dict[str, Any]:
         """What the arena says in return: when it came, whether it replaced another, and its sealed receipt."""
-        url = self.address(FORECASTS)
-        answer = read_reply(await self._poster.post(url, dict(forecast)), url)
+        answer = await self._poster.post_for_reply(self.address(FORECASTS), dict(forecast))
         row = answer.get("data") or answer
         names = ("received_at", "replaces_previous", "receipt")
         return {name: found.value for name in names if (found := row.get(name)) is not None}
@@ -98,19 +95,13 @@ class ProphetArenaWriter:
         """The agent's newest forecast of an event; None where the arena shows none."""
         try:
             answer = await self._client.read(f"/events/{quote(slug, safe='')}/forecasts", {"agent": agent})
-        except SourceError as error:
-            if error.status == 404:
-                return None
-            raise
-        rows = [row for row in answer.need("data").items() if words(row, "agent") == agent]
-        return _probabilities(max(rows, key=lambda row: words(row, "received_at"))) if rows else None
-
-
-def _probabilities(row: Payload) -> dict[str, float]:
-    told = row.need("probabilities")
-    if not isinstance(told.value, dict):
-        told.wrong("an object")
-    return {str(name): told.need(str(name)).probability() for name in told.value}
+        except NotFound:
+            return None
+        rows = [row for row in answer.need("data").items() if row.words("agent") == agent]
+        if not rows:
+            return None
+        newest = max(rows, key=lambda row: row.words("received_at")).need("probabilities")
+        return {name: p.probability() for name, p in newest.members().items()}
 
 
 PLATFORM = "prophet-arena"
@@ -137,9 +128,7 @@ async def read_events(desk: ProphetArenaWriter, forecasts: Sequence[Forecast]) -
     for slug in (split_id(forecast.question_id)[1] for forecast in newest_forecasts(forecasts) if _here(forecast)):
         try:
             seen[slug] = await desk.event(slug)
-        except SourceError as error:
-            if error.status != HTTPStatus.NOT_FOUND:
-                raise
+        except NotFound:
             seen[slug] = f"Prophet Arena has no event {slug}"
     return seen
 
@@ -172,7 +161,7 @@ class ProphetArenaSubmitter:
 
     async def send(self, items: Sequence[SubmissionItem]) -> list[SendResult]:
         """One after the other."""
-        return [await self._sent(item) for item in items]
+        return [await send_one(item, self.desk.forecast(item.content)) for item in items]
 
     async def _stands(self, body: Mapping[str, Any]) -> bool:
         try:
@@ -185,14 +174,6 @@ class ProphetArenaSubmitter:
             and set(shown) == set(meant)
             and all(abs(shown[name] - meant[name]) <= TOLERANCE for name in meant)
         )
-
-    async def _sent(self, item: SubmissionItem) -> SendResult:
-        try:
-            answer = await self.desk.forecast(item.content)
-        except (SubmissionRefused, SubmissionUnconfirmed) as error:
-            state = "lost" if isinstance(error, SubmissionUnconfirmed) else "refused"
-            return SendResult(item=item, state=state, reason=error.problem)
-        return SendResult(item=item, state="taken", answer=answer)
 
     def _item(self, forecast: Forecast, title: str) -> SubmissionItem:
         slug = split_id(forecast.question_id)[1]

@@ -5,14 +5,14 @@ became of it, notes that, and only then decides whether to send.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from http import HTTPStatus
 from typing import Any, Literal
 
 from foretell.data.http import AsyncHttpClient, HttpLimits, HttpResponse, ServerBusy, SourceError
 from foretell.data.payload import Payload
+from foretell.questions.as_of import Clock
 from foretell.questions.errors import InputError
 from foretell.submit.ledger import (
     EntryKind,
@@ -29,7 +29,6 @@ PARTS: tuple[ItemPart, ...] = ("forecast", "file", "comment")
 """In the order of sending."""
 ItemStatus = Literal["sent", "found", "already", "refused", "failed", "unknown", "held back"]
 DONE_STATUSES: tuple[ItemStatus, ...] = ("sent", "found", "already")
-Clock = Callable[[], datetime]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,62 +126,64 @@ class SubmissionSender:
             return
         there = await self._submitter.stands([_item(entry) for entry in open_])
         self._note(
-            _answer(entry, "receipt" if found else "absence", how="read back after an interruption")
+            _answer(entry, "receipt" if found else "absence", "read back after an interruption")
             for entry, found in zip(open_, there, strict=True)
         )
 
     async def _send(self, items: Sequence[SubmissionItem], submission: SubmissionPlan) -> list[ItemResult]:
         drafts = [_draft(item, submission) for item in items]
-        meant = dict(zip(map(id, items), self._ledger.append(drafts, self._clock()), strict=True))
+        intentions = dict(zip(map(id, items), self._ledger.append(drafts, self._clock()), strict=True))
         done: list[ItemResult] = []
         pending = list(items)
         for turn in range(1, self._patience.turns + 1):
-            outcomes = await self._submitter.send(pending)
-            done += self._told(outcomes, meant)
-            lost = [outcome for outcome in outcomes if outcome.state == "lost"]
+            results = await self._submitter.send(pending)
+            lost = [result for result in results if result.state == "lost"]
+            answered = [result for result in results if result.state != "lost"]
+            self._note(
+                _answer(
+                    intentions[id(one.item)],
+                    "receipt" if one.state == "taken" else "refusal",
+                    one.reason or "answered",
+                    one.answer,
+                )
+                for one in answered
+            )
+            done += [
+                ItemResult(item=one.item, fate="sent" if one.state == "taken" else "refused", reason=one.reason)
+                for one in answered
+            ]
             if not lost:
                 break
-            handed, pending = await self._read_back(lost, meant, last=turn == self._patience.turns)
-            done += handed
+            known, pending = await self._read_back(lost, intentions, last=turn == self._patience.turns)
+            done += known
             if not pending:
                 break
         return done
 
-    def _told(self, outcomes: Sequence[SendResult], meant: dict[int, LedgerEntry]) -> list[ItemResult]:
-        """Note what the platform said."""
-        said = [outcome for outcome in outcomes if outcome.state != "lost"]
-        self._note(
-            _answer(
-                meant[id(one.item)],
-                "receipt" if one.state == "taken" else "refusal",
-                how=one.reason or "answered",
-                said=one.answer,
-            )
-            for one in said
-        )
-        return [
-            ItemResult(item=one.item, fate="sent" if one.state == "taken" else "refused", reason=one.reason)
-            for one in said
-        ]
-
     async def _read_back(
-        self, lost: Sequence[SendResult], meant: dict[int, LedgerEntry], *, last: bool
+        self, lost: Sequence[SendResult], intentions: Mapping[int, LedgerEntry], *, last: bool
     ) -> tuple[list[ItemResult], list[SubmissionItem]]:
         """What is known of items without an answer, and which of them to send again."""
         await asyncio.sleep(self._patience.pause)
         try:
-            there = await self._submitter.stands([outcome.item for outcome in lost])
+            there = await self._submitter.stands([one.item for one in lost])
         except SourceError as error:
             reason = f"no answer, and reading back failed: {error.problem}; the next start reads back again"
-            return [ItemResult(item=outcome.item, fate="unknown", reason=reason) for outcome in lost], []
-        found = [outcome for outcome, stands in zip(lost, there, strict=True) if stands]
-        self._note(_answer(meant[id(one.item)], "receipt", how="read back, its answer was lost") for one in found)
-        handed = [ItemResult(item=one.item, fate="found", reason="its answer was lost; read back") for one in found]
-        gone = [outcome for outcome, stands in zip(lost, there, strict=True) if not stands]
-        if not last:
-            return handed, [outcome.item for outcome in gone]
-        self._note(_answer(meant[id(one.item)], "absence", how=one.reason) for one in gone)
-        return handed + [ItemResult(item=one.item, fate="failed", reason=one.reason) for one in gone], []
+            return [ItemResult(item=one.item, fate="unknown", reason=reason) for one in lost], []
+        known: list[ItemResult] = []
+        notes: list[LedgerDraft] = []
+        again: list[SubmissionItem] = []
+        for one, stands in zip(lost, there, strict=True):
+            if stands:
+                notes.append(_answer(intentions[id(one.item)], "receipt", "read back, its answer was lost"))
+                known.append(ItemResult(item=one.item, fate="found", reason="its answer was lost; read back"))
+            elif last:
+                notes.append(_answer(intentions[id(one.item)], "absence", one.reason))
+                known.append(ItemResult(item=one.item, fate="failed", reason=one.reason))
+            else:
+                again.append(one.item)
+        self._note(notes)
+        return known, again
 
     def _note(self, drafts: Iterable[LedgerDraft]) -> None:
         self._ledger.append(list(drafts), self._clock())
@@ -209,7 +210,7 @@ def _item(entry: LedgerEntry) -> SubmissionItem:
     return SubmissionItem(question=entry.question, part=part, content=entry.content)
 
 
-def _answer(entry: LedgerEntry, kind: EntryKind, *, how: str, said: object = None) -> LedgerDraft:
+def _answer(entry: LedgerEntry, kind: EntryKind, how: str, said: object = None) -> LedgerDraft:
     content = {"intention": entry.number, "sent": entry.digest, "how": how}
     return LedgerDraft(
         kind=kind,
@@ -272,26 +273,36 @@ class Poster:
                 return await self._http.post(url, json=body, headers=self._headers)
             except SourceError as error:
                 forbidden += error.status == HTTPStatus.FORBIDDEN
-                failure, wait = self._judged(error, turn, again=turn < self._turns and forbidden < 2)
+                told = error.wait if isinstance(error, ServerBusy) else None
+                wait = self._wait_seconds * turn if told is None else told
+                turned_away = error.status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.FORBIDDEN)
+                patient = turn < self._turns and forbidden < 2 and wait <= self._http.limits.max_wait_seconds
+                failure = None if turned_away and patient else _failure(error)
             if failure is not None:
                 raise failure
             await asyncio.sleep(wait)
         raise AssertionError("the last turn returns or raises")
 
-    def _judged(self, error: SourceError, turn: int, *, again: bool) -> tuple[SourceError | None, float]:
-        """The failure, or None and how long to wait before the next turn."""
-        at_the_door = error.status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.FORBIDDEN)
-        wait = error.wait if isinstance(error, ServerBusy) and error.wait is not None else self._wait_seconds * turn
-        if at_the_door and again and wait <= self._http.limits.max_wait_seconds:
-            return None, wait
-        if error.status is None or error.status >= FIRST_SERVER_ERROR or error.status == HTTPStatus.REQUEST_TIMEOUT:
-            return SubmissionUnconfirmed(error.problem, url=error.url, status=error.status), 0.0
-        return SubmissionRefused(error.problem, url=error.url, status=error.status), 0.0
+    async def post_for_reply(self, url: str, body: Any) -> Payload:
+        """The JSON of the answer; where it cannot be read nobody knows what was taken: `SubmissionUnconfirmed`."""
+        answer = await self.post(url, body)
+        try:
+            return Payload.of(answer)
+        except SourceError as error:
+            raise SubmissionUnconfirmed(error.problem, url=error.url, status=answer.status) from None
 
 
-def read_reply(answer: HttpResponse, url: str) -> Payload:
-    """The JSON of a reply that accepts the forecast; one that cannot be read raises `SubmissionUnconfirmed`."""
+def _failure(error: SourceError) -> SourceError:
+    status = error.status
+    unknown = status is None or status >= FIRST_SERVER_ERROR or status == HTTPStatus.REQUEST_TIMEOUT
+    return (SubmissionUnconfirmed if unknown else SubmissionRefused)(error.problem, url=error.url, status=status)
+
+
+async def send_one(item: SubmissionItem, sending: Awaitable[Mapping[str, Any]]) -> SendResult:
+    """What became of an item; the awaited value is what the platform said in return."""
     try:
-        return Payload.of(answer, url)
-    except SourceError as error:
-        raise SubmissionUnconfirmed(error.problem, url=error.url, status=answer.status) from None
+        return SendResult(item=item, state="taken", answer=await sending)
+    except SubmissionUnconfirmed as error:
+        return SendResult(item=item, state="lost", reason=error.problem)
+    except SubmissionRefused as error:
+        return SendResult(item=item, state="refused", reason=error.problem)

@@ -13,10 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-# Whether or not the command table knows it yet, the command is reached through the same entry point.
-LAUNCH = (
-    "from foretell.cli import main as cli; cli.COMMANDS.setdefault('mcp', ('foretell.cli.serve:mcp', '')); cli.main()"
-)
+FORETELL = [sys.executable, "-m", "foretell.cli.main"]
 INHERITED = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "TMPDIR")
 DOCUMENTS = [
     {
@@ -53,7 +50,7 @@ class Office:
 
     @property
     def command(self) -> list[str]:
-        return [sys.executable, "-c", LAUNCH, "mcp"]
+        return [*FORETELL, "mcp"]
 
     @property
     def whole_environment(self) -> dict[str, str]:
@@ -62,7 +59,7 @@ class Office:
         return {**kept, **away, "FORETELL_HOME": str(self.folder / "home"), **self.environment}
 
     def foretell(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-c", LAUNCH, *map(str, arguments)]
+        command = [*FORETELL, *map(str, arguments)]
         return subprocess.run(
             command, capture_output=True, text=True, env=self.whole_environment, timeout=60, check=False
         )

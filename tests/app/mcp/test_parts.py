@@ -59,7 +59,7 @@ def test_a_spent_purse_stops_paid_models_and_not_free_ones(tmp_path: Path):
         settings=Settings(home=tmp_path, budget=purse), models=("openai:gpt-5-mini", "local:m.gguf")
     )
     assert desk.model() == "openai:gpt-5-mini"
-    purse.settle(purse.set_aside(Cost(dollars=0.5)), Cost(dollars=0.5))
+    purse.spend(Cost(dollars=0.5))
     with pytest.raises(InputError, match="is spent"):
         desk.model()
     assert desk.model("local:m.gguf") == "local:m.gguf"

@@ -121,12 +121,13 @@ def test_scores_of_rows_and_of_files_agree(office: Office):
 
     async def work(client: Any) -> None:
         rows = parsed(await client.call_tool("score", {"forecasts": FORECASTS, "outcomes": OUTCOMES, "draws": 200}))
-        files = {"forecasts_file": "forecasts.jsonl", "outcomes_file": str(office.files / "outcomes.jsonl")}
+        files = {"forecasts": "forecasts.jsonl", "outcomes": str(office.files / "outcomes.jsonl")}
         assert parsed(await client.call_tool("score", {**files, "draws": 200})) == rows
         assert rows["scores"][0]["forecaster"] == "me"
         assert rows["scores"][0]["metrics"]["brier"]["estimate"] == pytest.approx(0.025)
-        few = await client.call_tool("score", {"forecasts": FORECASTS, "outcomes": OUTCOMES, "draws": 200, "top": 1})
-        assert len(parsed(few)["scores"]) == 1
+        elsewhere = {**files, "forecasts": "../home/runs.db"}
+        assert "may be read" in problem(await client.call_tool("score", elsewhere))
+        assert "maximum" in str(next(t for t in (await client.list_tools()).tools if t.name == "score").input_schema)
 
     served(office, work, "--files", office.files)
 

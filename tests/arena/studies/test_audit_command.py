@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from foretell.cli.audit import audit
+from foretell.cli.study import audit
 from foretell.data.corpus import Corpus, CorpusDocument
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from foretell.data.markets.catalogue import CataloguePage, list_events
-from foretell.data.markets.listing import EventListing, ListedEvent, ListingFilter, ListingReport
+from foretell.data.markets.listing import CataloguePage, ListedEvent, ListingFilter, ListingReport, MarketEvents
 from foretell.data.markets.market import Market
 from foretell.data.markets.prices import MarketRef, PricePoint, daily_history
 from foretell.data.payload import Payload
@@ -28,38 +27,33 @@ class Client:
         return [Payload(value=row, url="https://example-market.test/api") for row in LISTED]
 
 
-@dataclass(frozen=True)
-class Events:
+class Events(MarketEvents):
     """What is listed now."""
 
-    client: Client
     platform = "example_market"
-    key = "id"
 
-    def events(self, wanted: ListingFilter) -> EventListing:
-        """All events, page by page."""
-        return list_events(self, wanted)
+    def __init__(self, client: Client) -> None:
+        self.client = client
 
     async def page(self, wanted: ListingFilter, cursor: str) -> CataloguePage:
         """The only page."""
         return CataloguePage(rows=await self.client.rows())
 
-    async def parsed(self, row: Payload, wanted: ListingFilter, ledger: ListingReport) -> ListedEvent | None:
+    async def fetch(self, id: str) -> Payload:
+        """One row by its id."""
+        return next(row for row in await self.client.rows() if row.need("id").text() == id)
+
+    async def read(self, row: Payload, as_of: AsOf, report: ListingReport) -> ListedEvent:
         """One row as an event."""
         question = Question(
             id=f"example_market/{row.need('id').text()}",
             source="example_market",
             kind="market",
             text=row.need("title").text(),
-            due=wanted.as_of.at,
+            due=as_of.at,
             targets=(Target(id="yes"),),
         )
         return ListedEvent(question=question, status="open", recurrence="rain")
-
-    async def event(self, id: str, as_of: AsOf) -> ListedEvent:
-        """One event by its id."""
-        found = [event async for event in self.events(ListingFilter(as_of=as_of))]
-        return next(event for event in found if event.question.id.endswith(f"/{id}"))
 
 
 @dataclass(frozen=True)

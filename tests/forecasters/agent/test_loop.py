@@ -2,14 +2,14 @@
 
 import asyncio
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
 from foretell.forecasters.agent.actions import AgentToolset
 from foretell.forecasters.agent.answer_format import AnswerFormat
 from foretell.forecasters.agent.belief import starting_belief
-from foretell.forecasters.agent.loop import StopReason, TrialSetup
+from foretell.forecasters.agent.loop import AgentTrial, StopReason
 from foretell.forecasters.agent.settings import FULL, NOBELIEF, AgentSettings, Clamp
 from foretell.models.budget import Budget, BudgetedModel
 from foretell.models.model import (
@@ -17,12 +17,13 @@ from foretell.models.model import (
     ModelError,
     Reply,
     Request,
+    TokenCount,
     ToolCall,
     ToolResult,
     ToolSpec,
     UserMessage,
 )
-from foretell.models.prices import PriceList
+from foretell.models.prices import PriceList, TokenPrice
 from foretell.models.providers.scripted import ScriptedModel
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question, Snapshot, Target
@@ -73,7 +74,7 @@ def test_loop_accepts_only_a_fenced_toolbox(desk):
 
     form = AnswerFormat.of(desk.question)
     with pytest.raises(TypeError, match="only a fenced toolbox"):
-        TrialSetup(
+        AgentTrial(
             request=Request(model="scripted:x", messages=()),
             offer=AgentToolset(form=form, variant=FULL),
             belief=starting_belief(form),
@@ -201,8 +202,10 @@ def test_step_limit_returns_the_standing_belief_when_the_model_will_not_submit(d
 
 
 def test_budget_end_returns_standing_belief(desk, say, think):
-    inner = ScriptedModel([search(say, think, 0.7), submit(say, think, 0.9)])
-    metered = BudgetedModel(inner, PriceList(), Budget("question", calls=1))
+    first = replace(search(say, think, 0.7), tokens=TokenCount(output=1_000_000))
+    inner = ScriptedModel([first, submit(say, think, 0.9)])
+    prices = PriceList({"scripted:x": TokenPrice(input=0, output=1)})
+    metered = BudgetedModel(inner, prices, Budget("question", dollars=1.0))
     forecast = desk.run(metered)
     assert isinstance(forecast, Forecast)
     assert forecast.p == {"yes": 0.7}

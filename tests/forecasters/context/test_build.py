@@ -21,7 +21,6 @@ from foretell.forecasters.prompt.builder import (
     ContextBuildSettings,
     ContextUnavailable,
 )
-from foretell.forecasters.prompt.prediction_context import BuiltContexts
 from foretell.forecasters.prompt.rendering import render
 from foretell.forecasters.prompt.search import SAME_ADDRESS, SAME_WORDS, fuse, page_of
 from foretell.forecasters.prompt.summaries import extract, sentences, template_queries
@@ -294,17 +293,6 @@ def test_a_killed_builder_goes_on_where_it_was(tmp_path) -> None:
     assert dict(engine.asked) == searched
     assert len(built.context.sources) == 2
     journal.close()
-
-
-def test_built_contexts_are_built_once_for_all() -> None:
-    engine = Canned([hit(1)])
-    contexts = BuiltContexts(ContextBuilder(engine=engine))
-
-    async def many() -> set[str]:
-        return {one.digest for one in await asyncio.gather(*(contexts.of(CUP, LIVE) for _ in range(5)))}
-
-    assert len(asyncio.run(many())) == 1
-    assert len(engine.asked) == 4
 
 
 def test_later_quotes_and_another_moment_make_another_context() -> None:

@@ -170,7 +170,7 @@ def test_published_articles_become_a_context() -> None:
     made = from_articles(CUP, articles)
     assert [one.title for one in made.sources] == ["First", "Second", "Third", "No address"]
     assert made.as_of == CUP.as_of
-    assert made.key == key_of(CUP, CUP.as_of)
+    assert key_of(made.question, made.as_of) == key_of(CUP, CUP.as_of)
 
 
 @pytest.mark.shared_data

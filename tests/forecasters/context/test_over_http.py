@@ -11,11 +11,12 @@ from tests.forecasters.context.doubles import no_tools
 from fakes.models import FakeModels, ModelFault
 from foretell.data.http import AsyncHttpClient, HttpLimits
 from foretell.data.search.tavily import TavilySearch
+from foretell.data.service import ServiceConfig
 from foretell.forecasters.forecaster import Context, Models, attempt
 from foretell.forecasters.prompt.builder import ContextBuilder
 from foretell.forecasters.prompt.elicitation import ELICITATIONS
 from foretell.forecasters.prompt.forecaster import PromptForecaster
-from foretell.forecasters.prompt.prediction_context import BuiltContexts
+from foretell.forecasters.prompt.prediction_context import StoredContexts
 from foretell.forecasters.prompt.rendering import render
 from foretell.models.budget import Budget
 from foretell.models.journal import Journal
@@ -53,7 +54,7 @@ class Stage:
 
     def __init__(self, fake: FakeModels, exchange: ModelRouter, client: AsyncHttpClient, search: Any, journal: Journal):
         self.fake, self.exchange, self.search, self.journal = fake, exchange, search, journal
-        self.engine = TavilySearch(client, KEY, f"{search.url}/tavily")
+        self.engine = TavilySearch(ServiceConfig(http=client, key=KEY, address=f"{search.url}/tavily"))
 
     def builder(self, reader: str = "openai:reader") -> ContextBuilder:
         return ContextBuilder(
@@ -97,7 +98,7 @@ def on_stage(play: Callable[[Stage], Awaitable[Any]], tmp_path: Any) -> Any:
 
 def test_one_context_for_all_models_in_two_formats(tmp_path) -> None:
     async def play(stage: Stage) -> Any:
-        contexts = BuiltContexts(stage.builder())
+        contexts = StoredContexts([(await stage.builder().build(RATE, BACK)).context])
         forecaster = PromptForecaster(contexts=contexts)
         made = await asyncio.gather(*(attempt(forecaster, RATE, stage.context(model)) for model in MODELS))
         return made, await contexts.of(RATE, BACK), list(stage.fake.queries)
@@ -179,7 +180,7 @@ def test_agent_and_tree_on_the_same_context_without_tools(who: str, tmp_path) ->
     from foretell.forecasters.tree.forecaster import TreeForecaster
 
     async def play(stage: Stage) -> Any:
-        contexts = BuiltContexts(stage.builder())
+        contexts = StoredContexts([(await stage.builder().build(RATE, BACK)).context])
         inner = BeliefAgent() if who == "agent" else TreeForecaster()
         forecast = await attempt(
             ContextAdapter(forecaster=inner, contexts=contexts, tools=False), RATE, stage.context("openai:planner-2")

@@ -23,7 +23,7 @@ from foretell.forecasters.agent.agent import without_numbers
 from foretell.forecasters.agent.settings import Clamp
 from foretell.forecasters.forecaster import CannotForecast, Context, attempt, make_forecaster
 from foretell.forecasters.prompt.adapter import on_context
-from foretell.forecasters.prompt.forecaster import PromptForecaster, fit, stated_in
+from foretell.forecasters.prompt.forecaster import PromptForecaster, fit
 from foretell.forecasters.prompt.prediction_context import QuestionOnly, StoredContexts
 from foretell.forecasters.prompt.rendering import VIEWS, render
 from foretell.metrics.scores import mean_brier
@@ -45,8 +45,8 @@ def test_exclusive_outcomes_are_made_to_fit_and_both_are_kept() -> None:
     forecast = at.run([say({"target_1": 0.8, "target_2": 0.4})])
     assert isinstance(forecast, Forecast)
     assert forecast.p == pytest.approx({"Red Team": 0.7, "Blue Team": 0.3})
-    assert stated_in(at.events) == {"Red Team": 0.8, "Blue Team": 0.4}
     (belief,) = at.of(BeliefRevised)
+    assert belief.belief["stated"] == {"Red Team": 0.8, "Blue Team": 0.4}
     assert belief.belief["coherent"] == pytest.approx(forecast.p)
     assert belief.belief["context"] == shared().digest
     assert (belief.belief["view"], belief.belief["elicitation"]) == ("both", "default")

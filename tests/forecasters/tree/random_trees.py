@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from operator import not_
 
 from foretell.forecasters.tree import formula as ex
 from foretell.forecasters.tree.links import (
@@ -135,7 +136,8 @@ def chance(node: Proposition, world: dict[str, bool]) -> float:
         case FormulaLink():
             read = ex.parse(link.expression)
             p = link.assumption.p if link.assumption else 0.0
-            return p * ex.truth(read, {**world, "PA": True}) + (1 - p) * ex.truth(read, {**world, "PA": False})
+            with_it, without = (ex.fold(read, {**world, "PA": so}.__getitem__, not_, all, any) for so in (True, False))
+            return p * with_it + (1 - p) * without
         case _:
             raise AssertionError
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from foretell.forecasters.forecaster import Context, Models
-from foretell.forecasters.tree.grow.ground import Leaf
-from foretell.forecasters.tree.grow.prompting import StructuredClient, TreeQuestion
+from foretell.forecasters.tree.grow.ground import CannotGround, GroundingResult, Leaf
+from foretell.forecasters.tree.grow.prompting import TreeQuestion
+from foretell.forecasters.tree.proposition import Grounding
 from foretell.models.canonical import request_key
 from foretell.models.model import AssistantMessage, Model, Reply, Request, TokenCount, ToolCall, ToolSpec
 from foretell.models.names import ModelRoles
@@ -121,6 +122,26 @@ def playing(override: Callable[[Request], Reply | Exception | str | None] | None
 
 
 @dataclass
+class GivenGrounder:
+    """Numbers by a function; what it cannot tell cannot be grounded."""
+
+    p: Callable[[Leaf], float]
+    name: str = "given"
+
+    async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
+        return GroundingResult(p=self.p(leaf), grounding=Grounding(grounder=self.name))
+
+
+def cannot_ground(reason: str) -> Callable[[Leaf], float]:
+    """For `GivenGrounder`: no leaf has a number, for this reason."""
+
+    def fail(leaf: Leaf) -> float:
+        raise CannotGround(reason)
+
+    return fail
+
+
+@dataclass
 class TreeSetup:
     """Everything a part of a tree needs, and what happened."""
 
@@ -144,11 +165,8 @@ class TreeSetup:
 
     @property
     def tree_question(self) -> TreeQuestion:
-        return TreeQuestion(question=self.question, as_of=self.question.as_of, target=self.question.targets[0].id)
-
-    @property
-    def client(self) -> StructuredClient:
-        return StructuredClient(context=self.context, slot="slot")
+        target = self.question.targets[0].id
+        return TreeQuestion(question=self.question, as_of=self.question.as_of, target=target, slot="slot")
 
     @property
     def requests(self) -> list[Request]:

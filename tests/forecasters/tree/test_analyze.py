@@ -9,13 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.forecasters.tree.scripted_tree import TreeSetup, playing
 
-from foretell.forecasters.tree.grow.analyze import (
-    AnalysisDraft,
-    AnalysisLimits,
-    Analyzer,
-    AnalyzeSettings,
-    depth_of,
-)
+from foretell.forecasters.tree.grow.analyze import AnalysisDraft, AnalysisLimits, AnalyzeSettings, depth_of
+from foretell.forecasters.tree.grow.analyze import analyze as analyze_claim
 from foretell.forecasters.tree.grow.prompting import ClaimSurroundings
 from foretell.forecasters.tree.proposition import Proposition, Tree
 from foretell.forecasters.tree.validation import structural_problems
@@ -54,9 +49,9 @@ def analyze(
     script: Any, room: AnalysisLimits | None = None, place: ClaimSurroundings | None = None, **settings: Any
 ) -> tuple[AnalysisDraft, TreeSetup]:
     setup = TreeSetup(model=ScriptedModel(script))
-    analyzer = Analyzer(client=setup.client, tree_question=setup.tree_question, settings=AnalyzeSettings(**settings))
-    found = asyncio.run(analyzer.analyze(ROOT, place or ClaimSurroundings(), room or AnalysisLimits()))
-    return found, setup
+    draft = AnalysisDraft(ROOT, place or ClaimSurroundings(), room or AnalysisLimits())
+    asyncio.run(analyze_claim(setup.tree_question, setup.context, AnalyzeSettings(**settings), draft))
+    return draft, setup
 
 
 def test_children_get_our_ids_and_the_loop_ends_when_the_model_says_so():
@@ -211,8 +206,8 @@ def test_what_is_told_about_the_surroundings_is_bounded():
 
 def test_a_clumsy_model_is_put_right():
     setup = TreeSetup(model=playing(), name="scripted:clumsy")
-    analyzer = Analyzer(client=setup.client, tree_question=setup.tree_question, settings=AnalyzeSettings())
-    found = asyncio.run(analyzer.analyze(ROOT, ClaimSurroundings(), AnalysisLimits()))
+    found = AnalysisDraft(ROOT, ClaimSurroundings(), AnalysisLimits())
+    asyncio.run(analyze_claim(setup.tree_question, setup.context, AnalyzeSettings(), found))
     assert len(found.leaves) == 4
     assert sum("could not be used" in request.messages[-1].text for request in setup.requests) == 2
 

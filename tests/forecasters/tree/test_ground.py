@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from tests.forecasters.tree.scripted_tree import TreeSetup, playing, reply_of
+from tests.forecasters.tree.scripted_tree import GivenGrounder, TreeSetup, playing, reply_of
 
 from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.grounders.adaptive import AdaptiveGrounder, claim_kind
 from foretell.forecasters.tree.grounders.agent import AgentGrounder
-from foretell.forecasters.tree.grounders.plain import GivenGrounder, PlainGrounder
+from foretell.forecasters.tree.grounders.plain import PlainGrounder
 from foretell.forecasters.tree.grounders.search import SearchGrounder
 from foretell.forecasters.tree.grow.budget import LeafBudget
 from foretell.forecasters.tree.grow.ground import CannotGround, GroundingPool, GroundingResult, GroundSettings, Leaf
@@ -206,14 +206,6 @@ def test_the_plain_grounder_asks_once_and_needs_no_tools():
     assert not setup.search.queries
 
 
-def test_given_numbers():
-    claim = "The bridge is painted by 31 December 2025."
-    assert ground(GivenGrounder(p={claim: 0.25}), TreeSetup()).p == 0.25
-    assert ground(GivenGrounder(p=lambda leaf: 0.75), TreeSetup()).p == 0.75
-    with pytest.raises(CannotGround, match="no number is given"):
-        ground(GivenGrounder(p={}), TreeSetup())
-
-
 def test_the_belief_agent_as_a_grounder():
     setup = TreeSetup()
     found = ground(AgentGrounder(), setup)
@@ -241,7 +233,7 @@ HARD = "The regime falls because its generals would desert it in 2026."
 
 
 def test_claims_go_to_the_grounder_that_suits_them_and_the_budget():
-    made = {name: GivenGrounder(p=lambda leaf: 0.5, label=name) for name in ("search", "notebook", "deep", "plain")}
+    made = {name: GivenGrounder(p=lambda leaf: 0.5, name=name) for name in ("search", "notebook", "deep", "plain")}
     auto = AdaptiveGrounder(grounders=made)
     assert [claim_kind(claim) for claim in (NUMERIC, "The Senate votes on 3 May 2026.", HARD)] == [
         "numeric",
@@ -255,15 +247,6 @@ def test_claims_go_to_the_grounder_that_suits_them_and_the_budget():
     assert AdaptiveGrounder(grounders={"search": made["search"]}).choice("numeric", None) == "search"
     with pytest.raises(InputError, match="grounders to choose from"):
         AdaptiveGrounder(grounders={})
-
-
-def test_a_model_may_tell_the_kind():
-    made = {name: GivenGrounder(p=lambda leaf: 0.5, label=name) for name in ("search", "deep")}
-    setup = TreeSetup()
-    assert ground(AdaptiveGrounder(grounders=made, judged=True), setup, claim=HARD).grounding.grounder == "search"
-    assert "goes to an analyst" in setup.requests[0].messages[0].text
-    down = TreeSetup(model=ScriptedModel([ModelError("down")]))
-    assert ground(AdaptiveGrounder(grounders=made, judged=True), down, claim=HARD).grounding.grounder == "deep"
 
 
 PRICES = PriceList({"scripted:planner": TokenPrice(input=100, output=1000)})

@@ -10,13 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.forecasters.tree.scripted_tree import CannedSearch, TreeSetup, playing, question, reply_of
+from tests.forecasters.tree.scripted_tree import (
+    CannedSearch,
+    GivenGrounder,
+    TreeSetup,
+    cannot_ground,
+    playing,
+    question,
+    reply_of,
+)
 
 from foretell.forecasters.agent.settings import Clamp
-from foretell.forecasters.forecaster import CannotForecast, Context
+from foretell.forecasters.forecaster import CannotForecast, Context, attempt
 from foretell.forecasters.tree.arithmetic.evaluation import evaluate
 from foretell.forecasters.tree.forecaster import TreeForecaster, TreeSettings, claim_of_target
-from foretell.forecasters.tree.grounders.plain import GivenGrounder
 from foretell.forecasters.tree.grounders.search import SearchGrounder
 from foretell.forecasters.tree.grow.analyze import AnalyzeSettings
 from foretell.forecasters.tree.grow.budget import TreeSizeSettings
@@ -29,7 +36,7 @@ from foretell.forecasters.tree.grow.ground import (
     GroundSettings,
     Leaf,
 )
-from foretell.forecasters.tree.grow.grow import GrowthPlan, grow
+from foretell.forecasters.tree.grow.grow import TreeGrowth
 from foretell.forecasters.tree.grow.rules import rule_named
 from foretell.forecasters.tree.grow.synthesize import SynthesizeSettings
 from foretell.forecasters.tree.links import AverageLink, LinearLink
@@ -67,16 +74,16 @@ def grown(
     settings = TreeSettings(**fields)
 
     async def run() -> Tree:
-        plan = GrowthPlan(
-            tree_question=setup.tree_question,
-            claim=claim_of_target(setup.question, setup.question.targets[0]),
+        claim = claim_of_target(setup.question, setup.question.targets[0])
+        growth = TreeGrowth(
+            about=replace(setup.tree_question, claim=claim, slot="q/trial 0/tree yes"),
             context=setup.context,
             pool=GroundingPool(grounder or SearchGrounder(), GroundSettings(at_once=at_once)),
             log=log,
             settings=settings,
             dollars=settings.size.dollars,
         )
-        return await grow(plan)
+        return await growth.run()
 
     return asyncio.run(run()), log
 
@@ -275,7 +282,7 @@ def test_a_clumsy_model_costs_more_and_ends_in_a_sound_tree():
 
 
 def forecast(setup: TreeSetup, **fields: Any) -> Forecast | Failure:
-    return asyncio.run(TreeForecaster(**fields).attempt(setup.question, setup.context))
+    return asyncio.run(attempt(TreeForecaster(**fields), setup.question, setup.context))
 
 
 def test_the_forecaster_answers_and_keeps_the_tree():
@@ -342,16 +349,11 @@ def test_separate_targets_get_separate_trees():
 
 
 def test_no_leaf_at_all_is_a_failure_and_never_one_half():
-    def broken(leaf: Leaf) -> float:
-        raise CannotGround("no tools")
-
     setup = TreeSetup()
-    answer = forecast(setup, grounder=GivenGrounder(p=broken))
+    answer = forecast(setup, grounder=GivenGrounder(p=cannot_ground("no tools")))
     assert isinstance(answer, Failure)
     assert "no tools" in answer.error
     assert setup.of(Failed)
-    with pytest.raises(CannotForecast, match="no tools"):
-        asyncio.run(TreeForecaster(grounder=GivenGrounder(p=broken)).forecast(setup.question, setup.context))
 
 
 def test_a_budget_that_ends_midway_leaves_a_tree_with_marks():
@@ -401,12 +403,12 @@ def test_the_forecast_is_clamped_and_the_tree_is_not():
 
 def test_a_tree_needs_models():
     with pytest.raises(CannotForecast, match="asks a model"):
-        asyncio.run(TreeForecaster().attempt(TreeSetup().question, Context(as_of=TreeSetup().question.as_of)))
+        asyncio.run(TreeForecaster().forecast(TreeSetup().question, Context(as_of=TreeSetup().question.as_of)))
 
 
 def test_trials_are_asked_and_seeded_apart():
     setup = TreeSetup(extra={"seed": 7})
-    asyncio.run(TreeForecaster().attempt(setup.question, replace(setup.context, trial=2)))
+    asyncio.run(attempt(TreeForecaster(), setup.question, replace(setup.context, trial=2)))
     assert {request.settings.seed for request in setup.requests} == {9}
     assert all(request.slot.startswith("q/trial 2/tree yes/") for request in setup.requests)
 

@@ -156,7 +156,7 @@ def test_trees_are_grown_with_it_and_with_a_grounder_of_another_package():
     forecaster = TreeForecaster(
         grounder=grounder, settings=settings, store_tree=lambda question, trial, target, tree: kept.append(tree)
     )
-    found = asyncio.run(forecaster.attempt(setup.question, setup.context))
+    found = asyncio.run(forecaster.forecast(setup.question, setup.context))
     assert isinstance(found, Forecast)
     assert found.forecaster == "tree at-least one-third"
     assert {node.link for node in kept[0].nodes.values() if node.children} == {AtLeastLink(count=1)}

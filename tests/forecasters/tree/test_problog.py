@@ -9,8 +9,8 @@ import pytest
 from tests.forecasters.tree.random_trees import claim, random_tree, tree_of
 
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
-from foretell.forecasters.tree.arithmetic.scaling import SCALINGS, bayes_net_faults, scale_tree
-from foretell.forecasters.tree.exports import bayes_net, problog_names, to_bif, to_problog, to_xmlbif
+from foretell.forecasters.tree.arithmetic.scaling import SCALINGS, bayes_net_faults, scale_tree, scaled
+from foretell.forecasters.tree.exports import bayes_net, to_bif, to_problog, to_xmlbif
 from foretell.forecasters.tree.links import AverageLink, FormulaAssumption, FormulaLink, LinearLink
 from foretell.forecasters.tree.problems import InvalidTree
 from foretell.forecasters.tree.proposition import Tree
@@ -26,9 +26,13 @@ def solved(programs: list[str]) -> dict[str, float]:
     return {str(atom): float(p) for atom, p in found.items()}
 
 
+def atom(id: str) -> str:
+    return id.lower().replace(".", "_")
+
+
 def batch(trees: list[Tree]) -> None:
     """Several trees with ids of their own in one program: starting ProbLog costs more than a tree does."""
-    wanted = {problog_names(tree)[tree.root]: evaluated(tree).nodes[tree.root].p for tree in trees}
+    wanted = {atom(tree.root): evaluated(tree).nodes[tree.root].p for tree in trees}
     assert solved([to_problog(tree) for tree in trees]) == pytest.approx(wanted, abs=1e-9)
 
 
@@ -48,8 +52,7 @@ def test_agrees_with_problog_on_400_trees_with_shared_claims():
 def test_agrees_with_problog_at_every_claim():
     trees = [random_tree(random.Random(seed), 4, 5, prefix=f"T{seed}") for seed in range(4)]
     for tree in trees:
-        names, done = problog_names(tree), evaluated(tree)
-        wanted = {names[id]: node.p for id, node in done.nodes.items()}
+        wanted = {atom(id): node.p for id, node in evaluated(tree).nodes.items()}
         assert solved([to_problog(tree, queries=tree.nodes)]) == pytest.approx(wanted, abs=1e-9)
 
 
@@ -123,9 +126,9 @@ def test_scaling_leaves_fitting_and_pinned_links_alone():
 
 def test_softmax_and_min_max_by_hand():
     link = LinearLink(weights={"P1": 0.6, "P2": 0.2, "P3": -0.2}, intercept=0.1)
-    assert SCALINGS["min-max"](link).link.weights == pytest.approx({"P1": 0.6, "P2": 0.3, "P3": 0.0})
-    assert SCALINGS["clip"](link).link.weights == pytest.approx({"P1": 0.6, "P2": 0.2, "P3": 0.0})
-    soft = SCALINGS["softmax"](link).link
+    assert scaled(link, "min-max")[0].weights == pytest.approx({"P1": 0.6, "P2": 0.3, "P3": 0.0})
+    assert scaled(link, "clip")[0].weights == pytest.approx({"P1": 0.6, "P2": 0.2, "P3": 0.0})
+    soft = scaled(link, "softmax")[0]
     assert sum(soft.weights.values()) + soft.intercept == pytest.approx(1)
     assert soft.weights["P1"] / soft.weights["P2"] == pytest.approx(2.718281828459045**0.4)
 

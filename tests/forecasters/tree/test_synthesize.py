@@ -43,7 +43,7 @@ def synthesize(
 ) -> tuple[Proposition, TreeSetup]:
     setup = TreeSetup(model=ScriptedModel(script))
     how = SynthesizeSettings(rule=rule_named(rule), **settings)
-    synthesizer = Synthesizer(client=setup.client, tree_question=setup.tree_question, settings=how)
+    synthesizer = Synthesizer(about=setup.tree_question, context=setup.context, settings=how)
     return asyncio.run(synthesizer.synthesize(PARENT, ClaimSurroundings(path=("Above.",)), below or BELOW)), setup
 
 
@@ -122,7 +122,7 @@ def test_average_and_random_weights_ask_nobody():
 def test_what_does_not_fit_is_asked_for_again_with_the_reason(rule: str, wrong: dict[str, Any], reason: str):
     setup = TreeSetup(model=playing(lambda request: None if len(request.messages) > 2 else said(**wrong)))
     synthesizer = Synthesizer(
-        client=setup.client, tree_question=setup.tree_question, settings=SynthesizeSettings(rule=rule_named(rule))
+        about=setup.tree_question, context=setup.context, settings=SynthesizeSettings(rule=rule_named(rule))
     )
     found = asyncio.run(synthesizer.synthesize(PARENT, ClaimSurroundings(), BELOW))
     assert reason in setup.requests[1].messages[-1].text
@@ -140,7 +140,7 @@ def test_without_an_answer_the_mean_stands_in_and_a_note_says_so(error: Exceptio
 
 def test_a_stubborn_model_is_asked_three_times():
     setup = TreeSetup(model=playing(), name="scripted:stubborn")
-    synthesizer = Synthesizer(client=setup.client, tree_question=setup.tree_question, settings=SynthesizeSettings())
+    synthesizer = Synthesizer(about=setup.tree_question, context=setup.context, settings=SynthesizeSettings())
     found = asyncio.run(synthesizer.synthesize(PARENT, ClaimSurroundings(), BELOW))
     assert len(setup.requests) == 3
     assert found.link == AverageLink()

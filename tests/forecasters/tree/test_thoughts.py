@@ -11,17 +11,15 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.forecasters.tree.scripted_tree import TreeSetup, playing, question
+from tests.forecasters.tree.scripted_tree import GivenGrounder, TreeSetup, cannot_ground, playing, question
 
 from foretell.forecasters.agent.settings import Clamp
 from foretell.forecasters.combine.aggregate import logit_mean
-from foretell.forecasters.forecaster import CannotForecast, Context
-from foretell.forecasters.tree.grounders.plain import GivenGrounder
+from foretell.forecasters.forecaster import CannotForecast, Context, attempt
 from foretell.forecasters.tree.grounders.search import SearchGrounder
 from foretell.forecasters.tree.grow.ground import CannotGround, GroundingResult, GroundSettings, Leaf
 from foretell.forecasters.tree.proposition import Grounding
-from foretell.forecasters.tree.thought_forecaster import ThoughtsForecaster
-from foretell.forecasters.tree.thought_search import THOUGHT_KINDS, ThoughtKind, ThoughtSettings
+from foretell.forecasters.tree.thoughts import THOUGHT_KINDS, ThoughtKind, ThoughtSettings, ThoughtsForecaster
 from foretell.models.canonical import request_key
 from foretell.models.model import BudgetExceeded, ModelError, Reply, Request
 from foretell.models.providers.scripted import ScriptedModel
@@ -108,7 +106,7 @@ def run(
     setup.model = ScriptedModel(mind)
     given = ThoughtSettings(kind=kind, ground=GroundSettings(retries=0), **fields)
     forecaster = ThoughtsForecaster(grounder=notes or Notebook(), settings=given)
-    return asyncio.run(forecaster.attempt(setup.question, setup.context)), mind, setup
+    return asyncio.run(attempt(forecaster, setup.question, setup.context)), mind, setup
 
 
 @pytest.mark.parametrize(
@@ -312,7 +310,7 @@ def test_who_is_quicker_changes_neither_requests_nor_events_nor_the_answer(kind:
         model = Shuffled(seed)
         setup = TreeSetup(model=model)
         forecaster = ThoughtsForecaster(grounder=Notebook(), settings=ThoughtSettings(kind=kind))
-        answer = asyncio.run(forecaster.attempt(setup.question, setup.context))
+        answer = asyncio.run(attempt(forecaster, setup.question, setup.context))
         assert isinstance(answer, Forecast)
         keys = {request_key(request) for request in model.inner.requests}
         return replace(answer, usage=replace(answer.usage, seconds=0.0)), setup.events, keys
@@ -323,7 +321,7 @@ def test_who_is_quicker_changes_neither_requests_nor_events_nor_the_answer(kind:
 def test_thoughts_over_the_search_grounder_stay_behind_the_fence():
     mind = Mind()
     setup = TreeSetup(model=playing(lambda request: None if request.tools else mind(request)))
-    answer = asyncio.run(ThoughtsForecaster(grounder=SearchGrounder()).attempt(setup.question, setup.context))
+    answer = asyncio.run(attempt(ThoughtsForecaster(grounder=SearchGrounder()), setup.question, setup.context))
     assert isinstance(answer, Forecast)
     assert setup.of(ToolUsed)
     assert "https://news.example/2025-10-01" in answer.rationale
@@ -337,8 +335,9 @@ def test_thoughts_need_models():
     with pytest.raises(CannotForecast, match="asks a model"):
         asyncio.run(ThoughtsForecaster().forecast(setup.question, Context(as_of=setup.question.as_of)))
     setup.model = ScriptedModel(lambda request: ModelError("down"))
+    grounder = GivenGrounder(p=cannot_ground("no number"))
     with pytest.raises(CannotForecast, match="came to nothing"):
-        asyncio.run(ThoughtsForecaster(grounder=GivenGrounder(p={})).forecast(setup.question, setup.context))
+        asyncio.run(ThoughtsForecaster(grounder=grounder).forecast(setup.question, setup.context))
 
 
 @pytest.mark.parametrize("wrong", [{"kind": "wood"}, {"depth": 0}, {"width": 0}, {"keep": 0}, {"trees": 0}])

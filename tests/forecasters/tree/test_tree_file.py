@@ -250,14 +250,6 @@ def test_reasons_for_a_model_hold_the_caret():
     assert caught.value.reasons.splitlines()[1:] == ["P1 AND (P2 OR", "             ^"]
 
 
-def test_edits_are_read_from_json_and_applied_to_a_file(tmp_path: Path):
-    file = read_tree_file(written(tmp_path, ISSUE))
-    edits = edits_from_json(
-        [
-            {"edit": "add_node", "parent": "P0", "node": {"id": "P3", "claim": "Third.", "p": 0.5}, "weight": 0.1},
-            {"edit": "set_p", "id": "P2", "p": 0.4},
-        ]
-    )
-    assert file.with_edits(edits).tree.nodes["P0"].p == pytest.approx(0.05 + 0.32 + 0.2 + 0.05)
+def test_edits_are_read_from_json_and_problems_say_which():
     with pytest.raises(InvalidTree, match=r"edits\.2\.p: is missing"):
         edits_from_json([{"edit": "unpin", "id": "P0"}, {"edit": "set_p", "id": "P1"}])

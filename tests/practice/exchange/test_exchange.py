@@ -18,6 +18,7 @@ from foretell.data.markets.kalshi import KalshiClient, KalshiEvents, KalshiPrice
 from foretell.data.markets.listing import ListedEvent, ListingFilter
 from foretell.data.markets.prices import MarketRef
 from foretell.data.search.tavily import TavilySearch
+from foretell.data.service import ServiceConfig
 from foretell.data.settlements.kalshi import KalshiSettlements
 from foretell.practice.exchange.chance import SimulationSettings
 from foretell.practice.exchange.server import KALSHI, KEY, FileClock, SimulatedExchange
@@ -247,7 +248,7 @@ def test_the_news_are_searched_over_a_socket_and_pages_are_there_once_published(
     clock = [item.published - timedelta(minutes=1)]
 
     async def use(desk: Desk) -> None:
-        engine = TavilySearch(desk.http, KEY, f"{desk.server.url}/tavily")
+        engine = TavilySearch(ServiceConfig(http=desk.http, key=KEY, address=f"{desk.server.url}/tavily"))
         address = f"{desk.server.url}/pages{item.path}"
         hits = await engine.search(sim.words.title, desk.as_of(), limit=20)
         assert all(hit.published is not None and hit.published <= clock[0] for hit in hits)

@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from foretell.cli.data import data
+from foretell.cli.commands import operation_command
 from foretell.data.datasets.cache import DownloadCache
 from foretell.data.datasets.forecastbench_download import ForecastBenchDownload, PulledFile, pulled_rounds, read_pulled
 from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
+
+data = operation_command("data")
 
 DUE = "2025-10-26"
 QUESTIONS = f"/question_sets/{DUE}-llm.json"

@@ -19,6 +19,7 @@ from foretell.data.search.exa import ExaSearch
 from foretell.data.search.gdelt import GdeltSearch
 from foretell.data.search.serper import SerperSearch
 from foretell.data.search.tavily import TavilySearch
+from foretell.data.service import ServiceConfig
 from foretell.practice.search import search_server
 from foretell.practice.server import PracticeServer, ServerResponse, json_response
 from foretell.practice.world import SampleWebPage, SampleWorld, small_world
@@ -32,12 +33,14 @@ HELD, CUT, AGED, UNDATED = (f"https://news.example/rates-{name}" for name in ("h
 
 Build = Callable[[AsyncHttpClient, str], SearchEngine]
 ENGINES: dict[str, Build] = {
-    "brave": lambda client, url: BraveSearch(client, KEY, f"{url}/brave"),
-    "exa": lambda client, url: ExaSearch(client, KEY, f"{url}/exa"),
-    "tavily": lambda client, url: TavilySearch(client, KEY, f"{url}/tavily"),
-    "serper": lambda client, url: SerperSearch(client, KEY, f"{url}/serper"),
-    "asknews": lambda client, url: AskNewsSearch(client, KEY, f"{url}/asknews", per_second=1e6),
-    "gdelt": lambda client, url: GdeltSearch(client, f"{url}/gdelt", per_second=1e6),
+    "brave": lambda client, url: BraveSearch(ServiceConfig(http=client, key=KEY, address=f"{url}/brave")),
+    "exa": lambda client, url: snapshots("2027-06-01")(client, url),
+    "tavily": lambda client, url: TavilySearch(ServiceConfig(http=client, key=KEY, address=f"{url}/tavily")),
+    "serper": lambda client, url: SerperSearch(ServiceConfig(http=client, key=KEY, address=f"{url}/serper")),
+    "asknews": lambda client, url: AskNewsSearch(
+        ServiceConfig(http=client, key=KEY, address=f"{url}/asknews", per_second=1e6)
+    ),
+    "gdelt": lambda client, url: GdeltSearch(ServiceConfig(http=client, address=f"{url}/gdelt", per_second=1e6)),
 }
 every_engine = pytest.mark.parametrize("name", ENGINES)
 Meddle = Callable[[PracticeServer], None]
@@ -258,7 +261,9 @@ def test_exa_sends_the_instant_and_leaves_undated_pages_out() -> None:
 
 
 def snapshots(now: str) -> Build:
-    return lambda client, url: ExaSearch(client, KEY, f"{url}/exa", snapshots=True, now=lambda: instant(now))
+    return lambda client, url: ExaSearch(
+        ServiceConfig(http=client, key=KEY, address=f"{url}/exa"), now=lambda: instant(now)
+    )
 
 
 def test_exa_snapshots_bring_the_text_of_that_day() -> None:
@@ -335,8 +340,8 @@ def test_gdelt_gets_words_and_not_operators() -> None:
 def test_gdelt_and_asknews_are_asked_slowly_by_default() -> None:
     async def run() -> dict[str, Any]:
         async with AsyncHttpClient() as client:
-            GdeltSearch(client)
-            AskNewsSearch(client, KEY)
+            GdeltSearch(ServiceConfig(http=client))
+            AskNewsSearch(ServiceConfig(http=client, key=KEY))
             return client._paces
 
     paces = asyncio.run(run())

@@ -57,13 +57,13 @@ def server(*events: SampleKalshiEvent, schema: Literal["dollars", "cents"] = "do
     return FakeKalshi({}).having(catalogue, trouble).server()
 
 
-def make(http: Any, url: str, **options: Any) -> EventSource:
-    return KalshiEvents(KalshiClient(http=http, host=f"{url}/trade-api/v2", per_second=1e4), **options)
+def make(http: Any, url: str) -> EventSource:
+    return KalshiEvents(KalshiClient(http=http, host=f"{url}/trade-api/v2", per_second=1e4))
 
 
-def listing(ask: Any, fake: Any, *, faults: Any = None, series: bool = False, **wish: Any) -> tuple[Any, ListingReport]:
+def listing(ask: Any, fake: Any, *, faults: Any = None, **wish: Any) -> tuple[Any, ListingReport]:
     async def use(http: Any, url: str) -> Any:
-        found = make(http, url, with_series=series).events(ListingFilter(as_of=NOW, **wish))
+        found = make(http, url).events(ListingFilter(as_of=NOW, **wish))
         return await found.all(), found.ledger
 
     return ask.run(fake, use, faults=faults)
@@ -172,8 +172,6 @@ def test_categories_and_tags_of_the_series(ask: Any) -> None:
     found, _ = listing(ask, server(bare, again, lost, series=series), category="eggs")
     assert [(event.category, event.tags) for event in found] == [("Food", ("Eggs", "Prices"))] * 2
     assert [request.path.rpartition("v2")[2] for request in ask.server.requests[1:]] == ["/series/KXB", "/series/KXC"]
-    named, _ = listing(ask, server(EGGS), series=True)
-    assert (named[0].category, named[0].tags) == ("Food", ())
 
 
 def test_one_event_by_its_ticker_also_from_the_archive(ask: Any) -> None:

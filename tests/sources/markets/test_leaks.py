@@ -1,5 +1,6 @@
 """Whatever tells the future has no place to stand in what these modules hand on."""
 
+import contextlib
 import dataclasses
 import inspect
 import json
@@ -13,9 +14,9 @@ from fakes.markets import FakeKalshi, FakeManifold, FakeMetaculus, FakePolymarke
 from foretell.data.markets import kalshi, manifold, metaculus, polymarket
 from foretell.data.markets.kalshi import CandleWindow, KalshiClient, KalshiPrices
 from foretell.data.markets.manifold import ManifoldClient
-from foretell.data.markets.metaculus import MetaculusClient
+from foretell.data.markets.metaculus import MetaculusClient, MetaculusPrices
 from foretell.data.markets.polymarket import PolymarketClient, PolymarketHosts
-from foretell.data.markets.prices import MarketRef
+from foretell.data.markets.prices import MarketRef, PricesUnavailable
 from foretell.practice.markets.kalshi import SampleKalshiBook
 from foretell.practice.markets.manifold import SampleManifoldBet
 from foretell.practice.markets.metaculus import SampleCommunityPrediction, SampleMetaculusQuestion
@@ -47,7 +48,7 @@ def test_the_canary_is_served_by_every_market_and_handed_on_by_none(ask: Any, ca
 
     async def kalshi_reads(http: Any, url: str) -> Any:
         client = KalshiClient(http=http, host=url)
-        return await client.live_candles(["A-1"], window), await client.historical_candles("B-1", window)
+        return await client.live_prices("A-1", window), await client.archived_prices("B-1", window)
 
     async def polymarket_reads(http: Any, url: str) -> Any:
         client = PolymarketClient(
@@ -57,13 +58,14 @@ def test_the_canary_is_served_by_every_market_and_handed_on_by_none(ask: Any, ca
         )
         span = (START, START + 86400)
         points = [await client.history("1", *span), await client.price_at("1", START), await client.sampled("1", *span)]
-        return await client.listing("0x1"), points
+        return await client.token("0x1", "yes"), points
 
     async def manifold_reads(http: Any, url: str) -> Any:
         return await ManifoldClient(http=http, host=url).bets("m", None, START * 1000 + 1)
 
     async def metaculus_reads(http: Any, url: str) -> Any:
-        return await MetaculusClient(http=http, host=url, token="t", per_second=1e4).questions("7")
+        source = MetaculusPrices(MetaculusClient(http=http, host=url, token="t", per_second=1e4))
+        return await source.prices(MarketRef(platform="metaculus", id="7"), AsOf.day("2026-01-03"))
 
     servers = [
         (FakeKalshi({"A-1": book, "B-1": archived}, canary=canary), kalshi_reads),
@@ -99,8 +101,11 @@ def test_real_quotes_of_both_notations(ask: Any, shared_data: Path, schema: Any)
     refs = [MarketRef(platform="kalshi", id=ticker) for ticker in books]
 
     async def use(http: Any, url: str) -> Any:
-        client = KalshiClient(http=http, host=url, per_second=1e4)
-        return await KalshiPrices(client).prices_of(refs, AsOf.day("2026-01-03"), 1)
+        source, found = KalshiPrices(KalshiClient(http=http, host=url, per_second=1e4)), {}
+        for ref in refs:
+            with contextlib.suppress(PricesUnavailable):
+                found[ref] = await source.prices(ref, AsOf.day("2026-01-03"), 1)
+        return found
 
     found = {ref.id: points[-1].p for ref, points in ask.run(FakeKalshi(books, schema=schema).server(), use).items()}
     told = {ticker: (bid + ask_) / 2 for ticker, (bid, ask_) in quotes.items() if (bid, ask_) != (0.0, 1.0)}

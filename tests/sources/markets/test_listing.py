@@ -8,14 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.data.http import SourceError
-from foretell.data.markets.catalogue import CataloguePage, UnsupportedEvent, list_events
+from foretell.data.http import NotFound, SourceError
 from foretell.data.markets.listing import (
+    CataloguePage,
     ListedEvent,
     ListingFilter,
     ListingReport,
     LiveOnly,
+    MarketEvents,
     MarketState,
+    UnsupportedEvent,
     event_state,
     recurrence_template,
     require_live,
@@ -81,7 +83,7 @@ def test_impossible_wishes(wish: dict[str, Any]) -> None:
         ListingFilter(as_of=NOW, **wish)
 
 
-class Shelf:
+class Shelf(MarketEvents):
     """A catalogue in memory: each entry says what happens to it."""
 
     platform = "shelf"
@@ -98,11 +100,14 @@ class Shelf:
         whole = Payload(url="https://shelf.example/", value={"rows": self.pages[n]})
         return CataloguePage(rows=whole.need("rows").items(), following=self.cursors[n])
 
-    async def parsed(self, row: Payload, wanted: ListingFilter, ledger: ListingReport) -> ListedEvent | None:
+    async def fetch(self, id: str) -> Payload:
+        raise NotImplementedError
+
+    async def read(self, row: Payload, as_of: AsOf, report: ListingReport) -> Any:
         fate = row.need("fate").text()
         fates: dict[str, Callable[[], Any]] = {
             "odd": lambda: (_ for _ in ()).throw(UnsupportedEvent("it is odd")),
-            "gone": lambda: (_ for _ in ()).throw(SourceError("no", url="", status=404)),
+            "gone": lambda: (_ for _ in ()).throw(NotFound("no", url="", status=404)),
             "down": lambda: (_ for _ in ()).throw(SourceError("outage", url="", status=500)),
             "refused": lambda: event(""),
             "left": lambda: None,
@@ -116,7 +121,7 @@ def rows(*fates: str) -> list[dict[str, str]]:
 
 def walked(shelf: Shelf, **wish: Any) -> tuple[list[str], ListingReport]:
     async def use() -> tuple[list[str], ListingReport]:
-        listing = list_events(shelf, ListingFilter(as_of=NOW, **wish))
+        listing = shelf.events(ListingFilter(as_of=NOW, **wish))
         return [one.question.id for one in await listing.all()], listing.ledger
 
     return asyncio.run(use())
@@ -178,7 +183,7 @@ def test_reading_may_be_stopped() -> None:
     shelf = Shelf(rows("open"), [{"id": "later", "fate": "open"}])
 
     async def use() -> str:
-        listing = list_events(shelf, ListingFilter(as_of=NOW))
+        listing = shelf.events(ListingFilter(as_of=NOW))
         first = await anext(listing)
         await listing.aclose()
         assert await listing.all() == []

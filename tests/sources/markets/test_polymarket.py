@@ -122,7 +122,6 @@ def test_before_the_first_trade(ask: Any) -> None:
     [
         (lambda body: body[0].pop("outcomes"), r"\[0\]\.outcomes is missing"),
         (lambda body: body[0].pop("clobTokenIds"), "clobTokenIds is missing"),
-        (lambda body: body[0].pop("conditionId"), "conditionId is missing"),
         (lambda body: body[0].update(outcomes="[Yes"), "outcomes is not JSON inside a text"),
         (lambda body: body[0].update(clobTokenIds='["1"]'), "clobTokenIds is not as long as outcomes"),
     ],

@@ -11,7 +11,7 @@ import pytest
 from fakes.faults import InboxFault, InboxFaults
 from foretell.data.http import AsyncHttpClient, SourceError
 from foretell.practice.server import PracticeServer, json_response
-from foretell.submit.sending import SEND_ONCE, Poster, SubmissionRefused, SubmissionUnconfirmed, read_reply
+from foretell.submit.sending import SEND_ONCE, Poster, SubmissionRefused, SubmissionUnconfirmed
 
 SECRET = "canary-key-4711"
 
@@ -97,8 +97,12 @@ def test_a_client_that_repeats_is_refused():
         asyncio.run(main())
 
 
-def test_an_unreadable_answer_leaves_open_what_was_taken():
-    from foretell.data.http import HttpResponse
+def test_a_reply_that_cannot_be_read_leaves_it_open_what_was_taken() -> None:
+    async def main() -> None:
+        server = PracticeServer()
+        server.route("POST", "/it", lambda request: json_response({}, 201).__class__(status=201, body=b"<html>"))
+        async with server, AsyncHttpClient(limits=SEND_ONCE) as http:
+            await Poster(http=http, headers={}, secret=SECRET).post_for_reply(f"{server.url}/it", {})
 
     with pytest.raises(SubmissionUnconfirmed, match="not JSON"):
-        read_reply(HttpResponse(status=201, body=b"<html>"), "https://example.org")
+        asyncio.run(main())

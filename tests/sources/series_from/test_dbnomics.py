@@ -12,6 +12,7 @@ from fakes.faults import ServerFault, failing
 from foretell.data.http import AsyncHttpClient, SourceError
 from foretell.data.series.dbnomics import LAGS, DbnomicsSeries
 from foretell.data.series.series import SeriesUnavailable
+from foretell.data.service import ServiceConfig
 from foretell.practice.series import PracticeDbnomics, SampleDbnomicsSeries
 from foretell.questions.as_of import AsOf
 
@@ -32,7 +33,7 @@ def fetched(
     series_id: str = ABBEVILLE,
 ) -> Any:
     def make(http: AsyncHttpClient, url: str) -> DbnomicsSeries:
-        return DbnomicsSeries(http=http, host=f"{url}/v22", lag_days=lag_days, per_second=1e4)
+        return DbnomicsSeries(ServiceConfig(http=http, address=f"{url}/v22", per_second=1e4), lag_days=lag_days)
 
     return ask(PracticeDbnomics({ABBEVILLE: periods}).server(), make, series_id, as_of, faults)
 
@@ -86,7 +87,7 @@ def test_no_such_series(ask: Any, edited: Callable[..., ServerFault]) -> None:
 
 def test_a_negative_lag_is_refused() -> None:
     with pytest.raises(ValueError, match="lag_days"):
-        DbnomicsSeries(http=AsyncHttpClient(), lag_days=-1)
+        DbnomicsSeries(ServiceConfig(http=AsyncHttpClient()), lag_days=-1)
 
 
 @settings(deadline=None, max_examples=20)

@@ -13,8 +13,9 @@ from fakes.faults import ServerFault, busy, failing, garbled
 from fakes.markets import FakeFred
 from foretell.data.http import AsyncHttpClient, SourceError
 from foretell.data.payload import MalformedPayload
-from foretell.data.series.fred import FredSeries
+from foretell.data.series.fred import FredSeries, last_vintage
 from foretell.data.series.series import FetchedSeries, SeriesUnavailable
+from foretell.data.service import ServiceConfig
 from foretell.practice.series import SampleFredSeries, SampleFredValue
 from foretell.questions.as_of import AsOf
 
@@ -42,7 +43,9 @@ SP500 = SampleFredSeries(observations=DAILY.observations, archived_since=None)
 
 def make(**options: Any) -> Callable[[AsyncHttpClient, str], FredSeries]:
     given_key = options.pop("key", KEY)
-    return lambda http, url: FredSeries(http=http, key=given_key, host=f"{url}/fred", per_second=1e4, **options)
+    return lambda http, url: FredSeries(
+        ServiceConfig(http=http, key=given_key, address=f"{url}/fred", per_second=1e4), **options
+    )
 
 
 def fake(**options: Any) -> FakeFred:
@@ -70,23 +73,14 @@ def test_the_request_names_one_vintage_and_nothing_later(ask: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("at", "strict", "vintage"),
-    [
-        ("2025-03-10T23:59:59Z", True, "2025-03-09"),
-        ("2025-03-10T23:59:59Z", False, "2025-03-10"),
-        ("2025-03-10T03:00:00Z", True, "2025-03-08"),
-        ("2025-03-10T03:00:00Z", False, "2025-03-09"),
-    ],
+    ("at", "vintage"), [("2025-03-10T23:59:59Z", "2025-03-09"), ("2025-03-10T03:00:00Z", "2025-03-08")]
 )
-def test_days_are_those_of_st_louis(at: str, strict: bool, vintage: str) -> None:
-    source = FredSeries(http=AsyncHttpClient(), key=KEY, strict=strict)
-    assert source.vintage(AsOf(at=at)).isoformat() == vintage
+def test_days_are_those_of_st_louis(at: str, vintage: str) -> None:
+    assert last_vintage(AsOf(at=at)).isoformat() == vintage
 
 
-def test_a_release_of_the_same_day_is_strictly_unknown(ask: Any) -> None:
-    cutoff = AsOf.day("2023-09-01")
-    assert list(shown(ask(fake().server(), make(), "UNRATE", cutoff))) == ["2023-07-01"]
-    assert "2023-08-01" in shown(ask(fake().server(), make(strict=False), "UNRATE", cutoff))
+def test_a_release_of_the_same_day_is_unknown(ask: Any) -> None:
+    assert list(shown(ask(fake().server(), make(), "UNRATE", AsOf.day("2023-09-01")))) == ["2023-07-01"]
 
 
 def test_without_vintages_a_backtest_is_refused(ask: Any) -> None:
@@ -177,4 +171,4 @@ def test_the_key_shows_nowhere(ask: Any) -> None:
     with pytest.raises(SourceError) as down:
         ask(fake().server(), make(), "UNRATE", AsOf.day("2023-10-01"), [failing(500)] * 3)
     assert KEY not in "".join(traceback.format_exception(down.value))
-    assert KEY not in repr(FredSeries(http=AsyncHttpClient(), key=KEY))
+    assert KEY not in repr(vars(FredSeries(ServiceConfig(http=AsyncHttpClient(), key=KEY)))["_service"])

@@ -13,6 +13,7 @@ from fakes.faults import ServerFault, busy, failing
 from foretell.data.http import SourceError
 from foretell.data.series.series import SeriesUnavailable
 from foretell.data.series.yahoo import YahooSeries
+from foretell.data.service import ServiceConfig
 from foretell.practice.series import PracticeYahoo, SampleShare, SampleShareSplit
 from foretell.questions.as_of import AsOf
 
@@ -25,7 +26,7 @@ def opening(day: str, zone: str = "America/New_York", hour: int = 9, minute: int
 
 
 def make(http: Any, url: str) -> YahooSeries:
-    return YahooSeries(http=http, host=url, per_second=1e4)
+    return YahooSeries(ServiceConfig(http=http, address=url, per_second=1e4))
 
 
 def shown(series: Any) -> dict[str, float]:

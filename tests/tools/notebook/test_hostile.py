@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.tools.notebook.conftest import Canaries, Loop
 from tests.tools.notebook.hostile_notebooks import DESTROYERS, PROBES, TOOLS, Attack, syscalls
-from tests.tools.notebook.test_inert import assert_inert
+from tests.tools.notebook.test_outputs import assert_inert
 
 from foretell.questions.as_of import AsOf
 from foretell.tools.notebook.notebook import PythonCell

@@ -80,7 +80,6 @@ def test_a_report_is_bounded_and_mentions_figures() -> None:
     assert isinstance(cell, PythonCell)
     assert "two" in cell.report()
     assert "[figure, 28 bytes]" in cell.report()
-    assert cell.images == (cell.outputs[3],)
     long = PythonCell(source="", outputs=(StreamOutput(stream="stdout", text="x" * 100_000),))
     assert len(long.report(500)) < 600
     assert PythonCell(source="").report() == "[no output]"

@@ -6,42 +6,29 @@ bid and best ask at the end of a candle. A book without any order (0 to 1) says 
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from http import HTTPStatus
 from urllib.parse import quote
 
-from foretell.data.http import AsyncHttpClient, SourceError
-from foretell.data.markets.catalogue import (
-    KALSHI_EVENT,
-    KALSHI_MARKET,
-    CataloguePage,
-    UnsupportedEvent,
-    amount,
-    error_context,
-    flag,
-    iso,
-    list_events,
-    moment,
-    text,
-    total,
-    words,
-)
+from foretell.data.http import AsyncHttpClient, NotFound, SourceError
+from foretell.data.markets.known_fields import KALSHI_EVENT, KALSHI_MARKET
 from foretell.data.markets.listing import (
-    EventListing,
+    CataloguePage,
     ListedEvent,
     ListingFilter,
     ListingReport,
+    MarketEvents,
     MarketState,
     MarketStatus,
+    UnsupportedEvent,
     event_state,
-    require_live,
+    total,
 )
 from foretell.data.markets.market import Market
 from foretell.data.markets.prices import MarketRef, PricePoint, PricesUnavailable, daily_history, window_start
-from foretell.data.payload import MalformedPayload, Payload, Strings, fetch_payload
-from foretell.data.service import ServiceConfig
+from foretell.data.payload import MalformedPayload, Payload
+from foretell.data.service import JsonService, ServiceConfig
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question, Snapshot, Target
 
@@ -51,17 +38,6 @@ CENTS = 100
 DAY_SECONDS = 86_400
 FINE_DAYS = 3
 """Daily candles end at midnight in New York; the last days are read by the hour, so that the price is fresh."""
-BATCH = 100
-BATCH_CANDLES = 10_000
-
-
-@dataclass(frozen=True, kw_only=True)
-class KalshiCandle:
-    """Best quotes for yes at the end of a period, in dollars."""
-
-    end: datetime
-    bid: float
-    ask: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,47 +52,30 @@ class CandleWindow:
         """As the server wants it."""
         return {"start_ts": str(self.start), "end_ts": str(self.end), "period_interval": str(self.minutes)}
 
-    def __len__(self) -> int:
-        return (self.end - self.start) // (self.minutes * 60) + 2
 
-
-class KalshiClient:
-    """The public reading end of the exchange, typed."""
+class KalshiClient(JsonService):
+    """The public reading end of the exchange."""
 
     def __init__(self, *, http: AsyncHttpClient, host: str = HOST, per_second: float = 10.0) -> None:
-        self._http = http
-        self._host = host
+        super().__init__(ServiceConfig(http=http, per_second=per_second), host, burst=10)
         self._cutoff: datetime | None = None
-        http.pace(host, per_second=per_second, burst=10)
 
-    @property
-    def host(self) -> str:
-        """Where it reads."""
-        return self._host
-
-    async def read(self, path: str, params: Strings | None = None) -> Payload:
-        """What stands at a path, as sent. Prices are read by the methods below, which know what not to tell."""
-        return await fetch_payload(self._http, f"{self._host}{path}", params=params)
-
-    async def live_candles(self, tickers: Sequence[str], window: CandleWindow) -> dict[str, list[KalshiCandle]]:
-        """Candles of open and recently settled markets; those the server does not know are missing."""
-        query = {**window.query(), "market_tickers": ",".join(tickers), "include_latest_before_start": "true"}
+    async def live_prices(self, ticker: str, window: CandleWindow) -> list[PricePoint]:
+        """Prices of an open or recently settled market; none where the server does not know it."""
+        query = {**window.query(), "market_tickers": ticker, "include_latest_before_start": "true"}
         answer = await self.read("/markets/candlesticks", query)
-        return {
-            market.need("market_ticker").text(): _candles(market.need("candlesticks"))
-            for market in answer.need("markets").items()
-        }
+        found = {market.need("market_ticker").text(): market for market in answer.need("markets").items()}
+        return _points(found[ticker]) if ticker in found else []
 
-    async def historical_candles(self, ticker: str, window: CandleWindow) -> list[KalshiCandle]:
-        """Candles of a market settled before the cutoff of the archive."""
-        path = f"/historical/markets/{quote(ticker, safe='')}/candlesticks"
-        return _candles((await self.read(path, window.query())).need("candlesticks"))
+    async def archived_prices(self, ticker: str, window: CandleWindow) -> list[PricePoint]:
+        """Prices of a market settled before the cutoff of the archive."""
+        return _points(await self.read(f"/historical/markets/{quote(ticker, safe='')}/candlesticks", window.query()))
 
     async def archive_cutoff(self) -> datetime:
         """Markets settled before this moment are in the archive only. Asked once."""
         if self._cutoff is None:
-            told = (await self.read("/historical/cutoff")).need("market_settled_ts")
-            self._cutoff = told.moment() if not isinstance(told.value, str) else iso(told)
+            cutoff = (await self.read("/historical/cutoff")).need("market_settled_ts")
+            self._cutoff = cutoff.time() if isinstance(cutoff.value, str) else cutoff.moment()
         return self._cutoff
 
 
@@ -131,36 +90,18 @@ class KalshiPrices:
     async def prices(self, ref: MarketRef, as_of: AsOf, days: int = 60) -> list[PricePoint]:
         """One price a day, the last one fresh to the hour."""
         windows = _windows(as_of, days)
-        routes = [self._live, self._historical]
+        places: list[Callable[[str, CandleWindow], Awaitable[list[PricePoint]]]]
+        places = [self._client.live_prices, self._client.archived_prices]
         if await self._archived(as_of):
-            routes.reverse()
-        for route in routes:
-            candles = await route(ref.id, windows)
-            if candles:
-                return daily_history(ref, _points(candles), as_of, days)
+            places.reverse()
+        for place in places:
+            try:
+                points = [point for window in windows for point in await place(ref.id, window)]
+            except NotFound:
+                continue
+            if points:
+                return daily_history(ref, points, as_of, days)
         raise PricesUnavailable(f"kalshi has no price history of {ref.id} at {as_of}")
-
-    async def prices_of(
-        self, refs: Sequence[MarketRef], as_of: AsOf, days: int = 60
-    ) -> dict[MarketRef, list[PricePoint]]:
-        """Histories of many markets in few requests; markets without a price are left out."""
-        windows = _windows(as_of, days)
-        size = min(BATCH, max(1, BATCH_CANDLES // max(len(window) for window in windows)))
-        found: dict[MarketRef, list[PricePoint]] = {}
-        for start in range(0, len(refs), size):
-            chunk = refs[start : start + size]
-            candles = await self._batch([ref.id for ref in chunk], windows)
-            for ref in chunk:
-                try:
-                    known = candles.get(ref.id)
-                    found[ref] = (
-                        daily_history(ref, _points(known), as_of, days)
-                        if known
-                        else await self.prices(ref, as_of, days)
-                    )
-                except PricesUnavailable:
-                    continue
-        return found
 
     async def _archived(self, as_of: AsOf) -> bool:
         """Whether the archive is the likelier place. Only a guess at the order, so an outage here is no matter."""
@@ -171,34 +112,6 @@ class KalshiPrices:
         except SourceError:
             return False
 
-    async def _live(self, ticker: str, windows: Sequence[CandleWindow]) -> list[KalshiCandle]:
-        return (await self._batch([ticker], windows)).get(ticker, [])
-
-    async def _batch(self, tickers: Sequence[str], windows: Sequence[CandleWindow]) -> Mapping[str, list[KalshiCandle]]:
-        """Live candles by ticker; nothing at all where the server refuses the list for a market it does not know."""
-        found: dict[str, list[KalshiCandle]] = {}
-        try:
-            for window in windows:
-                for ticker, candles in (await self._client.live_candles(tickers, window)).items():
-                    found.setdefault(ticker, []).extend(candles)
-        except SourceError as error:
-            unknown = error.status == HTTPStatus.NOT_FOUND
-            if unknown or (error.status == HTTPStatus.BAD_REQUEST and len(tickers) > 1):
-                return {}
-            raise
-        return found
-
-    async def _historical(self, ticker: str, windows: Sequence[CandleWindow]) -> list[KalshiCandle]:
-        found: list[KalshiCandle] = []
-        try:
-            for window in windows:
-                found += await self._client.historical_candles(ticker, window)
-        except SourceError as error:
-            if error.status == HTTPStatus.NOT_FOUND:
-                return []
-            raise
-        return found
-
 
 def _windows(as_of: AsOf, days: int) -> tuple[CandleWindow, CandleWindow]:
     start, end = window_start(as_of, days), int(as_of.at.timestamp())
@@ -206,17 +119,13 @@ def _windows(as_of: AsOf, days: int) -> tuple[CandleWindow, CandleWindow]:
     return CandleWindow(start=start, end=end, minutes=1440), CandleWindow(start=fine, end=end, minutes=60)
 
 
-def _points(candles: Iterable[KalshiCandle]) -> list[PricePoint]:
-    quoted = (candle for candle in candles if (candle.bid, candle.ask) != (0.0, 1.0))
-    return [PricePoint(at=candle.end, p=(candle.bid + candle.ask) / 2) for candle in quoted]
-
-
-def _candles(rows: Payload) -> list[KalshiCandle]:
-    found: list[KalshiCandle] = []
-    for row in rows.items():
+def _points(market: Payload) -> list[PricePoint]:
+    """The middle of the book at the end of each candle that has one."""
+    found: list[PricePoint] = []
+    for row in market.need("candlesticks").items():
         end, bid, ask = row.need("end_period_ts").moment(), _close(row, "yes_bid"), _close(row, "yes_ask")
-        if bid is not None and ask is not None:
-            found.append(KalshiCandle(end=end, bid=bid, ask=ask))
+        if bid is not None and ask is not None and (bid, ask) != (0.0, 1.0):
+            found.append(PricePoint(at=end, p=(bid + ask) / 2))
     return found
 
 
@@ -267,33 +176,23 @@ STATUS: Mapping[str, MarketStatus] = {
 """What is determined may still be disputed; only what is finalized has come out. A pause leaves a market open."""
 
 
-class KalshiEvents:
+class KalshiEvents(MarketEvents):
     """Events by event ticker; the targets are market tickers."""
 
     platform = "kalshi"
     key = "event_ticker"
 
-    def __init__(self, client: KalshiClient, *, with_series: bool = False) -> None:
-        """`with_series` reads each event's series once, for tags; otherwise only where an event has no category."""
+    def __init__(self, client: KalshiClient) -> None:
         self._client = client
-        self._with_series = with_series
         self._series: dict[str, tuple[str, tuple[str, ...]]] = {}
 
-    def events(self, wanted: ListingFilter) -> EventListing:
-        """Events with their markets, 200 a page."""
-        return list_events(self, wanted)
-
-    async def event(self, id: str, as_of: AsOf) -> ListedEvent:
-        """One event, also a settled one."""
-        require_live(as_of)
-        with error_context(f"kalshi event {id}"):
-            answer = await self._client.read(f"/events/{quote(id, safe='')}", {"with_nested_markets": "true"})
-            row = answer.need("event")
-            markets = (row.get("markets") or answer.get("markets") or row.need("markets")).items()
-            try:
-                return await self._event(row, markets or await self._archived(id), as_of, ListingReport())
-            except UnsupportedEvent as error:
-                raise SourceError(f"kalshi event {id} cannot be asked: {error}", url=answer.url) from None
+    async def fetch(self, id: str) -> Payload:
+        """One event, also a settled one, with its markets."""
+        answer = await self._client.read(f"/events/{quote(id, safe='')}", {"with_nested_markets": "true"})
+        row = answer.need("event")
+        markets = (row.get("markets") or answer.get("markets") or row.need("markets")).items()
+        markets = markets or await archived(self._client, {"event_ticker": id})
+        return Payload(url=row.url, path=row.path, value={**row.value, "markets": [one.value for one in markets]})
 
     async def page(self, wanted: ListingFilter, cursor: str) -> CataloguePage:
         """One page of the list."""
@@ -303,22 +202,19 @@ class KalshiEvents:
         answer = await self._client.read("/events", query | ({"cursor": cursor} if cursor else {}))
         return CataloguePage(rows=answer.need("events").items(), following=following(answer))
 
-    async def parsed(self, row: Payload, wanted: ListingFilter, ledger: ListingReport) -> ListedEvent:
-        """An entry with nested markets."""
-        return await self._event(row, row.need("markets").items(), wanted.as_of, ledger)
-
-    async def _event(self, row: Payload, markets: list[Payload], as_of: AsOf, ledger: ListingReport) -> ListedEvent:
-        ledger.know(row.value, KALSHI_EVENT, "event")
+    async def read(self, row: Payload, as_of: AsOf, report: ListingReport) -> ListedEvent:
+        """An event with nested markets."""
+        report.know(row.value, KALSHI_EVENT, "event")
+        markets = row.need("markets").items()
         for market in markets:
-            ledger.know(market.value, KALSHI_MARKET, "market")
-        event = event_state(
-            [_market(market, as_of.at) for market in markets], exclusive=flag(row.need("mutually_exclusive"))
-        )
+            report.know(market.value, KALSHI_MARKET, "market")
+        states = [_market(market, as_of.at) for market in markets]
+        event = event_state(states, exclusive=row.need("mutually_exclusive").flag())
         if not event.asked:
             raise UnsupportedEvent("it has no yes-or-no market, or all of them are in the archive")
-        series = row.need("series_ticker").text()
-        category, tags = await self._filed(series, words(row, "category"))
-        ticker = row.need(self.key).text()
+        series, ticker = row.need("series_ticker").text(), row.need(self.key).text()
+        category, tags = await self._filed(series, row.words("category"))
+        opens = [at for one in event.asked if (at := one.row.optional_time("open_time"))]
         return ListedEvent(
             question=Question(
                 id=f"kalshi/{ticker}",
@@ -330,7 +226,7 @@ class KalshiEvents:
                 category=category,
                 criteria=_criteria([one.row for one in event.asked]),
                 exclusive=event.exclusive,
-                opens_at=min((at for one in event.asked if (at := moment(one.row, "open_time"))), default=None),
+                opens_at=min(opens, default=None),
                 closes_at=max((at for one in event.asked if (at := one.target.resolves_at)), default=None),
                 url=f"https://kalshi.com/markets/{series.lower()}/{ticker.lower()}",
             ),
@@ -345,26 +241,16 @@ class KalshiEvents:
         )
 
     async def _filed(self, series: str, category: str) -> tuple[str, tuple[str, ...]]:
-        """Category and tags. Newer servers keep them with the series only."""
-        if category and not self._with_series:
+        """Category and tags. Newer servers keep them with the series only, which is then read once."""
+        if category:
             return category, ()
         if series not in self._series:
-            self._series[series] = await self._read_series(series)
-        filed, tags = self._series[series]
-        return category or filed, tags
-
-    async def _read_series(self, series: str) -> tuple[str, tuple[str, ...]]:
-        try:
-            row = (await self._client.read(f"/series/{quote(series, safe='')}")).need("series")
-        except SourceError as error:
-            if error.status == HTTPStatus.NOT_FOUND:
-                return "", ()
-            raise
-        tags = row.get("tags")
-        return words(row, "category"), tuple(tag.text() for tag in tags.items()) if tags is not None else ()
-
-    async def _archived(self, event: str) -> list[Payload]:
-        return await archived(self._client, {"event_ticker": event})
+            try:
+                row = (await self._client.read(f"/series/{quote(series, safe='')}")).need("series")
+                self._series[series] = row.words("category"), row.texts("tags")
+            except NotFound:
+                self._series[series] = "", ()
+        return self._series[series]
 
 
 async def archived(client: KalshiClient, by: Mapping[str, str]) -> list[Payload]:
@@ -374,10 +260,8 @@ async def archived(client: KalshiClient, by: Mapping[str, str]) -> list[Payload]
     for _ in range(ARCHIVE_PAGES):
         try:
             answer = await client.read("/historical/markets", query)
-        except SourceError as error:
-            if error.status == HTTPStatus.NOT_FOUND:
-                return found
-            raise
+        except NotFound:
+            break
         found += answer.need("markets").items()
         cursor = following(answer)
         if cursor is None:
@@ -394,20 +278,24 @@ def following(answer: Payload) -> str | None:
 
 def _market(row: Payload, at: datetime) -> MarketState | None:
     """One market; None for a scalar one."""
-    if words(row, "market_type") not in ("binary", ""):
+    if row.words("market_type") not in ("binary", ""):
         return None
     ticker, told = row.need("ticker").text(), row.need("status")
     status = STATUS.get(told.text()) or told.wrong("a status we know")
-    label = text(row, "yes_sub_title") or words(row, "subtitle") or words(row, "title") or ticker
+    label = row.stated_text("yes_sub_title").strip() or row.words("subtitle") or row.words("title") or ticker
     target = Target(id=ticker, label=label, resolves_at=_expected_end(row, at), snapshot=_snapshot(row, at))
-    return MarketState(row=row, target=target, status=status, lost=words(row, "result") == "no")
+    return MarketState(row=row, target=target, status=status, lost=row.words("result") == "no")
 
 
 def _expected_end(row: Payload, at: datetime) -> datetime | None:
     """The earlier of the expected end and the close of trading that still lies ahead; else the close itself."""
-    dates = [date for name in ("expected_expiration_time", "close_time") if (date := moment(row, name)) is not None]
+    dates = [
+        date for name in ("expected_expiration_time", "close_time") if (date := row.optional_time(name)) is not None
+    ]
     closes = row.need("close_time")
-    return min((date for date in dates if date > at), default=None) or moment(row, "close_time") or closes.missing()
+    return (
+        min((date for date in dates if date > at), default=None) or row.optional_time("close_time") or closes.missing()
+    )
 
 
 def _snapshot(row: Payload, at: datetime) -> Snapshot:
@@ -433,27 +321,33 @@ def _contracts(row: Payload, name: str, *, needed: bool = False) -> float | None
     """A count of one-dollar contracts, which is their face value in dollars."""
     if needed and not row.has(name):
         row.need(f"{name}_fp")
-    return amount(row, f"{name}_fp", name)
+    return row.amount(f"{name}_fp", name)
 
 
 def _liquidity(row: Payload) -> float | None:
     """Only the older notation tells it; the newer shows a zero for everything."""
     if row.has("liquidity_dollars"):
-        return amount(row, "liquidity_dollars") or None
-    cents = amount(row, "liquidity")
+        return row.amount("liquidity_dollars") or None
+    cents = row.amount("liquidity")
     return None if cents is None else cents / CENTS
 
 
 def _title(row: Payload) -> str:
     """The title, with the period it is about where it does not say it itself."""
-    title, period = row.need("title").text().strip(), words(row, "sub_title")
+    title, period = row.need("title").text().strip(), row.words("sub_title")
     return title if not period or period.casefold() in title.casefold() else f"{title} ({period})"
 
 
 def _criteria(rows: list[Payload]) -> str:
     """Each market's rule on its own line, then what applies to all."""
-    rules = [(text(row, "yes_sub_title") or row.need("ticker").text(), text(row, "rules_primary")) for row in rows]
-    shared = dict.fromkeys(more for row in rows if (more := words(row, "rules_secondary")))
+    rules = [
+        (
+            row.stated_text("yes_sub_title").strip() or row.need("ticker").text(),
+            row.stated_text("rules_primary").strip(),
+        )
+        for row in rows
+    ]
+    shared = dict.fromkeys(more for row in rows if (more := row.words("rules_secondary")))
     lines = [f"{label}: {rule}" if len(rows) > 1 else rule for label, rule in rules if rule]
     return "\n".join([*lines, *shared])
 
@@ -464,13 +358,9 @@ def _ticker_in_address(steps: Sequence[str], query: Mapping[str, list[str]]) -> 
     return ticker if TICKER.fullmatch(ticker) else None
 
 
-def _open_client(config: ServiceConfig) -> KalshiClient:
-    return KalshiClient(http=config.http, host=config.address or HOST)
-
-
 MARKET = Market(
     hosts=("kalshi.com",),
-    client=_open_client,
+    client=lambda config: KalshiClient(http=config.http, host=config.address or HOST),
     events=KalshiEvents,
     prices=KalshiPrices,
     settlements="foretell.data.settlements.kalshi:KalshiSettlements",

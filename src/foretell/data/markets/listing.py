@@ -1,13 +1,16 @@
 """Events that platforms list now, with their markets' quotes. For live use only: all of it is told as of today."""
 
 import re
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
-from foretell.data.payload import Payload
+from foretell.data.http import NotFound, SourceError
+from foretell.data.payload import MalformedPayload, Payload
 from foretell.questions.as_of import AsOf, UtcDatetime, instant
 from foretell.questions.question import Question, Target
 
@@ -66,6 +69,14 @@ class SkippedEntry:
     kind: Literal["malformed", "unsupported", "unknown"] = "malformed"
     """Not in the shape we rely on; of a sort we do not handle; not there at all."""
 
+    @classmethod
+    def because(cls, error: Exception, platform: str, id: str) -> "SkippedEntry":
+        """The entry that an error is about."""
+        kind = "malformed" if isinstance(error, MalformedPayload) else "unknown"
+        if not isinstance(error, SourceError):
+            return cls(platform=platform, id=id, reason=str(error), kind="unsupported")
+        return cls(platform=platform, id=id, reason=error.problem, kind=kind)
+
 
 OnSkipped = Callable[[SkippedEntry], None]
 
@@ -110,26 +121,23 @@ class ListingFilter:
 
     def refusal(self, event: ListedEvent) -> str | None:
         """Why this event is not wanted, or None."""
-        return self._status(event) or self._window(event) or self._kind(event)
-
-    def _status(self, event: ListedEvent) -> str | None:
-        return None if event.status == self.status else f"{event.status}, not {self.status}"
-
-    def _window(self, event: ListedEvent) -> str | None:
-        closes = event.closes_at
-        if closes is None:
-            return "no close date is told" if self.closes_after or self.closes_before else None
-        if self.closes_after and closes < self.closes_after:
-            return "closes before the window"
-        return "closes after the window" if self.closes_before and closes > self.closes_before else None
-
-    def _kind(self, event: ListedEvent) -> str | None:
-        filed = {name.casefold() for name in (event.category, *event.tags)}
-        if self.category and self.category.casefold() not in filed:
+        if event.status != self.status:
+            return f"{event.status}, not {self.status}"
+        if event.closes_at is None and (self.closes_after or self.closes_before):
+            return "no close date is told"
+        if self.category and self.category.casefold() not in {n.casefold() for n in (event.category, *event.tags)}:
             return "another category"
         if self.minimum_volume > 0 and event.volume is None:
             return "no volume is told"
-        return "volume below the minimum" if (event.volume or 0.0) < self.minimum_volume else None
+        return self.outside(event.closes_at, event.volume or 0.0)
+
+    def outside(self, closes: datetime | None, volume: float) -> str | None:
+        """Why what closes then and is traded so much is not wanted, or None."""
+        if closes is not None and self.closes_before and closes > self.closes_before:
+            return "closes after the window"
+        if closes is not None and self.closes_after and closes < self.closes_after:
+            return "closes before the window"
+        return "volume below the minimum" if volume < self.minimum_volume else None
 
 
 class ListingReport:
@@ -202,6 +210,124 @@ def require_live(as_of: AsOf) -> None:
         raise LiveOnly("listings tell what is known today; a backtest reads stored snapshots instead")
 
 
+class UnsupportedEvent(Exception):
+    """An event of a sort that cannot be asked as yes-or-no targets."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CataloguePage:
+    """Entries as sent, and the way to the next page."""
+
+    rows: list[Payload]
+    following: str | None = None
+    """None at the end."""
+
+
+class MarketEvents(ABC):
+    """Walks through a platform's list page by page: one event that cannot be read is skipped, a wrong page is not."""
+
+    platform: str
+    key = "id"
+    """The field that identifies an entry."""
+    noun = "event"
+
+    @abstractmethod
+    async def page(self, wanted: ListingFilter, cursor: str) -> CataloguePage:
+        """The page a cursor leads to; an empty cursor is the first."""
+
+    @abstractmethod
+    async def fetch(self, id: str) -> Payload:
+        """One whole entry by the platform's own id."""
+
+    @abstractmethod
+    async def read(self, row: Payload, as_of: AsOf, report: ListingReport) -> ListedEvent:
+        """A whole entry as an event; may raise `UnsupportedEvent`."""
+
+    async def read_listed(self, row: Payload, wanted: ListingFilter, report: ListingReport) -> ListedEvent | None:
+        """An entry of a page as an event; None where it was left out before all of it was read."""
+        return await self.read(row, wanted.as_of, report)
+
+    def events(self, wanted: ListingFilter) -> EventListing:
+        """Events fit for the wish, in the platform's order. One that cannot be read is skipped and told."""
+        report = ListingReport()
+        return EventListing(self._walk(wanted, report), report)
+
+    async def event(self, id: str, as_of: AsOf) -> ListedEvent:
+        """One event by the platform's own id, whatever its status. Raises `SourceError` where it cannot be read."""
+        require_live(as_of)
+        name = f"{self.platform} {self.noun} {id}"
+        with error_context(name):
+            row = await self.fetch(id)
+            try:
+                return await self.read(row, as_of, ListingReport())
+            except UnsupportedEvent as error:
+                raise SourceError(f"{name} cannot be asked: {error}", url=row.url) from None
+
+    async def _walk(self, wanted: ListingFilter, report: ListingReport) -> AsyncGenerator[ListedEvent]:
+        cursor, cursors, met = "", {""}, set[str]()
+        while report.pages < wanted.pages:
+            with error_context(f"{self.platform} list"):
+                page = await self.page(wanted, cursor)
+                if page.following in cursors:
+                    url = page.rows[0].url if page.rows else ""
+                    raise MalformedPayload("the cursor leads back to a page already read", url=url)
+            report.pages += 1
+            async for event in self._readable(page, wanted, report):
+                # Lists that shift while they are read show an entry twice.
+                if event.question.id not in met:
+                    met.add(event.question.id)
+                    yield event
+                if len(met) == wanted.limit:
+                    return
+            if page.following is None:
+                report.complete = True
+                return
+            cursor = page.following
+            cursors.add(cursor)
+
+    async def _readable(
+        self, page: CataloguePage, wanted: ListingFilter, report: ListingReport
+    ) -> AsyncIterator[ListedEvent]:
+        """Wanted events of a page. If not a single entry can be read, the platform has changed and that is an error."""
+        broken: list[SkippedEntry] = []
+        for row in page.rows:
+            value = row.value.get(self.key) if isinstance(row.value, dict) else None
+            id = str(value) if isinstance(value, str | int) else f"at {row.path or 'the top'}"
+            try:
+                with error_context(f"{self.platform} event {id}", row.url):
+                    event = await self.read_listed(row, wanted, report)
+            except (MalformedPayload, UnsupportedEvent, NotFound) as error:
+                report.skipped.append(SkippedEntry.because(error, self.platform, id))
+                broken += report.skipped[-1:] if isinstance(error, MalformedPayload) else []
+                continue
+            if event is not None and (reason := wanted.refusal(event)):
+                report.left_out[reason] += 1
+            elif event is not None:
+                yield event
+        if len(broken) == len(page.rows) > 1:
+            problem = f"none of {len(broken)} entries could be read; {broken[0].reason}"
+            raise MalformedPayload(problem, url=page.rows[0].url)
+
+
+@contextmanager
+def error_context(what: str, url: str = "") -> Generator[None]:
+    """Says in every complaint what it is about; a value our own types refuse is a complaint like the others."""
+    try:
+        yield
+    except MalformedPayload as error:
+        raise MalformedPayload(f"{what}: {error.problem}", url=error.url) from None
+    except ValueError as error:
+        raise MalformedPayload(f"{what}: {error}", url=url) from None
+    except NotFound as error:
+        raise NotFound(f"{what} is not there", url=error.url, status=error.status) from None
+
+
+def total(amounts: Iterable[float | None]) -> float | None:
+    """The sum of what was told; None where nothing was."""
+    told = [one for one in amounts if one is not None]
+    return sum(told) if told else None
+
+
 # Telling repeated formats by their titles, for platforms that do not name a series.
 
 MONTH = r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?)"
@@ -257,23 +383,14 @@ def event_state(markets: Sequence[MarketState | None], *, exclusive: bool) -> Ev
     among markets still open none may come true when one that is already closed has won.
     """
     known = [market for market in markets if market is not None]
-    going_on = [market for market in known if market.status in ACTIVE_STATUSES]
-    asked = going_on or known
-    ids = {market.target.id for market in asked}
-    finished = [market for market in known if market.target.id not in ids]
+    active = [market for market in known if market.status in ACTIVE_STATUSES]
+    finished = [market for market in known if market not in active] if active else []
     certain = len(known) == len(markets) and all(market.lost for market in finished)
+    statuses: set[MarketStatus] = {market.status for market in known}
+    over: MarketStatus = "resolved" if statuses == {"resolved"} else "closed"
     return EventState(
-        asked=tuple(asked),
+        asked=tuple(active or known),
         finished=tuple(market.target.id for market in finished),
-        exclusive=exclusive and certain and len(asked) > 1,
-        status=_status(known),
+        exclusive=exclusive and certain and len(active or known) > 1,
+        status="open" if "open" in statuses else "unopened" if "unopened" in statuses else over,
     )
-
-
-def _status(markets: Sequence[MarketState]) -> MarketStatus:
-    told = {market.status for market in markets}
-    if "open" in told:
-        return "open"
-    if "unopened" in told:
-        return "unopened"
-    return "resolved" if told == {"resolved"} else "closed"

@@ -1,37 +1,25 @@
-"""Manifold prices from its public bets: each bet says what the probability was after it."""
+"""Manifold: prices from its public bets, each of which says what the probability was after it, and its markets."""
 
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from http import HTTPStatus
 from urllib.parse import quote
 
-from foretell.data.http import AsyncHttpClient, SourceError
-from foretell.data.markets.catalogue import (
-    MANIFOLD_ANSWER,
-    MANIFOLD_MARKET,
-    CataloguePage,
-    UnsupportedEvent,
-    amount,
-    error_context,
-    flag,
-    is_set,
-    list_events,
-    text,
-    words,
-)
+from foretell.data.http import AsyncHttpClient, NotFound
+from foretell.data.markets.known_fields import MANIFOLD_ANSWER, MANIFOLD_MARKET
 from foretell.data.markets.listing import (
-    EventListing,
+    CataloguePage,
     ListedEvent,
     ListingFilter,
     ListingReport,
+    MarketEvents,
     MarketState,
     MarketStatus,
+    UnsupportedEvent,
     VolumeUnit,
     event_state,
     recurrence_template,
-    require_live,
 )
 from foretell.data.markets.market import Market
 from foretell.data.markets.prices import (
@@ -44,8 +32,8 @@ from foretell.data.markets.prices import (
     split_part,
     window_start,
 )
-from foretell.data.payload import Payload, Strings, fetch_payload
-from foretell.data.service import ServiceConfig
+from foretell.data.payload import Payload
+from foretell.data.service import JsonService, ServiceConfig
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question, Snapshot, Target
 
@@ -66,17 +54,11 @@ class ManifoldBet:
     """The probability right after it."""
 
 
-class ManifoldClient:
-    """The public reading end, typed."""
+class ManifoldClient(JsonService):
+    """The public reading end."""
 
     def __init__(self, *, http: AsyncHttpClient, host: str = HOST, per_second: float = 8.0) -> None:
-        self._http = http
-        self._host = host
-        http.pace(host, per_second=per_second, burst=20)
-
-    async def read(self, path: str, params: Strings | None = None) -> Payload:
-        """What stands at a path, as sent."""
-        return await fetch_payload(self._http, f"{self._host}{path}", params=params)
+        super().__init__(ServiceConfig(http=http, per_second=per_second), host, burst=20)
 
     async def contract(self, market: str) -> Payload:
         """A whole market by its id or `slug:…`, as sent."""
@@ -108,10 +90,8 @@ class ManifoldPrices:
         since = window_start(as_of, days) * MILLI
         try:
             bets = await self._bets(market, answer, as_of, since)
-        except SourceError as error:
-            if error.status == HTTPStatus.NOT_FOUND:
-                raise PricesUnavailable(f"manifold has no market {market}") from None
-            raise
+        except NotFound:
+            raise PricesUnavailable(f"manifold has no market {market}") from None
         if answer is None and any(bet.answer is not None for bet in bets):
             raise PricesUnavailable(f"manifold {market} has several answers; name one with {market}#<answer id>")
         ordered = sorted((bet for bet in bets if bet.answer == answer), key=lambda bet: bet.at)
@@ -158,36 +138,27 @@ UNITS: Mapping[str, VolumeUnit] = {"MANA": "MANA", "CASH": "USD"}
 FILTERS: Mapping[MarketStatus, str] = {"unopened": "all", "open": "open", "closed": "closed", "resolved": "resolved"}
 
 
-class ManifoldEvents:
-    """Markets by contract id or `slug:…`; the targets of a multiple choice are its answer ids."""
+class ManifoldEvents(MarketEvents):
+    """Markets by contract id or `slug:…`; the targets of a multiple choice are its answer ids.
+
+    The most popular come first, or the next to close where a window is asked for.
+    """
 
     platform = "manifold"
-    key = "id"
 
     def __init__(self, client: ManifoldClient) -> None:
         self._client = client
 
-    def events(self, wanted: ListingFilter) -> EventListing:
-        """Markets, the most popular first, or the next to close where a window is asked for."""
-        return list_events(self, wanted)
-
-    async def event(self, id: str, as_of: AsOf) -> ListedEvent:
+    async def fetch(self, id: str) -> Payload:
         """One market."""
-        require_live(as_of)
-        with error_context(f"manifold event {id}"):
-            row = await self._client.contract(id)
-            try:
-                return _event(row, as_of, ListingReport())
-            except UnsupportedEvent as error:
-                raise SourceError(f"manifold event {id} cannot be asked: {error}", url=row.url) from None
+        return await self._client.contract(id)
 
     async def page(self, wanted: ListingFilter, cursor: str) -> CataloguePage:
         """One page of the search for anything."""
         passed = int(cursor or "0")
-        window = wanted.closes_after or wanted.closes_before
         query = {
             "term": "",
-            "sort": "close-date" if window else "most-popular",
+            "sort": "close-date" if wanted.closes_after or wanted.closes_before else "most-popular",
             "filter": FILTERS[wanted.status],
             "contractType": "ALL",
             "limit": str(EVENTS_PAGE),
@@ -196,18 +167,47 @@ class ManifoldEvents:
         rows = (await self._client.read("/search-markets", query)).items()
         return CataloguePage(rows=rows, following=str(passed + EVENTS_PAGE) if len(rows) == EVENTS_PAGE else None)
 
-    async def parsed(self, row: Payload, wanted: ListingFilter, ledger: ListingReport) -> ListedEvent | None:
+    async def read_listed(self, row: Payload, wanted: ListingFilter, report: ListingReport) -> ListedEvent | None:
         """An entry, read whole if what the list tells of it fits the wish."""
         _kind(row)
-        if reason := _unfit(row, wanted):
-            ledger.left_out[reason] += 1
+        if reason := wanted.outside(_closes(row), row.need("volume").number()):
+            report.left_out[reason] += 1
             return None
-        return _event(await self._client.contract(row.need("id").text()), wanted.as_of, ledger)
+        return await self.read(await self._client.contract(row.need("id").text()), wanted.as_of, report)
 
-
-def answers_of(row: Payload) -> list[Payload]:
-    """The answers of a multiple choice."""
-    return row.need("answers").items()
+    async def read(self, row: Payload, as_of: AsOf, report: ListingReport) -> ListedEvent:
+        """A whole market."""
+        report.know(row.value, MANIFOLD_MARKET, "market")
+        kind, status = _kind(row), _status(row, as_of.at)
+        parts = [_yes(row, as_of.at, status)] if kind == BINARY else _answers(row, as_of.at, status, report)
+        event = event_state(parts, exclusive=kind == CHOICE and row.need("shouldAnswersSumToOne").flag())
+        if not event.asked:
+            raise UnsupportedEvent("it has no answer")
+        title, tags = row.need("question").text().strip(), row.texts("groupSlugs")
+        return ListedEvent(
+            question=Question(
+                id=f"manifold/{row.need('id').text()}",
+                source=self.platform,
+                text=title,
+                due=as_of.at,
+                targets=tuple(one.target for one in event.asked),
+                category=tags[0] if tags else "",
+                criteria=row.stated_text("textDescription").strip(),
+                exclusive=event.exclusive,
+                opens_at=row.need("createdTime").moment(per_second=MILLI),
+                closes_at=_closes(row),
+                url=row.words("url"),
+            ),
+            status=event.status,
+            recurrence=recurrence_template(title),
+            volume=row.need("volume").number(),
+            volume_24h=row.amount("volume24Hours"),
+            liquidity=row.amount("totalLiquidity"),
+            unit=UNITS.get(row.words("token"), "MANA"),
+            traders=row.count("uniqueBettorCount"),
+            tags=tags,
+            finished=event.finished,
+        )
 
 
 def _kind(row: Payload) -> str:
@@ -217,99 +217,45 @@ def _kind(row: Payload) -> str:
     return kind
 
 
-def _unfit(row: Payload, wanted: ListingFilter) -> str | None:
-    """Why a market cannot be wanted, as far as the list tells; saves reading it whole."""
-    closes, volume = _closes(row), row.need("volume").number()
-    if closes is not None and wanted.closes_before is not None and closes > wanted.closes_before:
-        return "closes after the window"
-    if closes is not None and wanted.closes_after is not None and closes < wanted.closes_after:
-        return "closes before the window"
-    return "volume below the minimum" if volume < wanted.minimum_volume else None
-
-
-def _event(row: Payload, as_of: AsOf, ledger: ListingReport) -> ListedEvent:
-    ledger.know(row.value, MANIFOLD_MARKET, "market")
-    kind, status = _kind(row), _status(row, as_of.at)
-    parts = [_yes(row, as_of.at, status)] if kind == BINARY else _answers(row, as_of.at, status, ledger)
-    event = event_state(parts, exclusive=kind == CHOICE and flag(row.need("shouldAnswersSumToOne")))
-    if not event.asked:
-        raise UnsupportedEvent("it has no answer")
-    title, topics = row.need("question").text().strip(), row.get("groupSlugs")
-    tags = tuple(topic.text() for topic in topics.items()) if topics is not None else ()
-    return ListedEvent(
-        question=Question(
-            id=f"manifold/{row.need('id').text()}",
-            source=ManifoldEvents.platform,
-            text=title,
-            due=as_of.at,
-            targets=tuple(one.target for one in event.asked),
-            category=tags[0] if tags else "",
-            criteria=text(row, "textDescription"),
-            exclusive=event.exclusive,
-            opens_at=row.need("createdTime").moment(per_second=MILLI),
-            closes_at=_closes(row),
-            url=words(row, "url"),
-        ),
-        status=event.status,
-        recurrence=recurrence_template(title),
-        volume=row.need("volume").number(),
-        volume_24h=amount(row, "volume24Hours"),
-        liquidity=amount(row, "totalLiquidity"),
-        unit=UNITS.get(words(row, "token"), "MANA"),
-        traders=_people(row),
-        tags=tags,
-        finished=event.finished,
-    )
-
-
 def _closes(row: Payload) -> datetime | None:
-    told = row.get("closeTime")
-    return None if told is None else told.moment(per_second=MILLI)
-
-
-def _people(row: Payload) -> int | None:
-    told = amount(row, "uniqueBettorCount")
-    return None if told is None else int(told)
+    closes = row.get("closeTime")
+    return None if closes is None else closes.moment(per_second=MILLI)
 
 
 def _status(row: Payload, at: datetime) -> MarketStatus:
-    if flag(row.need("isResolved")):
+    if row.need("isResolved").flag():
         return "resolved"
     closes = _closes(row)
     return "closed" if closes is not None and closes <= at else "open"
 
 
 def _yes(row: Payload, at: datetime, status: MarketStatus) -> MarketState:
-    snapshot = Snapshot(at=at, last_price=row.need("probability").probability(), volume=amount(row, "volume"))
+    snapshot = Snapshot(at=at, last_price=row.need("probability").probability(), volume=row.amount("volume"))
     target = Target(id="yes", label="Yes", resolves_at=_closes(row), snapshot=snapshot)
-    return MarketState(row=row, target=target, status=status, lost=words(row, "resolution") == "NO")
+    return MarketState(row=row, target=target, status=status, lost=row.words("resolution") == "NO")
 
 
-def _answers(row: Payload, at: datetime, status: MarketStatus, ledger: ListingReport) -> list[MarketState]:
+def _answers(row: Payload, at: datetime, status: MarketStatus, report: ListingReport) -> list[MarketState]:
     """One target per answer; an answer may come out before the rest does."""
     found: list[MarketState] = []
-    for answer in answers_of(row):
-        ledger.know(answer.value, MANIFOLD_ANSWER, "answer")
-        told = words(answer, "resolution")
-        chance = answer.need("probability").probability()
-        label = "Other" if is_set(answer, "isOther") and not words(answer, "text") else answer.need("text").text()
+    for answer in row.need("answers").items():
+        report.know(answer.value, MANIFOLD_ANSWER, "answer")
+        result, chance = answer.words("resolution"), answer.need("probability").probability()
+        label = "Other" if answer.is_set("isOther") and not answer.words("text") else answer.need("text").text()
         target = Target(
             id=answer.need("id").name(),
             label=label.strip(),
             resolves_at=_closes(row),
-            snapshot=Snapshot(at=at, last_price=chance, volume=amount(answer, "volume")),
+            snapshot=Snapshot(at=at, last_price=chance, volume=answer.amount("volume")),
         )
-        found.append(MarketState(row=answer, target=target, status="resolved" if told else status, lost=told == "NO"))
+        state: MarketStatus = "resolved" if result else status
+        found.append(MarketState(row=answer, target=target, status=state, lost=result == "NO"))
     return found
-
-
-def _open_client(config: ServiceConfig) -> ManifoldClient:
-    return ManifoldClient(http=config.http, host=config.address or HOST)
 
 
 MARKET = Market(
     hosts=("manifold.markets",),
-    client=_open_client,
+    client=lambda config: ManifoldClient(http=config.http, host=config.address or HOST),
     events=ManifoldEvents,
     prices=ManifoldPrices,
     settlements="foretell.data.settlements.manifold:ManifoldSettlements",

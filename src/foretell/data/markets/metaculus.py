@@ -6,36 +6,25 @@ and may be used with models only as far as the site's terms and your access tier
 
 import asyncio
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
-from foretell.data.http import AsyncHttpClient, SourceError
-from foretell.data.markets.catalogue import (
-    METACULUS_POST,
-    METACULUS_QUESTION,
-    CataloguePage,
-    UnsupportedEvent,
-    amount,
-    error_context,
-    iso,
-    list_events,
-    moment,
-    text,
-    words,
-)
+from foretell.data.http import AsyncHttpClient, NotFound, SourceError
+from foretell.data.markets.known_fields import METACULUS_POST, METACULUS_QUESTION
 from foretell.data.markets.listing import (
-    EventListing,
+    CataloguePage,
     ListedEvent,
     ListingFilter,
     ListingReport,
+    MarketEvents,
     MarketState,
     MarketStatus,
+    UnsupportedEvent,
     event_state,
     recurrence_template,
-    require_live,
 )
 from foretell.data.markets.market import Market
 from foretell.data.markets.prices import (
@@ -47,8 +36,8 @@ from foretell.data.markets.prices import (
     split_part,
     window_start,
 )
-from foretell.data.payload import Payload, fetch_payload
-from foretell.data.service import ServiceConfig
+from foretell.data.payload import Payload
+from foretell.data.service import JsonService, Params, ServiceConfig
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question, Snapshot, Target
 
@@ -80,8 +69,8 @@ class CommunityHistory:
     history: tuple[CommunityPrediction, ...]
 
 
-class MetaculusClient:
-    """The reading end, typed. The token is never shown."""
+class MetaculusClient(JsonService):
+    """The reading end."""
 
     def __init__(
         self,
@@ -92,47 +81,26 @@ class MetaculusClient:
         per_second: float = 0.3,
         retry_seconds: float = 4.0,
     ) -> None:
-        self._http = http
-        self._token = token
-        self._host = host
+        config = ServiceConfig(http=http, key=token, per_second=per_second)
+        super().__init__(config, host, headers={"Authorization": f"Token {token}"})
+        self._has_token = bool(token)
         self._retry_seconds = retry_seconds
-        http.keep_secret(token)
-        http.pace(host, per_second=per_second)
 
-    def __repr__(self) -> str:
-        return f"MetaculusClient(host={self._host!r}, token={'given' if self._token else 'missing'})"
-
-    async def questions(self, post: str) -> list[CommunityHistory]:
-        """The questions of a post: one, or those of its group."""
-        if not self._token:
-            raise PricesUnavailable(NO_TOKEN)
-        answer = await self.post(post)
-        single, group = answer.get("question"), answer.get("group_of_questions")
-        if single is not None:
-            return [_forecasted(single)]
-        return [_forecasted(item) for item in group.need("questions").items()] if group is not None else []
-
-    async def post(self, post: str) -> Payload:
-        """A whole post with its community predictions, as sent."""
+    async def whole_post(self, post: str) -> Payload:
+        """A post with its community predictions, as sent."""
         return await self.read(f"/posts/{quote(post, safe='')}/", [("with_cp", "true")])
 
-    async def read(self, path: str, params: Iterable[tuple[str, str]] = ()) -> Payload:
-        """What stands at a path, as sent; names may be repeated.
-
-        A refusal is tried once more: the site's outer layer refuses good tokens now and then.
-        """
-        query = urlencode(list(params))
-        url = f"{self._host}{path}" + (f"?{query}" if query else "")
-        if not self._token:
-            raise SourceError(NO_TOKEN, url=url)
-        headers = {"Authorization": f"Token {self._token}"}
+    async def read(self, path: str, params: Params = ()) -> Payload:
+        """What stands at a path. A refusal is tried once more: the outer layer refuses good tokens now and then."""
+        if not self._has_token:
+            raise SourceError(NO_TOKEN, url=f"{self.host}{path}")
         try:
-            return await fetch_payload(self._http, url, headers=headers)
+            return await super().read(path, params)
         except SourceError as error:
             if error.status != HTTPStatus.FORBIDDEN:
                 raise
         await asyncio.sleep(self._retry_seconds)
-        return await fetch_payload(self._http, url, headers=headers)
+        return await super().read(path, params)
 
 
 class MetaculusPrices:
@@ -157,17 +125,23 @@ class MetaculusPrices:
 
     async def _questions(self, post: str) -> list[CommunityHistory]:
         try:
-            return await self._client.questions(post)
+            return [_history(one) for one in questions_of(await self._client.whole_post(post))]
+        except NotFound:
+            problem = f"metaculus has no post {post}; the number in a question's address is the post's"
         except SourceError as error:
-            if error.status in REFUSED:
-                raise PricesUnavailable(
-                    f"metaculus refuses this account post {post} (status {error.status}): wrong token or access tier"
-                ) from None
-            if error.status == HTTPStatus.NOT_FOUND:
-                raise PricesUnavailable(
-                    f"metaculus has no post {post}; the number in a question's address is the post's"
-                ) from None
-            raise
+            if error.status not in REFUSED and error.problem != NO_TOKEN:
+                raise
+            tier = f"metaculus refuses this account post {post} (status {error.status}): wrong token or access tier"
+            problem = tier if error.status else NO_TOKEN
+        raise PricesUnavailable(problem)
+
+
+def questions_of(post: Payload) -> list[Payload]:
+    """The questions of a post: one, or those of its group."""
+    single, group = post.get("question"), post.get("group_of_questions")
+    if single is not None:
+        return [single]
+    return [] if group is None else group.need("questions").items()
 
 
 def _chosen(ref: MarketRef, questions: list[CommunityHistory], part: str | None) -> tuple[CommunityHistory, str | None]:
@@ -188,46 +162,27 @@ def _yes_probability(
     if question.kind == "binary" and option is None:
         # Old answers give no and yes, new ones only yes.
         return crowd.centers[-1]
-    if question.kind == "multiple_choice" and option is not None:
+    if question.kind == CHOICE and option is not None:
         for labels in (question.all_options, question.options):
             if len(labels) == len(crowd.centers) and option in labels:
                 return crowd.centers[labels.index(option)]
     raise PricesUnavailable(f"metaculus {ref.id} is no yes-or-no question, nor an option of a choice")
 
 
-def _forecasted(question: Payload) -> CommunityHistory:
-    revealed = question.get("cp_reveal_time")
+def _history(question: Payload) -> CommunityHistory:
+    """A question with all its community predictions; none where this account is not shown them."""
+    history = question.get("aggregations", "recency_weighted", "history")
     return CommunityHistory(
         id=question.need("id").name(),
         kind=question.need("type").text(),
-        options=_labels(question, "options"),
-        all_options=_labels(question, "all_options_ever"),
-        revealed_at=iso(revealed) if revealed is not None else None,
-        history=_history(question),
-    )
-
-
-def _labels(question: Payload, field: str) -> tuple[str, ...]:
-    found = question.get(field)
-    return tuple(item.text() for item in found.items()) if found is not None else ()
-
-
-def _history(question: Payload) -> tuple[CommunityPrediction, ...]:
-    """The whole history; empty where this account is not shown it."""
-    aggregations = question.get("aggregations")
-    weighted = aggregations.get("recency_weighted") if aggregations is not None else None
-    history = weighted.get("history") if weighted is not None else None
-    rows = history.items() if history is not None else []
-    return tuple(crowd for row in rows if (crowd := _community_prediction(row)) is not None)
-
-
-def _community_prediction(row: Payload) -> CommunityPrediction | None:
-    """One entry; None where it holds no prediction."""
-    centers = row.present("centers")
-    if centers is None or not centers.items():
-        return None
-    return CommunityPrediction(
-        since=row.need("start_time").moment(), centers=tuple(_center(item) for item in centers.items())
+        options=question.texts("options"),
+        all_options=question.texts("all_options_ever"),
+        revealed_at=question.optional_time("cp_reveal_time"),
+        history=tuple(
+            CommunityPrediction(since=row.need("start_time").moment(), centers=tuple(map(_center, centers.items())))
+            for row in (history.items() if history is not None else ())
+            if (centers := row.present("centers")) is not None and centers.items()
+        ),
     )
 
 
@@ -240,6 +195,7 @@ def _center(item: Payload) -> float | None:
 # Numeric, discrete and date questions, conditional pairs and notebooks are recognised and skipped, with the reason.
 
 PAGE = 100
+CHOICE = "multiple_choice"
 SHOWN_IN_LISTS = 3
 """Of larger groups the list shows the community prediction of the first few questions only."""
 FILTERS: Mapping[MarketStatus, str] = {
@@ -262,30 +218,20 @@ STATUS: Mapping[str, MarketStatus] = {
 }
 
 
-class MetaculusEvents:
-    """Posts by post id. Targets: `yes`; the labels of a choice; the question ids of a group."""
+class MetaculusEvents(MarketEvents):
+    """Posts by post id, the newest first. Targets: `yes`; the labels of a choice; the question ids of a group."""
 
     platform = "metaculus"
-    key = "id"
+    noun = "post"
 
     def __init__(self, client: MetaculusClient, *, tournaments: tuple[str, ...] = ()) -> None:
         """`tournaments` limits the list to these, by slug or number."""
         self._client = client
         self._tournaments = tournaments
 
-    def events(self, wanted: ListingFilter) -> EventListing:
-        """Posts, the newest first."""
-        return list_events(self, wanted)
-
-    async def event(self, id: str, as_of: AsOf) -> ListedEvent:
+    async def fetch(self, id: str) -> Payload:
         """One post."""
-        require_live(as_of)
-        with error_context(f"metaculus post {id}"):
-            row = await self._client.post(id)
-            try:
-                return _event(row, as_of, ListingReport())
-            except UnsupportedEvent as error:
-                raise SourceError(f"metaculus post {id} cannot be asked: {error}", url=row.url) from None
+        return await self._client.whole_post(id)
 
     async def page(self, wanted: ListingFilter, cursor: str) -> CataloguePage:
         """One page of posts."""
@@ -306,62 +252,60 @@ class MetaculusEvents:
         more = answer.present("next") is not None
         return CataloguePage(rows=answer.need("results").items(), following=str(passed + PAGE) if more else None)
 
-    async def parsed(self, row: Payload, wanted: ListingFilter, ledger: ListingReport) -> ListedEvent:
+    async def read_listed(self, row: Payload, wanted: ListingFilter, report: ListingReport) -> ListedEvent | None:
         """A post, read by itself where the list keeps something back."""
-        if len(_group(row)) > SHOWN_IN_LISTS:
-            row = await self._client.post(row.need("id").name())
-        return _event(row, wanted.as_of, ledger)
+        if row.get("question") is None and len(questions_of(row)) > SHOWN_IN_LISTS:
+            row = await self.fetch(row.need("id").name())
+        return await self.read(row, wanted.as_of, report)
+
+    async def read(self, row: Payload, as_of: AsOf, report: ListingReport) -> ListedEvent:
+        """A whole post."""
+        report.know(row.value, METACULUS_POST, "post")
+        single, questions = row.get("question"), questions_of(row)
+        for question in questions:
+            report.know(question.value, METACULUS_QUESTION, "question")
+        parts = _parts(row, questions, as_of)
+        event = event_state(parts, exclusive=single is not None and single.need("type").text() == CHOICE)
+        rules = row.need("group_of_questions") if single is None else single
+        title, post = row.need("title").text().strip(), row.need("id").name()
+        category, tags = _filed(row)
+        opens = [at for one in event.asked if (at := one.row.optional_time("open_time"))]
+        return ListedEvent(
+            question=Question(
+                id=f"metaculus/{post}",
+                source=self.platform,
+                text=title,
+                due=as_of.at,
+                targets=tuple(one.target for one in event.asked),
+                category=category,
+                criteria="\n\n".join(
+                    filter(None, [rules.stated_text("resolution_criteria").strip(), rules.words("fine_print")])
+                ),
+                background=rules.words("description"),
+                exclusive=event.exclusive,
+                opens_at=min(opens, default=None),
+                closes_at=max((one.row.need("scheduled_close_time").time() for one in event.asked), default=None),
+                url=f"https://www.metaculus.com/questions/{post}/",
+            ),
+            status=event.status,
+            recurrence=recurrence_template(title),
+            traders=row.count("nr_forecasters"),
+            tags=tags,
+            finished=event.finished,
+        )
 
 
-def _event(row: Payload, as_of: AsOf, ledger: ListingReport) -> ListedEvent:
-    ledger.know(row.value, METACULUS_POST, "post")
-    single, group = row.get("question"), _group(row)
-    for question in [single, *group] if single is not None else group:
-        ledger.know(question.value, METACULUS_QUESTION, "question")
-    parts = _parts(row, single, group, as_of)
-    event = event_state(parts, exclusive=single is not None and single.need("type").text() == "multiple_choice")
-    rules = row.need("group_of_questions") if single is None else single
-    title = row.need("title").text().strip()
-    category, tags = _filed(row)
-    people = amount(row, "nr_forecasters")
-    post = row.need("id").name()
-    return ListedEvent(
-        question=Question(
-            id=f"metaculus/{post}",
-            source=MetaculusEvents.platform,
-            text=title,
-            due=as_of.at,
-            targets=tuple(one.target for one in event.asked),
-            category=category,
-            criteria="\n\n".join(filter(None, [text(rules, "resolution_criteria"), words(rules, "fine_print")])),
-            background=words(rules, "description"),
-            exclusive=event.exclusive,
-            opens_at=min((at for one in event.asked if (at := moment(one.row, "open_time"))), default=None),
-            closes_at=max((iso(one.row.need("scheduled_close_time")) for one in event.asked), default=None),
-            url=f"https://www.metaculus.com/questions/{post}/",
-        ),
-        status=event.status,
-        recurrence=recurrence_template(title),
-        traders=None if people is None else int(people),
-        tags=tags,
-        finished=event.finished,
-    )
-
-
-def _group(row: Payload) -> list[Payload]:
-    group = row.get("group_of_questions")
-    return [] if group is None else group.need("questions").items()
-
-
-def _parts(row: Payload, single: Payload | None, group: list[Payload], as_of: AsOf) -> list[MarketState]:
+def _parts(row: Payload, questions: list[Payload], as_of: AsOf) -> list[MarketState]:
     """The targets of a post."""
-    if single is not None:
-        kind = single.need("type").text()
-        if kind == "multiple_choice":
-            return _options(single, as_of)
-        return [_yes_target(single, as_of, id="yes", label="Yes")]
-    if group:
-        return [_yes_target(one, as_of, id=one.need("id").name(), label=_label(one)) for one in group]
+    if row.get("question") is not None:
+        kind = questions[0].need("type").text()
+        return (
+            _options(questions[0], as_of)
+            if kind == CHOICE
+            else [_yes_target(questions[0], as_of, id="yes", label="Yes")]
+        )
+    if questions:
+        return [_yes_target(one, as_of, id=one.need("id").name(), label=_label(one)) for one in questions]
     for other in ("conditional", "notebook"):
         if row.get(other) is not None:
             raise UnsupportedEvent(f"a {other} has no yes-or-no targets of its own")
@@ -377,23 +321,23 @@ def _yes_target(question: Payload, as_of: AsOf, *, id: str, label: str) -> Marke
     target = Target(
         id=id,
         label=label,
-        resolves_at=moment(question, "scheduled_resolve_time"),
+        resolves_at=question.optional_time("scheduled_resolve_time"),
         # Old answers give no and yes, new ones only yes.
         snapshot=Snapshot(at=as_of.at, last_price=crowd[-1]) if crowd else None,
     )
     return MarketState(
-        row=question, target=target, status=_status(question), lost=words(question, "resolution") == "no"
+        row=question, target=target, status=status_of(question), lost=question.words("resolution") == "no"
     )
 
 
 def _options(question: Payload, as_of: AsOf) -> list[MarketState]:
     """The options that can still be chosen; a community prediction also counts those taken away."""
-    labels = [item.text() for item in question.need("options").items()]
-    ever = question.get("all_options_ever")
-    counted = [item.text() for item in ever.items()] if ever is not None else labels
+    question.need("options")
+    labels = question.texts("options")
     crowd = _current_prediction(question, as_of)
-    told = next((dict(zip(names, crowd, strict=True)) for names in (counted, labels) if len(names) == len(crowd)), {})
-    ends, status = moment(question, "scheduled_resolve_time"), _status(question)
+    counted = next((n for n in (question.texts("all_options_ever"), labels) if len(n) == len(crowd)), ())
+    told = dict(zip(counted, crowd, strict=False))
+    ends, status = question.optional_time("scheduled_resolve_time"), status_of(question)
     return [
         MarketState(
             row=question,
@@ -411,22 +355,21 @@ def _options(question: Payload, as_of: AsOf) -> list[MarketState]:
 
 def _current_prediction(question: Payload, as_of: AsOf) -> list[float | None]:
     """The community prediction of now; empty while it is hidden, or from this account."""
-    revealed = moment(question, "cp_reveal_time")
-    weighted = question.get("aggregations")
-    for step in ("recency_weighted", "latest", "centers"):
-        weighted = weighted.get(step) if weighted is not None else None
-    if weighted is None or (revealed is not None and not as_of.admits(revealed)):
+    revealed = question.optional_time("cp_reveal_time")
+    centers = question.get("aggregations", "recency_weighted", "latest", "centers")
+    if centers is None or (revealed is not None and not as_of.admits(revealed)):
         return []
-    return [None if item.value is None else item.probability() for item in weighted.items()]
+    return [_center(item) for item in centers.items()]
 
 
-def _status(question: Payload) -> MarketStatus:
-    told = question.need("status")
-    return STATUS.get(told.text()) or told.wrong("a status we know")
+def status_of(question: Payload) -> MarketStatus:
+    """Where a question stands."""
+    status = question.need("status")
+    return STATUS.get(status.text()) or status.wrong("a status we know")
 
 
 def _label(question: Payload) -> str:
-    return words(question, "label") or question.need("title").text().strip()
+    return question.words("label") or question.need("title").text().strip()
 
 
 def _filed(row: Payload) -> tuple[str, tuple[str, ...]]:
@@ -434,13 +377,9 @@ def _filed(row: Payload) -> tuple[str, tuple[str, ...]]:
     projects = row.get("projects")
     if projects is None:
         return "", ()
-    names: list[str] = []
-    for sort in ("category", "tournament", "question_series", "tag"):
-        found = projects.get(sort)
-        names += [words(one, "name") for one in found.items()] if found is not None else []
-    first = projects.get("category")
-    category = words(first.items()[0], "name") if first is not None and first.items() else ""
-    return category, tuple(dict.fromkeys(filter(None, names)))
+    kinds = ("category", "tournament", "question_series", "tag")
+    names = [[one.words("name") for one in projects.rows(kind)] for kind in kinds]
+    return "".join(names[0][:1]), tuple(dict.fromkeys(name for group in names for name in group if name))
 
 
 def _post_in_address(steps: Sequence[str], query: Mapping[str, list[str]]) -> str | None:
@@ -451,13 +390,9 @@ def _post_in_address(steps: Sequence[str], query: Mapping[str, list[str]]) -> st
     return f"{steps[1]}{PART}{sub}" if sub.isdigit() else steps[1]
 
 
-def _open_client(config: ServiceConfig) -> MetaculusClient:
-    return MetaculusClient(http=config.http, token=config.key, host=config.address or HOST)
-
-
 MARKET = Market(
     hosts=("metaculus.com",),
-    client=_open_client,
+    client=lambda config: MetaculusClient(http=config.http, token=config.key, host=config.address or HOST),
     events=MetaculusEvents,
     prices=MetaculusPrices,
     settlements="foretell.data.settlements.metaculus:MetaculusSettlements",

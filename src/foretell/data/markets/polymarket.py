@@ -5,39 +5,26 @@ The catalogue (Gamma) leads from a condition id to the token. Prices come from t
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from http import HTTPStatus
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
-from foretell.data.http import AsyncHttpClient, SourceError
-from foretell.data.markets.catalogue import (
-    POLYMARKET_EVENT,
-    POLYMARKET_MARKET,
-    CataloguePage,
-    UnsupportedEvent,
-    amount,
-    error_context,
-    flag,
-    is_set,
-    list_events,
-    moment,
-    text,
-    total,
-    words,
-)
+from foretell.data.http import AsyncHttpClient, NotFound, SourceError
+from foretell.data.markets.known_fields import POLYMARKET_EVENT, POLYMARKET_MARKET
 from foretell.data.markets.listing import (
-    EventListing,
+    CataloguePage,
     EventState,
     ListedEvent,
     ListingFilter,
     ListingReport,
+    MarketEvents,
     MarketState,
     MarketStatus,
+    UnsupportedEvent,
     event_state,
     recurrence_template,
-    require_live,
+    total,
 )
 from foretell.data.markets.market import Market
 from foretell.data.markets.prices import (
@@ -51,8 +38,8 @@ from foretell.data.markets.prices import (
     split_part,
     window_start,
 )
-from foretell.data.payload import MalformedPayload, Payload, fetch_payload
-from foretell.data.service import ServiceConfig
+from foretell.data.payload import MalformedPayload, Payload
+from foretell.data.service import JsonService, ServiceConfig
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question, Snapshot, Target
 
@@ -70,20 +57,6 @@ MAX_PAGES = 100
 
 
 @dataclass(frozen=True, kw_only=True)
-class PolymarketListing:
-    """A market of the catalogue: its outcomes and the token of each, in the same order."""
-
-    condition_id: str
-    outcomes: tuple[str, ...]
-    tokens: tuple[str, ...]
-
-    def token(self, outcome: str) -> str | None:
-        """The token of an outcome, whatever its case and place."""
-        names = [name.casefold() for name in self.outcomes]
-        return self.tokens[names.index(outcome.casefold())] if outcome.casefold() in names else None
-
-
-@dataclass(frozen=True, kw_only=True)
 class PolymarketHosts:
     """Where the three services are."""
 
@@ -93,62 +66,55 @@ class PolymarketHosts:
 
 
 class PolymarketClient:
-    """The public reading end of the three services, typed."""
+    """The public reading end of the three services."""
 
     def __init__(
         self, *, http: AsyncHttpClient, hosts: PolymarketHosts | None = None, per_second: float = 15.0
     ) -> None:
-        self._http = http
-        self._hosts = hosts or PolymarketHosts()
-        for host in (self._hosts.gamma, self._hosts.data, self._hosts.clob):
-            http.pace(host, per_second=per_second, burst=20)
+        hosts = hosts or PolymarketHosts()
+        self.gamma, self._data, self._clob = (
+            JsonService(ServiceConfig(http=http, per_second=per_second), host, burst=20)
+            for host in (hosts.gamma, hosts.data, hosts.clob)
+        )
 
-    @property
-    def gamma(self) -> str:
-        """Where the catalogue is."""
-        return self._hosts.gamma
-
-    async def read(self, path: str, params: Iterable[tuple[str, str]] = ()) -> Payload:
-        """What stands at a path of the catalogue, as sent; names may be repeated, as it wants lists asked for."""
-        query = urlencode(list(params))
-        return await fetch_payload(self._http, f"{self._hosts.gamma}{path}" + (f"?{query}" if query else ""))
-
-    async def listing(self, market: str) -> PolymarketListing | None:
-        """The market by condition id or `slug:…`. The catalogue hides closed markets unless asked for them."""
+    async def token(self, market: str, outcome: str) -> str:
+        """The token of an outcome, whatever its case and place, of a market by condition id or `slug:…`."""
         by = {"slug": market.removeprefix(SLUG)} if market.startswith(SLUG) else {"condition_ids": market}
+        # The catalogue hides closed markets unless asked for them.
         for closed in ("false", "true"):
-            answer = await fetch_payload(self._http, f"{self._hosts.gamma}/markets", params={**by, "closed": closed})
-            rows = (answer.need("markets") if isinstance(answer.value, dict) else answer).items()
+            rows = _rows(await self.gamma.read("/markets", {**by, "closed": closed}), "markets")
             if len(rows) == 1:
-                return _listing(rows[0])
-        return None
+                tokens = _tokens(rows[0])
+                if outcome.casefold() in tokens:
+                    return tokens[outcome.casefold()]
+                raise PricesUnavailable(
+                    f"polymarket {market} has no outcome {outcome!r}; name one with {market}#<outcome>"
+                )
+        raise PricesUnavailable(f"polymarket lists no market {market}")
 
     async def history(self, token: str, start: int, end: int) -> list[PricePoint]:
         """Bucketed prices of a window of at most 15 days, from the data service. `end` is not included."""
         query = {"token_id": token, "start": str(start), "end": str(end), "bucket_seconds": str(BUCKET)}
         found: list[PricePoint] = []
         for _ in range(MAX_PAGES):
-            answer = await fetch_payload(self._http, f"{self._hosts.data}/v2/prices-history", params=query)
+            answer = await self._data.read("/v2/prices-history", query)
             found += _data_points(answer)
-            paging = answer.get("pagination")
-            cursor = paging.get("next_cursor") if paging is not None else None
+            cursor = answer.get("pagination", "next_cursor")
             if cursor is None:
-                return found
+                break
             query["cursor"] = cursor.text()
         return found
 
     async def price_at(self, token: str, second: int) -> list[PricePoint]:
         """The newest observation at or before a moment, from the data service; empty where there is none."""
-        query = {"token_id": token, "as_of": str(second)}
-        return _data_points(await fetch_payload(self._http, f"{self._hosts.data}/v2/prices-history", params=query))
+        return _data_points(await self._data.read("/v2/prices-history", {"token_id": token, "as_of": str(second)}))
 
     async def sampled(self, token: str, start: int, end: int) -> list[PricePoint]:
         """Prices by half days from the order-book service, which wants windows of at most two weeks."""
         query = {"market": token, "startTs": str(start), "endTs": str(end), "fidelity": str(CLOB_MINUTES)}
-        answer = await fetch_payload(self._http, f"{self._hosts.clob}/prices-history", params=query)
         return [
             PricePoint(at=row.need("t").moment(), p=row.need("p").probability())
-            for row in answer.need("history").items()
+            for row in (await self._clob.read("/prices-history", query)).need("history").items()
         ]
 
 
@@ -163,23 +129,13 @@ class PolymarketPrices:
     async def prices(self, ref: MarketRef, as_of: AsOf, days: int = 60) -> list[PricePoint]:
         """One price a day."""
         start, end = window_start(as_of, days), int(as_of.at.timestamp()) + 1
-        token = await self._token(ref)
+        market, outcome = split_part(ref)
+        token = await self._client.token(market, outcome or "yes")
         points = await self._from_data(token, as_of, start, end)
         if not points:
-            points = await self._from_clob(token, start, end)
+            for since, until in _chunks(start, end, CLOB_WINDOW):
+                points += await self._client.sampled(token, since, until)
         return daily_history(ref, points, as_of, days)
-
-    async def _token(self, ref: MarketRef) -> str:
-        market, outcome = split_part(ref)
-        listing = await self._client.listing(market)
-        if listing is None:
-            raise PricesUnavailable(f"polymarket lists no market {market}")
-        token = listing.token(outcome or "yes")
-        if token is None:
-            raise PricesUnavailable(
-                f"polymarket {market} has no outcome {outcome or 'yes'!r}; name one with {market}#<outcome>"
-            )
-        return token
 
     async def _from_data(self, token: str, as_of: AsOf, start: int, end: int) -> list[PricePoint]:
         """Known points; none where the service is down or not there, because there is a second one to ask."""
@@ -203,27 +159,24 @@ class PolymarketPrices:
                 return known
         return []
 
-    async def _from_clob(self, token: str, start: int, end: int) -> list[PricePoint]:
-        found: list[PricePoint] = []
-        for since, until in _chunks(start, end, CLOB_WINDOW):
-            found += await self._client.sampled(token, since, until)
-        return found
-
 
 def _chunks(start: int, end: int, size: int) -> Iterable[tuple[int, int]]:
     for since in range(start, end, size):
         yield since, min(since + size, end)
 
 
-def _listing(row: Payload) -> PolymarketListing:
-    outcomes, tokens = _names(row, "outcomes", Payload.text), _names(row, "clobTokenIds", Payload.name)
-    if len(outcomes) != len(tokens):
+def _rows(answer: Payload, what: str) -> list[Payload]:
+    """A list that comes bare or in a field."""
+    return (answer.need(what) if isinstance(answer.value, dict) else answer).items()
+
+
+def _tokens(row: Payload) -> dict[str, str]:
+    """The token of each outcome by its name in small letters; both lists come as JSON inside a text."""
+    names = [item.text().casefold() for item in row.need("outcomes").embedded().items()]
+    tokens = [item.name() for item in row.need("clobTokenIds").embedded().items()]
+    if len(names) != len(tokens):
         row.need("clobTokenIds").wrong("as long as outcomes")
-    return PolymarketListing(condition_id=row.need("conditionId").text(), outcomes=outcomes, tokens=tokens)
-
-
-def _names(row: Payload, field: str, read_one: Callable[[Payload], str]) -> tuple[str, ...]:
-    return tuple(read_one(item) for item in row.need(field).embedded().items())
+    return dict(zip(reversed(names), reversed(tokens), strict=True))
 
 
 def _data_points(answer: Payload) -> list[PricePoint]:
@@ -255,29 +208,21 @@ OVER: tuple[str, ...] = ("resolved", "settled")
 CLOSED: Mapping[MarketStatus, str] = {"unopened": "false", "open": "false", "closed": "true", "resolved": "true"}
 
 
-class PolymarketEvents:
-    """Events by number or `slug:…`; targets are condition ids, `<condition id>#<outcome>` where outcomes have names."""
+class PolymarketEvents(MarketEvents):
+    """Events by number or `slug:…`, those traded most today first.
+
+    Targets are condition ids, `<condition id>#<outcome>` where outcomes have names.
+    """
 
     platform = "polymarket"
-    key = "id"
 
     def __init__(self, client: PolymarketClient) -> None:
         self._client = client
 
-    def events(self, wanted: ListingFilter) -> EventListing:
-        """Events with their markets, those traded most today first."""
-        return list_events(self, wanted)
-
-    async def event(self, id: str, as_of: AsOf) -> ListedEvent:
+    async def fetch(self, id: str) -> Payload:
         """One event."""
-        require_live(as_of)
         path = f"slug/{quote(id.removeprefix(SLUG), safe='')}" if id.startswith(SLUG) else quote(id, safe="")
-        with error_context(f"polymarket event {id}"):
-            row = await self._client.read(f"/events/{path}")
-            try:
-                return _event(row, as_of, ListingReport())
-            except UnsupportedEvent as error:
-                raise SourceError(f"polymarket event {id} cannot be asked: {error}", url=row.url) from None
+        return await self._client.gamma.read(f"/events/{path}")
 
     async def page(self, wanted: ListingFilter, cursor: str) -> CataloguePage:
         """One page. The list hides closed events unless asked for them."""
@@ -286,9 +231,44 @@ class PolymarketEvents:
             query += [(name, f"{at:%Y-%m-%dT%H:%M:%SZ}")] if at is not None else []
         return await page_of(self._client, "events", query, cursor, size=PAGE)
 
-    async def parsed(self, row: Payload, wanted: ListingFilter, ledger: ListingReport) -> ListedEvent:
-        """An entry with its markets."""
-        return _event(row, wanted.as_of, ledger)
+    async def read(self, row: Payload, as_of: AsOf, report: ListingReport) -> ListedEvent:
+        """An event with its markets."""
+        report.know(row.value, POLYMARKET_EVENT, "event")
+        markets = _named(row)
+        for market in markets:
+            report.know(market.value, POLYMARKET_MARKET, "market")
+        sides = [_market(market, as_of.at, alone=len(markets) == 1) for market in markets]
+        pair = len(markets) == 1 and len(sides[0]) == 2
+        event = event_state([one for both in sides for one in both], exclusive=pair or _exclusive(row, markets))
+        if not event.asked:
+            raise UnsupportedEvent("it has no market")
+        title, tags = row.need("title").text().strip(), _tags(row)
+        series = row.words("seriesSlug") or "".join(one.words("slug") for one in row.rows("series")[:1])
+        ends = [one.target.resolves_at for one in event.asked if one.target.resolves_at]
+        return ListedEvent(
+            question=Question(
+                id=f"polymarket/{row.need('id').name()}",
+                source=self.platform,
+                text=title,
+                due=as_of.at,
+                targets=tuple(one.target for one in event.asked),
+                subtype=series,
+                category=row.words("category") or (tags[0] if tags else ""),
+                criteria=_criteria(row, event),
+                exclusive=event.exclusive,
+                opens_at=row.optional_time("startDate"),
+                closes_at=max(ends) if ends else row.optional_time("endDate"),
+                url=f"https://polymarket.com/event/{row.need('slug').text()}",
+            ),
+            status=event.status,
+            recurrence=series or recurrence_template(title),
+            volume=_of_all(row, markets, "volume", "volumeNum"),
+            volume_24h=_of_all(row, markets, "volume24hr"),
+            liquidity=_of_all(row, markets, "liquidity", "liquidityNum"),
+            open_interest=row.amount("openInterest"),
+            tags=tags,
+            finished=event.finished,
+        )
 
 
 async def page_of(
@@ -298,19 +278,16 @@ async def page_of(
     asked = [*query, ("limit", str(size))]
     if not cursor.startswith(OFFSET):
         try:
-            answer = await client.read(f"/{what}/keyset", [*asked, *([("after_cursor", cursor)] if cursor else [])])
-        except SourceError as error:
-            if error.status != HTTPStatus.NOT_FOUND or cursor:
+            answer = await client.gamma.read(
+                f"/{what}/keyset", [*asked, *([("after_cursor", cursor)] if cursor else [])]
+            )
+            return CataloguePage(rows=answer.need(what).items(), following=answer.optional_text("next_cursor") or None)
+        except NotFound:
+            if cursor:
                 raise
             cursor = f"{OFFSET}0"
-        else:
-            more = answer.get("next_cursor")
-            return CataloguePage(
-                rows=answer.need(what).items(), following=more.text() or None if more is not None else None
-            )
     passed = int(cursor.removeprefix(OFFSET))
-    answer = await client.read(f"/{what}", [*asked, ("offset", str(passed))])
-    rows = (answer.need(what) if isinstance(answer.value, dict) else answer).items()
+    rows = _rows(await client.gamma.read(f"/{what}", [*asked, ("offset", str(passed))]), what)
     return CataloguePage(rows=rows, following=f"{OFFSET}{passed + size}" if len(rows) == size else None)
 
 
@@ -342,60 +319,19 @@ def yes_of(sides: tuple[PolymarketOutcome, PolymarketOutcome]) -> PolymarketOutc
     return next((side for side in sides if side.name.casefold() == YES), None)
 
 
-def _event(row: Payload, as_of: AsOf, ledger: ListingReport) -> ListedEvent:
-    ledger.know(row.value, POLYMARKET_EVENT, "event")
-    markets = _named(row)
-    for market in markets:
-        ledger.know(market.value, POLYMARKET_MARKET, "market")
-    found = [_market(market, as_of.at, alone=len(markets) == 1) for market in markets]
-    pair = len(markets) == 1 and len(found[0]) == 2
-    event = event_state([one for sides in found for one in sides], exclusive=pair or _exclusive(row, markets))
-    if not event.asked:
-        raise UnsupportedEvent("it has no market")
-    series = _series(row)
-    title = row.need("title").text().strip()
-    tags = _tags(row)
-    return ListedEvent(
-        question=Question(
-            id=f"polymarket/{row.need('id').name()}",
-            source=PolymarketEvents.platform,
-            text=title,
-            due=as_of.at,
-            targets=tuple(one.target for one in event.asked),
-            subtype=series,
-            category=words(row, "category") or (tags[0] if tags else ""),
-            criteria=_criteria(row, event),
-            exclusive=event.exclusive,
-            opens_at=moment(row, "startDate"),
-            closes_at=max(
-                (at for one in event.asked if (at := one.target.resolves_at)), default=moment(row, "endDate")
-            ),
-            url=f"https://polymarket.com/event/{row.need('slug').text()}",
-        ),
-        status=event.status,
-        recurrence=series or recurrence_template(title),
-        volume=_of_all(row, markets, "volume", "volumeNum"),
-        volume_24h=_of_all(row, markets, "volume24hr"),
-        liquidity=_of_all(row, markets, "liquidity", "liquidityNum"),
-        open_interest=amount(row, "openInterest"),
-        tags=tags,
-        finished=event.finished,
-    )
-
-
 def _named(row: Payload) -> list[Payload]:
     """The event's markets. Some events keep empty places for names yet to come, which their "other" stands for."""
     markets = row.need("markets").items()
-    if not is_set(row, "negRiskAugmented"):
+    if not row.is_set("negRiskAugmented"):
         return markets
-    return [market for market in markets if is_set(market, "active") or is_set(market, "closed")]
+    return [market for market in markets if market.is_set("active") or market.is_set("closed")]
 
 
 def _market(row: Payload, at: datetime, *, alone: bool) -> list[MarketState]:
     """A market's targets: yes; or of two named sides both where it is alone, else the first."""
     sides, condition = outcomes(row), row.need("conditionId").text()
     yes, status, title = yes_of(sides), _status(row), row.need("question").text().strip()
-    short = words(row, "groupItemTitle")
+    short = row.words("groupItemTitle")
     if yes is not None:
         named = [(yes, condition, short or title)]
     else:
@@ -403,7 +339,7 @@ def _market(row: Payload, at: datetime, *, alone: bool) -> list[MarketState]:
         named = [
             (side, f"{condition}{PART}{side.name}", prefix + side.name) for side in (sides if alone else sides[:1])
         ]
-    ends = moment(row, "endDate")
+    ends = row.optional_time("endDate")
     return [
         MarketState(
             row=row,
@@ -417,12 +353,12 @@ def _market(row: Payload, at: datetime, *, alone: bool) -> list[MarketState]:
 
 def _status(row: Payload) -> MarketStatus:
     """What takes no orders any more, or not yet, is not open even if nobody has closed it."""
-    if flag(row.need("closed")) or is_set(row, "archived"):
-        told = words(row, "umaResolutionStatus").casefold()
+    if row.need("closed").flag() or row.is_set("archived"):
+        told = row.words("umaResolutionStatus").casefold()
         return "resolved" if told in OVER or (not told and _worth_all(row)) else "closed"
-    if row.get("active") is not None and not is_set(row, "active"):
+    if row.get("active") is not None and not row.is_set("active"):
         return "unopened"
-    return "open" if row.get("acceptingOrders") is None or is_set(row, "acceptingOrders") else "closed"
+    return "open" if row.get("acceptingOrders") is None or row.is_set("acceptingOrders") else "closed"
 
 
 def _worth_all(row: Payload) -> bool:
@@ -444,7 +380,7 @@ def _snapshot(row: Payload, side: PolymarketOutcome, at: datetime) -> Snapshot:
         yes_bid=bid,
         yes_ask=ask,
         no_ask=_rest(bid),
-        volume=amount(row, "volumeNum", "volume"),
+        volume=row.amount("volumeNum", "volume"),
     )
 
 
@@ -461,32 +397,25 @@ def _exclusive(row: Payload, markets: list[Payload]) -> bool:
     """Whether exactly one of several markets comes true: what the platform calls negative risk."""
     told = next((told for one in (row, *markets) if (told := one.get("negRisk")) is not None), None)
     if told is None:
-        return len(markets) > 1 and flag(row.need("negRisk"))
-    return flag(told)
+        return len(markets) > 1 and row.need("negRisk").flag()
+    return told.flag()
 
 
 def _of_all(row: Payload, markets: list[Payload], name: str, other: str = "") -> float | None:
-    told = amount(row, name)
-    return told if told is not None else total(amount(market, *filter(None, (other, name))) for market in markets)
-
-
-def _series(row: Payload) -> str:
-    series = row.get("series")
-    first = series.items()[:1] if series is not None else []
-    return words(row, "seriesSlug") or (words(first[0], "slug") if first else "")
+    told = row.amount(name)
+    return told if told is not None else total(market.amount(*filter(None, (other, name))) for market in markets)
 
 
 def _tags(row: Payload) -> tuple[str, ...]:
-    tags = row.get("tags")
-    named = [words(tag, "label") or words(tag, "slug") for tag in tags.items()] if tags is not None else []
+    named = [tag.words("label") or tag.words("slug") for tag in row.rows("tags")]
     return tuple(name for name in dict.fromkeys(named) if name and name != "All")
 
 
 def _criteria(row: Payload, event: EventState) -> str:
     """The rules of each market, or once where all share them."""
-    rules = [(one.target.label, text(one.row, "description")) for one in event.asked]
+    rules = [(one.target.label, one.row.stated_text("description").strip()) for one in event.asked]
     if len({rule for _, rule in rules}) == 1:
-        return rules[0][1] or words(row, "description")
+        return rules[0][1] or row.words("description")
     return "\n".join(f"{label}: {rule}" for label, rule in rules if rule)
 
 

@@ -3,21 +3,14 @@
 from datetime import timedelta
 
 from foretell.data.dates import parse_stated_date
-from foretell.data.http import AsyncHttpClient
 from foretell.data.payload import Payload
-from foretell.data.search.engine import (
-    SearchHit,
-    address_field,
-    clean_query,
-    optional_text_field,
-    text_field,
-    text_list_field,
-)
-from foretell.data.service import ServiceConfig
+from foretell.data.search.engine import SearchHit, clean_query
+from foretell.data.service import JsonService, ServiceConfig
 from foretell.questions.as_of import AsOf
 
 ASKNEWS_URL = "https://api.asknews.app/v1"
 MAX_ARTICLES = 100
+DAYS_BACK = timedelta(days=60)
 
 
 class AskNewsSearch:
@@ -27,26 +20,9 @@ class AskNewsSearch:
     filters_dates = True
     key_variables = ("ASKNEWS_API_KEY",)
 
-    def __init__(
-        self,
-        client: AsyncHttpClient,
-        key: str,
-        base_url: str = ASKNEWS_URL,
-        *,
-        days_back: int = 60,
-        per_second: float = 1.0,
-    ) -> None:
-        client.keep_secret(key)
-        client.pace(base_url, per_second=per_second)
-        self._client = client
-        self._key = key
-        self._url = f"{base_url}/news/search"
-        self._back = timedelta(days=days_back)
-
-    @classmethod
-    def open(cls, config: ServiceConfig) -> "AskNewsSearch":
-        """As the registry opens it."""
-        return cls(config.http, config.key, config.address or ASKNEWS_URL)
+    def __init__(self, config: ServiceConfig) -> None:
+        headers = {"Authorization": f"Bearer {config.key}", "Accept": "application/json"}
+        self._service = JsonService(config, ASKNEWS_URL, per_second=1.0, headers=headers)
 
     async def search(self, query: str, as_of: AsOf, limit: int = 10) -> list[SearchHit]:
         """At most `limit` results in AskNews's order."""
@@ -55,33 +31,28 @@ class AskNewsSearch:
             "n_articles": str(min(limit, MAX_ARTICLES)),
             "return_type": "dicts",
             "method": "both",
-            **self._period(as_of),
         }
-        headers = {"Authorization": f"Bearer {self._key}", "Accept": "application/json"}
-        answer = Payload.of(await self._client.get(self._url, params=params, headers=headers), self._url)
-        found = answer.present("as_dicts")
-        return [_hit(one) for one in (found.items() if found is not None else [])][:limit]
-
-    def _period(self, as_of: AsOf) -> dict[str, str]:
         if as_of.mode == "live":
-            return {"strategy": "news knowledge"}
-        # The crawl date is the stricter of the two it can filter by: what was crawled by then existed by then.
-        return {
-            "strategy": "default",
-            "historical": "true",
-            "time_filter": "crawl_date",
-            "start_timestamp": str(int((as_of.at - self._back).timestamp())),
-            "end_timestamp": str(int(as_of.at.timestamp())),
-        }
+            params["strategy"] = "news knowledge"
+        else:
+            # The crawl date is the stricter of the two it can filter by: what was crawled by then existed by then.
+            params |= {
+                "strategy": "default",
+                "historical": "true",
+                "time_filter": "crawl_date",
+                "start_timestamp": str(int((as_of.at - DAYS_BACK).timestamp())),
+                "end_timestamp": str(int(as_of.at.timestamp())),
+            }
+        found = (await self._service.read("/news/search", params)).present("as_dicts")
+        return [_hit(one) for one in (found.items() if found is not None else [])][:limit]
 
 
 def _hit(one: Payload) -> SearchHit:
-    published, dating = parse_stated_date(text_field(one, "pub_date"))
-    points = "\n".join(text_list_field(one, "key_points"))
+    published, dating = parse_stated_date(one.stated_text("pub_date"))
     return SearchHit(
-        url=address_field(one, "article_url"),
-        title=optional_text_field(one, "eng_title") or text_field(one, "title"),
-        snippet=points or text_field(one, "summary"),
+        url=one.address("article_url"),
+        title=one.optional_text("eng_title") or one.stated_text("title"),
+        snippet="\n".join(one.texts("key_points")) or one.stated_text("summary"),
         published=published,
         dating=dating,
     )

@@ -1,4 +1,4 @@
-"""Several engines as one: the next is asked where one fails."""
+"""What a search engine answers, what it promises about dates, and several engines as one."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -6,37 +6,7 @@ from datetime import datetime
 from typing import Literal, Protocol
 
 from foretell.data.http import SourceError
-from foretell.data.payload import Payload
 from foretell.questions.as_of import AsOf
-
-# The few shapes of field that every engine's results have.
-
-
-def address_field(one: Payload, name: str) -> str:
-    """The web address in a field, which must be there and not empty."""
-    found = one.need(name)
-    return found.text() or found.wrong("an address")
-
-
-def text_field(one: Payload, name: str) -> str:
-    """The text in a field that must be there; an explicit null is an empty text."""
-    found = one.present(name)
-    return "" if found is None else found.text()
-
-
-def optional_text_field(one: Payload, name: str) -> str | None:
-    """The text in a field, or None where there is none."""
-    found = one.get(name)
-    return None if found is None else found.text()
-
-
-def text_list_field(one: Payload, name: str) -> list[str]:
-    """The texts in a field, none where it is absent."""
-    found = one.get(name)
-    return [] if found is None else [part.text() for part in found.items()]
-
-
-# What a search engine answers, and what it promises about dates.
 
 Dating = Literal["published", "crawled", "relative", "none"]
 """How an engine came by a date: stated by the page, seen by a crawler, told as an age ("2 months ago"), or not."""
@@ -115,9 +85,6 @@ class FallbackSearch:
         if failure is not None and not answered:
             raise failure
         return []
-
-
-# What every engine does with a question before it is sent, and with pages of results after.
 
 
 def clean_query(query: str, *, max_chars: int, max_words: int | None = None) -> str:

@@ -4,17 +4,10 @@ import json
 import re
 from datetime import UTC, datetime, timedelta
 
-from foretell.data.http import AsyncHttpClient, HttpResponse, SourceError
+from foretell.data.http import HttpResponse, SourceError
 from foretell.data.payload import Payload
-from foretell.data.search.engine import (
-    CannotSearch,
-    SearchHit,
-    address_field,
-    clean_query,
-    optional_text_field,
-    text_field,
-)
-from foretell.data.service import ServiceConfig
+from foretell.data.search.engine import CannotSearch, SearchHit, clean_query
+from foretell.data.service import JsonService, ServiceConfig
 from foretell.questions.as_of import AsOf
 
 GDELT_URL = "https://api.gdeltproject.org/api/v2"
@@ -30,15 +23,8 @@ class GdeltSearch:
     name = "gdelt"
     filters_dates = True
 
-    def __init__(self, client: AsyncHttpClient, base_url: str = GDELT_URL, *, per_second: float = 0.2) -> None:
-        client.pace(base_url, per_second=per_second)
-        self._client = client
-        self._url = f"{base_url}/doc/doc"
-
-    @classmethod
-    def open(cls, config: ServiceConfig) -> "GdeltSearch":
-        """As the registry opens it."""
-        return cls(config.http, config.address or GDELT_URL)
+    def __init__(self, config: ServiceConfig) -> None:
+        self._service = JsonService(config, GDELT_URL, per_second=0.2)
 
     async def search(self, query: str, as_of: AsOf, limit: int = 10) -> list[SearchHit]:
         """At most `limit` results by relevance."""
@@ -52,17 +38,16 @@ class GdeltSearch:
         if as_of.mode == "backtest":
             params["startdatetime"] = (as_of.at - REACH).strftime(_STAMP)
             params["enddatetime"] = as_of.at.strftime(_STAMP)
-        answer = self._read(await self._client.get(self._url, params=params))
+        answer = await self._service.http.get(f"{self._service.host}/doc/doc", params=params)
         # No article at all is an empty object.
-        found = answer.get("articles")
-        return [_hit(one) for one in (found.items() if found is not None else [])][:limit]
+        return [_hit(one) for one in self._read(answer).rows("articles")][:limit]
 
     def _read(self, answer: HttpResponse) -> Payload:
         url = answer.hops[-1]
         body = answer.body.decode("utf-8", "replace").strip()
         if "json" not in answer.headers.get("content-type", "") and not body.startswith("{"):
             said = " ".join(re.sub(r"<[^<>]*>", " ", body[:2_000]).split())[:200]
-            raise SourceError(f"the query was refused: {self._client.redact(said)}", url=url)
+            raise SourceError(f"the query was refused: {self._service.http.redact(said)}", url=url)
         try:
             return Payload(value=json.loads(_mended(body) or "{}", strict=False), url=url)
         except ValueError:
@@ -85,20 +70,14 @@ def _mended(body: str) -> str:
 
 
 def _hit(one: Payload) -> SearchHit:
-    seen = _seen(text_field(one, "seendate"))
+    try:
+        seen = datetime.strptime(one.stated_text("seendate"), _SEEN).replace(tzinfo=UTC)
+    except ValueError:
+        seen = None
     return SearchHit(
-        url=address_field(one, "url"),
-        title=text_field(one, "title"),
-        snippet=" · ".join(
-            filter(None, [optional_text_field(one, "domain"), optional_text_field(one, "sourcecountry")])
-        ),
+        url=one.address("url"),
+        title=one.stated_text("title"),
+        snippet=" · ".join(filter(None, [one.optional_text("domain"), one.optional_text("sourcecountry")])),
         published=seen,
         dating="crawled" if seen else "none",
     )
-
-
-def _seen(stamp: str) -> datetime | None:
-    try:
-        return datetime.strptime(stamp, _SEEN).replace(tzinfo=UTC)
-    except ValueError:
-        return None

@@ -3,13 +3,12 @@
 from calendar import monthrange
 from collections.abc import Mapping
 from datetime import date, timedelta
-from http import HTTPStatus
 from urllib.parse import quote
 
-from foretell.data.http import AsyncHttpClient, SourceError
-from foretell.data.payload import Payload, fetch_payload
+from foretell.data.http import NotFound
+from foretell.data.payload import Payload
 from foretell.data.series.series import FetchedSeries, SeriesUnavailable, WebSeries, known_series
-from foretell.data.service import ServiceConfig
+from foretell.data.service import JsonService, ServiceConfig
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import SeriesRef
 
@@ -34,35 +33,17 @@ class DbnomicsSeries(WebSeries):
 
     description = "official statistics of many countries by DBnomics id, provider/dataset/series"
 
-    def __init__(
-        self,
-        *,
-        http: AsyncHttpClient,
-        lag_days: int | None = None,
-        host: str = HOST,
-        per_second: float = 4.0,
-    ) -> None:
+    def __init__(self, config: ServiceConfig, *, lag_days: int | None = None) -> None:
         """`lag_days`, for all frequencies, replaces the rule of thumb in `LAGS`."""
         if lag_days is not None and lag_days < 0:
             raise ValueError(f"lag_days must not be negative, got {lag_days}")
         self._lag_days = lag_days
-        self._host = host
-        self._per_second = per_second
-        super().__init__(http=http)
-
-    @classmethod
-    def open(cls, config: ServiceConfig) -> "DbnomicsSeries":
-        """As the registry opens it."""
-        return cls(http=config.http, host=config.address or HOST)
-
-    def _introduce(self, http: AsyncHttpClient) -> None:
-        http.pace(self._host, per_second=self._per_second)
+        self._service = JsonService(config, HOST, per_second=4.0)
 
     async def fetch_with_provenance(self, ref: SeriesRef, as_of: AsOf) -> FetchedSeries:
         """The values whose publication lag was over at the cutoff; live, all that is there."""
         document = await self._document(ref)
-        told = document.get("@frequency")
-        frequency = told.text() if told is not None else ""
+        frequency = document.optional_text("@frequency")
         values = {
             day: value
             for day, value in _values(document).items()
@@ -77,14 +58,10 @@ class DbnomicsSeries(WebSeries):
 
     async def _document(self, ref: SeriesRef) -> Payload:
         try:
-            answer = await fetch_payload(
-                self._http, f"{self._host}/series/{quote(ref.id)}", params={"observations": "1", "metadata": "0"}
-            )
-        except SourceError as error:
-            if error.status == HTTPStatus.NOT_FOUND:
-                raise SeriesUnavailable(f"DBnomics has no series {ref.id!r}") from None
-            raise
-        documents = answer.need("series").need("docs").items()
+            answer = await self._service.read(f"/series/{quote(ref.id)}", {"observations": "1", "metadata": "0"})
+            documents = answer.need("series", "docs").items()
+        except NotFound:
+            documents = []
         if not documents:
             raise SeriesUnavailable(f"DBnomics has no series {ref.id!r}")
         return documents[0]

@@ -1,16 +1,16 @@
 """FRED series as they stood on a day, through the archive of vintages (ALFRED).
 
 A plain reading of FRED gives today's corrected figures, which is a leak in a backtest. The archive knows only whole
-days in US Central time, so by default the vintage of the last day that was over at the cutoff is read.
+days in US Central time, so the vintage of the last day that was over at the cutoff is read.
 """
 
 from datetime import date, timedelta, timezone
 from http import HTTPStatus
 
-from foretell.data.http import AsyncHttpClient, SourceError
-from foretell.data.payload import Payload, fetch_payload
+from foretell.data.http import SourceError
+from foretell.data.payload import Payload
 from foretell.data.series.series import FetchedSeries, SeriesUnavailable, WebSeries, known_series
-from foretell.data.service import ServiceConfig
+from foretell.data.service import JsonService, ServiceConfig
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import SeriesRef
 
@@ -29,50 +29,17 @@ class FredSeries(WebSeries):
     description = "US and international economic data by FRED id, such as DGS10, UNRATE, CPIAUCSL"
     key_variables = ("FRED_API_KEY",)
 
-    def __init__(
-        self,
-        *,
-        http: AsyncHttpClient,
-        key: str,
-        strict: bool = True,
-        allow_revised: bool = False,
-        host: str = HOST,
-        per_second: float = 2.0,
-    ) -> None:
-        """Choose how strict to be.
-
-        Args:
-            http: How to reach the server.
-            key: The API key.
-            strict: Read the last vintage day that was over at the cutoff, not the day of the cutoff itself.
-            allow_revised: In a backtest, read today's figures where the archive has no vintage of that day.
-            host: Where the API is.
-            per_second: Requests a second; the server bears two.
-        """
-        self._key = key
-        self._strict = strict
+    def __init__(self, config: ServiceConfig, *, allow_revised: bool = False) -> None:
+        """`allow_revised`: in a backtest, read today's figures where the archive has no vintage of that day."""
+        self._service = JsonService(config, HOST, per_second=2.0)
+        self._key = config.key
         self._allow_revised = allow_revised
-        self._host = host
-        self._per_second = per_second
-        super().__init__(http=http)
-
-    def __repr__(self) -> str:
-        return f"FredSeries(host={self._host!r}, strict={self._strict}, allow_revised={self._allow_revised})"
-
-    @classmethod
-    def open(cls, config: ServiceConfig) -> "FredSeries":
-        """As the registry opens it."""
-        return cls(http=config.http, key=config.key, host=config.address or HOST)
-
-    def _introduce(self, http: AsyncHttpClient) -> None:
-        http.keep_secret(self._key)
-        http.pace(self._host, per_second=self._per_second)
 
     async def fetch_with_provenance(self, ref: SeriesRef, as_of: AsOf) -> FetchedSeries:
         """The vintage of the cutoff; live, the current figures. Without a vintage a backtest is refused."""
         if as_of.mode == "live":
             return FetchedSeries(series=known_series(ref, await self._current(ref, as_of), as_of))
-        vintage = self.vintage(as_of)
+        vintage = last_vintage(as_of)
         values = await self._vintage(ref, vintage)
         if values is not None:
             return FetchedSeries(series=known_series(ref, values, as_of), vintage=vintage)
@@ -85,11 +52,6 @@ class FredSeries(WebSeries):
         # Without vintages nobody knows when a value came out; that of the last day surely came later.
         known = {day: value for day, value in current.items() if as_of.admits_day(day + DAY)}
         return FetchedSeries(series=known_series(ref, known, as_of), revised=True)
-
-    def vintage(self, as_of: AsOf) -> date:
-        """The day whose state of knowledge belongs to a cutoff."""
-        day = as_of.at.astimezone(CENTRAL_WINTER).date()
-        return day - DAY if self._strict else day
 
     async def _vintage(self, ref: SeriesRef, vintage: date) -> dict[date, float] | None:
         """Values of a vintage; None where the archive has none of that day (or, just as well, no such series)."""
@@ -120,12 +82,17 @@ class FredSeries(WebSeries):
         read_so_far = 0
         while True:
             query = {**fixed, **params, "offset": str(read_so_far)}
-            page = await fetch_payload(self._http, f"{self._host}/series/observations", params=query)
+            page = await self._service.read("/series/observations", query)
             pages.append(page)
             size = len(page.need("observations").items())
             read_so_far += size
             if not size or read_so_far >= page.need("count").number():
                 return pages
+
+
+def last_vintage(as_of: AsOf) -> date:
+    """The day whose state of knowledge belongs to a cutoff: the last that was over."""
+    return as_of.at.astimezone(CENTRAL_WINTER).date() - DAY
 
 
 def _values(pages: list[Payload]) -> dict[date, float]:

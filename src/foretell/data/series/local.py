@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 from functools import cache, cached_property
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from foretell.data.series.series import Days, Series, SeriesUnavailable
+from foretell.data.datasets.rows import csv_rows, read_text
+from foretell.data.series.series import Days, Series, SeriesUnavailable, series_of
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError, MissingExtra
 from foretell.questions.question import SeriesRef
@@ -55,53 +55,25 @@ class CsvSeries:
                 if day in observed:
                     raise InputError(f"series {name} has a second value for {day}", path=file, row=row, column="date")
                 observed[day] = value
-        return {name: _csv_series(name, observed) for name, observed in found.items()}
+        return {name: series_of(name, observed) for name, observed in found.items()}
 
 
 def _rows(file: Path) -> Iterator[tuple[int, tuple[str, date, float]]]:
     """Row number, then series id, day and value, of every row that holds a value."""
-    with file.open(newline="", encoding="utf-8-sig") as lines:
-        reader = csv.DictReader(lines)
-        header = reader.fieldnames or ()
-        wanted = LONG if "series" in header else SINGLE
-        for column in wanted:
-            if column not in header:
-                hint = f"columns must be {', '.join(LONG)}, or {', '.join(SINGLE)}"
-                raise InputError("the column is missing", path=file, column=column, hint=hint)
-        for row, record in enumerate(reader, start=1):
-            text = (record["value"] or "").strip()
-            if text:
-                name = record["series"] if "series" in header else file.stem
-                if not name:
-                    raise InputError("the series has no name", path=file, row=row, column="series")
-                yield row, (name, _day(record["date"], file, row), _number(text, file, row))
-
-
-def _day(text: str | None, file: Path, row: int) -> date:
-    try:
-        return date.fromisoformat((text or "").strip())
-    except ValueError:
-        raise InputError(f"{text!r} is not a date", path=file, row=row, column="date", hint="e.g. 2025-10-26") from None
-
-
-def _number(text: str, file: Path, row: int) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        raise InputError(f"{text!r} is not a number", path=file, row=row, column="value") from None
-    if not isfinite(value):
-        hint = "leave the field empty where there is no value"
-        raise InputError(f"{text!r} is not finite", path=file, row=row, column="value", hint=hint)
-    return value
-
-
-def _csv_series(name: str, observed: dict[date, float]) -> Series:
-    days = sorted(observed)
-    return Series(
-        id=name,
-        days=np.asarray(days, dtype="M8[D]"),
-        values=np.asarray([observed[day] for day in days], dtype=np.float64),
-    )
+    header = next(csv.reader(read_text(file).splitlines()), [])
+    wanted = LONG if "series" in header else SINGLE
+    for column in wanted:
+        if column not in header:
+            hint = f"columns must be {', '.join(LONG)}, or {', '.join(SINGLE)}"
+            raise InputError("the column is missing", path=file, column=column, hint=hint)
+    for row in csv_rows(file):
+        value, day = row.real("value"), row.moment("date")
+        if value is None:
+            continue
+        if day is None:
+            raise row.problem("date", "the row has no date", "e.g. 2025-10-26")
+        name = row.need("series") if "series" in header else file.stem
+        yield row.number, (name, day.date(), value)
 
 
 # Real series that come with an installed library: something to try everything on without a network.

@@ -9,7 +9,6 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from foretell.data.http import AsyncHttpClient
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import SeriesRef
 
@@ -86,10 +85,6 @@ class FetchedSeries:
 class WebSeries(ABC):
     """A provider of series. Whatever it reads, nothing after the cutoff comes out."""
 
-    def __init__(self, *, http: AsyncHttpClient) -> None:
-        self._http = http
-        self._introduce(http)
-
     @abstractmethod
     async def fetch_with_provenance(self, ref: SeriesRef, as_of: AsOf) -> FetchedSeries:
         """The series as known at the cutoff, or `SeriesUnavailable`; `SourceError` where the server fails."""
@@ -98,19 +93,20 @@ class WebSeries(ABC):
         """The same without its provenance."""
         return (await self.fetch_with_provenance(ref, as_of)).series
 
-    @abstractmethod
-    def _introduce(self, http: AsyncHttpClient) -> None:
-        """Tell the client the provider's pace, and what to hide."""
+
+def series_of(id: str, values: Mapping[date, float]) -> Series:
+    """Observations by day as a series."""
+    days = sorted(values)
+    return Series(
+        id=id,
+        days=np.array(days, dtype="M8[D]"),
+        values=np.array([values[day] for day in days], dtype=np.float64),
+    )
 
 
 def known_series(ref: SeriesRef, values: Mapping[date, float], as_of: AsOf) -> Series:
     """Observations by day as a series that ends at the cutoff, or `SeriesUnavailable` if nothing is left."""
-    days = sorted(values)
-    series = Series(
-        id=ref.id,
-        days=np.array(days, dtype="M8[D]"),
-        values=np.array([values[day] for day in days], dtype=np.float64),
-    ).until(as_of)
+    series = series_of(ref.id, values).until(as_of)
     if not len(series):
         raise SeriesUnavailable(f"nothing of {ref.provider}/{ref.id} was known at {as_of}")
     return series

@@ -6,16 +6,14 @@ adjusted for: that would rewrite the past with every future payment.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone, tzinfo
-from http import HTTPStatus
 from urllib.parse import quote
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from foretell.data.http import AsyncHttpClient, SourceError
-from foretell.data.payload import Payload, fetch_payload
+from foretell.data.http import NotFound
+from foretell.data.payload import Payload
 from foretell.data.series.series import FetchedSeries, SeriesUnavailable, WebSeries, known_series
-from foretell.data.service import ServiceConfig
+from foretell.data.service import JsonService, ServiceConfig
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import SeriesRef
 
@@ -45,76 +43,38 @@ RENAMES: Mapping[str, str] = {
 """The same share under its present symbol; Yahoo serves no history under the old one."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Session:
-    """One trading day: when it was over, and its close, if there is one."""
-
-    day: date
-    closed: datetime
-    close: float | None
-
-
 class YahooSeries(WebSeries):
     """Closing prices by ticker, without a key. The service is unofficial: expect it to change and to refuse."""
 
     description = "daily closes of shares, indices, currencies and commodities by Yahoo symbol, such as ^GSPC, EURUSD=X"
 
-    def __init__(
-        self,
-        *,
-        http: AsyncHttpClient,
-        renames: Mapping[str, str] = RENAMES,
-        host: str = HOST,
-        per_second: float = 2.0,
-        user_agent: str | None = None,
-    ) -> None:
-        self._renames = renames
-        self._host = host
-        self._per_second = per_second
-        self._headers = {"User-Agent": user_agent} if user_agent else None
-        super().__init__(http=http)
-
-    @classmethod
-    def open(cls, config: ServiceConfig) -> "YahooSeries":
-        """As the registry opens it."""
-        return cls(http=config.http, host=config.address or HOST)
-
-    def _introduce(self, http: AsyncHttpClient) -> None:
-        http.pace(self._host, per_second=self._per_second)
+    def __init__(self, config: ServiceConfig) -> None:
+        self._service = JsonService(config, HOST, per_second=2.0)
 
     async def fetch_with_provenance(self, ref: SeriesRef, as_of: AsOf) -> FetchedSeries:
         """Closes of the sessions that were over at the cutoff."""
-        chart = await self._chart(ref)
+        chart = await self._chart(RENAMES.get(ref.id, ref.id))
         factor = _later_splits(chart, as_of)
-        closes = {
-            session.day: session.close * factor
-            for session in _sessions(chart)
-            if session.close is not None and as_of.admits(session.closed)
-        }
+        closes = {day: close * factor for day, ended, close in _sessions(chart) if as_of.admits(ended)}
         return FetchedSeries(series=known_series(ref, closes, as_of))
 
-    async def _chart(self, ref: SeriesRef) -> Payload:
-        ticker = self._renames.get(ref.id, ref.id)
+    async def _chart(self, ticker: str) -> Payload:
         query = {"period1": "0", "period2": FAR_FUTURE, "interval": "1d", "events": "div,splits"}
-        url = f"{self._host}/v8/finance/chart/{quote(ticker, safe='')}"
         try:
-            answer = await fetch_payload(self._http, url, params=query, headers=self._headers)
-        except SourceError as error:
-            if error.status == HTTPStatus.NOT_FOUND:
-                raise SeriesUnavailable(f"Yahoo has no ticker {ticker!r}") from None
-            raise
-        results = answer.need("chart").get("result")
-        if results is None or not results.items():
+            answer = await self._service.read(f"/v8/finance/chart/{quote(ticker, safe='')}", query)
+        except NotFound:
+            raise SeriesUnavailable(f"Yahoo has no ticker {ticker!r}") from None
+        results = answer.need("chart").rows("result")
+        if not results:
             raise SeriesUnavailable(f"Yahoo has no prices of {ticker!r}")
-        return results.items()[0]
+        return results[0]
 
 
 def _later_splits(chart: Payload, as_of: AsOf) -> float:
     """What to multiply Yahoo's closes by to undo the splits after the cutoff: 2 for a later two-for-one."""
-    events = chart.get("events")
-    splits = events.get("splits") if events is not None else None
+    splits = chart.get("events", "splits")
     factor = 1.0
-    for split in splits.members() if splits is not None else ():
+    for split in splits.members().values() if splits is not None else ():
         new, old = split.need("numerator"), split.need("denominator")
         for part in (new, old):
             if part.number() <= 0:
@@ -124,19 +84,20 @@ def _later_splits(chart: Payload, as_of: AsOf) -> float:
     return factor
 
 
-def _sessions(chart: Payload) -> Iterator[_Session]:
+def _sessions(chart: Payload) -> Iterator[tuple[date, datetime, float]]:
+    """Each trading day with a close, and when it was over."""
     meta = chart.need("meta")
     zone, hours = _zone(meta), _hours(meta)
-    times = chart.get("timestamp")
-    stamps = times.items() if times is not None else []
-    quotes = chart.need("indicators").need("quote").items()
+    stamps = chart.rows("timestamp")
+    quotes = chart.need("indicators", "quote").items()
     closes = quotes[0].need("close").items() if stamps and quotes else []
     if len(closes) != len(stamps):
         chart.need("indicators").wrong("as long as timestamp")
     for stamp, close in zip(stamps, closes, strict=True):
         day = stamp.moment().astimezone(zone).date()
         price = close.number() if close.value is not None else _quoted(meta, day, zone)
-        yield _Session(day=day, closed=_closed(stamp.moment(), zone, hours), close=price)
+        if price is not None:
+            yield day, _closed(stamp.moment(), zone, hours), price
 
 
 def _closed(stamp: datetime, zone: tzinfo, hours: tuple[datetime, datetime] | None) -> datetime:
@@ -171,8 +132,7 @@ def _zone(meta: Payload) -> tzinfo:
 
 def _hours(meta: Payload) -> tuple[datetime, datetime] | None:
     """Start and end of the present session, where they are told."""
-    period = meta.get("currentTradingPeriod")
-    regular = period.get("regular") if period is not None else None
+    regular = meta.get("currentTradingPeriod", "regular")
     if regular is None:
         return None
     start, end = regular.need("start").moment(), regular.need("end").moment()

@@ -4,61 +4,36 @@ from collections.abc import Sequence
 from datetime import datetime
 from urllib.parse import quote
 
-from foretell.data.markets.catalogue import iso, moment
 from foretell.data.markets.kalshi import STATUS, KalshiClient, archived, following, kalshi_price
 from foretell.data.markets.listing import OnSkipped, ignore_skipped
 from foretell.data.payload import Payload
-from foretell.data.settlements.settlement import (
-    SettledOutcome,
-    SettlementTarget,
-    by_market,
-    chunks,
-    read_settlements,
-    report_unknown,
-    settlement_targets,
-)
-from foretell.questions.question import Question
-from foretell.questions.resolution import Resolution
+from foretell.data.settlements.settlement import MarketSettlements, SettledMarket, SettledOutcome, SettlementTarget
 
-BATCH = 100
 MAX_PAGES = 20
 RESULTS = {"yes": 1, "no": 0}
 IN_PART = ("", "void", "scalar")
 """Called off, or paid a share of a dollar."""
 
 
-class KalshiSettlements:
+class KalshiSettlements(MarketSettlements):
     """Results by market ticker, a hundred at a time, from the live list and then from the archive."""
 
     platform = "kalshi"
+    batch = 100
 
     def __init__(self, client: KalshiClient, *, tell: OnSkipped = ignore_skipped) -> None:
+        super().__init__(tell=tell)
         self._client = client
-        self._tell = tell
 
-    async def settlements(self, questions: Sequence[Question]) -> list[Resolution]:
-        """Final results."""
-        wanted = by_market(settlement_targets(questions, self.platform))
-        found: list[Resolution] = []
-        for tickers in chunks(list(wanted), BATCH):
-            live = _by_ticker(await self._live(tickers))
-            missing = [ticker for ticker in tickers if ticker not in live]
-            old = _by_ticker(await archived(self._client, {"tickers": ",".join(missing)}) if missing else [])
-            for ticker in tickers:
-                group = wanted[ticker]
-                if ticker in live:
-                    found += self._judged(group, live[ticker], f"/markets/{quote(ticker, safe='')}")
-                elif ticker in old:
-                    found += self._judged(group, old[ticker], f"/historical/markets/{quote(ticker, safe='')}")
-                else:
-                    report_unknown(group, self._tell)
-        return found
-
-    def _judged(self, group: list[SettlementTarget], row: Payload, path: str) -> list[Resolution]:
-        return read_settlements(group, lambda _: _settled_outcome(row), f"{self._client.host}{path}", self._tell)
+    async def markets(self, ids: Sequence[str]) -> dict[str, SettledMarket | str]:
+        """From the list, and what is missing there from the archive."""
+        found = self._by_ticker(await self._live(ids), "/markets")
+        missing = [ticker for ticker in ids if ticker not in found]
+        old = await archived(self._client, {"tickers": ",".join(missing)}) if missing else []
+        return self._by_ticker(old, "/historical/markets") | found
 
     async def _live(self, tickers: Sequence[str]) -> list[Payload]:
-        query = {"tickers": ",".join(tickers), "limit": str(BATCH)}
+        query = {"tickers": ",".join(tickers), "limit": str(self.batch)}
         rows: list[Payload] = []
         for _ in range(MAX_PAGES):
             answer = await self._client.read("/markets", query)
@@ -69,37 +44,34 @@ class KalshiSettlements:
             query["cursor"] = cursor
         return rows
 
+    def _by_ticker(self, rows: list[Payload], path: str) -> dict[str, SettledMarket | str]:
+        place = f"{self._client.host}{path}"
+        return {
+            ticker: SettledMarket(row=row, provenance=f"{place}/{quote(ticker, safe='')}")
+            for row in rows
+            if (ticker := row.need("ticker").text())
+        }
 
-def _by_ticker(rows: list[Payload]) -> dict[str, Payload]:
-    return {row.need("ticker").text(): row for row in rows}
-
-
-def _settled_outcome(row: Payload) -> SettledOutcome | None:
-    told = row.need("status")
-    status = STATUS.get(told.text()) or told.wrong("a status we know")
-    if status != "resolved":
-        return None
-    field = row.need("result")
-    result, paid, at = field.text().casefold(), _paid(row), _settled_at(row)
-    if result not in RESULTS:
-        if result not in IN_PART:
-            field.wrong("yes, no or nothing")
-        return SettledOutcome(outcome=None, payoff=paid, at=at)
-    outcome = RESULTS[result]
-    if paid is not None and paid != outcome:
-        # A share that paid less than a dollar settles nothing, whatever the result is called.
-        return SettledOutcome(outcome=None, payoff=paid, at=at)
-    return SettledOutcome(outcome=outcome, at=at)
-
-
-def _paid(row: Payload) -> float | None:
-    told = row.get("settlement_value_dollars") or row.get("settlement_value")
-    return None if told is None or told.value == "" else kalshi_price(told)
+    def outcome(self, row: Payload, one: SettlementTarget) -> SettledOutcome | None:
+        """Yes, no, or what a share paid."""
+        status = row.need("status")
+        if (STATUS.get(status.text()) or status.wrong("a status we know")) != "resolved":
+            return None
+        result, at = row.need("result"), _settled_at(row)
+        value = row.get("settlement_value_dollars") or row.get("settlement_value")
+        paid = None if value is None or value.value == "" else kalshi_price(value)
+        outcome = RESULTS.get(result.text().casefold())
+        if outcome is None and result.text().casefold() not in IN_PART:
+            result.wrong("yes, no or nothing")
+        if outcome is None or paid not in (None, outcome):
+            # A share that paid less than a dollar settles nothing, whatever the result is called.
+            return SettledOutcome(outcome=None, payoff=paid, at=at)
+        return SettledOutcome(outcome=outcome, at=at)
 
 
 def _settled_at(row: Payload) -> datetime | None:
     """When it was settled; older answers only tell when trading ended."""
-    told = row.get("settlement_ts")
-    if told is None or told.value == "":
-        return moment(row, "close_time")
-    return iso(told) if isinstance(told.value, str) else told.moment()
+    settled = row.get("settlement_ts")
+    if settled is None or settled.value == "":
+        return row.optional_time("close_time")
+    return settled.time() if isinstance(settled.value, str) else settled.moment()

@@ -1,14 +1,14 @@
 """What platforms say came true, for questions that were asked of their markets."""
 
-from collections.abc import Callable, Iterable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, TypeVar
 
-from foretell.data.markets.catalogue import UnsupportedEvent, error_context
-from foretell.data.markets.listing import OnSkipped, SkippedEntry
+from foretell.data.markets.listing import OnSkipped, SkippedEntry, UnsupportedEvent, error_context, ignore_skipped
 from foretell.data.markets.prices import MarketRef, market_ref, split_part
-from foretell.data.payload import MalformedPayload
+from foretell.data.payload import MalformedPayload, Payload
 from foretell.questions.question import Question, Target
 from foretell.questions.resolution import Resolution
 
@@ -60,68 +60,84 @@ class SettledOutcome:
     at: datetime | None = None
 
 
-def settlement_targets(questions: Iterable[Question], platform: str) -> list[SettlementTarget]:
-    """Every target of this platform, once."""
-    found: dict[tuple[str, datetime, str], SettlementTarget] = {}
-    for question in questions:
-        for target in question.targets:
-            ref = market_ref(question, target)
-            if ref is not None and ref.platform == platform:
-                found[question.id, question.due, target.id] = SettlementTarget(
-                    question=question, target=target, ref=ref
+@dataclass(frozen=True, kw_only=True)
+class SettledMarket:
+    """A market as its platform shows it, and where that can be read."""
+
+    row: Payload
+    provenance: str
+
+
+class MarketSettlements(ABC):
+    """Asks a platform for the markets of all targets. What cannot be read is told, and keeps nothing else from it."""
+
+    platform: str
+    batch = 1
+    """How many markets are asked for at once."""
+    absent_is_open = False
+    """Whether a market that the platform does not show is simply not settled yet."""
+
+    def __init__(self, *, tell: OnSkipped = ignore_skipped) -> None:
+        self._tell = tell
+
+    @abstractmethod
+    async def markets(self, ids: Sequence[str]) -> Mapping[str, SettledMarket | str]:
+        """These markets by id; a text says why one cannot be read."""
+
+    @abstractmethod
+    def outcome(self, row: Payload, one: SettlementTarget) -> SettledOutcome | None:
+        """How a target of a market came out; None where it has not."""
+
+    def ref(self, question: Question, target: Target) -> MarketRef | None:
+        """The market of a target."""
+        return market_ref(question, target)
+
+    async def settlements(self, questions: Sequence[Question]) -> list[Resolution]:
+        """Final results, for each asking of a question once."""
+        targets: dict[tuple[str, datetime, str], SettlementTarget] = {}
+        for question in questions:
+            for target in question.targets:
+                ref = self.ref(question, target)
+                if ref is not None and ref.platform == self.platform:
+                    one = SettlementTarget(question=question, target=target, ref=ref)
+                    targets[question.id, question.due, target.id] = one
+        by_market: dict[str, list[SettlementTarget]] = {}
+        for one in targets.values():
+            by_market.setdefault(one.market, []).append(one)
+        found: list[Resolution] = []
+        for ids in chunks(list(by_market), self.batch):
+            markets = await self.markets(ids)
+            for id in ids:
+                market = markets.get(id, "the platform knows no such market")
+                if not isinstance(market, str):
+                    found += self._read(market, by_market[id])
+                elif not self.absent_is_open:
+                    for one in by_market[id]:
+                        self._tell(SkippedEntry(platform=self.platform, id=one.ref.id, reason=market, kind="unknown"))
+        return found
+
+    def _read(self, market: SettledMarket, targets: Iterable[SettlementTarget]) -> list[Resolution]:
+        found: list[Resolution] = []
+        for one in targets:
+            try:
+                with error_context(f"{self.platform} market {one.ref.id}", market.provenance):
+                    settled = self.outcome(market.row, one)
+            except (MalformedPayload, UnsupportedEvent) as error:
+                self._tell(SkippedEntry.because(error, self.platform, one.ref.id))
+                continue
+            if settled is not None:
+                found.append(
+                    Resolution(
+                        question_id=one.question.id,
+                        target_id=one.target.id,
+                        due=one.question.due,
+                        outcome=settled.outcome,
+                        payoff=settled.payoff,
+                        resolved_at=settled.at,
+                        provenance=market.provenance,
+                    )
                 )
-    return list(found.values())
-
-
-def by_market(all_sought: Iterable[SettlementTarget]) -> dict[str, list[SettlementTarget]]:
-    """Grouped, so that each market is asked for once."""
-    found: dict[str, list[SettlementTarget]] = {}
-    for one in all_sought:
-        found.setdefault(one.market, []).append(one)
-    return found
-
-
-def to_resolution(one: SettlementTarget, verdict: SettledOutcome, provenance: str) -> Resolution:
-    """The verdict on a target, for the asking it was sought for."""
-    return Resolution(
-        question_id=one.question.id,
-        target_id=one.target.id,
-        due=one.question.due,
-        outcome=verdict.outcome,
-        payoff=verdict.payoff,
-        resolved_at=verdict.at,
-        provenance=provenance,
-    )
-
-
-OutcomeReader = Callable[[SettlementTarget], SettledOutcome | None]
-"""Reads the verdict on a target from what a platform sent; None where there is none yet."""
-
-
-def read_settlements(
-    group: Iterable[SettlementTarget], judge: OutcomeReader, provenance: str, tell: OnSkipped
-) -> list[Resolution]:
-    """The verdicts on some targets. What cannot be read is told, and keeps nothing else from being read."""
-    found: list[Resolution] = []
-    for one in group:
-        try:
-            with error_context(f"{one.ref.platform} market {one.ref.id}", provenance):
-                verdict = judge(one)
-        except MalformedPayload as error:
-            tell(SkippedEntry(platform=one.ref.platform, id=one.ref.id, reason=error.problem))
-        except UnsupportedEvent as error:
-            tell(SkippedEntry(platform=one.ref.platform, id=one.ref.id, reason=str(error), kind="unsupported"))
-        else:
-            found += [to_resolution(one, verdict, provenance)] if verdict is not None else []
-    return found
-
-
-def report_unknown(
-    group: Iterable[SettlementTarget], tell: OnSkipped, reason: str = "the platform knows no such market"
-) -> None:
-    """Tell that these could not be found."""
-    for one in group:
-        tell(SkippedEntry(platform=one.ref.platform, id=one.ref.id, reason=reason, kind="unknown"))
+        return found
 
 
 def chunks(items: Sequence[T], size: int) -> list[Sequence[T]]:

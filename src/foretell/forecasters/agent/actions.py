@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -15,7 +16,7 @@ from foretell.forecasters.agent.belief import (
     belief_schema,
     read_statement,
 )
-from foretell.forecasters.agent.settings import AgentVariant, submit_spec
+from foretell.forecasters.agent.settings import AgentVariant
 from foretell.models.model import AssistantMessage, Reply, ToolCall, ToolSpec
 from foretell.models.structured_output import (
     LONGEST_REPLY,
@@ -50,7 +51,10 @@ class AgentToolset:
     def tools(self) -> tuple[ToolSpec, ...]:
         """Research tools and `submit`, each with the belief as its first argument where the variant has one."""
         research = tuple(spec for spec in self.research if spec.name != SUBMIT) if self.variant.tools else ()
-        plain = (*research, submit_spec(self.form))
+        reason = {"type": "string", "description": "The case for this answer in two to five sentences."}
+        parameters = closed_object({"reason": reason, self.form.field: self.form.schema()})
+        answer = "Give the final answer and end the research."
+        plain = (*research, ToolSpec(name=SUBMIT, description=answer, parameters=parameters))
         return tuple(_with_belief(spec, self.form) for spec in plain) if self.variant.belief else plain
 
     @cached_property
@@ -174,7 +178,8 @@ def belief_in(reply: Reply, offer: AgentToolset) -> BeliefStatement | None:
 def _proposals(reply: Reply, names: Sequence[str]) -> list[AgentAction]:
     """Everything the reply asks for, unchecked; arguments that are no object stand as text."""
     if reply.calls:
-        return [AgentAction(tool=call.name, arguments={}, call=_named(call, n)) for n, call in enumerate(reply.calls)]
+        calls = [call if call.id else replace(call, id=f"call_{n}") for n, call in enumerate(reply.calls)]
+        return [AgentAction(tool=call.name, arguments={}, call=call) for call in calls]
     if reply.finish == "refusal":
         raise UnusableTurn("it was declined")
     if not reply.text.strip():
@@ -185,32 +190,22 @@ def _proposals(reply: Reply, names: Sequence[str]) -> list[AgentAction]:
         raise UnusableTurn(f"it called no tool, and in its text {problem}") from None
 
 
-def _named(call: ToolCall, place: int) -> ToolCall:
-    return call if call.id else ToolCall(id=f"call_{place}", name=call.name, arguments=call.arguments)
-
-
 def _written(said: dict[str, Any], names: Sequence[str]) -> list[AgentAction]:
     """Actions in a JSON text: by our schema, or in the shapes models fall into when they write a call out."""
-    many = said.get(ACTIONS) or said.get(ACTION) or said
-    belief = said.get(BELIEF)
-    found = [_write(one, belief) for one in (cast("list[Any]", many) if isinstance(many, list) else [many])]
-    actions = [action for action in found if action is not None]
+    many, belief = said.get(ACTIONS) or said.get(ACTION) or said, said.get(BELIEF)
+    actions: list[AgentAction] = []
+    for one in cast("list[Any]", many) if isinstance(many, list) else [many]:
+        written = dict(cast("Mapping[str, Any]", one)) if isinstance(one, Mapping) else {}
+        name = next((written.pop(key) for key in (TOOL, "name") if isinstance(written.get(key), str)), None)
+        if name is not None:
+            keys = ("arguments", "parameters", "args")
+            inner = next((written[key] for key in keys if isinstance(written.get(key), dict)), written)
+            actions.append(AgentAction(tool=name, arguments=inner, belief=inner.get(BELIEF, belief)))
     if not actions and tuple(names) == (SUBMIT,):
         actions = [AgentAction(tool=SUBMIT, arguments=said, belief=belief)]
     if not actions:
         raise UnusableTurn(f"no `{TOOL}` is named")
     return actions
-
-
-def _write(one: Any, belief: Any) -> AgentAction | None:
-    if not isinstance(one, Mapping):
-        return None
-    said = dict(cast("Mapping[str, Any]", one))
-    name = next((said.pop(key) for key in (TOOL, "name") if isinstance(said.get(key), str)), None)
-    if name is None:
-        return None
-    inner = next((said[key] for key in ("arguments", "parameters", "args") if isinstance(said.get(key), dict)), said)
-    return AgentAction(tool=name, arguments=inner, belief=inner.get(BELIEF, belief))
 
 
 def _checked(
@@ -259,15 +254,7 @@ def _answered(turn: AgentTurn, offer: AgentToolset) -> AgentTurn:
         )
     if offer.form.missing(final.p):
         raise UnusableTurn(f"the answer is not complete: {'; '.join(final.problems)}")
-    reason = as_text(action.arguments.get("reason"))[:LONGEST_REASON]
-    return AgentTurn(
-        actions=turn.actions,
-        spoken=turn.spoken,
-        statement=turn.statement,
-        final=final,
-        reason=reason,
-        notes=turn.notes,
-    )
+    return replace(turn, final=final, reason=as_text(action.arguments.get("reason"))[:LONGEST_REASON])
 
 
 # The last resort before a trial is given up: a probability in plain text, if there is only one way to read it.
@@ -292,24 +279,16 @@ def probability_in_text(replies: Iterable[Reply], form: AnswerFormat) -> StatedP
     >>> q = Question(id="q", source="own", text="?", due="2025-10-26", targets=(Target(id="yes"),))
     >>> probability_in_text([Reply(text="I put the probability at 35% for now.")], AnswerFormat.of(q)).p
     {'yes': 0.35}
-    >>> probability_in_text([Reply(text="The chance was 20%; now the probability is 70%.")], AnswerFormat.of(q)) is None
-    True
     """
     for reply in replies:
         for text in (*(call.arguments for call in reply.calls), reply.text):
-            if (found := _in_json(text, form)) is not None:
-                return found
+            with suppress(UnusableTurn):
+                stated = form.read(read_object(text))
+                if not form.missing(stated.p):
+                    return stated
         if (found := _in_words(reply.text, form)) is not None:
             return found
     return None
-
-
-def _in_json(text: str, form: AnswerFormat) -> StatedProbabilities | None:
-    try:
-        stated = form.read(read_object(text))
-    except UnusableTurn:
-        return None
-    return None if form.missing(stated.p) else stated
 
 
 def _in_words(text: str, form: AnswerFormat) -> StatedProbabilities | None:

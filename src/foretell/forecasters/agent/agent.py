@@ -6,19 +6,15 @@ from dataclasses import dataclass, field, replace
 from foretell.forecasters.agent.actions import AgentToolset
 from foretell.forecasters.agent.answer_format import AnswerFormat
 from foretell.forecasters.agent.belief import QUESTION, BeliefEvidence, starting_belief
-from foretell.forecasters.agent.loop import AgentTrial, BeliefIntervention, StopReason, TrialResult, TrialSetup
-from foretell.forecasters.agent.prompts import StartingSignals, crowd_of, opening, prior_of, system_prompt
+from foretell.forecasters.agent.loop import AgentTrial, BeliefIntervention, StopReason, TrialResult
+from foretell.forecasters.agent.prompts import StartingSignals, crowd_of, prior_of, question_prompt, system_prompt
 from foretell.forecasters.agent.settings import FULL, AgentSettings, AgentVariant
-from foretell.forecasters.forecaster import (
-    CannotForecast,
-    Context,
-    Forecaster,
-)
-from foretell.models.model import Request, ToolSpec
+from foretell.forecasters.forecaster import CannotForecast, Context, Forecaster
+from foretell.models.model import SystemMessage, UserMessage
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
 from foretell.questions.trace import ForecastMade
-from foretell.tools.fence import FencedTools, SourceStore
+from foretell.tools.fence import SourceStore
 from foretell.tools.names import ANY_SOURCE, FIXED, offered_tools
 
 # A belief as text for people: the answer, the case for and against with its sources, and what stayed open.
@@ -27,19 +23,22 @@ FORECAST = "Forecast: "
 """How the line with the numbers begins: whoever must not see them leaves it out."""
 
 
-def rationale(ending: TrialResult, p: Mapping[str, float], shelf: SourceStore) -> str:
+def rationale(ending: TrialResult, p: Mapping[str, float], store: SourceStore) -> str:
     """The reasons behind a forecast, with one line per cited source at the end."""
     belief = ending.belief
     numbers = ", ".join(f"{target} {value:.3f}" for target, value in p.items())
     how = f"{ending.stop.value}; {ending.detail}" if ending.detail else ending.stop.value
+    evidence = (*belief.evidence_for, *belief.evidence_against)
+    cited = dict.fromkeys(item.source_id for item in evidence if item.source_id and item.source_id != QUESTION)
     parts = [
         f"{FORECAST}{numbers} ({how}).",
         ending.reason or belief.reason,
         _listed("For", belief.evidence_for),
         _listed("Against", belief.evidence_against),
         "\n".join(["Open:", *(f"- {question}" for question in belief.open_questions)]) if belief.open_questions else "",
-        _sources((*belief.evidence_for, *belief.evidence_against), shelf),
     ]
+    if lines := [_source(store, source) for source in cited if source in store]:
+        parts.append("\n".join(["Sources:", *lines]))
     return "\n\n".join(part for part in parts if part)
 
 
@@ -58,14 +57,8 @@ def _listed(heading: str, evidence: Sequence[BeliefEvidence]) -> str:
     return "\n".join([f"{heading}:", *(f"- {item.claim} [{item.source_id or 'no source'}]" for item in evidence)])
 
 
-def _sources(evidence: Sequence[BeliefEvidence], shelf: SourceStore) -> str:
-    cited = dict.fromkeys(item.source_id for item in evidence if item.source_id and item.source_id != QUESTION)
-    lines = [_source(shelf, source) for source in cited if source in shelf]
-    return "\n".join(["Sources:", *lines]) if lines else ""
-
-
-def _source(shelf: SourceStore, source_id: str) -> str:
-    found = shelf[source_id]
+def _source(store: SourceStore, source_id: str) -> str:
+    found = store[source_id]
     when = found.published.date().isoformat() if found.published else "undated"
     return f"[{source_id}] {found.title} ({when}) {found.url}".rstrip()
 
@@ -95,20 +88,41 @@ class BeliefAgent:
         if bypassed is not None:
             context.emit(ForecastMade(p=bypassed.p, how=StopReason.BYPASS.value))
             return bypassed
-        job = self._job(question, context)
-        return self._answer(question, context, job, await AgentTrial(job).run())
+        trial = self._trial(question, context)
+        ending = await trial.run()
+        # A run that saw the future is never shown under the name of one that did not.
+        name = f"{self.name}+clairvoyant" if trial.toolbox.clairvoyant else self.name
+        if ending.p is None:
+            why = ending.stop.value.replace("standing belief", "no probability was stated")
+            raise CannotForecast(f"{why}: {ending.detail}" if ending.detail else why, forecaster=name)
+        form = trial.offer.form
+        p = self.settings.clamp.apply(ending.p, exclusive=form.exclusive)
+        context.emit(ForecastMade(p=p, how=ending.stop.value))
+        return Forecast(
+            question_id=question.id,
+            forecaster=name,
+            as_of=context.as_of,
+            p=p,
+            trial=context.trial,
+            rationale=rationale(ending, p, trial.toolbox.shelf),
+            distribution=form.distribution(p, ending.distribution),
+        )
 
-    def _job(self, question: Question, context: Context) -> TrialSetup:
+    def _trial(self, question: Question, context: Context) -> AgentTrial:
         toolbox = context.tools_for(question)
         if toolbox.as_of != context.as_of:
             raise ValueError(f"the toolbox is fenced at {toolbox.as_of}, the question is asked at {context.as_of}")
         by_schema = self.settings.asking == "schema"
         form = AnswerFormat.of(question, percent=by_schema)
-        offer = AgentToolset(form=form, variant=self.variant, research=_research(toolbox, question.source))
+        # The tools that suit the source; one the policy has never heard of is offered to all.
+        usual = offered_tools(question.source, 1, [spec.name for spec in toolbox.specs()], fixed=False)
+        research = tuple(spec for spec in toolbox.specs() if spec.name in usual or spec.name not in ANY_SOURCE)
+        offer = AgentToolset(form=form, variant=self.variant, research=research)
         laid_down = self.settings.fixed and question.source in FIXED
-        signals = self._start(question, context)
-        job = TrialSetup(
-            request=self._request(context, question),
+        signals = self._signals(question, context)
+        slot = f"{question.id}/trial {context.trial}"
+        trial = AgentTrial(
+            request=context.request("agent", (), slot=slot, settings=self.settings.sampling),
             offer=offer,
             belief=starting_belief(form, crowd=signals.crowd, prior=signals.prior),
             model=context.model("agent"),
@@ -118,15 +132,12 @@ class BeliefAgent:
             allowed=lambda step: offered_tools(question.source, step, offer.by_name) if laid_down else None,
             push=self.push,
         )
-        system = system_prompt(offer, steps=job.steps, clamp=self.settings.clamp, by_schema=by_schema)
-        messages = opening(question, context.as_of, offer, system=system, start=signals)
-        return replace(job, request=replace(job.request, messages=messages))
+        system = system_prompt(offer, steps=trial.steps, clamp=self.settings.clamp, by_schema=by_schema)
+        asked = question_prompt(question, context.as_of, offer, signals)
+        messages = (SystemMessage(text=system), UserMessage(text=asked, cached=True))
+        return replace(trial, request=replace(trial.request, messages=messages))
 
-    def _request(self, context: Context, question: Question) -> Request:
-        slot = f"{question.id}/trial {context.trial}"
-        return context.request("agent", (), slot=slot, settings=self.settings.sampling)
-
-    def _start(self, question: Question, context: Context) -> StartingSignals:
+    def _signals(self, question: Question, context: Context) -> StartingSignals:
         crowd, day = crowd_of(question, context.as_of) if self.variant.crowd else (None, "")
         shown = question.closes_at if context.as_of.mode == "live" or self.settings.closing_time else None
         return StartingSignals(
@@ -136,29 +147,6 @@ class BeliefAgent:
             closes=shown.date().isoformat() if shown else "",
             extra=self.extra,
         )
-
-    def _answer(self, question: Question, context: Context, job: TrialSetup, ending: TrialResult) -> Forecast:
-        name = self._marked(job.toolbox)
-        if ending.p is None:
-            why = ending.stop.value.replace("standing belief", "no probability was stated")
-            error = f"{why}: {ending.detail}" if ending.detail else why
-            raise CannotForecast(error, forecaster=name)
-        form = job.offer.form
-        p = self.settings.clamp.apply(ending.p, exclusive=form.exclusive)
-        context.emit(ForecastMade(p=p, how=ending.stop.value))
-        return Forecast(
-            question_id=question.id,
-            forecaster=name,
-            as_of=context.as_of,
-            p=p,
-            trial=context.trial,
-            rationale=rationale(ending, p, job.toolbox.shelf),
-            distribution=form.distribution(p, ending.distribution),
-        )
-
-    def _marked(self, toolbox: FencedTools) -> str:
-        """A run that saw the future is never shown under the name of one that did not."""
-        return f"{self.name}+clairvoyant" if toolbox.clairvoyant else self.name
 
     async def _bypassed(self, question: Question, context: Context) -> Forecast | None:
         model = self.bypass.get(question.source)
@@ -171,9 +159,3 @@ class BeliefAgent:
         p = self.settings.clamp.apply(estimate.p, exclusive=AnswerFormat.of(question).exclusive)
         text = f"{StopReason.BYPASS.value} ({model.name}). {estimate.rationale}".strip()
         return replace(estimate, forecaster=self.name, p=p, trial=context.trial, rationale=text)
-
-
-def _research(toolbox: FencedTools, source: str) -> tuple[ToolSpec, ...]:
-    """The tools that suit the source; one the policy has never heard of is offered to all."""
-    usual = offered_tools(source, 1, [spec.name for spec in toolbox.specs()], fixed=False)
-    return tuple(spec for spec in toolbox.specs() if spec.name in usual or spec.name not in ANY_SOURCE)

@@ -30,11 +30,7 @@ class NumericThreshold:
     value: float
 
     def chance(self, distribution: Numeric) -> float:
-        """The probability of this target. Beyond the outermost quantiles half of the tail counts: nobody described it.
-
-        >>> NumericThreshold(side="above", value=9).chance(Numeric.from_quantiles({0.1: 1.0, 0.9: 5.0}))
-        0.05
-        """
+        """The probability of this target. Beyond the outermost quantiles half of the tail counts: nobody told more."""
         x, cdf = distribution.x, distribution.cdf
         below = distribution.below(self.value)
         if self.value < x[0]:
@@ -45,14 +41,7 @@ class NumericThreshold:
 
 
 def thresholds_of(question: Question) -> dict[str, NumericThreshold] | None:
-    """The thresholds of a numeric question by target id; None for any other question.
-
-    >>> from foretell.questions.question import Target
-    >>> q = Question(id="q", source="own", text="How many?", due="2025-10-26", subtype="numeric",
-    ...              targets=(Target(id=">10"), Target(id="<=5")))
-    >>> thresholds_of(q)["<=5"]
-    NumericThreshold(side='below', value=5.0)
-    """
+    """The thresholds of a numeric question by target id; None for any other question."""
     if question.subtype != NUMERIC:
         return None
     found: dict[str, NumericThreshold] = {}
@@ -65,11 +54,7 @@ def thresholds_of(question: Question) -> dict[str, NumericThreshold] | None:
 
 
 def read_quantiles(given: Any) -> Numeric:
-    """The distribution through the stated quantiles, or a `ValueError` that tells the model what to mend.
-
-    >>> read_quantiles({"q10": 1, "q50": 2, "q90": 5}).below(2.0)
-    0.5
-    """
+    """The distribution through the stated quantiles, or a `ValueError` that tells the model what to mend."""
     if not isinstance(given, Mapping):
         raise ValueError(f"quantiles must be an object with the keys {', '.join(LEVELS)}")
     values = {level: given[key] for key, level in LEVELS.items() if key in given}
@@ -218,35 +203,34 @@ class AnswerFormat:
         return StatedProbabilities(p=p, problems=tuple(problems))
 
 
-def as_probability(value: Any) -> float:
-    """A number in [0, 1], also written as text or as a percentage; anything else is refused, not guessed.
-
-    >>> as_probability("35 %"), as_probability("0.2")
-    (0.35, 0.2)
-    >>> as_probability(35)
-    Traceback (most recent call last):
-    ...
-    ValueError: is 35, not a number from 0 to 1
-    """
-    text = repr(value)[:40]
+def read_number(value: Any) -> float:
+    """A finite number, also written as text or as a percentage, which is a share; anything else is refused."""
     try:
         percent = _PERCENT.fullmatch(value) if isinstance(value, str) else None
         if isinstance(value, bool) or not isinstance(value, int | float | str):
             raise ValueError
         number = float(percent[1]) / 100 if percent else float(value)
+        if not isfinite(number) or (percent and not 0 <= number <= 1):
+            raise ValueError
     except (ValueError, OverflowError):
-        raise ValueError(f"is {text}, not a number from 0 to 1") from None
-    if not isfinite(number) or not 0 <= number <= 1:
-        raise ValueError(f"is {text}, not a number from 0 to 1")
+        raise ValueError(f"is {repr(value)[:40]}, not a number from 0 to 1") from None
+    return number
+
+
+def as_probability(value: Any) -> float:
+    """A number in [0, 1], also written as text or as a percentage; 35 is refused, not guessed to be 35 %.
+
+    >>> as_probability("35 %"), as_probability("0.2")
+    (0.35, 0.2)
+    """
+    number = read_number(value)
+    if not 0 <= number <= 1:
+        raise ValueError(f"is {repr(value)[:40]}, not a number from 0 to 1")
     return number
 
 
 def as_percent(value: Any) -> float:
-    """A whole number of percents as a probability. 0.35 is refused: it may be meant as a fraction.
-
-    >>> as_percent(35), as_percent("35 %")
-    (0.35, 0.35)
-    """
+    """A whole number of percents as a probability. 0.35 is refused: it may be meant as a fraction."""
     percent = _PERCENT.fullmatch(value) if isinstance(value, str) else None
     number = float(percent[1]) if percent else value
     if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= 100 or number % 1:

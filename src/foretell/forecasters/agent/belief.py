@@ -19,12 +19,8 @@ LONGEST_CLAIM = 600
 LONGEST_REASON = 3000
 
 
-@dataclass(frozen=True, kw_only=True)
-class StatedClaim:
-    """A piece of evidence as stated: nobody has checked yet that its source exists."""
-
-    text: str
-    source_id: str = ""
+StatedClaim = tuple[str, str]
+"""A piece of evidence and its source as stated: nobody has checked yet that the source exists."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,11 +79,7 @@ def read_statement(given: Any, form: AnswerFormat) -> BeliefStatement | None:
 
 
 def as_text(given: Any) -> str:
-    """A stated text, or nothing where something else was stated.
-
-    >>> as_text(" so "), as_text({"a": 1})
-    ('so', '')
-    """
+    """A stated text, or nothing where something else was stated."""
     return given.strip() if isinstance(given, str) else ""
 
 
@@ -102,17 +94,13 @@ def _texts(given: Any) -> tuple[str, ...]:
 
 
 def _claims(given: Any) -> tuple[StatedClaim, ...]:
-    return tuple(claim for item in _list(given) if (claim := _claim(item)) is not None)
-
-
-def _claim(item: Any) -> StatedClaim | None:
-    """An object with claim and source, or a bare sentence without a source."""
-    if not isinstance(item, Mapping):
-        text, source = as_text(item), ""
-    else:
-        said = cast("Mapping[str, Any]", item)
-        text, source = as_text(said.get("claim")), as_text(said.get("source_id"))
-    return StatedClaim(text=text[:LONGEST_CLAIM], source_id=source[:200]) if text else None
+    """Objects with claim and source, or bare sentences without a source."""
+    claims: list[StatedClaim] = []
+    for item in _list(given):
+        said = cast("Mapping[str, Any]", item) if isinstance(item, Mapping) else {"claim": item}
+        if text := as_text(said.get("claim"))[:LONGEST_CLAIM]:
+            claims.append((text, as_text(said.get("source_id"))[:200]))
+    return tuple(claims)
 
 
 Origin = Literal["blank", "crowd", "prior", "model", "overwritten"]
@@ -160,31 +148,28 @@ class Belief:
         Targets without a readable number keep the one they had. Evidence adds up; a claim stated again is not
         counted again; only what is retracted by its id goes.
         """
-        ledger = _EvidenceLog(self, sources)
-        supports = ledger.take(self.evidence_for, statement.evidence_for, statement.retracted)
-        opposes = ledger.take(self.evidence_against, statement.evidence_against, statement.retracted)
-        p, said = self._numbers(statement, form)
+        log = _EvidenceLog(self, sources, statement.retracted)
+        stated = statement.stated
+        numbers: dict[str, Any] = {}
+        if not stated.p or (self.origin == "blank" and form.missing(stated.p)):
+            notes = (f"your p was not taken over: {'; '.join(stated.problems) or 'none was given'}",)
+        else:
+            merged, notes = {**self.p, **stated.p}, stated.problems
+            numbers = {"p": form.coherent(merged), "stated": merged, "origin": "model"}
+            numbers["distribution"] = stated.distribution
         revised = replace(
             self,
-            **p,
+            **numbers,
             confidence=statement.confidence or self.confidence,
-            evidence_for=supports,
-            evidence_against=opposes,
+            evidence_for=log.take(self.evidence_for, statement.evidence_for),
+            evidence_against=log.take(self.evidence_against, statement.evidence_against),
             open_questions=self.open_questions if statement.open_questions is None else statement.open_questions,
             reason=statement.reason,
             step=step,
-            recorded=ledger.count,
-            unknown_sources=tuple(ledger.unknown),
+            recorded=log.count,
+            unknown_sources=tuple(log.unknown),
         )
-        return revised, (*said, *ledger.notes(statement.retracted))
-
-    def _numbers(self, statement: BeliefStatement, form: AnswerFormat) -> tuple[dict[str, Any], tuple[str, ...]]:
-        stated = statement.stated
-        if not stated.p or (self.origin == "blank" and form.missing(stated.p)):
-            return {}, (f"your p was not taken over: {'; '.join(stated.problems) or 'none was given'}",)
-        merged = {**self.p, **stated.p}
-        numbers = {"p": form.coherent(merged), "stated": merged, "distribution": stated.distribution}
-        return {**numbers, "origin": "model"}, stated.problems
+        return revised, (*notes, *log.notes())
 
     def overwrite(self, p: Mapping[str, float], form: AnswerFormat) -> "Belief":
         """The same belief with other numbers, for experiments that push it and watch what follows."""
@@ -213,39 +198,35 @@ class Belief:
 class _EvidenceLog:
     """Numbers new evidence and checks its sources while one statement is taken in."""
 
-    def __init__(self, belief: Belief, sources: Collection[str]) -> None:
+    def __init__(self, belief: Belief, sources: Collection[str], retracted: tuple[str, ...]) -> None:
         self.sources = sources
-        self.count = belief.recorded
+        self.retracted = retracted
+        self.before = self.count = belief.recorded
         self.known = {item.id for item in (*belief.evidence_for, *belief.evidence_against)}
         self.unknown: list[str] = []
-        self.added: list[str] = []
 
-    def take(
-        self, old: tuple[BeliefEvidence, ...], new: tuple[StatedClaim, ...], retracted: tuple[str, ...]
-    ) -> tuple[BeliefEvidence, ...]:
-        kept = [item for item in old if item.id not in retracted]
-        said = {_plain(item.claim) for item in kept}
-        for claim in new:
-            if _plain(claim.text) not in said:
-                said.add(_plain(claim.text))
-                kept.append(self._record(claim))
-        return tuple(kept)
+    def take(self, old: tuple[BeliefEvidence, ...], new: tuple[StatedClaim, ...]) -> tuple[BeliefEvidence, ...]:
+        """The evidence of one side with what is new; a claim stated again is not counted again."""
+        evidence = [item for item in old if item.id not in self.retracted]
+        said = {_plain(item.claim) for item in evidence}
+        for text, source in new:
+            if _plain(text) in said:
+                continue
+            said.add(_plain(text))
+            self.count += 1
+            exists = source == QUESTION or source in self.sources
+            if source and not exists:
+                self.unknown.append(source)
+            evidence.append(BeliefEvidence(id=f"e{self.count}", claim=text, source_id=source if exists else ""))
+        return tuple(evidence)
 
-    def _record(self, claim: StatedClaim) -> BeliefEvidence:
-        self.count += 1
-        exists = claim.source_id == QUESTION or claim.source_id in self.sources
-        if claim.source_id and not exists:
-            self.unknown.append(claim.source_id)
-        item = BeliefEvidence(id=f"e{self.count}", claim=claim.text, source_id=claim.source_id if exists else "")
-        self.added.append(item.id)
-        return item
-
-    def notes(self, retracted: tuple[str, ...]) -> list[str]:
-        notes = [f"recorded {', '.join(self.added)}"] if self.added else []
+    def notes(self) -> list[str]:
+        added = [f"e{number}" for number in range(self.before + 1, self.count + 1)]
+        notes = [f"recorded {', '.join(added)}"] if added else []
         if self.unknown:
             text = ", ".join(dict.fromkeys(self.unknown))
             notes.append(f"no result has the id {text}: that evidence is kept without a source")
-        if unheard := [id for id in retracted if id not in self.known]:
+        if unheard := [id for id in self.retracted if id not in self.known]:
             notes.append(f"nothing to retract under {', '.join(unheard)}")
         return notes
 
@@ -257,13 +238,7 @@ def _plain(text: str) -> str:
 def starting_belief(
     form: AnswerFormat, *, crowd: Mapping[str, float] | None = None, prior: Mapping[str, float] | None = None
 ) -> Belief:
-    """Where an agent begins: at the crowd's price, else at the base rate, else at one half without meaning it.
-
-    >>> from foretell.questions.question import Question, Target
-    >>> q = Question(id="q", source="own", text="?", due="2025-10-26", targets=(Target(id="yes"),))
-    >>> starting_belief(AnswerFormat.of(q)).formed, starting_belief(AnswerFormat.of(q), prior={"yes": 0.1}).p
-    (False, {'yes': 0.1})
-    """
+    """Where an agent begins: at the crowd's price, else at the base rate, else at one half without meaning it."""
     ids = set(form.targets.values())
     for origin, given in (("crowd", crowd), ("prior", prior)):
         if given is not None and ids <= given.keys():

@@ -16,7 +16,6 @@ from foretell.forecasters.agent.answer_format import AnswerFormat
 from foretell.forecasters.agent.belief import BELIEF
 from foretell.forecasters.agent.settings import Clamp
 from foretell.forecasters.forecaster import Context
-from foretell.models.model import Message, SystemMessage, ToolSpec, UserMessage
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question, Target
 from foretell.tools.names import tool_hint
@@ -45,13 +44,6 @@ def wording(name: str) -> Template:
     )
 
 
-def opening(
-    question: Question, as_of: AsOf, offer: AgentToolset, *, system: str, start: StartingSignals
-) -> tuple[Message, ...]:
-    """The two messages every trial begins with."""
-    return SystemMessage(text=system), UserMessage(text=question_prompt(question, as_of, offer, start), cached=True)
-
-
 def system_prompt(offer: AgentToolset, *, steps: int, clamp: Clamp, by_schema: bool = False) -> str:
     """Who the model is and how it works; the same for all questions of one kind."""
     scale = "whole numbers from 0 to 100, in percent" if offer.form.percent else "numbers from 0 to 1"
@@ -66,14 +58,26 @@ def system_prompt(offer: AgentToolset, *, steps: int, clamp: Clamp, by_schema: b
 def question_prompt(question: Question, as_of: AsOf, offer: AgentToolset, start: StartingSignals) -> str:
     """The question with all that decides it, as it stood on the day."""
     today = as_of.at.date().isoformat()
+    crowd = prior = ""
+    if start.crowd:
+        when = f"On {start.crowd_day} the" if start.crowd_day else "The"
+        crowd = (
+            f"{when} market stood at {_numbers(start.crowd, offer.form)}. Traders know much of what you can find: "
+            "leave the price only for reasons they may have missed."
+        )
+    if start.prior:
+        prior = (
+            f"Of earlier questions of this kind this share came true: {_numbers(start.prior, offer.form)}. Begin there "
+            "and adjust for this case."
+        )
     sections = [
         ("Question", question.text),
         ("Resolution criteria", question.criteria or NOT_GIVEN),
         ("Background", question.background),
         ("Today", f"Today is {today}." + (f" The market is to close on {start.closes}." if start.closes else "")),
         ("What to answer", _asked(question, offer.form)),
-        ("Market price", _crowd(start, offer.form) if offer.variant.crowd else ""),
-        ("Base rate", _prior(start, offer.form) if offer.variant.prior else ""),
+        ("Market price", crowd if offer.variant.crowd else ""),
+        ("Base rate", prior if offer.variant.prior else ""),
         ("Where to begin", tool_hint(offer.by_name)),
     ]
     message = [f"# {heading}\n\n{text.strip()}" for heading, text in sections if text.strip()]
@@ -107,23 +111,12 @@ def _numbers(p: Mapping[str, float], form: AnswerFormat) -> str:
     return ", ".join(f"`{key}` {p[id]:.3g}" for key, id in form.targets.items() if id in p)
 
 
-def _crowd(start: StartingSignals, form: AnswerFormat) -> str:
-    if not start.crowd:
-        return ""
-    when = f"On {start.crowd_day} the" if start.crowd_day else "The"
-    text = f"{when} market stood at {_numbers(start.crowd, form)}."
-    return f"{text} Traders know much of what you can find: leave the price only for reasons they may have missed."
-
-
-def _prior(start: StartingSignals, form: AnswerFormat) -> str:
-    if not start.prior:
-        return ""
-    text = f"Of earlier questions of this kind this share came true: {_numbers(start.prior, form)}."
-    return f"{text} Begin there and adjust for this case."
-
-
 def _tools_as_text(offer: AgentToolset) -> str:
-    lines = [f"- `{spec.name}`: {spec.description} Arguments: {_arguments(spec)}" for spec in offer.tools]
+    lines: list[str] = []
+    for spec in offer.tools:
+        own = {name: part for name, part in spec.parameters.get("properties", {}).items() if name != BELIEF}
+        arguments = json.dumps(own, ensure_ascii=False) if own else "none"
+        lines.append(f"- `{spec.name}`: {spec.description} Arguments: {arguments}")
     if offer.variant.belief:
         lines.append(f"\nBeside `{ACTION}` stands `{BELIEF}`.")
     if offer.variant.parallel:
@@ -131,11 +124,6 @@ def _tools_as_text(offer: AgentToolset) -> str:
             f"\nTo call several at once, give a list `{ACTIONS}` in place of `{ACTION}`, each with its `{TOOL}`."
         )
     return "\n".join(lines)
-
-
-def _arguments(spec: ToolSpec) -> str:
-    own: Mapping[str, object] = {k: v for k, v in spec.parameters.get("properties", {}).items() if k != BELIEF}
-    return json.dumps(own, ensure_ascii=False) if own else "none"
 
 
 # What is known before any research: the market's price and the base rate, both as of the cutoff.

@@ -4,11 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from foretell.forecasters.agent.answer_format import AnswerFormat
-from foretell.models.model import ModelSettings, ToolSpec
-from foretell.models.structured_output import closed_object
+from foretell.models.model import ModelSettings
 from foretell.questions.errors import InputError
-from foretell.tools.names import SUBMIT
 
 if TYPE_CHECKING:
     from foretell.forecasters.agent.agent import BeliefAgent
@@ -16,13 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Clamp:
-    """How near to certainty a submitted probability may come. It bounds what one confident mistake can cost.
-
-    >>> Clamp().apply({"yes": 0.999})
-    {'yes': 0.95}
-    >>> Clamp(low=0, high=1).apply({"yes": 0.999})
-    {'yes': 0.999}
-    """
+    """How near to certainty a submitted probability may come. It bounds what one confident mistake can cost."""
 
     low: float = 0.05
     high: float = 0.95
@@ -51,13 +42,6 @@ class Clamp:
         clamped = {target: min(self.high, max(2 * self.low / len(p), value)) for target, value in p.items()}
         total = sum(clamped.values())
         return {target: value / total for target, value in clamped.items()}
-
-
-def submit_spec(form: AnswerFormat) -> ToolSpec:
-    """The tool that ends a trial."""
-    reason = {"type": "string", "description": "The case for this answer in two to five sentences."}
-    parameters = closed_object({"reason": reason, form.field: form.schema()})
-    return ToolSpec(name=SUBMIT, description="Give the final answer and end the research.", parameters=parameters)
 
 
 Asking = Literal["tools", "schema"]
@@ -132,11 +116,7 @@ VARIANTS = {variant.kind: variant for variant in (FULL, NOBELIEF, ZERO_SHOT, BAT
 
 @dataclass(frozen=True, kw_only=True)
 class AgentOptions:
-    """The options of the forecaster `agent`, as a run, the command line or a page gives them.
-
-    >>> AgentOptions(variant="zero-shot").build().name
-    'zero-shot+crowd+prior'
-    """
+    """The options of the forecaster `agent`, as a run, the command line or a page gives them."""
 
     asks_models: ClassVar[bool] = True
 

@@ -1,12 +1,10 @@
 """Reading what a model says about outcomes: by name, in any usual way of writing, and never by guessing."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import isfinite
 from typing import Any, cast
 
-from foretell.forecasters.agent.answer_format import target_keys
+from foretell.forecasters.agent.answer_format import read_number, target_keys
 from foretell.models.structured_output import UnusableReply
 from foretell.questions.question import Question
 
@@ -15,7 +13,6 @@ NAMED = 5
 """Outcomes named in one complaint."""
 MOST_ENTRIES = 5_000
 YES, NO = frozenset({"yes", "true", "y", "1"}), frozenset({"no", "false", "n", "0"})
-_PERCENT = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*%\s*")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,19 +79,23 @@ def read_probabilities(said: Mapping[str, Any], outcomes: OutcomeNames) -> Elici
 def read_votes(said: Mapping[str, Any], outcomes: OutcomeNames, *, confident: bool = False) -> ElicitedAnswer:
     """Yes or no for every outcome, with how sure the model is where it was asked; or `UnusableReply`."""
     found, notes = _by_target(_entries(said, ("answers", "answer", "decisions", "votes"), outcomes), outcomes)
+    p = _each(found, outcomes, _vote)
+    sure = _each(found, outcomes, _confidence) if confident else {}
+    return ElicitedAnswer(p=p, confidence=sure, rationale=rationale_in(said), notes=notes)
+
+
+def _each(found: Mapping[str, Any], outcomes: OutcomeNames, read: Callable[[Any], float]) -> dict[str, float]:
+    """What is said of each outcome as a number, or `UnusableReply` with the first that cannot be read."""
+    numbers: dict[str, float] = {}
     wrong: list[str] = []
-    p: dict[str, float] = {}
-    sure: dict[str, float] = {}
     for key, target in outcomes.keys.items():
         try:
-            p[target] = _vote(found[target])
-            if confident:
-                sure[target] = _confidence(found[target])
+            numbers[target] = read(found[target])
         except ValueError as problem:
             wrong.append(f"{key} {problem}")
     if wrong:
         raise UnusableReply("; ".join(wrong[:NAMED]))
-    return ElicitedAnswer(p=p, confidence=sure, rationale=rationale_in(said), notes=notes)
+    return numbers
 
 
 def rationale_in(said: Mapping[str, Any]) -> str:
@@ -162,56 +163,34 @@ def _by_target(entries: Mapping[str, Any], outcomes: OutcomeNames) -> tuple[dict
 
 
 def _probabilities(found: Mapping[str, Any], outcomes: OutcomeNames) -> tuple[dict[str, float], tuple[str, ...]]:
-    numbers: dict[str, float] = {}
-    wrong: list[str] = []
-    for key, target in outcomes.keys.items():
-        try:
-            numbers[target] = _number(found[target])
-        except ValueError as problem:
-            wrong.append(f"{key} {problem}")
-    if wrong:
-        raise UnusableReply("; ".join(wrong[:NAMED]))
+    numbers = _each(found, outcomes, _number)
     if all(0 <= number <= 1 for number in numbers.values()):
         return numbers, ()
-    if _are_percentages(list(numbers.values()), exclusive=outcomes.exclusive):
+    # Whole numbers up to 100, or fractions of options that sum to a hundred, can only be percentages; 1.2 alone may be
+    # anything.
+    values = numbers.values()
+    whole = all(number % 1 == 0 for number in values) or (outcomes.exclusive and abs(sum(values) - 100) <= 1)
+    if whole and all(0 <= number <= 100 for number in values):
         return {target: number / 100 for target, number in numbers.items()}, ("percentages read as such",)
     off = next(key for key, target in outcomes.keys.items() if not 0 <= numbers[target] <= 1)
     raise UnusableReply(f"{off} is {numbers[outcomes.keys[off]]:g}; probabilities are numbers from 0 to 1")
 
 
-def _are_percentages(numbers: Sequence[float], *, exclusive: bool) -> bool:
-    """Whether numbers above 1 can only be meant as percentages.
-
-    Whole numbers up to 100, or fractions of options that sum to a hundred; 1.2 alone may be anything.
-    """
-    if not all(0 <= number <= 100 for number in numbers):
-        return False
-    whole = all(number % 1 == 0 for number in numbers)
-    return whole or (exclusive and abs(sum(numbers) - 100) <= 1)
-
-
 def _number(value: Any) -> float:
     """A finite number, also as text, as "35 %" or inside an object; anything else is refused in words."""
-    text = repr(value)[:40]
-    if isinstance(value, Mapping):
-        inner = cast("Mapping[str, Any]", value)
-        value = next((inner[name] for name in ("probability", "p", "value") if name in inner), None)
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise ValueError(f"is {text}, not a number from 0 to 1")
-    percent = _PERCENT.fullmatch(value[:40]) if isinstance(value, str) else None
-    try:
-        number = float(percent[1]) / 100 if percent else float(value)
-    except (ValueError, OverflowError):
-        raise ValueError(f"is {text}, not a number from 0 to 1") from None
-    if not isfinite(number) or (percent and not 0 <= number <= 1):
-        raise ValueError(f"is {text}, not a number from 0 to 1")
-    return number
+    return read_number(_inner(value, "probability", "p", "value"))
+
+
+def _inner(value: Any, *names: str) -> Any:
+    """What an object holds under the first of the names it has; anything else as it is."""
+    if not isinstance(value, Mapping):
+        return value
+    inner = cast("Mapping[str, Any]", value)
+    return next((inner[name] for name in names if name in inner), None)
 
 
 def _vote(said: Any) -> float:
-    if isinstance(said, Mapping):
-        inner = cast("Mapping[str, Any]", said)
-        said = next((inner[name] for name in ("answer", "decision", "vote") if name in inner), None)
+    said = _inner(said, "answer", "decision", "vote")
     word = _fold(str(said)) if isinstance(said, str | int | bool) else ""
     if word in YES or word in NO:
         return float(word in YES)

@@ -101,8 +101,13 @@ TOO_LATE, REFUSED = "dated after the moment", "refused by the fence"
 
 
 @dataclass(frozen=True, kw_only=True)
-class ContextBuilderParts:
-    """What contexts are made with: any search engine, with models or without."""
+class ContextBuilder:
+    """Builds the context of any question at any moment, with any search engine, with models or without.
+
+    Searches are proposed, made behind the fence, freed of copies, ranked and summarised, and all of it is counted. With
+    a journal every search and every finished context is kept: a builder that was killed goes on where it was, and
+    building again returns the same bytes. Model replies are kept by the journal the model stands behind.
+    """
 
     engine: SearchEngine
     models: ModelRoles | None = None
@@ -128,14 +133,30 @@ class ContextBuilderParts:
             return None
         return TracedModel(self.model, emit, role, self.prices), self.models
 
+    async def build(self, question: Question, as_of: AsOf) -> ContextBuild:
+        """The context of a question at a moment, or `ContextUnavailable`."""
+        question = known_at(question, as_of)
+        try:
+            bare = PredictionContext(question=question, as_of=as_of, searcher=self.name)
+        except ValueError as error:
+            raise ContextUnavailable(str(error)) from None
 
-class ContextBuildRun:
+        async def made() -> dict[str, Any]:
+            return (await _BuildRun(self, question, as_of).run()).to_dict()
+
+        if self.journal is None:
+            return ContextBuild.from_dict(await made())
+        key = content_key(["built", bare.digest, vars(self.settings)])
+        return ContextBuild.from_dict(await self.journal.once_json(key, "context", made))
+
+
+class _BuildRun:
     """Makes one context of a question at a moment."""
 
-    def __init__(self, parts: ContextBuilderParts, question: Question, as_of: AsOf) -> None:
+    def __init__(self, parts: ContextBuilder, question: Question, as_of: AsOf) -> None:
         self._parts = parts
         self._question = question
-        self._tally = UsageMeter(parts.emit)
+        self._meter = UsageMeter(parts.emit)
         self._blocked: list[LeakBlocked] = []
         self._dropped: Counter[str] = Counter()
         self._notes: list[str] = []
@@ -143,19 +164,34 @@ class ContextBuildRun:
         scope = f"{question.id}/{parts.engine.name}/{parts.settings.per_query}"
         self._searches = ParallelSearch(parts.engine, parts.journal, scope, limit=parts.settings.per_query)
         self._fence = FenceRules(as_of=as_of, question=question, emit=self._heard)
-        self._filter = self._content_filter()
+        self._filter = parts.leak_filter
+        if self._filter is None and (found := parts.watched("filter", self._meter)):
+            model, models = found
+            self._filter = LeakFilter(model=model, name=models.name("filter"), settings=models.setting("filter"))
         try:
             self._fenced = FencedTools.around((self._searches,), self._fence, self._filter)
         except ValueError as error:
             raise ContextUnavailable(str(error)) from None
-        self._summariser = self._open_summariser()
+        self._summariser: Summariser | None = None
+        if found := parts.watched(ROLE, self._meter):
+            model, models = found
+            self._summariser = Summariser(
+                model=model,
+                name=models.name(ROLE),
+                question=question,
+                as_of=as_of,
+                settings=models.setting(ROLE),
+                attempts=parts.settings.attempts,
+            )
 
     async def run(self) -> ContextBuild:
         """The context, with the counts of how it came about."""
         queries = await self._queries()
         pages = await self._admitted(queries)
         sources = await self._summed_up(await self._chosen(pages))
-        if not sources and (troubles := self._troubles()):
+        # Why there may be sources another time.
+        unheard = [event.reason for event in self._blocked if event.reason.startswith("the filter")]
+        if not sources and (troubles := [*self._searches.failures, *unheard]):
             raise ContextUnavailable(f"no source is left for question {self._question.id}: {troubles[0]}")
         if self._unsummed:
             self._notes.append(f"{len(self._unsummed)} extracts in place of summaries: {self._unsummed[0]}")
@@ -172,7 +208,7 @@ class ContextBuildRun:
             dropped=dict(self._dropped),
             queries=queries,
             notes=tuple(self._notes),
-            usage=self._tally.usage,
+            usage=self._meter.usage,
         )
 
     async def _queries(self) -> tuple[str, ...]:
@@ -218,8 +254,10 @@ class ContextBuildRun:
             room = MOST_SOURCES - len(sources)
             batch, left = left[:room], left[room:]
             texts = await self._texts(batch)
-            message = await asyncio.gather(*(self._told(page, text) for page, text in zip(batch, texts, strict=True)))
-            for page, one, keep in zip(batch, message, await self._without_leaks(message), strict=True):
+            summaries = await asyncio.gather(
+                *(self._summary(page, text) for page, text in zip(batch, texts, strict=True))
+            )
+            for page, one, keep in zip(batch, summaries, await self._without_leaks(summaries), strict=True):
                 if keep and page.url.strip() and (one.title or one.summary):
                     source = RankedSource(url=page.url, title=one.title, summary=one.summary, published=page.published)
                     sources.append(source)
@@ -235,7 +273,7 @@ class ContextBuildRun:
         except ToolFailed:
             return [page.shown for page in pages]
 
-    async def _told(self, page: AdmittedSource, text: str) -> PageSummary:
+    async def _summary(self, page: AdmittedSource, text: str) -> PageSummary:
         if self._summariser is not None:
             try:
                 return await self._summariser.summary(page, text)
@@ -253,11 +291,6 @@ class ContextBuildRun:
             return [False] * len(text)
         return [verdict.keeps for verdict in verdicts]
 
-    def _troubles(self) -> list[str]:
-        """Why there may be sources another time."""
-        unheard = [event.reason for event in self._blocked if event.reason.startswith("the filter")]
-        return [*self._searches.failures, *unheard]
-
     def _drop(self, reason: str, count: int) -> None:
         if count > 0:
             self._dropped[reason] += count
@@ -265,28 +298,7 @@ class ContextBuildRun:
     def _heard(self, event: TraceEvent) -> None:
         if isinstance(event, LeakBlocked):
             self._blocked.append(event)
-        self._tally(event)
-
-    def _content_filter(self) -> ContentFilter | None:
-        found = None if self._parts.leak_filter is not None else self._parts.watched("filter", self._tally)
-        if found is None:
-            return self._parts.leak_filter
-        model, models = found
-        return LeakFilter(model=model, name=models.name("filter"), settings=models.setting("filter"))
-
-    def _open_summariser(self) -> Summariser | None:
-        found = self._parts.watched(ROLE, self._tally)
-        if found is None:
-            return None
-        model, models = found
-        return Summariser(
-            model=model,
-            name=models.name(ROLE),
-            question=self._question,
-            as_of=self._fence.as_of,
-            settings=models.setting(ROLE),
-            attempts=self._parts.settings.attempts,
-        )
+        self._meter(event)
 
 
 def _reason(blocked: LeakBlocked) -> str:
@@ -294,35 +306,3 @@ def _reason(blocked: LeakBlocked) -> str:
     if blocked.layer == "content":
         return "kept back by the content filter"
     return "its address is closed" if blocked.layer == "address" else blocked.reason.partition(":")[0]
-
-
-# Building contexts: propose searches, search behind the fence, drop copies, rank, summarise, and count all of it.
-
-
-@dataclass(frozen=True, kw_only=True)
-class ContextBuilder(ContextBuilderParts):
-    """Builds the context of any question at any moment.
-
-    With a journal every search and every finished context is kept: a builder that was killed goes on where it was,
-    and building again returns the same bytes. Model replies are kept by the journal the model stands behind.
-    """
-
-    async def context(self, question: Question, as_of: AsOf) -> PredictionContext:
-        """The context alone."""
-        return (await self.build(question, as_of)).context
-
-    async def build(self, question: Question, as_of: AsOf) -> ContextBuild:
-        """The context of a question at a moment, or `ContextUnavailable`."""
-        question = known_at(question, as_of)
-        try:
-            bare = PredictionContext(question=question, as_of=as_of, searcher=self.name)
-        except ValueError as error:
-            raise ContextUnavailable(str(error)) from None
-
-        async def made() -> dict[str, Any]:
-            return (await ContextBuildRun(self, question, as_of).run()).to_dict()
-
-        if self.journal is None:
-            return ContextBuild.from_dict(await made())
-        key = content_key(["built", bare.digest, vars(self.settings)])
-        return ContextBuild.from_dict(await self.journal.once_json(key, "context", made))

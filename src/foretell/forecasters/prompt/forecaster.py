@@ -8,18 +8,18 @@ from typing import Any, ClassVar
 from foretell.forecasters.agent.agent import FORECAST
 from foretell.forecasters.agent.settings import Clamp
 from foretell.forecasters.combine.coherence import CoherentProbabilities, coherent
-from foretell.forecasters.combine.projection import Distance
+from foretell.forecasters.combine.projection import Distance, check_distance
 from foretell.forecasters.forecaster import CannotForecast, Context
 from foretell.forecasters.prompt.answers import ElicitedAnswer
-from foretell.forecasters.prompt.elicitation import Elicitation, ElicitationCall, PromptCall, call_of, read_elicitation
+from foretell.forecasters.prompt.elicitation import Elicitation, ElicitationCall, call_of, read_elicitation
 from foretell.forecasters.prompt.prediction_context import PredictionContext, PredictionContexts, QuestionOnly
 from foretell.forecasters.prompt.rendering import BOTH, ContextView, read_view
-from foretell.models.model import ModelError, ModelSettings, Request
+from foretell.models.model import ModelError, ModelSettings
 from foretell.models.names import ModelRole
 from foretell.models.structured_output import ask_until_usable
 from foretell.questions.forecast import Categorical, Forecast
 from foretell.questions.question import Question
-from foretell.questions.trace import BeliefRevised, ForecastMade, TraceEvent
+from foretell.questions.trace import BeliefRevised, ForecastMade
 
 MADE = "one prompt on a shared context"
 WIDE = Clamp(low=0, high=1)
@@ -72,16 +72,13 @@ class PromptForecaster:
         object.__setattr__(self, "view", read_view(self.view))
         object.__setattr__(self, "elicitation", read_elicitation(self.elicitation))
         object.__setattr__(self, "clamp", Clamp.read(self.clamp))
+        check_distance(self.distance)
         if self.attempts < 1:
             raise ValueError(f"attempts = {self.attempts}: at least one is needed")
 
     @property
     def name(self) -> str:
-        """As shown in tables.
-
-        >>> PromptForecaster(view="market", elicitation="bi-directional").name
-        'context market bi-directional'
-        """
+        """As shown in tables."""
         way = self.way.name
         return self.label or " ".join(["context", self.shown.name, *([] if way == "default" else [way])])
 
@@ -108,18 +105,8 @@ class PromptForecaster:
 
     async def _ask(self, ask: ElicitationCall, shared: PredictionContext, context: Context) -> CallResult:
         call = call_of(ask, shared, self.shown)
-        model = context.model(self.role)
-        try:
-            answer = await ask_until_usable(
-                model, self._request(ask, call, shared, context), call.read, attempts=self.attempts
-            )
-        except ModelError as error:
-            return CallResult(ask=ask, answer=None, problem=str(error))
-        return CallResult(ask=ask, answer=answer)
-
-    def _request(self, ask: ElicitationCall, call: PromptCall, shared: PredictionContext, context: Context) -> Request:
-        """The slot tells apart what is asked in equal words: trials and votes. Each is paid for once."""
-        return context.request(
+        # The slot tells apart what is asked in equal words: trials and votes. Each is paid for once.
+        request = context.request(
             self.role,
             call.messages,
             schema=call.schema,
@@ -127,6 +114,11 @@ class PromptForecaster:
             slot=f"{shared.question.id}/trial {context.trial}/{ask.name}",
             call=ask.number,
         )
+        try:
+            answer = await ask_until_usable(context.model(self.role), request, call.read, attempts=self.attempts)
+        except ModelError as error:
+            return CallResult(ask=ask, answer=None, problem=str(error))
+        return CallResult(ask=ask, answer=answer)
 
     def _made(
         self, shared: PredictionContext, context: Context, said: Sequence[CallResult], stated: Mapping[str, float]
@@ -137,30 +129,7 @@ class PromptForecaster:
         clamp = Clamp.read(self.clamp)
         p = dict(fitted.p) if clamp == WIDE else clamp.apply(fitted.p, exclusive=several)
         reasons = _reasons(said)
-        context.emit(
-            BeliefRevised(step=1, p=dict(stated), reason=reasons, belief=self._record(shared, said, stated, fitted))
-        )
-        context.emit(ForecastMade(p=p, how=MADE))
-        return Forecast(
-            question_id=question.id,
-            forecaster=self.name,
-            as_of=context.as_of,
-            p=p,
-            trial=context.trial,
-            rationale=f"{self._headline(p, stated, fitted, shared)}\n\n{reasons}".strip(),
-            trace=f"context {shared.digest}",
-            distribution=Categorical(p=p, normalise=True) if several else None,
-            stated=dict(stated) if p != dict(stated) else None,
-        )
-
-    def _record(
-        self,
-        shared: PredictionContext,
-        said: Sequence[CallResult],
-        stated: Mapping[str, float],
-        fitted: CoherentProbabilities,
-    ) -> dict[str, Any]:
-        return {
+        record = {
             "context": shared.digest,
             "view": self.shown.name,
             "elicitation": self.way.name,
@@ -169,17 +138,22 @@ class PromptForecaster:
             "rule": fitted.rule,
             "calls": [one.as_json() for one in said],
         }
-
-    def _headline(
-        self,
-        p: Mapping[str, float],
-        stated: Mapping[str, float],
-        fitted: CoherentProbabilities,
-        shared: PredictionContext,
-    ) -> str:
-        """All numbers on one line, which whoever must not see them leaves out."""
+        context.emit(BeliefRevised(step=1, p=dict(stated), reason=reasons, belief=record))
+        context.emit(ForecastMade(p=p, how=MADE))
+        # All numbers on one line, which whoever must not see them leaves out.
         was = f"; stated {_numbers(stated)}" if fitted.moved > 0 else ""
-        return f"{FORECAST}{_numbers(p)} ({self.way.name}, {self.shown.name}, context {shared.digest[:12]}{was})."
+        how = f"{self.way.name}, {self.shown.name}, context {shared.digest[:12]}{was}"
+        return Forecast(
+            question_id=question.id,
+            forecaster=self.name,
+            as_of=context.as_of,
+            p=p,
+            trial=context.trial,
+            rationale=f"{FORECAST}{_numbers(p)} ({how}).\n\n{reasons}".strip(),
+            trace=f"context {shared.digest}",
+            distribution=Categorical(p=p, normalise=True) if several else None,
+            stated=dict(stated) if p != dict(stated) else None,
+        )
 
 
 def fit(question: Question, stated: Mapping[str, float], distance: Distance = "squared") -> CoherentProbabilities:
@@ -194,12 +168,6 @@ def fit(question: Question, stated: Mapping[str, float], distance: Distance = "s
         found = coherent(question, stated, distance=distance)
         return replace(found, p={target: round(p, 12) for target, p in found.p.items()})
     return CoherentProbabilities(p=dict(stated), rules=(), gap=0.0, moved=0.0)
-
-
-def stated_in(events: Sequence[TraceEvent]) -> Mapping[str, float] | None:
-    """What the model said before it was made to fit, from the events of a trial; None where nobody wrote it down."""
-    kept = [event.belief["stated"] for event in events if isinstance(event, BeliefRevised) and "stated" in event.belief]
-    return kept[-1] if kept else None
 
 
 def _check(shared: PredictionContext, question: Question, context: Context) -> None:

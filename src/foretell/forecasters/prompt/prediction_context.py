@@ -1,6 +1,5 @@
 """What every model is shown about a question at one moment: ranked sources and the market's quotes, as one value."""
 
-import asyncio
 import json
 import re
 import unicodedata
@@ -8,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from foretell.forecasters.forecaster import CannotForecast
 from foretell.models.canonical import canonical_json
@@ -123,15 +122,21 @@ class PredictionContext:
             if source.published is not None and not self.as_of.admits(source.published):
                 raise ValueError(f"source {source.url} is dated {source.published}, after {self.as_of}")
 
-    @property
-    def key(self) -> tuple[str, str, str]:
-        """What it is about: question, round and moment."""
-        return key_of(self.question, self.as_of)
-
     @cached_property
     def canonical(self) -> bytes:
         """JSON in one spelling: equal contexts have equal bytes, and different ones different bytes."""
-        return canonical_json(_plain(self._body()))
+        body = {
+            "schema": SCHEMA,
+            "question": json.loads(to_json(self.question)),
+            "as_of": {"at": self.as_of.at.isoformat(), "mode": self.as_of.mode},
+            "sources": [
+                {**vars(source), "published": source.published and source.published.isoformat()}
+                for source in self.sources
+            ],
+            "searcher": self.searcher,
+            "closing_time": self.closing_time,
+        }
+        return canonical_json(_plain(body))
 
     @cached_property
     def digest(self) -> str:
@@ -149,20 +154,22 @@ class PredictionContext:
             found = json.loads(text)
         except ValueError as error:
             raise InputError(f"not JSON: {error}") from None
-        made = _read(found)
+        if not isinstance(found, dict) or cast("dict[str, Any]", found).get("schema") != SCHEMA:
+            raise InputError(f"this is no context in the form {SCHEMA!r}", column="schema")
+        body = cast("dict[str, Any]", found)
+        try:
+            made = cls(
+                question=from_dict(body["question"], Question),
+                as_of=AsOf(at=instant(body["as_of"]["at"]), mode=body["as_of"]["mode"]),
+                sources=tuple(RankedSource(**source) for source in body["sources"]),
+                searcher=body["searcher"],
+                closing_time=bool(body["closing_time"]),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InputError(f"this context cannot be read: {error}") from None
         if digest is not None and made.digest != digest:
             raise InputError(f"this context has the digest {made.digest[:12]}…, expected {digest[:12]}…")
         return made
-
-    def _body(self) -> dict[str, Any]:
-        return {
-            "schema": SCHEMA,
-            "question": json.loads(to_json(self.question)),
-            "as_of": {"at": self.as_of.at.isoformat(), "mode": self.as_of.mode},
-            "sources": [_written(source) for source in self.sources],
-            "searcher": self.searcher,
-            "closing_time": self.closing_time,
-        }
 
 
 def key_of(question: Question, as_of: AsOf) -> tuple[str, str, str]:
@@ -209,13 +216,6 @@ def from_articles(
     )
 
 
-def _written(source: RankedSource) -> dict[str, Any]:
-    published = None if source.published is None else source.published.isoformat()
-    return {"rank": source.rank, "url": source.url, "title": source.title, "summary": source.summary} | {
-        "published": published
-    }
-
-
 def _plain(value: Any) -> Any:
     """The same JSON with one spelling of zero: −0.0 and 0.0 are the same price."""
     if isinstance(value, Mapping):
@@ -225,26 +225,7 @@ def _plain(value: Any) -> Any:
     return value + 0.0 if isinstance(value, float) else value
 
 
-def _read(found: Any) -> PredictionContext:
-    if not isinstance(found, dict) or found.get("schema") != SCHEMA:
-        raise InputError(f"this is no context in the form {SCHEMA!r}", column="schema")
-    try:
-        sources = tuple(RankedSource(**source) for source in found["sources"])
-        as_of = AsOf(at=instant(found["as_of"]["at"]), mode=found["as_of"]["mode"])
-        return PredictionContext(
-            question=from_dict(found["question"], Question),
-            as_of=as_of,
-            sources=sources,
-            searcher=found["searcher"],
-            closing_time=bool(found["closing_time"]),
-        )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"this context cannot be read: {error}") from None
-
-
 # Where forecasters get the context of a question: from a store, from a builder, or from the question alone.
-
-Key = tuple[str, str, str]
 
 
 class PredictionContexts(Protocol):
@@ -270,9 +251,9 @@ class StoredContexts:
     """Contexts that were made before, by question, round and moment."""
 
     def __init__(self, contexts: Iterable[PredictionContext]) -> None:
-        self._contexts: dict[Key, PredictionContext] = {}
+        self._contexts: dict[tuple[str, str, str], PredictionContext] = {}
         for context in contexts:
-            if self._contexts.setdefault(context.key, context) != context:
+            if self._contexts.setdefault(key_of(context.question, context.as_of), context) != context:
                 raise ValueError(f"two contexts differ for question {context.question.id} at {context.as_of}")
 
     def __len__(self) -> int:
@@ -284,28 +265,3 @@ class StoredContexts:
         if found is None:
             raise CannotForecast(f"no context is stored for question {question.id} at {as_of}")
         return found
-
-
-class BuildsContext(Protocol):
-    """Makes contexts."""
-
-    async def context(self, question: Question, as_of: AsOf) -> PredictionContext:
-        """A new context."""
-        ...
-
-
-class BuiltContexts:
-    """Built on first use, once for all trials and forecasters of a process; a failure is tried anew by the next."""
-
-    def __init__(self, builder: BuildsContext) -> None:
-        self._builder = builder
-        self._contexts: dict[Key, PredictionContext] = {}
-        self._locks: dict[Key, asyncio.Lock] = {}
-
-    async def of(self, question: Question, as_of: AsOf) -> PredictionContext:
-        """The context, built if need be."""
-        key = key_of(question, as_of)
-        async with self._locks.setdefault(key, asyncio.Lock()):
-            if key not in self._contexts:
-                self._contexts[key] = await self._builder.context(question, as_of)
-        return self._contexts[key]

@@ -2,18 +2,20 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from foretell.forecasters.prompt.prediction_context import LONGEST_SUMMARY, LONGEST_TITLE, one_line
 from foretell.forecasters.prompt.rendering import outcomes
-from foretell.models.model import Message, Model, ModelSettings, Request, SystemMessage, UserMessage
+from foretell.models.model import Model, ModelSettings, Request, SystemMessage, UserMessage
 from foretell.models.structured_output import UnusableReply, ask_until_usable, closed_object
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question
 from foretell.tools.fence import AdmittedSource
+
+T = TypeVar("T")
 
 # Three sentences out of a text without asking anybody: those that share most words with the question.
 
@@ -98,23 +100,10 @@ def template_queries(question: Question, count: int) -> tuple[str, ...]:
     return _sound(made, count)
 
 
-def query_messages(question: Question, as_of: AsOf, count: int) -> tuple[Message, ...]:
-    """What a model is asked."""
-    parts = [
-        f"# Question\n\n{question.text}",
-        f"# How it is decided\n\n{question.criteria[:4000]}" if question.criteria else "",
-        f"# Outcomes\n\n{outcomes(question)[:4000]}",
-        f"# Moment\n\n{as_of.at:%Y-%m-%d %H:%M} UTC",
-    ]
-    text = INSTRUCTION.replace("$count", str(count))
-    return SystemMessage(text=text), UserMessage(text="\n\n".join(filter(None, parts)))
-
-
 QUERY_SCHEMA = closed_object({"queries": {"type": "array", "items": {"type": "string"}, "minItems": 1}})
 
 
-def read_queries(said: Mapping[str, Any], count: int) -> tuple[str, ...]:
-    """The searches of an answer, or `UnusableReply`."""
+def _read_queries(said: Mapping[str, Any], count: int) -> tuple[str, ...]:
     given = said.get("queries")
     if not isinstance(given, list):
         raise UnusableReply("`queries` must be a list of texts")
@@ -178,8 +167,18 @@ class Summariser:
 
     async def queries(self, count: int) -> tuple[str, ...]:
         """Searches worth making."""
-        request = self._request(query_messages(self.question, self.as_of, count), QUERY_SCHEMA)
-        return await ask_until_usable(self.model, request, partial(read_queries, count=count), attempts=self.attempts)
+        question = self.question
+        criteria = f"# How it is decided\n\n{question.criteria[:4000]}" if question.criteria else ""
+        sections = [
+            f"# Question\n\n{question.text}",
+            criteria,
+            f"# Outcomes\n\n{outcomes(question)[:4000]}",
+            self._now(),
+        ]
+        task = "\n\n".join(filter(None, sections))
+        return await self._ask(
+            INSTRUCTION.replace("$count", str(count)), task, QUERY_SCHEMA, partial(_read_queries, count=count)
+        )
 
     async def ranking(self, pages: Sequence[AdmittedSource]) -> tuple[int, ...]:
         """Places of the pages that matter, the most telling first."""
@@ -188,26 +187,31 @@ class Summariser:
             for place, page in enumerate(pages, start=1)
         ]
         task = f"{self._asked()}\n\n# Pages\n\n{json.dumps(texts, ensure_ascii=False)}"
-        request = self._request((SystemMessage(text=RANK), UserMessage(text=task)), RANK_SCHEMA)
-        return await ask_until_usable(
-            self.model, request, partial(_read_ranking, count=len(pages)), attempts=self.attempts
-        )
+        return await self._ask(RANK, task, RANK_SCHEMA, partial(_read_ranking, count=len(pages)))
 
     async def summary(self, page: AdmittedSource, text: str) -> PageSummary:
         """Title and three sentences."""
         body = json.dumps({"title": page.title, "date": _day(page), "text": text[:READ]}, ensure_ascii=False)
-        request = self._request(
-            (SystemMessage(text=SUMMARISE), UserMessage(text=f"{self._asked()}\n\n# Page\n\n{body}")), SUMMARY_SCHEMA
-        )
-        return await ask_until_usable(self.model, request, _read_summary, attempts=self.attempts)
+        return await self._ask(SUMMARISE, f"{self._asked()}\n\n# Page\n\n{body}", SUMMARY_SCHEMA, _read_summary)
 
     def _asked(self) -> str:
-        now = f"# Moment\n\n{self.as_of.at:%Y-%m-%d %H:%M} UTC"
-        return f"# Question\n\n{self.question.text}\n\n# Outcomes\n\n{outcomes(self.question)[:4000]}\n\n{now}"
+        told = f"# Question\n\n{self.question.text}\n\n# Outcomes\n\n{outcomes(self.question)[:4000]}"
+        return f"{told}\n\n{self._now()}"
 
-    def _request(self, messages: tuple[Message, ...], schema: Mapping[str, Any]) -> Request:
-        slot = f"{self.question.id}/context"
-        return Request(model=self.name, messages=messages, schema=schema, settings=self.settings, slot=slot)
+    def _now(self) -> str:
+        return f"# Moment\n\n{self.as_of.at:%Y-%m-%d %H:%M} UTC"
+
+    async def _ask(
+        self, system: str, task: str, schema: Mapping[str, Any], read: Callable[[Mapping[str, Any]], T]
+    ) -> T:
+        request = Request(
+            model=self.name,
+            messages=(SystemMessage(text=system), UserMessage(text=task)),
+            schema=schema,
+            settings=self.settings,
+            slot=f"{self.question.id}/context",
+        )
+        return await ask_until_usable(self.model, request, read, attempts=self.attempts)
 
 
 def extracted(page: AdmittedSource, text: str, question: Question) -> PageSummary:

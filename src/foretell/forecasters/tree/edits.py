@@ -142,7 +142,11 @@ class EditSession:
     def apply(self, edits: Iterable[Edit]) -> Tree:
         """The tree after all the edits; `InvalidTree` says what does not fit."""
         for edit in edits:
-            self._apply(edit)
+            if isinstance(edit, AddNode | ShareNode | RemoveNode | MoveNode):
+                self.rebuilt = True
+                self._rebuild(edit)
+            else:
+                self._change(edit)
         if self.rebuilt:
             self._drop_unreachable()
         tree = replace(self.tree, nodes=self.nodes)
@@ -154,7 +158,8 @@ class EditSession:
         raise_errors([TreeProblem(node=id, field="link", text=text, hint=hint) for id in unlinked])
         return tree
 
-    def _apply(self, edit: Edit) -> None:
+    def _change(self, edit: SetP | Unpin | SetClaim | SetReport | SetGrounding | SetLink) -> None:
+        """Another number, link or text at a claim that stays where it is."""
         match edit:
             case SetP():
                 self._set_p(edit)
@@ -162,77 +167,74 @@ class EditSession:
                 self._put(replace(self._node(edit.id), pinned=None), self.changed_numbers)
             case SetClaim():
                 self._put(replace(self._node(edit.id), claim=edit.claim), self.changed_texts)
-            case SetReport():
-                self._set_report(edit)
-            case SetGrounding():
-                self._ground(edit)
             case SetLink():
                 self._put(replace(self._node(edit.id), link=edit.link), self.changed_numbers, self.relinked)
-            case AddNode() | ShareNode() | RemoveNode() | MoveNode():
-                self._rebuild(edit)
+            case SetReport():
+                node = self._node(edit.id)
+                of = node if node.grounding is None else node.grounding
+                key_factor = of.key_factor if edit.key_factor is None else edit.key_factor
+                of = replace(of, report=edit.report, key_factor=key_factor)
+                self._put(of if isinstance(of, Proposition) else replace(node, grounding=of), self.changed_texts)
+            case SetGrounding():
+                node = self._node(edit.id)
+                if node.children:
+                    raise _problem(node.id, "only leaves are grounded", "grounding")
+                new = replace(node, p=edit.p, grounding=edit.grounding)
+                self._put(new, self.changed_texts, *([self.changed_numbers] if new.p != node.p else []))
+
+    def _set_p(self, edit: SetP) -> None:
+        value = float(edit.p)
+        node = self._node(edit.id.removesuffix(f":{ASSUMPTION}"))
+        if node.id == edit.id:
+            self._put(replace(node, pinned=value) if node.children else replace(node, p=value), self.changed_numbers)
+            return
+        link = node.link.with_assumption(value) if node.link is not None else None
+        if link is None:
+            raise _problem(node.id, "has no assumption to change", "link")
+        self.assumed[edit.id] = value
+        self._put(replace(node, link=link), self.changed_numbers)
 
     def _rebuild(self, edit: AddNode | ShareNode | RemoveNode | MoveNode) -> None:
-        self.rebuilt = True
+        """A claim comes, goes or gets other parents."""
         match edit:
             case AddNode():
-                self._add(edit)
+                if edit.node.id in self.nodes:
+                    hint = "to let one more claim rest on it, share it"
+                    raise _problem(edit.node.id, "is in the tree already", hint=hint)
+                self._node(edit.parent)
+                self._put(edit.node, self.changed_numbers)
+                self._attach(edit.node.id, edit.parent, edit.weight)
             case ShareNode():
                 self._attach(self._node(edit.id).id, edit.parent, edit.weight)
             case RemoveNode():
-                self._remove(edit.id)
+                self._node(edit.id)
+                if edit.id == self.tree.root:
+                    raise _problem(edit.id, "is the root and cannot be removed")
+                for parent in self._parents(edit.id):
+                    self._detach(edit.id, parent)
             case MoveNode():
-                self._move(edit)
+                self._node(edit.id)
+                self._node(edit.to)
+                above = self._parents(edit.id)
+                if edit.out_of is not None and edit.out_of not in above:
+                    raise _problem(edit.out_of, f"is no parent of {edit.id}")
+                for parent in above if edit.out_of is None else [edit.out_of]:
+                    self._detach(edit.id, parent)
+                self._attach(edit.id, edit.to, edit.weight)
 
     def _node(self, id: str) -> Proposition:
         if id not in self.nodes:
             raise _problem(id, "is not in the tree")
         return self.nodes[id]
 
+    def _parents(self, id: str) -> list[str]:
+        return [parent for parent, node in self.nodes.items() if id in node.children]
+
     def _put(self, node: Proposition, *marks: set[str]) -> None:
         if self.nodes.get(node.id) != node:
             self.nodes[node.id] = node
             for mark in marks:
                 mark.add(node.id)
-
-    def _set_p(self, edit: SetP) -> None:
-        if edit.id.endswith(f":{ASSUMPTION}"):
-            self._assume(edit)
-            return
-        node = self._node(edit.id)
-        value = float(edit.p)
-        self._put(replace(node, pinned=value) if node.children else replace(node, p=value), self.changed_numbers)
-
-    def _assume(self, edit: SetP) -> None:
-        node = self._node(edit.id.removesuffix(f":{ASSUMPTION}"))
-        link = node.link.with_assumption(float(edit.p)) if node.link is not None else None
-        if link is None:
-            raise _problem(node.id, "has no assumption to change", "link")
-        self.assumed[edit.id] = float(edit.p)
-        self._put(replace(node, link=link), self.changed_numbers)
-
-    def _set_report(self, edit: SetReport) -> None:
-        node = self._node(edit.id)
-        key_factor = node.key_factor if edit.key_factor is None else edit.key_factor
-        if node.grounding is None:
-            self._put(replace(node, report=edit.report, key_factor=key_factor), self.changed_texts)
-            return
-        factor = node.grounding.key_factor if edit.key_factor is None else edit.key_factor
-        grounding = replace(node.grounding, report=edit.report, key_factor=factor)
-        self._put(replace(node, grounding=grounding), self.changed_texts)
-
-    def _ground(self, edit: SetGrounding) -> None:
-        node = self._node(edit.id)
-        if node.children:
-            raise _problem(node.id, "only leaves are grounded", "grounding")
-        new = replace(node, p=edit.p, grounding=edit.grounding)
-        self._put(new, self.changed_texts, *([self.changed_numbers] if new.p != node.p else []))
-
-    def _add(self, edit: AddNode) -> None:
-        if edit.node.id in self.nodes:
-            raise _problem(edit.node.id, "is in the tree already", hint="to let one more claim rest on it, share it")
-        self._node(edit.parent)
-        self._put(edit.node, self.changed_numbers)
-        self._attach(edit.node.id, edit.parent, edit.weight)
 
     def _attach(self, id: str, parent: str, weight: float | None) -> None:
         node = self._node(parent)
@@ -250,26 +252,6 @@ class EditSession:
             last = node.p if node.pinned is None else node.pinned
             node = replace(node, children=(), link=None, p=last, pinned=None, incomplete=())
         self._put(node, self.changed_numbers, self.relinked)
-
-    def _parents(self, id: str) -> list[str]:
-        return [parent for parent, node in self.nodes.items() if id in node.children]
-
-    def _remove(self, id: str) -> None:
-        self._node(id)
-        if id == self.tree.root:
-            raise _problem(id, "is the root and cannot be removed")
-        for parent in self._parents(id):
-            self._detach(id, parent)
-
-    def _move(self, edit: MoveNode) -> None:
-        self._node(edit.id)
-        self._node(edit.to)
-        above = self._parents(edit.id)
-        if edit.out_of is not None and edit.out_of not in above:
-            raise _problem(edit.out_of, f"is no parent of {edit.id}")
-        for parent in above if edit.out_of is None else [edit.out_of]:
-            self._detach(edit.id, parent)
-        self._attach(edit.id, edit.to, edit.weight)
 
     def _drop_unreachable(self) -> None:
         """Claims nobody rests on any longer go; a child that does not exist is left for the check to report."""

@@ -1,14 +1,14 @@
 """A tree in the formats of other programs: Bayes nets, drawings, ProbLog, and the operations that a web page runs."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import product
 
 from foretell.forecasters.tree.arithmetic.evaluation import circuit_and_values
-from foretell.forecasters.tree.arithmetic.scaling import require_bayes_net
+from foretell.forecasters.tree.arithmetic.scaling import links_unfit_for_bayes_net
 from foretell.forecasters.tree.links import conditional_chances
-from foretell.forecasters.tree.problems import InvalidTree, TreeProblem
+from foretell.forecasters.tree.problems import InvalidTree, TreeProblem, raise_errors
 from foretell.forecasters.tree.proposition import Proposition, Tree, has_own_value, own_value, post_order
 from foretell.forecasters.tree.text import ExportNames, decimal, one_line
 
@@ -37,7 +37,7 @@ def bayes_net(tree: Tree) -> list[BayesVariable]:
 
     Linear links that are no conditional chance have no table: `InvalidTree` names them and offers scaling.
     """
-    require_bayes_net(tree)
+    raise_errors(links_unfit_for_bayes_net(tree))
     names = ExportNames()
     found: list[BayesVariable] = []
     for claim in post_order(tree):
@@ -72,15 +72,12 @@ def to_bif(tree: Tree) -> str:
     for variable in variables:
         given = f" | {', '.join(variable.parents)}" if variable.parents else ""
         lines.append(f"probability ( {variable.name}{given} ) {{")
-        lines += [f"  {row}" for row in _rows(variable)]
+        worlds = product(("true", "false"), repeat=len(variable.parents))
+        for world, chance in zip(worlds, variable.chances, strict=True):
+            head = f"({', '.join(world)})" if world else "table"
+            lines.append(f"  {head} {decimal(chance)}, {decimal(1 - chance)};")
         lines.append("}")
     return "\n".join(lines) + "\n"
-
-
-def _rows(variable: BayesVariable) -> Iterator[str]:
-    for world, chance in zip(product(("true", "false"), repeat=len(variable.parents)), variable.chances, strict=True):
-        head = f"({', '.join(world)})" if world else "table"
-        yield f"{head} {decimal(chance)}, {decimal(1 - chance)};"
 
 
 def to_xmlbif(tree: Tree) -> str:
@@ -108,62 +105,56 @@ WIDTH = 60
 
 def to_dot(tree: Tree) -> str:
     """For Graphviz: `dot -Tsvg`. Pinned claims are dashed, incomplete ones drawn in red."""
+
+    def quoted(text: str) -> str:
+        return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
     names = ExportNames()
-    lines = ["digraph tree {", "  rankdir=TB;", '  node [shape=box, style=rounded, fontname="sans-serif"];']
-    for claim in reversed(post_order(tree)):
-        node = tree.nodes[claim]
+    nodes: list[str] = []
+    edges: list[str] = []
+    for node in (tree.nodes[claim] for claim in reversed(post_order(tree))):
         style = ', style="rounded,dashed"' if node.pinned is not None else ""
         colour = ", color=red" if node.incomplete else ""
-        label = _quoted(f"{_head(node)}\n{_shown(node.claim)}")
-        lines.append(f'  {names.of(claim)} [label="{label}"{style}{colour}];')
-    for claim in reversed(post_order(tree)):
-        node = tree.nodes[claim]
-        for child in node.children:
-            label = _edge(node, child)
-            shown = f' [label="{_quoted(label)}"]' if label else ""
-            lines.append(f"  {names.of(claim)} -> {names.of(child)}{shown};")
-    return "\n".join([*lines, "}"]) + "\n"
+        label = quoted("\n".join(_label(node)))
+        nodes.append(f'  {names.of(node.id)} [label="{label}"{style}{colour}];')
+        for child, weight in _arrows(node):
+            shown = f' [label="{quoted(weight)}"]' if weight else ""
+            edges.append(f"  {names.of(node.id)} -> {names.of(child)}{shown};")
+    head = ["digraph tree {", "  rankdir=TB;", '  node [shape=box, style=rounded, fontname="sans-serif"];']
+    return "\n".join([*head, *nodes, *edges, "}"]) + "\n"
 
 
 def to_mermaid(tree: Tree) -> str:
     """For Mermaid, as GitHub and many editors draw it."""
+
+    def entities(text: str) -> str:
+        for sign, entity in (("#", "#35;"), ("&", "#amp;"), ('"', "#quot;"), ("<", "#lt;"), (">", "#gt;")):
+            text = text.replace(sign, entity)
+        return text
+
     names = ExportNames()
-    lines = ["flowchart TD"]
-    for claim in reversed(post_order(tree)):
-        node = tree.nodes[claim]
-        lines.append(f'  n_{names.of(claim)}["{_entities(_head(node))}<br/>{_entities(_shown(node.claim))}"]')
-    for claim in reversed(post_order(tree)):
-        node = tree.nodes[claim]
-        for child in node.children:
-            label = _edge(node, child)
-            arrow = f'-- "{_entities(label)}" -->' if label else "-->"
-            lines.append(f"  n_{names.of(claim)} {arrow} n_{names.of(child)}")
-    return "\n".join(lines) + "\n"
+    nodes: list[str] = []
+    edges: list[str] = []
+    for node in (tree.nodes[claim] for claim in reversed(post_order(tree))):
+        nodes.append(f'  n_{names.of(node.id)}["{"<br/>".join(map(entities, _label(node)))}"]')
+        for child, weight in _arrows(node):
+            arrow = f'-- "{entities(weight)}" -->' if weight else "-->"
+            edges.append(f"  n_{names.of(node.id)} {arrow} n_{names.of(child)}")
+    return "\n".join(["flowchart TD", *nodes, *edges]) + "\n"
 
 
-def _head(node: Proposition) -> str:
+def _label(node: Proposition) -> tuple[str, str]:
+    """Id and number, and the claim, cut where it runs on."""
     number = "no number" if node.p is None else f"{node.p:.3f}"
-    return f"{node.id}: {number}" + (" (pinned)" if node.pinned is not None else "")
+    claim = one_line(node.claim)
+    shown = claim if len(claim) <= WIDTH else claim[: WIDTH - 1] + "…"
+    return f"{node.id}: {number}" + (" (pinned)" if node.pinned is not None else ""), shown
 
 
-def _shown(text: str) -> str:
-    flat = one_line(text)
-    return flat if len(flat) <= WIDTH else flat[: WIDTH - 1] + "…"
-
-
-def _edge(node: Proposition, child: str) -> str:
-    """What a link says about this child."""
-    return node.link.child_label(child) if node.link is not None and node.pinned is None else ""
-
-
-def _quoted(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
-def _entities(text: str) -> str:
-    for sign, entity in (("#", "#35;"), ("&", "#amp;"), ('"', "#quot;"), ("<", "#lt;"), (">", "#gt;")):
-        text = text.replace(sign, entity)
-    return text
+def _arrows(node: Proposition) -> list[tuple[str, str]]:
+    """The children, with what the link says about each."""
+    link = node.link if node.pinned is None else None
+    return [(child, link.child_label(child) if link is not None else "") for child in node.children]
 
 
 # ProbLog (De Raedt, Kimmig, Toivonen 2007): a program that gives the same probabilities.
@@ -177,8 +168,11 @@ def to_problog(tree: Tree, *, queries: Iterable[str] | None = None) -> str:
 
     Linear links that are no conditional chance have no program: `InvalidTree` names them and offers scaling.
     """
-    require_bayes_net(tree)
-    names = _problog_names(tree)
+    raise_errors(links_unfit_for_bayes_net(tree))
+    names = ExportNames(lower=True)
+    # Claims come first, so that no auxiliary atom takes a claim's name.
+    for claim in tree.nodes:
+        names.of(claim)
     lines: list[str] = []
     for claim in post_order(tree):
         node = tree.nodes[claim]
@@ -189,20 +183,6 @@ def to_problog(tree: Tree, *, queries: Iterable[str] | None = None) -> str:
             lines.extend(node.link.problog(claim, node.children, names.of))
     lines.extend(f"query({names.of(claim)})." for claim in (queries or [tree.root]))
     return "\n".join(lines) + "\n"
-
-
-def problog_names(tree: Tree) -> dict[str, str]:
-    """The atom that stands for each claim."""
-    names = _problog_names(tree)
-    return {claim: names.of(claim) for claim in tree.nodes}
-
-
-def _problog_names(tree: Tree) -> ExportNames:
-    names = ExportNames(lower=True)
-    # Claims come first, so that no auxiliary atom takes a claim's name.
-    for claim in tree.nodes:
-        names.of(claim)
-    return names
 
 
 def to_circuit(tree: Tree) -> str:

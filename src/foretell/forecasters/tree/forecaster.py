@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from foretell.forecasters.agent.settings import Clamp
@@ -10,16 +11,16 @@ from foretell.forecasters.forecaster import CannotForecast, Context
 from foretell.forecasters.tree.grounders.search import SearchGrounder
 from foretell.forecasters.tree.grow.event_log import EventLog, TreeJob, tree_job_order
 from foretell.forecasters.tree.grow.ground import Grounder, GroundingPool
-from foretell.forecasters.tree.grow.grow import GrowthPlan, TreeSettings, grow
+from foretell.forecasters.tree.grow.grow import TreeGrowth, TreeSettings
 from foretell.forecasters.tree.grow.prompting import TreeQuestion
 from foretell.forecasters.tree.proposition import Grounding, Tree, leaves
 from foretell.forecasters.tree.tree_file import tree_to_dict
-from foretell.questions.forecast import Categorical, Cost, Failure, Forecast
+from foretell.questions.forecast import Categorical, Cost, Forecast
 from foretell.questions.question import Question, Target
-from foretell.questions.trace import EmitEvent, Failed, ForecastMade, TraceEvent, TreeGrown, ignore_event
+from foretell.questions.trace import EmitEvent, ForecastMade, TraceEvent, TreeGrown, ignore_event
 
 if TYPE_CHECKING:
-    from foretell.forecasters.tree.thought_search import ThoughtSettings
+    from foretell.forecasters.tree.thoughts import ThoughtSettings
 
 CLAIM = "claim"
 """The subtype of a question whose text is a claim already."""
@@ -165,63 +166,52 @@ class TargetResult:
 class AnalyzingForecaster:
     """Analyses every target of a question with models and a grounder, and makes one forecast of the results."""
 
+    settings: "TreeSettings | ThoughtSettings"
     grounder: Grounder = field(default_factory=SearchGrounder)
     on_event: EmitEvent = ignore_event
     """Gets every event at once; the context's own listener gets them in a fixed order, at the end."""
-    label: str = ""
 
     @property
     def name(self) -> str:
         """As shown in tables."""
-        return self.label or f"{self._settings.name} {self.grounder.name}"
+        return f"{self.settings.name} {self.grounder.name}"
 
-    @property
-    def _settings(self) -> "TreeSettings | ThoughtSettings":
-        raise NotImplementedError
-
-    async def _analyze(
-        self, question: Question, target: Target, context: Context, pool: GroundingPool, count: int
-    ) -> TargetResult:
+    async def _analyze(self, about: TreeQuestion, context: Context, pool: GroundingPool, count: int) -> TargetResult:
         """One target of `count`; they share the pool, and each has an equal part of the money."""
         raise NotImplementedError
-
-    async def forecast(self, question: Question, context: Context) -> Forecast:
-        """One probability for every target, or `CannotForecast` where nothing could be examined."""
-        answer = await self.attempt(question, context)
-        if isinstance(answer, Failure):
-            raise CannotForecast(answer.error)
-        return answer
-
-    async def attempt(self, question: Question, context: Context) -> Forecast | Failure:
-        """One trial. It ends in one of the two unless the settings themselves cannot work."""
-        began = asyncio.get_running_loop().time()
-        targets = targets_to_analyze(question, shortcut=self._settings.shortcut)
-        pool = GroundingPool(self.grounder, self._settings.ground)
-        done = await gather_or_cancel(
-            self._analyze(question, target, context, pool, len(targets)) for target in targets
-        )
-        results = {target.id: result for target, result in zip(targets, done, strict=True)}
-        for result in results.values():
-            for event in result.events:
-                context.emit(event)
-        name = f"{self.name}+clairvoyant" if context.tools_for(question).clairvoyant else self.name
-        error = next((result.error for result in results.values() if result.p is None), None)
-        if error is not None:
-            context.emit(Failed(error=error))
-            return Failure(
-                question_id=question.id, forecaster=name, as_of=context.as_of, error=error, trial=context.trial
-            )
-        numbers = {target: result.p or 0.0 for target, result in results.items()}
-        rationale = "\n\n".join(result.rationale for result in results.values())
-        forecast = forecast_from_targets(question, context, name, numbers, rationale, self._settings.clamp)
-        context.emit(ForecastMade(p=dict(forecast.p), how=self._how(list(results.values()))))
-        usage = Cost.side_by_side(result.usage for result in results.values())
-        seconds = asyncio.get_running_loop().time() - began
-        return replace(forecast, trial=context.trial, usage=replace(usage, seconds=seconds))
 
     def _how(self, results: list[TargetResult]) -> str:
         """How the forecast came about, for the trace."""
         raise NotImplementedError
+
+    async def forecast(self, question: Question, context: Context) -> Forecast:
+        """One probability for every target, or `CannotForecast` where nothing could be examined."""
+        began = monotonic()
+        targets = targets_to_analyze(question, shortcut=self.settings.shortcut)
+        pool = GroundingPool(self.grounder, self.settings.ground)
+        abouts = [
+            TreeQuestion(
+                question=question,
+                as_of=context.as_of,
+                claim=claim_of_target(question, target),
+                target=target.id,
+                attempts=self.settings.attempts,
+            )
+            for target in targets
+        ]
+        results = await gather_or_cancel(self._analyze(about, context, pool, len(targets)) for about in abouts)
+        for event in (event for result in results for event in result.events):
+            context.emit(event)
+        name = f"{self.name}+clairvoyant" if context.tools_for(question).clairvoyant else self.name
+        error = next((result.error for result in results if result.p is None), None)
+        if error is not None:
+            raise CannotForecast(error, forecaster=name)
+        numbers = {target.id: result.p or 0.0 for target, result in zip(targets, results, strict=True)}
+        rationale = "\n\n".join(result.rationale for result in results)
+        forecast = forecast_from_targets(question, context, name, numbers, rationale, self.settings.clamp)
+        context.emit(ForecastMade(p=dict(forecast.p), how=self._how(results)))
+        usage = Cost.side_by_side(result.usage for result in results)
+        return replace(forecast, trial=context.trial, usage=replace(usage, seconds=monotonic() - began))
 
 
 StoreTree = Callable[[Question, int, str, Tree], None]
@@ -236,43 +226,33 @@ class TreeForecaster(AnalyzingForecaster):
     store_tree: StoreTree | None = None
     """Called with every finished tree, beside the event that holds it."""
 
-    @property
-    def _settings(self) -> TreeSettings:
-        return self.settings
-
-    async def _analyze(
-        self, question: Question, target: Target, context: Context, pool: GroundingPool, count: int
-    ) -> TargetResult:
+    async def _analyze(self, about: TreeQuestion, context: Context, pool: GroundingPool, count: int) -> TargetResult:
         log = EventLog[TreeJob](self.on_event)
         dollars = self.settings.size.dollars
-        plan = GrowthPlan(
-            tree_question=TreeQuestion(question=question, as_of=context.as_of, target=target.id),
-            claim=claim_of_target(question, target),
+        growth = TreeGrowth(
+            about=replace(about, slot=f"{about.question.id}/trial {context.trial}/tree {about.target}"),
             context=context,
             pool=pool,
             log=log,
             settings=self.settings,
             dollars=None if dollars is None else dollars / count,
         )
-        tree = await grow(plan)
+        tree = await growth.run()
         if self.store_tree is not None:
-            self.store_tree(question, context.trial, target.id, tree)
+            self.store_tree(about.question, context.trial, about.target, tree)
         root, bottom = tree.nodes[tree.root], [tree.nodes[leaf] for leaf in leaves(tree)]
         error = ""
         if all(leaf.p is None for leaf in bottom):
             reason = bottom[0].grounding.error if bottom[0].grounding else "none was tried"
-            error = f"no leaf of the tree for {target.id} could be grounded: {reason}"
-        lacking = len(root.incomplete)
+            error = f"no leaf of the tree for {about.target} could be grounded: {reason}"
+        grown = TreeGrown(tree=about.target, document=tree_to_dict(tree))
         return TargetResult(
             p=None if error else root.p,
             error=error,
-            rationale=tree_summary(tree, target.id if count > 1 else ""),
-            events=(
-                *log.events(tree_job_order(tree)),
-                TreeGrown(tree=target.id, document=tree_to_dict(tree)),
-            ),
+            rationale=tree_summary(tree, about.target if count > 1 else ""),
+            events=(*log.events(tree_job_order(tree)), grown),
             usage=log.usage(),
-            lacking=lacking,
+            lacking=len(root.incomplete),
         )
 
     def _how(self, results: list[TargetResult]) -> str:

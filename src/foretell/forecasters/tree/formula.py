@@ -1,9 +1,10 @@
 """Boolean expressions over claims: a parser that says where it stumbled, and a printer that undoes it."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple, TypeVar
 
 ASSUMPTION = "PA"
 """What a formula takes for granted beside its children."""
@@ -14,6 +15,7 @@ ID = r"[A-Za-z][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*"
 _TOKEN = re.compile(rf"\s*(?:({ID})|(&&|\|\||[()&|!~¬∧∨]))")
 _SYNONYMS = {"&": "AND", "&&": "AND", "∧": "AND", "|": "OR", "||": "OR", "∨": "OR", "!": "NOT", "~": "NOT", "¬": "NOT"}
 _WORDS = frozenset({"AND", "OR", "NOT"})
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -61,20 +63,13 @@ class FormulaError(ValueError):
     """
 
     def __init__(self, problem: str, text: str, position: int) -> None:
-        self.problem = problem
-        self.text = text
-        self.position = position
         super().__init__(f"character {position + 1}: {problem}")
-
-    @property
-    def pointer(self) -> str:
+        flat = re.sub(r"\s", " ", text)
+        self.pointer = f"{flat}\n{' ' * position}^"
         """The expression with a caret under the place."""
-        flat = re.sub(r"\s", " ", self.text)
-        return f"{flat}\n{' ' * self.position}^"
 
 
-@dataclass(frozen=True)
-class _Token:
+class _Token(NamedTuple):
     text: str
     """As written."""
     kind: str
@@ -91,10 +86,9 @@ def _tokens(text: str) -> list[_Token]:
             at += len(text[at:]) - len(text[at:].lstrip())
             raise FormulaError(f"{text[at]!r} has no meaning here", text, at)
         name, sign = match.groups()
-        start = match.end() - len(name or sign)
         word = (name or "").upper()
         kind = word if word in _WORDS else "id" if name else _SYNONYMS.get(sign, sign)
-        found.append(_Token(name or sign, kind, start))
+        found.append(_Token(name or sign, kind, match.end() - len(name or sign)))
         at = match.end()
     return [*found, _Token("", "", len(text))]
 
@@ -114,9 +108,10 @@ class _Parser:
 
     def whole(self) -> Expression:
         found = self.either()
+        if self.next.kind == ")":
+            raise FormulaError('expected AND, OR or the end, found an extra ")"', self.text, self.next.position)
         if self.next.kind:
-            wanted = 'AND, OR or the end, found an extra ")"' if self.next.kind == ")" else "AND or OR"
-            raise self.stumble(wanted)
+            raise self.stumble("AND or OR")
         return found
 
     def either(self) -> Expression:
@@ -134,12 +129,11 @@ class _Parser:
 
     def single(self) -> Expression:
         token = self.next
-        if token.kind == "id":
-            self.at += 1
-            return Var(token.text)
-        if token.kind not in ("NOT", "("):
+        if token.kind not in ("id", "NOT", "("):
             raise self.stumble('a claim, NOT or "("')
         self.at += 1
+        if token.kind == "id":
+            return Var(token.text)
         self.depth += 1
         if self.depth > DEEPEST:
             raise FormulaError(f"more than {DEEPEST} levels within one another", self.text, token.position)
@@ -157,10 +151,8 @@ class _Parser:
         return found
 
     def stumble(self, wanted: str) -> FormulaError:
-        token = self.next
-        found = "the end" if not token.kind else f'"{token.text}"'
-        tail = "" if "found" in wanted else f", found {found}"
-        return FormulaError(f"expected {wanted}{tail}", self.text, token.position)
+        found = f'"{self.next.text}"' if self.next.kind else "the end"
+        return FormulaError(f"expected {wanted}, found {found}", self.text, self.next.position)
 
 
 @lru_cache(maxsize=4096)
@@ -192,51 +184,40 @@ def to_text(expression: Expression) -> str:
     >>> to_text(parse("!(P1 && P2 || (P3))"))
     'NOT ((P1 AND P2) OR P3)'
     """
+
+    def within(item: Expression, *bracketed: type) -> str:
+        return f"({to_text(item)})" if isinstance(item, bracketed) else to_text(item)
+
     match expression:
         case Var():
             return expression.name
         case Not():
-            return f"NOT {_within(expression.item, (And, Or))}"
+            return f"NOT {within(expression.item, And, Or)}"
         case And():
-            return " AND ".join(_within(item, (Or,)) for item in expression.items)
+            return " AND ".join(within(item, Or) for item in expression.items)
         case Or():
-            return " OR ".join(_within(item, (And,)) for item in expression.items)
+            return " OR ".join(within(item, And) for item in expression.items)
 
 
-def _within(item: Expression, bracketed: tuple[type, ...]) -> str:
-    text = to_text(item)
-    return f"({text})" if isinstance(item, bracketed) else text
+def fold(
+    expression: Expression,
+    var: Callable[[str], T],
+    negate: Callable[[T], T],
+    both: Callable[[list[T]], T],
+    either: Callable[[list[T]], T],
+) -> T:
+    """The value of an expression, given what each name, NOT, AND and OR stands for.
 
-
-def truth(expression: Expression, world: Mapping[str, bool]) -> bool:
-    """Whether it holds where these claims are so.
-
-    >>> truth(parse("P1 AND NOT P2"), {"P1": True, "P2": False})
+    >>> from operator import not_
+    >>> fold(parse("P1 AND NOT P2"), {"P1": True, "P2": False}.__getitem__, not_, all, any)
     True
     """
     match expression:
         case Var():
-            return world[expression.name]
+            return var(expression.name)
         case Not():
-            return not truth(expression.item, world)
+            return negate(fold(expression.item, var, negate, both, either))
         case And():
-            return all(truth(item, world) for item in expression.items)
+            return both([fold(item, var, negate, both, either) for item in expression.items])
         case Or():
-            return any(truth(item, world) for item in expression.items)
-
-
-def renamed(expression: Expression, names: Mapping[str, str]) -> Expression:
-    """The expression with other names, or numbers for show, in place of claims.
-
-    >>> to_text(renamed(parse("P1 AND NOT P2"), {"P1": "0.4", "P2": "0.1"}))
-    '0.4 AND NOT 0.1'
-    """
-    match expression:
-        case Var():
-            return Var(names.get(expression.name, expression.name))
-        case Not():
-            return Not(renamed(expression.item, names))
-        case And():
-            return And(tuple(renamed(item, names) for item in expression.items))
-        case Or():
-            return Or(tuple(renamed(item, names) for item in expression.items))
+            return either([fold(item, var, negate, both, either) for item in expression.items])

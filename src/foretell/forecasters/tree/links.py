@@ -5,9 +5,11 @@ and the words. A link is data on the node, so that what-if is arithmetic and nee
 """
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
+from operator import neg
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from foretell.forecasters.tree import formula as ex
@@ -236,8 +238,9 @@ class FormulaLink(Link):
         node P0, link.expression: P2 is a child but does not occur (use every child, or remove it)
         """
 
-        def wrong(error: ex.FormulaError, hint: str = "") -> TreeProblem:
-            return TreeProblem(node=node, field="link.expression", text=str(error), hint=hint, pointer=error.pointer)
+        def wrong(problem: object, hint: str = "") -> TreeProblem:
+            pointer = problem.pointer if isinstance(problem, ex.FormulaError) else ""
+            return TreeProblem(node=node, field="link.expression", text=str(problem), hint=hint, pointer=pointer)
 
         try:
             ex.parse(self.expression)
@@ -254,8 +257,7 @@ class FormulaLink(Link):
         used = {name for name, _ in mentioned}
         for child in children:
             if child not in used:
-                text, hint = f"{child} is a child but does not occur", "use every child, or remove it"
-                yield TreeProblem(node=node, field="link.expression", text=text, hint=hint)
+                yield wrong(f"{child} is a child but does not occur", "use every child, or remove it")
         if self.assumption is None and ex.ASSUMPTION in used:
             text, hint = "PA occurs but nothing says what it is", 'give "assumption": {"text": …, "p": …}'
             yield TreeProblem(node=node, field="link.assumption", text=text, hint=hint)
@@ -270,18 +272,10 @@ class FormulaLink(Link):
         for name, assumption in self.assumptions(node).items():
             gates.set_input(name, assumption.p)
 
-        def literal(item: ex.Expression) -> int:
-            match item:
-                case ex.Var():
-                    return gates.var(assumption_name(node) if item.name == ex.ASSUMPTION else item.name)
-                case ex.Not():
-                    return -literal(item.item)
-                case ex.And():
-                    return gates.all_of(map(literal, item.items))
-                case ex.Or():
-                    return gates.any_of(map(literal, item.items))
+        def var(name: str) -> int:
+            return gates.var(assumption_name(node) if name == ex.ASSUMPTION else name)
 
-        return gates.exactly(literal(ex.parse(self.expression)))
+        return gates.exactly(ex.fold(ex.parse(self.expression), var, neg, gates.all_of, gates.any_of))
 
     def assumptions(self, node: str) -> Mapping[str, FormulaAssumption]:
         """PA, where it is given."""
@@ -306,7 +300,8 @@ class FormulaLink(Link):
     def show_arithmetic(self, p: Mapping[str, str]) -> str:
         """The formula with numbers in place of claims."""
         values = {**p, ex.ASSUMPTION: f"{self.assumption.p:g}" if self.assumption else "–"}
-        return f"P({ex.to_text(ex.renamed(ex.parse(self.expression), values))})"
+        text = ex.to_text(ex.parse(self.expression))
+        return f"P({re.sub(ex.ID, lambda name: values.get(name[0], name[0]), text)})"
 
     def problog(self, node: str, children: Sequence[str], atom: Callable[[str], str]) -> Iterator[str]:
         """A rule, and a probabilistic fact for the assumption."""
@@ -331,9 +326,10 @@ class FormulaLink(Link):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CausalLink(Link):
-    """What the two kinds of noisy-or have in common: independent causes and, for one of them, inhibitors."""
+class NoisyOrLink(Link):
+    """P = 1 − (1 − leak)·Π(1 − strength·child): each true child alone would bring the claim about."""
 
+    kind: ClassVar[str] = "noisy_or"
     leak: float = 0.0
     strengths: Mapping[str, float]
 
@@ -357,14 +353,13 @@ class CausalLink(Link):
     def compile(self, node: str, children: Sequence[str], gates: "Gates") -> "Body":
         """One independent event per child: would it have its effect by itself?"""
 
-        def effect(child: str, chance: float) -> int:
-            return gates.all_of([gates.coin(f"{node}~{child}", chance), gates.var(child)])
+        def effects(numbers: Mapping[str, float]) -> list[int]:
+            chances = [(child, numbers[child]) for child in children if child in numbers]
+            return [gates.all_of([gates.coin(f"{node}~{child}", p), gates.var(child)]) for child, p in chances]
 
         causes = [gates.coin(f"{node}~", self.leak)] if self.leak else []
-        causes += [effect(child, self.strengths[child]) for child in children if child in self.strengths]
-        caused = gates.any_of(causes)
-        blocks = [-effect(child, self.blocking[child]) for child in children if child in self.blocking]
-        return gates.exactly(gates.all_of([caused, *blocks]))
+        caused = gates.any_of(causes + effects(self.strengths))
+        return gates.exactly(gates.all_of([caused, *(-block for block in effects(self.blocking))]))
 
     def with_child(self, child: str, weight: float) -> Self:
         """One more cause."""
@@ -395,25 +390,11 @@ class CausalLink(Link):
 
     def problog(self, node: str, children: Sequence[str], atom: Callable[[str], str]) -> Iterator[str]:
         """A probabilistic rule for every cause."""
-        yield from self._causes(atom(node), self.strengths, self.leak, atom)
-
-    def _causes(
-        self, effect: str, strengths: Mapping[str, float], leak: float, atom: Callable[[str], str]
-    ) -> Iterator[str]:
-        yield f"{decimal(leak)}::{effect}."
-        for child, strength in strengths.items():
-            yield f"{decimal(strength)}::{effect} :- {atom(child)}."
+        yield from _causes(atom(node), self.strengths, self.leak, atom)
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoisyOrLink(CausalLink):
-    """P = 1 − (1 − leak)·Π(1 − strength·child): each true child alone would bring the claim about."""
-
-    kind: ClassVar[str] = "noisy_or"
-
-
-@dataclass(frozen=True, kw_only=True)
-class InhibitedNoisyOrLink(CausalLink):
+class InhibitedNoisyOrLink(NoisyOrLink):
     """A noisy-or that other children can prevent: times Π(1 − inhibition·child) over the inhibitors."""
 
     kind: ClassVar[str] = "inhibited_noisy_or"
@@ -431,9 +412,15 @@ class InhibitedNoisyOrLink(CausalLink):
     def problog(self, node: str, children: Sequence[str], atom: Callable[[str], str]) -> Iterator[str]:
         """Brought about, and not prevented."""
         caused, prevented = atom(f"{node} caused"), atom(f"{node} prevented")
-        yield from self._causes(caused, self.strengths, self.leak, atom)
-        yield from self._causes(prevented, self.inhibitors, 0.0, atom)
+        yield from _causes(caused, self.strengths, self.leak, atom)
+        yield from _causes(prevented, self.inhibitors, 0.0, atom)
         yield f"{atom(node)} :- {caused}, \\+ {prevented}."
+
+
+def _causes(effect: str, strengths: Mapping[str, float], leak: float, atom: Callable[[str], str]) -> Iterator[str]:
+    yield f"{decimal(leak)}::{effect}."
+    for child, strength in strengths.items():
+        yield f"{decimal(strength)}::{effect} :- {atom(child)}."
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,9 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from foretell.forecasters.tree.links import INTERCEPT_LIMIT, LinearLink, Link
 from foretell.questions.as_of import AsOf
+
+if TYPE_CHECKING:
+    from foretell.forecasters.tree.arithmetic.evaluation import EvaluationCache
 
 MISSING = 0.5
 """What stands in for a claim without a number, unless the tree has another."""
@@ -67,7 +71,7 @@ class Tree:
     intercept_limit: float = INTERCEPT_LIMIT
     missing: float = MISSING
     """What stands in for a claim without a number: a leaf that failed or awaits grounding, a parent without a link."""
-    cache: object = field(default=None, init=False, compare=False, repr=False)
+    cache: "EvaluationCache | None" = field(default=None, init=False, compare=False, repr=False)
     """Set by `evaluation.with_cache`, so that the next what-if need not compile the tree again; no part of the value,
     and not carried over by `dataclasses.replace`."""
 

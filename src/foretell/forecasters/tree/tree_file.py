@@ -1,7 +1,7 @@
 """Tree files: JSON that a person can read and edit, with a version."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
@@ -20,7 +20,6 @@ from foretell.forecasters.tree.tree_json import (
     scenario_to_dict,
 )
 from foretell.forecasters.tree.validation import tree_problems
-from foretell.forecasters.tree.what_if import resynthesize
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.errors import InputError
 
@@ -41,10 +40,6 @@ class TreeFile:
     def with_scenario(self, scenario: Scenario) -> "TreeFile":
         """One more scenario, in place of an older one of that name."""
         return replace(self, scenarios={**self.scenarios, scenario.name: scenario})
-
-    def with_edits(self, edits: Iterable[Edit]) -> "TreeFile":
-        """The tree after some edits, every number above them brought up to date; scenarios stay."""
-        return replace(self, tree=resynthesize(self.tree, edits), warnings=())
 
 
 def read_tree_file(path: str | Path) -> TreeFile:

@@ -1,4 +1,4 @@
-"""New numbers after edits, for the claims above them only."""
+"""What if: edits on a tree, with only the claims above them worked out anew. No model is asked."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -9,7 +9,6 @@ from foretell.forecasters.tree.arithmetic.circuit import ROUNDING, Circuit, reru
 from foretell.forecasters.tree.arithmetic.compiler import compile_tree
 from foretell.forecasters.tree.arithmetic.evaluation import (
     EvaluationCache,
-    cached_evaluation,
     evaluated,
     stale_claims,
     with_cache,
@@ -18,35 +17,43 @@ from foretell.forecasters.tree.arithmetic.evaluation import (
 from foretell.forecasters.tree.edits import Edit, EditSession, Scenario, SetLink, SetP, SetReport
 from foretell.forecasters.tree.links import JudgedLink, Link
 from foretell.forecasters.tree.problems import InvalidTree, TreeProblem, raise_errors
-from foretell.forecasters.tree.proposition import (
-    Proposition,
-    Tree,
-    TreeLayout,
-    has_own_value,
-    layout,
-    own_value,
-)
+from foretell.forecasters.tree.proposition import Proposition, Tree, TreeLayout, has_own_value, layout, own_value
 from foretell.forecasters.tree.validation import result_problems
 from foretell.questions.as_of import AsOf
 
 
-def recompute(tree: Tree, known: EvaluationCache, editing: EditSession) -> Tree:
-    """The edited tree with its numbers, equal to the last bit to working all of it out anew.
+def resynthesize(tree: Tree, edits: Iterable[Edit]) -> Tree:
+    """The tree after the edits, equal to the last bit to working all of it out anew.
 
-    Where the operations that are known still hold, they are run again from the edit upwards; otherwise the claims above
-    it get their operations anew and read the others as they are.
+    Only the claims above an edit are worked out, and no model is asked. Pinned claims above an edit hold; judged ones
+    keep their number and are marked stale. A new link must give a probability; where new values push an old link out of
+    [0, 1], its claim is held at the end (see `clamped_claims`). `InvalidTree` says which edit does not fit.
+    A tree whose numbers nobody has worked out yet (read or changed by other means) is worked out first.
     """
+    tree = tree if tree.cache is not None else evaluated(tree)
+    known = tree.cache
+    assert known is not None
+    editing = EditSession(tree)
+    tree = editing.apply(edits)
     plan = layout(tree) if editing.rebuilt else known.plan
     start = {id for id in editing.changed_numbers if id in tree.nodes}
     words = {id for id in editing.changed_texts if id in tree.nodes}
     above = _upward(tree, plan, start | words, lambda node: node.pinned is None)
     tree = _with_stale(tree, above)
+    # Where the operations that are known still hold, they are run again from the edit upwards; otherwise the claims
+    # above it get their operations anew and read the others as they are.
     patch = None
     if known.circuit is not None and not editing.rebuilt:
         patch = _patch(tree, known.circuit, start, editing)
     if patch is not None:
         return _rerun(tree, known, patch, start | above)
-    return _compiled(tree, plan, editing, start | above)
+    affected = {*start, *_upward(tree, plan, start, lambda node: not has_own_value(node))}
+    circuit = compile_tree(tree, only=affected, plan=plan)
+    values = circuit.run()
+    raise_errors([one for one in result_problems(tree, circuit, values) if one.node in editing.relinked])
+    numbers = {id: values[place] for id, place in circuit.claims.items()}
+    order = sorted({*affected, *start, *above}, key=plan.rank.__getitem__)
+    return with_cache(with_numbers(tree, order, numbers), EvaluationCache(plan))
 
 
 @dataclass(frozen=True)
@@ -97,38 +104,18 @@ def _rerun(tree: Tree, known: EvaluationCache, patch: _Patch, marked: Collection
     assert circuit is not None
     forced = dict(patch.forced)
     values, places = rerun(circuit, known.values, patch.inputs, forced)
-    numbers = _numbers(circuit, values, places)
+    numbers = {id: values[place] for place in places for id in circuit.claims_at.get(place, ())}
     for id in sorted(patch.relinked, key=rank.__getitem__):
+        # By its new link from the claims beneath it; the result must be a probability.
         tree = with_numbers(tree, sorted(numbers, key=rank.__getitem__), numbers)
-        forced[circuit.claims[id]] = _own_operations(tree, id, known.plan)
+        own = compile_tree(tree, only=[id], plan=known.plan)
+        results = own.run()
+        raise_errors([problem for problem in result_problems(tree, own, results) if problem.node == id])
+        forced[circuit.claims[id]] = results[own.claims[id]]
         values, places = rerun(circuit, values, {}, forced)
-        numbers |= _numbers(circuit, values, places)
+        numbers |= {id: values[place] for place in places for id in circuit.claims_at.get(place, ())}
     tree = with_numbers(tree, sorted({*numbers, *marked}, key=rank.__getitem__), numbers)
     return with_cache(tree, EvaluationCache(known.plan) if forced else replace(known, values=values))
-
-
-def _numbers(circuit: Circuit, values: list[float], places: Iterable[int]) -> dict[str, float]:
-    return {id: values[place] for place in places for id in circuit.claims_at.get(place, ())}
-
-
-def _own_operations(tree: Tree, id: str, plan: TreeLayout) -> float:
-    """A claim by its new link from the claims beneath it; the result must be a probability."""
-    circuit = compile_tree(tree, only=[id], plan=plan)
-    values = circuit.run()
-    raise_errors([problem for problem in result_problems(tree, circuit, values) if problem.node == id])
-    return values[circuit.claims[id]]
-
-
-def _compiled(tree: Tree, plan: TreeLayout, editing: EditSession, marked: Collection[str]) -> Tree:
-    start = {id for id in editing.changed_numbers if id in tree.nodes}
-    affected = {*start, *_upward(tree, plan, start, lambda node: not has_own_value(node))}
-    circuit = compile_tree(tree, only=affected, plan=plan)
-    values = circuit.run()
-    wrong = result_problems(tree, circuit, values)
-    raise_errors([problem for problem in wrong if problem.node in editing.relinked])
-    numbers = {id: values[place] for id, place in circuit.claims.items()}
-    order = sorted({*affected, *marked}, key=plan.rank.__getitem__)
-    return with_cache(with_numbers(tree, order, numbers), EvaluationCache(plan))
 
 
 def _upward(tree: Tree, plan: TreeLayout, start: Collection[str], passes: Callable[[Proposition], bool]) -> set[str]:
@@ -153,26 +140,6 @@ def _with_stale(tree: Tree, above: Collection[str]) -> Tree:
     return replace(tree, nodes=nodes)
 
 
-# What if: edits on a tree, with only the claims above them recomputed. No model is asked.
-
-FIELDS = ("claim", "children", "link", "pinned", "report", "key_factor", "grounding")
-
-
-def resynthesize(tree: Tree, edits: Iterable[Edit]) -> Tree:
-    """The tree after the edits, equal to the last bit to working all of it out anew.
-
-    Pinned claims above an edit hold; judged ones keep their number and are marked stale. A new link must give a
-    probability; where new values push an old link out of [0, 1], its claim is held at the end (see `clamped_claims`).
-    `InvalidTree` says which edit does not fit. A tree whose numbers nobody has worked out yet (read or changed by other
-    means) is worked out first.
-    """
-    tree = tree if cached_evaluation(tree) is not None else evaluated(tree)
-    known = cached_evaluation(tree)
-    assert known is not None
-    editing = EditSession(tree)
-    return recompute(editing.apply(edits), known, editing)
-
-
 def clamped_claims(tree: Tree) -> list[str]:
     """Linear claims whose sum leaves [0, 1] at the present values, so that they are held at the end of the range."""
     found: list[str] = []
@@ -188,6 +155,9 @@ def clamped_claims(tree: Tree) -> list[str]:
 def _number(tree: Tree, id: str) -> float:
     p = tree.nodes[id].p
     return tree.missing if p is None else p
+
+
+FIELDS = ("claim", "children", "link", "pinned", "report", "key_factor", "grounding")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,7 +227,7 @@ def compare_scenarios(tree: Tree, scenarios: Iterable[Scenario]) -> list[WhatIfR
 
 def what_if(tree: Tree, p: Mapping[str, float], *, name: str = "what if") -> WhatIfResult:
     """The tree with other probabilities at some claims, compared with the tree as it is; no model is asked."""
-    tree = tree if cached_evaluation(tree) is not None else evaluated(tree)
+    tree = tree if tree.cache is not None else evaluated(tree)
     return apply_scenario(tree, Scenario(name=name, edits=tuple(SetP(id=id, p=value) for id, value in p.items())))
 
 

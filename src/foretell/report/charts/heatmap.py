@@ -10,7 +10,7 @@ from foretell.report.charts.svg import Chart, empty, figure, rect, text
 from foretell.report.markup import Markup, element, join, shorten
 from foretell.report.numbers import bracket, number, signed
 
-HEATMAP_MOST_ROWS = 30
+MOST_ROWS = 30
 ROOMY = 12
 HEATMAP_NAME = 28
 HEATMAP_LETTER = 6.5
@@ -27,7 +27,7 @@ def difference_heatmap(
     names: Sequence[str], matrix: PairwiseMatrix, *, label: str, decimals: int = 1, low_is_better: bool = False
 ) -> Chart:
     """Row minus column with stars; blue where the row is better. At most 30 rows, in the order given."""
-    size = min(len(names), HEATMAP_MOST_ROWS)
+    size = min(len(names), MOST_ROWS)
     if size < 2:
         return empty("Fewer than two forecasters to compare")
     tall = 32.0 if size <= ROOMY else 26.0
@@ -35,7 +35,7 @@ def difference_heatmap(
     wide = max(len(told) for row in shown for told in row) * (7.4 if size <= ROOMY else 5.9) + 6
     left = max(len(shorten(name, HEATMAP_NAME)) for name in names[:size]) * HEATMAP_LETTER + 36
     top, right = 24.0, left + size * wide
-    note = f"the first {HEATMAP_MOST_ROWS} of {len(names)} forecasters" if len(names) > HEATMAP_MOST_ROWS else ""
+    note = f"the first {MOST_ROWS} of {len(names)} forecasters" if len(names) > MOST_ROWS else ""
     steps = _steps(matrix.diff[:size, :size] * (-1 if low_is_better else 1))
     rows = [
         join(

@@ -49,19 +49,15 @@ class PythonCell:
     facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """What else is known of its execution, such as the data it asked for."""
 
-    @property
-    def error(self) -> ErrorOutput | None:
-        """The exception that ended it."""
-        return next((output for output in reversed(self.outputs) if isinstance(output, ErrorOutput)), None)
-
-    @property
-    def images(self) -> tuple[DisplayOutput, ...]:
-        """The figures it drew."""
-        return tuple(output for output in self.outputs if isinstance(output, DisplayOutput) and output.image)
-
     def report(self, most: int = MODEL_TEXT) -> str:
         """Everything it said, as plain text of bounded length; figures are only mentioned."""
-        parts = [_told(output, most) for output in self.outputs]
+        parts: list[str] = []
+        for output in self.outputs:
+            if isinstance(output, DisplayOutput) and output.image:
+                parts.append(f"[figure, {len(output.image):,} bytes] {output.text}")
+            else:
+                text = output.text.rstrip("\n") if isinstance(output, StreamOutput) else output.text
+                parts.append(shortened(text, most))
         parts += [f"[{self.problem}]"] if self.problem else []
         return shortened("\n".join(filter(None, parts)), most) or "[no output]"
 
@@ -106,14 +102,6 @@ class Notebook:
         return last if isinstance(last, PythonCell) and last.ok is False else None
 
 
-def _told(output: Output, most: int) -> str:
-    if isinstance(output, DisplayOutput):
-        return f"[figure, {len(output.image):,} bytes] {output.text}" if output.image else shortened(output.text, most)
-    if isinstance(output, StreamOutput):
-        return shortened(output.text.rstrip("\n"), most)
-    return shortened(output.text, most)
-
-
 # A notebook as a Jupyter file (format 4.5).
 
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
@@ -139,35 +127,28 @@ def write_ipynb(notebook: Notebook, path: Path) -> None:
 def _cell(cell: NotebookCell, name: str) -> dict[str, Any]:
     if isinstance(cell, MarkdownCell):
         return {"cell_type": "markdown", "id": name, "metadata": {}, "source": _lines(cell.source)}
+    ours: dict[str, Any] = dict(cell.facts)
+    outputs = [_output(output, cell.count) for output in cell.outputs]
+    if cell.problem:
+        ours["problem"] = cell.problem
+        # What no kernel could say any more is said for it.
+        outputs.append({"output_type": "stream", "name": "stderr", "text": _lines(f"[{cell.problem}]\n")})
+    if cell.attempts:
+        ours["failed_versions"] = [_attempt(attempt) for attempt in cell.attempts]
+    hidden = {"jupyter": {"source_hidden": True}} if cell.setup else {}
     return {
         "cell_type": "code",
         "id": name,
-        "metadata": _metadata(cell),
+        "metadata": {**({OURS: ours} if ours else {}), **hidden},
         "source": _lines(cell.source),
         "execution_count": cell.count,
-        "outputs": [_output(output, cell.count) for output in cell.outputs] + _problem(cell),
+        "outputs": outputs,
     }
 
 
-def _metadata(cell: PythonCell) -> dict[str, Any]:
-    ours: dict[str, Any] = dict(cell.facts)
-    if cell.problem:
-        ours["problem"] = cell.problem
-    if cell.attempts:
-        ours["failed_versions"] = [_attempt(attempt) for attempt in cell.attempts]
-    return {**({OURS: ours} if ours else {}), **({"jupyter": {"source_hidden": True}} if cell.setup else {})}
-
-
 def _attempt(attempt: CellAttempt) -> dict[str, Any]:
-    found: dict[str, Any] = {"source": attempt.source, "outputs": [_output(one, None) for one in attempt.outputs]}
-    return {**found, "problem": attempt.problem} if attempt.problem else found
-
-
-def _problem(cell: PythonCell) -> list[dict[str, Any]]:
-    """What no kernel could say any more is said for it."""
-    if not cell.problem:
-        return []
-    return [{"output_type": "stream", "name": "stderr", "text": _lines(f"[{cell.problem}]\n")}]
+    version = {"source": attempt.source, "outputs": [_output(one, None) for one in attempt.outputs]}
+    return {**version, "problem": attempt.problem} if attempt.problem else version
 
 
 def _output(output: Output, count: int | None) -> dict[str, Any]:

@@ -65,15 +65,16 @@ def harmless_html(html: str) -> str:
     '<table><tr><td colspan="2">1 &lt; 2</td></tr></table>'
     """
     html = overwritten_text(plain_text(html))
-    writing = _HarmlessWriter()
+    out: list[str] = []
+    open_tags: list[str] = []
     place = 0
     while (found := TAG.search(html, place)) is not None:
-        writing.words(html[place : found.start()])
+        out.append(escape(unescape(html[place : found.start()]), quote=False))
         place = _after(html, found)
         if found["name"] is not None and place == found.end():
-            writing.tag(found["name"].lower(), bool(found["end"]), found["rest"] or "")
-    writing.words(html[place:])
-    return writing.done()
+            out += _harmless_tag(found["name"].lower(), bool(found["end"]), found["rest"] or "", open_tags)
+    out.append(escape(unescape(html[place:]), quote=False))
+    return "".join([*out, *(f"</{tag}>" for tag in reversed(open_tags))])
 
 
 def _after(html: str, found: "re.Match[str]") -> int:
@@ -88,29 +89,20 @@ def _after(html: str, found: "re.Match[str]") -> int:
     return closing.end() if closing is not None else len(html)
 
 
-class _HarmlessWriter:
-    def __init__(self) -> None:
-        self._out: list[str] = []
-        self._open: list[str] = []
-
-    def words(self, text: str) -> None:
-        self._out.append(escape(unescape(text), quote=False))
-
-    def tag(self, name: str, closing: bool, rest: str) -> None:
-        if name not in TAGS:
-            return
-        if not closing:
-            kept = "".join(f' {key.lower()}="{value}"' for key, value in ATTRIBUTE.findall(rest))
-            if len(self._open) < MAX_OPEN:
-                self._out.append(f"<{name}{kept}>")
-                self._open += [name] if name not in EMPTY else []
-        elif name in self._open:
-            while (closed := self._open.pop()) != name:
-                self._out.append(f"</{closed}>")
-            self._out.append(f"</{name}>")
-
-    def done(self) -> str:
-        return "".join(self._out) + "".join(f"</{tag}>" for tag in reversed(self._open))
+def _harmless_tag(name: str, closing: bool, rest: str, open_tags: list[str]) -> list[str]:
+    """What is written for a tag: nothing, the tag with its harmless attributes, or the ends of all that it closes."""
+    if name not in TAGS:
+        return []
+    if closing:
+        closed: list[str] = []
+        while name in open_tags and (not closed or closed[-1] != f"</{name}>"):
+            closed.append(f"</{open_tags.pop()}>")
+        return closed
+    if len(open_tags) >= MAX_OPEN:
+        return []
+    open_tags += [name] if name not in EMPTY else []
+    attributes = "".join(f' {key.lower()}="{value}"' for key, value in ATTRIBUTE.findall(rest))
+    return [f"<{name}{attributes}>"]
 
 
 IMAGES = {"image/png": b"\x89PNG\r\n\x1a\n", "image/jpeg": b"\xff\xd8\xff"}

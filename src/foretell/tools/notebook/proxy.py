@@ -60,10 +60,6 @@ class ProxyCall:
     """Of the answer, so that one can tell later whether the same data came."""
 
 
-class _Refusal(Exception):
-    """What is answered instead of data."""
-
-
 class DataProxy:
     """Serves the endpoints to one notebook, as of one cutoff. Close it with the notebook."""
 
@@ -145,24 +141,25 @@ class DataProxy:
             self._server.close()
 
     async def _answer(self, line: bytes) -> bytes:
-        try:
-            await self._pace()
-            request = self._read(line)
-            if "doc" in request:
-                return b'{"result": %b}' % json.dumps(self._doc(request["doc"])).encode()
-            return b'{"result": %b}' % await self._called(request.get("call"), request.get("params"))
-        except _Refusal as refusal:
-            return json.dumps({"error": str(refusal)}).encode()
-
-    def _read(self, line: bytes) -> dict[str, Any]:
+        now = asyncio.get_running_loop().time()
+        wait = self._next - now
+        self._next = max(self._next, now) + 1 / self._limits.per_second
+        if wait > 0:
+            await asyncio.sleep(wait)
         try:
             request = json.loads(line)
         except (ValueError, RecursionError):
             request = None
-        if not isinstance(request, dict) or not ({"doc", "call"} & request.keys()):
+        given = cast("dict[str, Any]", request) if isinstance(request, dict) else {}
+        try:
+            if "doc" in given:
+                return b'{"result": %b}' % json.dumps(self._doc(given["doc"])).encode()
+            if "call" in given:
+                return b'{"result": %b}' % await self._call(given["call"], given.get("params"))
             self._fault()
-            raise _Refusal("this is no request")
-        return cast("dict[str, Any]", request)
+            raise ToolFailed("this is no request")
+        except ToolFailed as refusal:
+            return json.dumps({"error": str(refusal)}).encode()
 
     def _doc(self, paths: Any) -> str:
         if paths is None:
@@ -170,35 +167,38 @@ class DataProxy:
             cutoff = f"Data as known at {self._as_of}. Ask with CALL_API(path, params)."
             return "\n".join([cutoff, *lines]) if self._endpoints else "There is no data to ask for."
         if not isinstance(paths, list):
-            raise _Refusal("retrieve_api_doc takes a list of paths")
-        return "\n\n".join(describe_endpoint(self._found(path)) for path in cast("list[Any]", paths)[:50])
+            raise ToolFailed("retrieve_api_doc takes a list of paths")
+        return "\n\n".join(describe_endpoint(self._endpoint(path)) for path in cast("list[Any]", paths)[:50])
 
-    def _found(self, path: Any) -> Endpoint:
+    def _endpoint(self, path: Any) -> Endpoint:
         endpoint = self._endpoints.get(path) if isinstance(path, str) else None
         if endpoint is None:
-            raise _Refusal(f"there is no {str(path)[:100]!r}; paths are: {', '.join(self._endpoints) or 'none'}")
+            raise ToolFailed(f"there is no {str(path)[:100]!r}; paths are: {', '.join(self._endpoints) or 'none'}")
         return endpoint
 
-    async def _called(self, path: Any, params: Any) -> bytes:
-        endpoint = self._found(path)
+    async def _call(self, path: Any, params: Any) -> bytes:
+        """The answer of an endpoint, or `ToolFailed`; both are noted."""
+        endpoint = self._endpoint(path)
         given = cast("dict[str, Any]", params) if isinstance(params, dict) else {}
         self._asked += 1
         if self._asked > self._limits.calls:
-            raise _Refusal(f"this notebook has made the {self._limits.calls} calls it may make")
+            raise ToolFailed(f"this notebook has made the {self._limits.calls} calls it may make")
+        data, error = b"", ""
         try:
             data = await self._data(endpoint, given)
         except TimeoutError:
             error = f"no answer within {self._limits.seconds:g} s"
         except ToolFailed as failure:
-            error = self._told(failure, endpoint)
-        except Exception as broken:  # the boundary of a plug-in: the notebook goes on, the owner is told
+            error = self._failure(failure, endpoint)
+        except Exception as broken:  # the boundary of a plug-in: the notebook goes on, the owner hears of it
             self._emit(LeakBlocked(layer="data", reason=f"{endpoint.path} broke: {broken!r}"))
             error = "this source is broken"
-        else:
-            self._note(endpoint, given, data=data)
-            return data
-        self._note(endpoint, given, error=error)
-        raise _Refusal(f"{endpoint.path}: {error}")
+        digest = hashlib.sha256(data).hexdigest()[:16] if data else ""
+        noted = {str(name)[:100]: str(value)[:300] for name, value in list(given.items())[:20]}
+        self._calls.append(ProxyCall(path=endpoint.path, params=noted, error=error, bytes=len(data), digest=digest))
+        if error:
+            raise ToolFailed(f"{endpoint.path}: {error}")
+        return data
 
     async def _data(self, endpoint: Endpoint, params: Mapping[str, Any]) -> bytes:
         read = check_parameters(endpoint, params)
@@ -208,14 +208,7 @@ class DataProxy:
             raise ToolFailed(f"the answer would be {len(data):,} bytes; ask for less at a time")
         return data
 
-    async def _pace(self) -> None:
-        now = asyncio.get_running_loop().time()
-        wait = self._next - now
-        self._next = max(self._next, now) + 1 / self._limits.per_second
-        if wait > 0:
-            await asyncio.sleep(wait)
-
-    def _told(self, failure: Exception, endpoint: Endpoint) -> str:
+    def _failure(self, failure: ToolFailed, endpoint: Endpoint) -> str:
         """In a backtest only our own words: why a source fails can tell the future."""
         if isinstance(failure, LeakRefused):
             self._emit(LeakBlocked(layer=failure.refusal.layer, reason=failure.refusal.reason, title=endpoint.path))
@@ -224,11 +217,6 @@ class DataProxy:
             return str(failure)
         self._emit(LeakBlocked(layer="data", reason=f"why it failed is kept back: {failure}", title=endpoint.path))
         return f"nothing could be admitted as of {self._as_of.at.date()}"
-
-    def _note(self, endpoint: Endpoint, params: Mapping[str, Any], *, data: bytes = b"", error: str = "") -> None:
-        digest = hashlib.sha256(data).hexdigest()[:16] if data else ""
-        kept = {str(name)[:100]: str(value)[:300] for name, value in list(params.items())[:20]}
-        self._calls.append(ProxyCall(path=endpoint.path, params=kept, error=error, bytes=len(data), digest=digest))
 
 
 def as_facts(calls: Iterable[ProxyCall]) -> list[dict[str, Any]]:

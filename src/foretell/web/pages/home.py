@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
-from foretell.operations.saved_studies import open_study, saved_studies
+from foretell.operations.studies import open_study, saved_studies
 from foretell.plugins import names
 from foretell.report.study import StudyResult
 from foretell.report.study_report import study_parts

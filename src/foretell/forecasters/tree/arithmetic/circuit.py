@@ -12,10 +12,11 @@ Each operation refers to earlier ones by their place in the list:
 Nothing but IEEE additions and multiplications in a fixed order, so that Python and JavaScript agree bit for bit.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from math import prod
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 if TYPE_CHECKING:
     import numpy as np
@@ -85,14 +86,14 @@ class Circuit:
         return {claim: values[place] for claim, place in self.claims.items()}
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON for the web page."""
+        """What the web page needs, ready for JSON."""
         return {
             "schema": SCHEMA,
             "root": self.root,
             "inputs": dict(self.inputs),
             "claims": dict(self.claims),
             "pinnable": sorted(self.pinnable),
-            "ops": [_plain(op) for op in self.ops],
+            "ops": list(self.ops),
         }
 
 
@@ -108,16 +109,23 @@ def run_ops(ops: Sequence[Op], inputs: Mapping[str, float]) -> list[float]:
     return values
 
 
-def _result(op: Op, values: Sequence[float], inputs: Mapping[str, float]) -> float:
+def _within_bounds(value: Any) -> Any:
+    return min(max(value, 0.0), 1.0)
+
+
+def _result(
+    op: Op, values: Sequence[Any], inputs: Mapping[str, Any], cap: Callable[[Any], Any] = _within_bounds
+) -> Any:
+    """One operation, on numbers or on arrays of them."""
     if op[0] == "lin":
         total = op[1]
         for i, weight in op[2]:
-            total += weight * values[i]
+            total = total + weight * values[i]
         return total
     if op[0] == "mul":
         total = values[op[1][0]]
         for i in op[1][1:]:
-            total *= values[i]
+            total = total * values[i]
         return total
     if op[0] == "in":
         return inputs[op[1]]
@@ -126,7 +134,7 @@ def _result(op: Op, values: Sequence[float], inputs: Mapping[str, float]) -> flo
     if op[0] == "mix":
         chance = values[op[1]]
         return chance * values[op[2]] + (1.0 - chance) * values[op[3]]
-    return min(max(values[op[1]], 0.0), 1.0)
+    return cap(values[op[1]])
 
 
 def rerun(
@@ -136,11 +144,10 @@ def rerun(
 
     `forced` results hold whatever their operation says.
     """
-    readers = circuit.readers
     places = {*forced, *(circuit.input_places[name] for name in inputs)}
     stack = list(places)
     while stack:
-        for reader in readers[stack.pop()]:
+        for reader in circuit.readers[stack.pop()]:
             if reader not in places:
                 places.add(reader)
                 stack.append(reader)
@@ -152,32 +159,17 @@ def rerun(
 
 
 def run_many(circuit: Circuit, inputs: "Mapping[str, Floats]", count: int, *, capped: bool = True) -> "list[Floats]":
-    """`run_ops` for `count` worlds at once, each input an array of that length."""
+    """`run_ops` for `count` worlds at once, each input an array of that length; the results are read-only."""
     import numpy as np
 
-    worlds = {name: np.full(count, value) for name, value in circuit.inputs.items()}
-    worlds.update({name: np.asarray(value, dtype=float) for name, value in inputs.items()})
-    values: list[Floats] = []
+    def clip(value: Any) -> Any:
+        return np.clip(value, 0.0, 1.0) if capped else value
+
+    worlds: dict[str, Any] = {**circuit.inputs, **inputs}
+    values: list[Any] = []
     for op in circuit.ops:
-        match op:
-            case ("in", name):
-                total = worlds[name]
-            case ("lin", base, terms):
-                total = np.full(count, base)
-                for i, weight in terms:
-                    total = total + weight * values[i]
-            case ("mul", factors):
-                total = values[factors[0]]
-                for i in factors[1:]:
-                    total = total * values[i]
-            case ("not", i):
-                total = 1.0 - values[i]
-            case ("mix", i, j, k):
-                total = values[i] * values[j] + (1.0 - values[i]) * values[k]
-            case ("cap", i):
-                total = np.clip(values[i], 0.0, 1.0) if capped else values[i]
-        values.append(total)
-    return values
+        values.append(_result(op, values, worlds, clip))
+    return [np.broadcast_to(np.asarray(value, dtype=float), count) for value in values]
 
 
 def slopes(ops: Sequence[Op], values: Sequence[float], of: int) -> list[float]:
@@ -205,27 +197,14 @@ def _partials(op: Op, values: Sequence[float]) -> Sequence[tuple[int, float]]:
         case ("lin", _, terms):
             return terms
         case ("mul", factors):
-            return [(i, _product(values, factors, skip)) for skip, i in enumerate(factors)]
+            rest = [[values[j] for other, j in enumerate(factors) if other != own] for own in range(len(factors))]
+            return [(i, prod(others)) for i, others in zip(factors, rest, strict=True)]
         case ("not", i):
             return ((i, -1.0),)
         case ("mix", i, j, k):
             return ((i, values[j] - values[k]), (j, values[i]), (k, 1.0 - values[i]))
         case ("cap", i):
             return ((i, 1.0),) if -ROUNDING <= values[i] <= 1.0 + ROUNDING else ()
-
-
-def _product(values: Sequence[float], factors: Sequence[int], skip: int) -> float:
-    total = 1.0
-    for place, i in enumerate(factors):
-        if place != skip:
-            total *= values[i]
-    return total
-
-
-def _plain(op: Op) -> list[Any]:
-    if op[0] == "lin":
-        return ["lin", op[1], [list(term) for term in op[2]]]
-    return [list(part) if isinstance(part, tuple) else part for part in op]
 
 
 def read_by(op: Op) -> Sequence[int]:
@@ -239,6 +218,18 @@ def read_by(op: Op) -> Sequence[int]:
             return factors
         case (_, *places):
             return places
+
+
+def _renumbered(op: Op, moved: Mapping[int, int]) -> Op:
+    match op:
+        case ("in", _):
+            return op
+        case ("lin", base, terms):
+            return ("lin", base, tuple((moved[place], weight) for place, weight in terms))
+        case ("mul", factors):
+            return ("mul", tuple(moved[place] for place in factors))
+        case (kind, *places):
+            return cast(Op, (kind, *(moved[place] for place in places)))
 
 
 # A growing list of operations: equal ones are stored once, constants are worked out on the spot.
@@ -268,10 +259,6 @@ class CircuitBuilder:
         self._constants[place] = value
         return place
 
-    def known(self, place: int) -> float | None:
-        """The number at that place, if it is a constant."""
-        return self._constants.get(place)
-
     def given(self, name: str) -> int:
         """An input."""
         return self._add(("in", name))
@@ -280,7 +267,7 @@ class CircuitBuilder:
         """Base + Σ weight·x."""
         free: list[tuple[int, float]] = []
         for place, weight in terms:
-            value = self.known(place)
+            value = self._constants.get(place)
             if value is None:
                 free.append((place, weight))
             else:
@@ -289,35 +276,29 @@ class CircuitBuilder:
 
     def product(self, factors: Sequence[int]) -> int:
         """The factors multiplied; factors of one are left out, a factor of zero decides."""
-        free: list[int] = []
-        for place in factors:
-            value = self.known(place)
-            if value == 0.0:
-                return self.constant(0.0)
-            if value != 1.0:
-                free.append(place)
-        if not free:
-            return self.constant(1.0)
-        return free[0] if len(free) == 1 else self._scaled(free)
-
-    def _scaled(self, factors: list[int]) -> int:
-        """A constant times one result is one operation rather than two."""
-        fixed = self.known(factors[0])
-        if len(factors) == 2 and fixed is not None:
-            return self.weighted(0.0, [(factors[1], fixed)])
-        return self._add(("mul", tuple(factors)))
+        values = [self._constants.get(place) for place in factors]
+        if 0.0 in values:
+            return self.constant(0.0)
+        free = [place for place, value in zip(factors, values, strict=True) if value != 1.0]
+        if len(free) < 2:
+            return free[0] if free else self.constant(1.0)
+        fixed = self._constants.get(free[0])
+        if len(free) == 2 and fixed is not None:
+            # A constant times one result is one operation rather than two.
+            return self.weighted(0.0, [(free[1], fixed)])
+        return self._add(("mul", tuple(free)))
 
     def complement(self, place: int) -> int:
         """One minus x."""
-        value = self.known(place)
+        value = self._constants.get(place)
         return self._add(("not", place)) if value is None else self.constant(1.0 - value)
 
     def mixture(self, chance: int, high: int, low: int) -> int:
         """`high` with that chance, else `low`."""
-        value = self.known(chance)
+        value = self._constants.get(chance)
         if value is not None:
             return self.weighted(0.0, [(high, value), (low, 1.0 - value)])
-        if self.known(low) == 0.0:
+        if self._constants.get(low) == 0.0:
             return self.product([chance, high])
         return self._add(("mix", chance, high, low))
 
@@ -334,19 +315,3 @@ class CircuitBuilder:
         moved = {old: new for new, old in enumerate(sorted(used))}
         ops = [_renumbered(self.ops[old], moved) for old in moved]
         return ops, {name: moved[place] for name, place in outputs.items()}
-
-
-def _renumbered(op: Op, moved: Mapping[int, int]) -> Op:
-    match op:
-        case ("in", _):
-            return op
-        case ("lin", base, terms):
-            return ("lin", base, tuple((moved[place], weight) for place, weight in terms))
-        case ("mul", factors):
-            return ("mul", tuple(moved[place] for place in factors))
-        case ("mix", chance, high, low):
-            return ("mix", moved[chance], moved[high], moved[low])
-        case ("not", place):
-            return ("not", moved[place])
-        case ("cap", place):
-            return ("cap", moved[place])

@@ -12,6 +12,8 @@ hang on. A weighted sum needs no independence at all: its expectation is the wei
 
 from collections import Counter
 from collections.abc import Collection, Sequence
+from functools import reduce
+from operator import or_
 
 from foretell.forecasters.tree.arithmetic.circuit import Circuit, CircuitBuilder
 from foretell.forecasters.tree.arithmetic.gates import (
@@ -22,7 +24,6 @@ from foretell.forecasters.tree.arithmetic.gates import (
     InputBody,
     SettledClaims,
     WeightedBody,
-    is_proper,
 )
 from foretell.forecasters.tree.proposition import Tree, TreeLayout, has_own_value, own_value
 from foretell.questions.errors import InputError
@@ -113,16 +114,13 @@ class Conditioning:
         if isinstance(body, GateBody):
             return self._expectation(body.literal, settled)
         assert isinstance(body, WeightedBody)
-        self._note_improper(name, body)
+        if not body.proper:
+            self.improper.add(name)
         return self._sum(body, settled)
 
     def _sum(self, body: WeightedBody, settled: SettledClaims) -> int:
         terms = [(self._expectation(literal, settled), weight) for weight, literal in body.terms]
         return self.emit.weighted(body.base, terms)
-
-    def _note_improper(self, name: str, body: WeightedBody) -> None:
-        if not is_proper(body):
-            self.improper.add(name)
 
     def _product(self, literals: Sequence[int], settled: SettledClaims) -> int:
         left = self._left(literals, settled)
@@ -175,11 +173,7 @@ class Conditioning:
     def _others(self, group: Sequence[int], settled: SettledClaims) -> list[int]:
         """For each literal, what all the others hang on."""
         masks = [self.scope.free(literal, settled.which) for literal in group]
-        found = [0] * len(masks)
-        for i in range(len(masks)):
-            for mask in masks[:i] + masks[i + 1 :]:
-                found[i] |= mask
-        return found
+        return [reduce(or_, masks[:i] + masks[i + 1 :], 0) for i in range(len(masks))]
 
     def _taken_apart(self, group: Sequence[int], others: Sequence[int]) -> list[int] | None:
         """The group with ANDs replaced by their parts, and claims nobody else reads by what they are the same as."""
@@ -235,7 +229,8 @@ class Conditioning:
         body = self.gates.body(name)
         assert isinstance(body, WeightedBody)
         self.opened.add(name)
-        self._note_improper(name, body)
+        if not body.proper:
+            self.improper.add(name)
         rest = [item for item in group if item != literal]
         sign, base = (1.0, body.base) if literal > 0 else (-1.0, 1.0 - body.base)
         terms = [(self._product([child, *rest], settled), sign * weight) for weight, child in body.terms]

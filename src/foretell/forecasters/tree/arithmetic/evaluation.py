@@ -13,10 +13,9 @@ from foretell.forecasters.tree.validation import result_problems, tree_problems,
 
 @dataclass(frozen=True, kw_only=True)
 class TreeEvaluation:
-    """A sound tree with p of every parent, the operations behind it, and what is worth knowing."""
+    """A sound tree with p of every parent, and what is worth knowing about it."""
 
     tree: Tree
-    circuit: Circuit
     warnings: tuple[TreeProblem, ...] = ()
 
     @property
@@ -36,11 +35,6 @@ class EvaluationCache:
     """Every operation's result."""
 
 
-def cached_evaluation(tree: Tree) -> EvaluationCache | None:
-    """What is known about how the tree's numbers come about; None where nobody has worked them out yet."""
-    return tree.cache if isinstance(tree.cache, EvaluationCache) else None
-
-
 def with_cache(tree: Tree, known: EvaluationCache) -> Tree:
     """The tree, with `known` stored for the next what-if."""
     object.__setattr__(tree, "cache", known)
@@ -49,13 +43,13 @@ def with_cache(tree: Tree, known: EvaluationCache) -> Tree:
 
 def circuit_and_values(tree: Tree) -> tuple[Circuit, Sequence[float]]:
     """The tree's operations and their results at its present values."""
-    known = cached_evaluation(tree) or EvaluationCache(layout(tree))
-    if known.circuit is None:
-        circuit = compile_tree(tree, plan=known.plan)
-        known = EvaluationCache(known.plan, circuit, circuit.run())
-        with_cache(tree, known)
-    assert known.circuit is not None
-    return known.circuit, known.values
+    known = tree.cache or EvaluationCache(layout(tree))
+    if known.circuit is not None:
+        return known.circuit, known.values
+    circuit = compile_tree(tree, plan=known.plan)
+    values = circuit.run()
+    with_cache(tree, EvaluationCache(known.plan, circuit, values))
+    return circuit, values
 
 
 def evaluate(tree: Tree) -> TreeEvaluation:
@@ -77,8 +71,7 @@ def evaluate(tree: Tree) -> TreeEvaluation:
     raise_errors(found)
     found += written_problems(tree, circuit, values)
     done = with_numbers(tree, plan.order, {claim: values[place] for claim, place in circuit.claims.items()})
-    done = with_cache(done, EvaluationCache(plan, circuit, values))
-    return TreeEvaluation(tree=done, circuit=circuit, warnings=tuple(found))
+    return TreeEvaluation(tree=with_cache(done, EvaluationCache(plan, circuit, values)), warnings=tuple(found))
 
 
 def evaluated(tree: Tree) -> Tree:
@@ -114,8 +107,9 @@ def _lacking(node: Proposition, nodes: Mapping[str, Proposition]) -> tuple[str, 
 
 def stale_claims(tree: Tree) -> list[str]:
     """Judged claims that something beneath has changed under, children first: the order in which to ask again."""
-    return [claim for claim in post_order(tree) if _is_stale(tree.nodes[claim])]
-
-
-def _is_stale(node: Proposition) -> bool:
-    return node.pinned is None and isinstance(node.link, JudgedLink) and node.link.stale
+    found: list[str] = []
+    for claim in post_order(tree):
+        node = tree.nodes[claim]
+        if node.pinned is None and isinstance(node.link, JudgedLink) and node.link.stale:
+            found.append(claim)
+    return found

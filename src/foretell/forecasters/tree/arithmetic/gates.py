@@ -40,15 +40,15 @@ class WeightedBody:
     base: float
     terms: tuple[tuple[float, int], ...]
 
+    @property
+    def proper(self) -> bool:
+        """Whether it is a probability whatever the literals are."""
+        low = self.base + sum(min(weight, 0.0) for weight, _ in self.terms)
+        high = self.base + sum(max(weight, 0.0) for weight, _ in self.terms)
+        return low >= -1e-12 and high <= 1.0 + 1e-12
+
 
 Body = InputBody | CoinBody | GateBody | WeightedBody
-
-
-def is_proper(body: WeightedBody) -> bool:
-    """Whether base + Σ weight·[literal] is a probability whatever the literals are."""
-    low = body.base + sum(min(weight, 0.0) for weight, _ in body.terms)
-    high = body.base + sum(max(weight, 0.0) for weight, _ in body.terms)
-    return low >= -1e-12 and high <= 1.0 + 1e-12
 
 
 class Gates:

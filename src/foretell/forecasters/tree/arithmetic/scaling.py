@@ -7,22 +7,14 @@ the Bayes net and the logic program have the same numbers. Otherwise only the ex
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
 from foretell.forecasters.tree.links import LinearLink
-from foretell.forecasters.tree.problems import InvalidTree, TreeProblem
+from foretell.forecasters.tree.problems import TreeProblem
 from foretell.forecasters.tree.proposition import Tree
 
 TOLERANCE = 1e-9
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScaledLink:
-    """A linear link that satisfies the condition, and what was done to get there."""
-
-    link: LinearLink
-    note: str
 
 
 def bayes_net_faults(link: LinearLink) -> list[str]:
@@ -40,60 +32,52 @@ def bayes_net_faults(link: LinearLink) -> list[str]:
     return found
 
 
-def min_max(link: LinearLink) -> ScaledLink:
-    """Weights moved to [0, 1] by (β − a)/(b − a), then shrunk alike until intercept and weights add up to 1 at most.
+Weights = Mapping[str, float]
+
+
+def min_max(weights: Weights) -> Weights:
+    """Weights moved to [0, 1] by (β − a)/(b − a).
 
     a is the smallest weight, or 0 if none is negative, so that positive weights keep their proportions; b is the
-    largest. The intercept is held within [0, 1].
+    largest.
 
-    >>> min_max(LinearLink(weights={"P1": 0.6, "P2": -0.2}, intercept=-0.05)).link.weights
+    >>> min_max({"P1": 0.6, "P2": -0.2})
     {'P1': 1.0, 'P2': 0.0}
     """
-    intercept = min(max(link.intercept, 0.0), 1.0)
-    low = min(0.0, *link.weights.values())
-    width = max(link.weights.values()) - low
-    moved = {id: (w - low) / width if width > 0 else 0.0 for id, w in link.weights.items()}
-    return _scaled("min-max", link, _fitted(intercept, moved))
+    low = min(0.0, *weights.values())
+    width = max(weights.values()) - low
+    return {id: (w - low) / width if width > 0 else 0.0 for id, w in weights.items()}
 
 
-def softmax(link: LinearLink) -> ScaledLink:
-    """Weights (1 − β₀)·exp(βⱼ)/Σ exp(βₖ); the intercept is held within [0, 1].
+def softmax(weights: Weights) -> Weights:
+    """Weights exp(βⱼ)/Σ exp(βₖ)."""
+    top = max(weights.values())
+    raw = {id: math.exp(w - top) for id, w in weights.items()}
+    return {id: r / sum(raw.values()) for id, r in raw.items()}
 
-    >>> softmax(LinearLink(weights={"P1": 0.5, "P2": 0.5}, intercept=0.1)).link.weights
-    {'P1': 0.45, 'P2': 0.45}
+
+def clip(weights: Weights) -> Weights:
+    """Negative weights set to 0: the least change."""
+    return {id: min(max(w, 0.0), 1.0) for id, w in weights.items()}
+
+
+SCALINGS: Mapping[str, Callable[[Weights], Weights]] = {"min-max": min_max, "softmax": softmax, "clip": clip}
+
+
+def scaled(link: LinearLink, how: str) -> tuple[LinearLink, str]:
+    """A conditional chance near the link, and a note on what was done.
+
+    The intercept is held within [0, 1], and the scaled weights are shrunk alike until all add up to 1 at most.
     """
     intercept = min(max(link.intercept, 0.0), 1.0)
-    top = max(link.weights.values())
-    raw = {id: math.exp(w - top) for id, w in link.weights.items()}
-    total = sum(raw.values())
-    return _scaled(
-        "softmax",
-        link,
-        LinearLink(intercept=intercept, weights={id: (1 - intercept) * r / total for id, r in raw.items()}),
-    )
-
-
-def clip(link: LinearLink) -> ScaledLink:
-    """Negative numbers set to 0, then the weights shrunk alike until all add up to 1 at most: the least change."""
-    intercept = min(max(link.intercept, 0.0), 1.0)
-    return _scaled("clip", link, _fitted(intercept, {id: min(max(w, 0.0), 1.0) for id, w in link.weights.items()}))
-
-
-SCALINGS: Mapping[str, Callable[[LinearLink], ScaledLink]] = {"min-max": min_max, "softmax": softmax, "clip": clip}
-
-
-def _fitted(intercept: float, weights: Mapping[str, float]) -> LinearLink:
+    weights = SCALINGS[how](link.weights)
     total = sum(weights.values())
     shrink = min(1.0, (1 - intercept) / total) if total > 0 else 1.0
-    return LinearLink(intercept=intercept, weights={id: w * shrink for id, w in weights.items()})
-
-
-def _scaled(how: str, before: LinearLink, after: LinearLink) -> ScaledLink:
-    return ScaledLink(link=after, note=f"weights scaled by {how}: {_numbers(before)} became {_numbers(after)}")
-
-
-def _numbers(link: LinearLink) -> str:
-    return ", ".join([f"{link.intercept:.4g}", *(f"{id} {w:.4g}" for id, w in link.weights.items())])
+    new = LinearLink(intercept=intercept, weights={id: w * shrink for id, w in weights.items()})
+    before, after = (
+        ", ".join([f"{one.intercept:.4g}", *(f"{id} {w:.4g}" for id, w in one.weights.items())]) for one in (link, new)
+    )
+    return new, f"weights scaled by {how}: {before} became {after}"
 
 
 def links_unfit_for_bayes_net(tree: Tree) -> list[TreeProblem]:
@@ -106,19 +90,12 @@ def links_unfit_for_bayes_net(tree: Tree) -> list[TreeProblem]:
     ]
 
 
-def require_bayes_net(tree: Tree) -> None:
-    """Raise `InvalidTree` naming every linear link that is no conditional chance."""
-    unfit = links_unfit_for_bayes_net(tree)
-    if unfit:
-        raise InvalidTree(unfit)
-
-
 def scale_tree(tree: Tree, how: str) -> Tree:
     """The tree with every unfit linear link scaled, a note at each, and its numbers worked out anew."""
     nodes = dict(tree.nodes)
-    for id, node in tree.nodes.items():
-        form = node.linear_form
-        if form is not None and node.pinned is None and bayes_net_faults(form):
-            scaled = SCALINGS[how](form)
-            nodes[id] = replace(node, link=scaled.link, notes=(*node.notes, scaled.note))
+    for problem in links_unfit_for_bayes_net(tree):
+        node = nodes[problem.node]
+        assert node.linear_form is not None
+        link, note = scaled(node.linear_form, how)
+        nodes[node.id] = replace(node, link=link, notes=(*node.notes, note))
     return evaluated(replace(tree, nodes=nodes))

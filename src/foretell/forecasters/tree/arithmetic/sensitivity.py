@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from foretell.forecasters.tree.arithmetic.circuit import Circuit, rerun, run_many, slopes
 from foretell.forecasters.tree.arithmetic.evaluation import circuit_and_values
@@ -12,8 +12,6 @@ from foretell.questions.errors import InputError
 
 if TYPE_CHECKING:
     import numpy as np
-
-    from foretell.forecasters.tree.arithmetic.circuit import Floats
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,25 +27,6 @@ class Sensitivity:
     """slope²·p·(1 − p): the expected square of the step that P takes when the input's truth becomes known."""
     share: float
     """Part of the importance of all inputs."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TornadoBar:
-    """One bar of a tornado: the claim's probability with the input at both ends of its range."""
-
-    id: str
-    claim: str
-    p: float
-    at_low: float
-    at_high: float
-    low: float
-    high: float
-    """The input's range: 0 and 1, or a standard deviation to each side, within [0, 1]."""
-
-    @property
-    def width(self) -> float:
-        """How far the claim moves in all."""
-        return abs(self.at_high - self.at_low)
 
 
 def sensitivities(tree: Tree, of: str | None = None) -> list[Sensitivity]:
@@ -75,9 +54,29 @@ def input_text(tree: Tree, name: str) -> str:
     """The words behind an input: the claim, or the text of an assumption."""
     if name in tree.nodes:
         return tree.nodes[name].claim
-    link = tree.nodes[name.partition(":")[0]].link
-    assumption = link.assumptions(name.partition(":")[0]).get(name) if link is not None else None
+    node = name.partition(":")[0]
+    link = tree.nodes[node].link
+    assumption = link.assumptions(node).get(name) if link is not None else None
     return assumption.text if assumption is not None else ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TornadoBar:
+    """One bar of a tornado: the claim's probability with the input at both ends of its range."""
+
+    id: str
+    claim: str
+    p: float
+    at_low: float
+    at_high: float
+    low: float
+    high: float
+    """The input's range: 0 and 1, or a standard deviation to each side, within [0, 1]."""
+
+    @property
+    def width(self) -> float:
+        """How far the claim moves in all."""
+        return abs(self.at_high - self.at_low)
 
 
 def tornado(tree: Tree, of: str | None = None, sd: Mapping[str, float] | None = None) -> list[TornadoBar]:
@@ -86,7 +85,7 @@ def tornado(tree: Tree, of: str | None = None, sd: Mapping[str, float] | None = 
     With `sd`, only the inputs named there, each moved by its standard deviation to both sides, within [0, 1].
     """
     circuit, values = circuit_and_values(tree)
-    require_inputs(circuit, sd or {})
+    _require_inputs(circuit, sd or {})
     place = circuit.claims[of or tree.root]
     found: list[TornadoBar] = []
     for name, at in circuit.input_places.items():
@@ -101,14 +100,11 @@ def tornado(tree: Tree, of: str | None = None, sd: Mapping[str, float] | None = 
     return sorted(found, key=lambda bar: (-bar.width, bar.id))
 
 
-def require_inputs(circuit: Circuit, names: Iterable[str]) -> None:
-    """Raise where a name is no input of the tree."""
+def _require_inputs(circuit: Circuit, names: Iterable[str]) -> None:
     for name in names:
         if name not in circuit.input_places:
             raise InputError(f"{name} is no input of the tree", hint="name a leaf, a pinned or judged claim, or P1:PA")
 
-
-# The ways by which a leaf reaches the root, with the product of the slopes along each (Analytica's beta paths).
 
 MOST_PATHS = 10_000
 """Paths listed before giving up: shared claims multiply them."""
@@ -116,7 +112,7 @@ MOST_PATHS = 10_000
 
 @dataclass(frozen=True, kw_only=True)
 class BetaPath:
-    """One way from the root down to a claim with a number of its own."""
+    """One way from the root down to a claim with a number of its own (a beta path of Analytica)."""
 
     claims: tuple[str, ...]
     """From the root to the leaf."""
@@ -138,15 +134,14 @@ def beta_paths(tree: Tree) -> list[BetaPath]:
     own; ways through it are left out, and only the slopes from `sensitivities` count there.
     """
     circuit, values = circuit_and_values(tree)
-    steps: dict[str, dict[str, float]] = {}
+    steps: dict[str, Mapping[str, float]] = {}
 
-    def down(claim: str) -> dict[str, float]:
+    def down(claim: str) -> Mapping[str, float]:
         if claim not in steps:
-            node = tree.nodes[claim]
-            children = [child for child in node.children if child in circuit.pinnable]
-            if node.linear_form is not None:
-                weights = node.linear_form.weights
-                steps[claim] = {child: weights[child] for child in children}
+            form = tree.nodes[claim].linear_form
+            children = [child for child in tree.nodes[claim].children if child in circuit.pinnable]
+            if form is not None:
+                steps[claim] = {child: form.weights[child] for child in children}
             else:
                 slope = slopes(circuit.ops, values, circuit.claims[claim])
                 steps[claim] = {child: slope[circuit.claims[child]] for child in children}
@@ -165,10 +160,8 @@ def beta_paths(tree: Tree) -> list[BetaPath]:
     return sorted(found, key=lambda path: (-abs(path.product), path.claims))
 
 
-# Between which numbers a claim lies, whatever the leaves without a number turn out to be.
-
-MOST_UNKNOWN = 12
-"""Missing numbers up to which all combinations are gone through."""
+EXACT_UP_TO = 12
+"""Unknown or uncertain inputs up to which all combinations are gone through."""
 
 
 def ranges(tree: Tree) -> Mapping[str, tuple[float, float]] | None:
@@ -181,21 +174,18 @@ def ranges(tree: Tree) -> Mapping[str, tuple[float, float]] | None:
     circuit, values = circuit_and_values(tree)
     incomplete = [id for id, node in tree.nodes.items() if node.incomplete]
     unknown = sorted({lack for id in incomplete for lack in tree.nodes[id].incomplete if lack in circuit.input_places})
-    if len(unknown) > MOST_UNKNOWN:
+    if len(unknown) > EXACT_UP_TO:
         return None
     count = 2 ** len(unknown)
-    worlds = np.arange(count)
-    inputs = {name: np.full(count, values[at]) for name, at in circuit.input_places.items()}
-    inputs.update({name: (worlds >> i & 1).astype(float) for i, name in enumerate(unknown)})
-    found = run_many(circuit, inputs, count)
+    truths: dict[str, Any] = {name: (np.arange(count) >> i & 1).astype(float) for i, name in enumerate(unknown)}
+    found = run_many(circuit, _at_present(circuit, values) | truths, count)
     ends = {id: found[circuit.claims[id]] for id in incomplete}
     return {id: (float(np.min(end)), float(np.max(end))) for id, end in ends.items()}
 
 
-# How unsure the root is, given how unsure its leaves are.
-
-EXACT_UP_TO = 12
-"""Uncertain inputs for which the spread is worked out over all combinations."""
+def _at_present(circuit: Circuit, values: Sequence[float]) -> dict[str, Any]:
+    """Every input as it is: a what-if changes the values, not the circuit they came from."""
+    return {name: values[at] for name, at in circuit.input_places.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,7 +218,7 @@ def tree_spread(
     `rng`, percentiles come from beta distributions with each input's mean and standard deviation, drawn independently.
     """
     circuit, values = circuit_and_values(tree)
-    require_inputs(circuit, sd)
+    _require_inputs(circuit, sd)
     place = circuit.claims[tree.root]
     slope = slopes(circuit.ops, values, place)
     parts = {name: slope[circuit.input_places[name]] * s for name, s in sd.items()}
@@ -254,12 +244,10 @@ def _exact_spread(circuit: Circuit, values: Sequence[float], sd: Mapping[str, fl
     import numpy as np
 
     count = 2 ** len(sd)
-    worlds = np.arange(count)
-    moved = {
-        name: values[circuit.input_places[name]] + s * np.where(worlds >> i & 1, 1.0, -1.0)
-        for i, (name, s) in enumerate(sd.items())
-    }
-    found = run_many(circuit, {**_now(circuit, values, count), **moved}, count, capped=False)
+    worlds = _at_present(circuit, values)
+    for i, (name, s) in enumerate(sd.items()):
+        worlds[name] = worlds[name] + s * np.where(np.arange(count) >> i & 1, 1.0, -1.0)
+    found = run_many(circuit, worlds, count, capped=False)
     return float(np.std(found[circuit.claims[circuit.root]]))
 
 
@@ -268,9 +256,9 @@ def _percentiles(
 ) -> tuple[float, float]:
     import numpy as np
 
-    worlds = _now(circuit, values, draws)
+    worlds = _at_present(circuit, values)
     for name, s in sd.items():
-        mean = values[circuit.input_places[name]]
+        mean = worlds[name]
         if s > 0 and 0 < mean < 1:
             size = mean * (1 - mean) / s**2 - 1
             if size <= 0:
@@ -280,10 +268,3 @@ def _percentiles(
     found = run_many(circuit, worlds, draws)[circuit.claims[circuit.root]]
     low, high = np.quantile(found, [0.05, 0.95])
     return float(low), float(high)
-
-
-def _now(circuit: Circuit, values: Sequence[float], count: int) -> "dict[str, Floats]":
-    """Every input as it is, as often as there are worlds."""
-    import numpy as np
-
-    return {name: np.full(count, values[at]) for name, at in circuit.input_places.items()}

@@ -6,25 +6,15 @@ the order in which leaves happen to be reached: a tree that is grown again choos
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from foretell.forecasters.forecaster import Context
-from foretell.forecasters.tree.grounders.plain import leaf_task
 from foretell.forecasters.tree.grow.ground import Grounder, GroundingResult, Leaf
-from foretell.forecasters.tree.grow.prompting import (
-    TEXT,
-    StructuredClient,
-    StructuredRequest,
-    fill_prompts,
-    object_schema,
-)
-from foretell.models.model import ModelError
 from foretell.questions.errors import InputError
 
 ClaimKind = Literal["numeric", "news", "hard"]
-CLAIM_KINDS: tuple[ClaimKind, ...] = ("numeric", "news", "hard")
-USUAL: Mapping[ClaimKind, tuple[str, ...]] = {
+ORDERS: Mapping[ClaimKind, tuple[str, ...]] = {
     "numeric": ("notebook", "search", "agent", "plain"),
     "news": ("search", "agent", "plain"),
     "hard": ("deep", "agent", "search", "plain"),
@@ -73,44 +63,24 @@ class AdaptiveGrounder:
     """Hands each leaf to the grounder that suits it."""
 
     grounders: Mapping[str, Grounder]
-    """By the names used in `orders` and `dollars`."""
-    orders: Mapping[ClaimKind, tuple[str, ...]] = field(default_factory=lambda: dict(USUAL))
-    dollars: Mapping[str, float] = field(default_factory=lambda: dict(DOLLARS))
-    judged: bool = False
-    """Ask a model what kind of claim it is, instead of looking at its words."""
+    """By the names used in `ORDERS`."""
+    name: str = "auto"
+    """As it stands in the tree where no grounder came to an answer."""
 
     def __post_init__(self) -> None:
         if not self.grounders:
             raise InputError("an adaptive grounder needs grounders to choose from")
 
-    @property
-    def name(self) -> str:
-        """As it stands in the tree where no grounder came to an answer."""
-        return "auto"
-
     async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
         """Whatever the chosen grounder finds; it is named in the grounding."""
-        kind = await self._judged(leaf, context) if self.judged else claim_kind(leaf.claim)
-        return await self.grounders[self.choice(kind, leaf.budget.dollars)].ground(leaf, context)
+        chosen = self.choice(claim_kind(leaf.claim), leaf.budget.dollars)
+        return await self.grounders[chosen].ground(leaf, context)
 
     def choice(self, kind: ClaimKind, share: float | None) -> str:
         """The first grounder for a kind of claim that there is and that a share of the budget can pay for.
 
         Where the share is too small for all of them, the cheapest is taken.
         """
-        there = [name for name in self.orders.get(kind, ()) if name in self.grounders] or list(self.grounders)
-        fits = [name for name in there if share is None or self.dollars.get(name, 0.0) <= share]
-        return fits[0] if fits else min(there, key=lambda name: self.dollars.get(name, 0.0))
-
-    async def _judged(self, leaf: Leaf, context: Context) -> ClaimKind:
-        wanted = StructuredRequest(
-            role="grounder",
-            slot_suffix="kind",
-            system=fill_prompts("kind"),
-            user=leaf_task(leaf),
-            schema=object_schema({"reason": TEXT, "kind": {"type": "string", "enum": list(CLAIM_KINDS)}}),
-        )
-        try:
-            return await StructuredClient(context=context, slot=leaf.slot).ask(wanted, lambda found: found["kind"])
-        except ModelError:
-            return claim_kind(leaf.claim)
+        there = [name for name in ORDERS[kind] if name in self.grounders] or list(self.grounders)
+        fits = [name for name in there if share is None or DOLLARS.get(name, 0.0) <= share]
+        return fits[0] if fits else min(there, key=lambda name: DOLLARS.get(name, 0.0))

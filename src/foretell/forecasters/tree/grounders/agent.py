@@ -27,11 +27,7 @@ class AgentGrounder:
     """Runs the agent on the claim as a question of its own."""
 
     agent: BeliefAgent = field(default_factory=_agent)
-
-    @property
-    def name(self) -> str:
-        """As it stands in the tree."""
-        return "agent"
+    name: str = "agent"
 
     async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
         """The agent's forecast; its rationale is the report."""

@@ -7,12 +7,11 @@ import secrets
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
-from foretell.forecasters.agent.actions import UnusableTurn, read_object
 from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.grounders.plain import cited_sources, grounding_from_answer, leaf_task
 from foretell.forecasters.tree.grounders.search import SearchGrounder
@@ -20,15 +19,14 @@ from foretell.forecasters.tree.grow.ground import CannotGround, GroundingResult,
 from foretell.forecasters.tree.grow.prompting import (
     CHANCE,
     TEXT,
-    StructuredClient,
     StructuredRequest,
-    UnfitAnswer,
     fill_prompts,
     object_schema,
     sections,
 )
 from foretell.models.model import Reply, SystemMessage, ToolSpec, UserMessage
 from foretell.models.names import ModelName
+from foretell.models.structured_output import UnusableReply, read_object
 from foretell.questions.errors import MissingExtra
 from foretell.questions.trace import ToolUsed, ignore_event
 from foretell.tools.fence import AdmittedSource, FencedTools
@@ -40,29 +38,17 @@ from foretell.tools.tool import ToolFailed, required_text
 SEARCH, FETCH = "search", "fetch"
 
 
-def _spec(name: str, argument: str, description: str, meaning: str) -> ToolSpec:
-    parameters = {
-        "type": "object",
-        "properties": {argument: {"type": "string", "description": meaning}},
-        "required": [argument],
-        "additionalProperties": False,
-    }
-    return ToolSpec(name=name, description=description, parameters=parameters)
-
-
 SPECS = (
-    _spec(
-        SEARCH,
-        "query",
-        "Search for reports, data and opinions published by the cutoff date. Returns results with an id, a title, an "
-        "address and an excerpt.",
-        "A few concrete words.",
+    ToolSpec(
+        name=SEARCH,
+        description="Search for reports, data and opinions published by the cutoff date. Returns results with an id, "
+        "a title, an address and an excerpt.",
+        parameters=object_schema({"query": {"type": "string", "description": "A few concrete words."}}),
     ),
-    _spec(
-        FETCH,
-        "id",
-        "Read the full text of a result, as it stood by the cutoff date.",
-        "The id of a result, or an address.",
+    ToolSpec(
+        name=FETCH,
+        description="Read the full text of a result, as it stood by the cutoff date.",
+        parameters=object_schema({"id": {"type": "string", "description": "The id of a result, or an address."}}),
     ),
 )
 
@@ -102,15 +88,12 @@ class SearchAndFetch:
         if known is None:
             raise ToolFailed(f"There is no result {id[:200]!r}: fetch what a search has shown.")
         ((admitted, text),) = await shelf.read([known])
-        return {**_head(admitted), "text": text, "metadata": {"published": _day(admitted)}}
+        published = admitted.published.date().isoformat() if admitted.published is not None else ""
+        return {**_head(admitted), "text": text, "metadata": {"published": published}}
 
 
 def _head(one: AdmittedSource) -> dict[str, str]:
     return {"id": one.url or one.id, "title": one.title, "url": one.url}
-
-
-def _day(one: AdmittedSource) -> str:
-    return one.published.date().isoformat() if one.published is not None else ""
 
 
 # Our fenced search as an MCP server on this machine, for models that do their research by themselves.
@@ -210,7 +193,8 @@ def _app(search: SearchServer, public_url: str | None) -> Asgi:
         return CallToolResult(content=[TextContent(type="text", text=text)], is_error=not worked)
 
     server: Any = Server("foretell", on_list_tools=list_tools, on_call_tool=call_tool)
-    hosts = ["127.0.0.1:*", "localhost:*", *_hosts(public_url)]
+    public_host = urlsplit(public_url).netloc if public_url else ""
+    hosts = ["127.0.0.1:*", "localhost:*", *([public_host] if public_host else [])]
     security = TransportSecuritySettings(enable_dns_rebinding_protection=True, allowed_hosts=hosts)
     inner = server.streamable_http_app(
         streamable_http_path=PATH, json_response=True, stateless_http=True, transport_security=security
@@ -220,25 +204,18 @@ def _app(search: SearchServer, public_url: str | None) -> Asgi:
         if scope["type"] == "http":
             headers = dict(scope["headers"])
             if search.by_header(headers.get(b"authorization", b"").decode("latin-1")) is None:
-                await _refuse(send)
+                head = [(b"content-type", b"text/plain"), (b"www-authenticate", b"Bearer")]
+                await send({"type": "http.response.start", "status": 401, "headers": head})
+                await send({"type": "http.response.body", "body": b"a valid token is needed"})
                 return
         await inner(scope, receive, send)
 
     return guarded
 
 
-async def _refuse(send: Any) -> None:
-    head = [(b"content-type", b"text/plain"), (b"www-authenticate", b"Bearer")]
-    await send({"type": "http.response.start", "status": 401, "headers": head})
-    await send({"type": "http.response.body", "body": b"a valid token is needed"})
-
-
-def _hosts(public_url: str | None) -> list[str]:
-    host = urlsplit(public_url).netloc if public_url else ""
-    return [host] if host else []
-
-
 EXTRACT = object_schema({"key_factor": TEXT, "p": CHANCE})
+OWN_STEPS = 12
+"""Rounds of our own loop, where no deep-research model does the work."""
 
 
 def is_deep_research_model(model: str) -> bool:
@@ -258,19 +235,14 @@ class DeepResearchGrounder:
     """Where the search is served; None leaves only our own loop."""
     model: str | None = None
     """`provider:name`; None takes the model of the grounder's role."""
-    loop: SearchGrounder = field(default_factory=lambda: SearchGrounder(steps=12, label="deep"))
-
-    @property
-    def name(self) -> str:
-        """As it stands in the tree."""
-        return "deep"
+    name: str = "deep"
 
     async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
         """Report and probability of the research."""
         model = self.model or context.models.name("grounder")
         if self.server is None or not is_deep_research_model(model):
             inner = replace(context, models=context.models.with_model("grounder", model))
-            return await self.loop.ground(leaf, inner)
+            return await SearchGrounder(steps=OWN_STEPS, name=self.name).ground(leaf, inner)
         reply = await self._research(leaf, context, model, self.server)
         toolbox = context.tools_for(leaf.fenced)
         await self._retrace(reply, toolbox, context)
@@ -292,7 +264,7 @@ class DeepResearchGrounder:
         for step, call in enumerate(reply.calls, start=1):
             try:
                 arguments = read_object(call.arguments)
-            except UnusableTurn:
+            except UnusableReply:
                 continue
             before = len(toolbox.shelf)
             text, worked = await offered.use(call.name, arguments)
@@ -307,21 +279,21 @@ class DeepResearchGrounder:
         report, found = _parts(reply.text)
         try:
             grounding_from_answer({**found, "report": report}, "")
-        except UnfitAnswer:
+        except UnusableReply:
             found = {**found, **await self._extract(report, leaf, context)}
         grounder = f"{self.name}+clairvoyant" if toolbox.clairvoyant else self.name
         return grounding_from_answer({**found, "report": report}, grounder, cited_sources(found, toolbox.shelf))
 
     async def _extract(self, report: str, leaf: Leaf, context: Context) -> Mapping[str, Any]:
         """The probability that a report without one comes down to, by another model."""
-        wanted = StructuredRequest(
+        request = StructuredRequest(
             role="judge",
-            slot_suffix="extract",
+            slot=f"{leaf.slot}/extract",
             system=fill_prompts("extract"),
             user=sections(("Claim", leaf.claim), ("Report", report)),
             schema=EXTRACT,
         )
-        return await StructuredClient(context=context, slot=leaf.slot).ask(wanted, lambda found: found)
+        return await request.ask(context, lambda found: found)
 
 
 def _parts(text: str) -> tuple[str, dict[str, Any]]:
@@ -330,7 +302,7 @@ def _parts(text: str) -> tuple[str, dict[str, Any]]:
     while start >= 0:
         try:
             found = read_object(text[start:])
-        except UnusableTurn:
+        except UnusableReply:
             found = {}
         if "p" in found:
             report = text[:start].rstrip().removesuffix("```json").rstrip("`\n ")

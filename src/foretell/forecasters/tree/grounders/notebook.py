@@ -10,24 +10,19 @@ from typing import Any
 from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.grounders.plain import CONCLUSION_SCHEMA, grounding_from_answer, leaf_task
 from foretell.forecasters.tree.grow.ground import GroundingResult, Leaf
-from foretell.forecasters.tree.grow.prompting import (
-    TEXT,
-    StructuredClient,
-    StructuredRequest,
-    UnfitAnswer,
-    fill_prompts,
-    object_schema,
-)
+from foretell.forecasters.tree.grow.prompting import TEXT, StructuredRequest, fill_prompts, object_schema
 from foretell.models.canonical import content_key
 from foretell.models.model import AssistantMessage, Message, UserMessage
+from foretell.models.structured_output import UnusableReply
 from foretell.questions import trace as kinds
 from foretell.questions.trace import EmitEvent, ToolUsed, TraceEvent
+from foretell.tools.fence import FencedTools
 from foretell.tools.journal import ToolJournal
 from foretell.tools.notebook.endpoints import PATHS, Endpoint, FencedToolEndpoint, summarize_endpoints
 from foretell.tools.notebook.notebook import MarkdownCell, Notebook, NotebookCell, PythonCell, ipynb
 from foretell.tools.notebook.outputs import shortened
 from foretell.tools.notebook.pool import KernelPool
-from foretell.tools.notebook.session import CellResult, NotebookSession, NotebookStep, open_notebook
+from foretell.tools.notebook.session import CellResult, NotebookSession, open_notebook
 
 # A notebook whose every turn is in the journal: a tree that is grown again reads the results and runs nothing.
 #
@@ -58,7 +53,7 @@ class NotebookTurn:
         return self.results[-1] if self.results and not self.results[-1]["ok"] else None
 
 
-@dataclass(kw_only=True)
+@dataclass
 class JournaledNotebook:
     """One notebook. Use as an async context manager, so that its kernel goes when it is done."""
 
@@ -84,20 +79,16 @@ class JournaledNotebook:
         """Release the kernel."""
         await self._stack.aclose()
 
-    async def run(self, cells: Sequence[NotebookCell]) -> NotebookTurn:
-        """Add cells and run them until one fails."""
-        return await self._turn(cells, correcting=False)
-
-    async def correct(self, source: str, waiting: Sequence[NotebookCell]) -> NotebookTurn:
-        """Another version of the last cell, which failed; if it works, those that waited are run."""
-        return await self._turn((PythonCell(source=source), *waiting), correcting=True)
-
     def document(self) -> dict[str, Any]:
         """The notebook as the content of an `.ipynb` file."""
         whole = ipynb(Notebook(facts=self.facts))
         return {**whole, "cells": [{**cell, "id": f"cell-{n}"} for n, cell in enumerate(self.cells, start=1)]}
 
-    async def _turn(self, cells: Sequence[NotebookCell], *, correcting: bool) -> NotebookTurn:
+    async def run(self, cells: Sequence[NotebookCell], *, correcting: bool = False) -> NotebookTurn:
+        """Add cells and run them until one fails.
+
+        When correcting, the first is another version of the last cell, which failed, and the others waited for it.
+        """
         self._turns += 1
         written = [[type(cell).__name__, cell.source] for cell in cells]
         key = content_key(["notebook", self.slot, self._turns, correcting, written])
@@ -106,7 +97,16 @@ class JournaledNotebook:
             return await self._run(cells, correcting=correcting)
 
         found = await self.journal.once_json(key, "notebook", produce) if self.journal is not None else await produce()
-        return self._apply(found, cells, correcting=correcting)
+        results = found["results"]
+        if correcting and self.cells:
+            self.cells.pop()
+        self.cells += found["cells"]
+        self.facts = found["facts"]
+        done = zip(cells, results, strict=False)
+        self._completed_cells += [cell for cell, result in done if result["ok"]]
+        for kind, body in found["events"]:
+            self.emit(REPLAYED_EVENTS[kind](**body))
+        return NotebookTurn(results=tuple(results), waiting=tuple(cells[len(results) :]), notice=found["notice"])
 
     async def _run(self, cells: Sequence[NotebookCell], *, correcting: bool) -> dict[str, Any]:
         session = await self._current_session()
@@ -119,28 +119,13 @@ class JournaledNotebook:
             before -= 1
         else:
             step = await session.run(cells)
-        return self._packed(session.notebook, step, before if self.cells else 0)
-
-    def _packed(self, notebook: Notebook, step: NotebookStep, since: int) -> dict[str, Any]:
         return {
             "results": [_result(result) for result in step.results],
             "notice": step.notice,
-            "cells": ipynb(notebook)["cells"][since:],
-            "facts": dict(notebook.facts),
+            "cells": ipynb(session.notebook)["cells"][before if self.cells else 0 :],
+            "facts": dict(session.notebook.facts),
             "events": [[type(event).__name__, dict(vars(event))] for event in self._events],
         }
-
-    def _apply(self, found: Mapping[str, Any], cells: Sequence[NotebookCell], *, correcting: bool) -> NotebookTurn:
-        results = found["results"]
-        if correcting and self.cells:
-            self.cells.pop()
-        self.cells += found["cells"]
-        self.facts = found["facts"]
-        done = zip(cells, results, strict=False)
-        self._completed_cells += [cell for cell, result in done if result["ok"]]
-        for kind, body in found["events"]:
-            self.emit(REPLAYED_EVENTS[kind](**body))
-        return NotebookTurn(results=tuple(results), waiting=tuple(cells[len(results) :]), notice=found["notice"])
 
     async def _current_session(self) -> NotebookSession:
         """A session in which every completed cell has been run."""
@@ -192,22 +177,19 @@ class NotebookGrounder:
     """Turns in all."""
     tries: int = 5
     """Corrected versions of one cell."""
-
-    @property
-    def name(self) -> str:
-        """As it stands in the tree."""
-        return "notebook"
+    name: str = "notebook"
 
     async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
         """What the notebook came to; the notebook itself is saved."""
         toolbox = context.tools_for(leaf.fenced)
-        offered = [spec.name for spec in toolbox.specs() if spec.name in PATHS]
-        listed = [*(FencedToolEndpoint(toolbox=toolbox, tool=name) for name in offered), *self.endpoints]
-        book = JournaledNotebook(
-            open=self._opener(leaf, context), journal=self.journal, slot=leaf.slot, emit=context.emit
-        )
-        async with book:
-            session = _NotebookConversation(self, leaf, context, book, _data(listed, leaf))
+
+        def opened(emit: EmitEvent) -> AbstractAsyncContextManager[NotebookSession]:
+            # A toolbox of its own: what its fence withholds is reported with the turn in which it happened.
+            own = replace(context, emit=emit).tools_for(leaf.fenced)
+            return open_notebook(self.pool, context.as_of, self._offered(own), emit=emit)
+
+        async with JournaledNotebook(opened, self.journal, leaf.slot, context.emit) as book:
+            session = _NotebookConversation(self, leaf, context, book, _data(self._offered(toolbox), leaf))
             await session.work()
             found = await session.conclude()
         grounder = f"{self.name}+clairvoyant" if toolbox.clairvoyant else self.name
@@ -215,17 +197,9 @@ class NotebookGrounder:
         grounded = grounding_from_answer(found, grounder, sources)
         return replace(grounded, grounding=replace(grounded.grounding, notebook=self._saved(leaf, context.trial, book)))
 
-    def _opener(
-        self, leaf: Leaf, context: Context
-    ) -> Callable[[EmitEvent], AbstractAsyncContextManager[NotebookSession]]:
-        def opened(emit: EmitEvent) -> AbstractAsyncContextManager[NotebookSession]:
-            # A toolbox of its own: what its fence withholds is reported with the turn in which it happened.
-            toolbox = replace(context, emit=emit).tools_for(leaf.fenced)
-            offered = [spec.name for spec in toolbox.specs() if spec.name in PATHS]
-            fenced = [FencedToolEndpoint(toolbox=toolbox, tool=name) for name in offered]
-            return open_notebook(self.pool, context.as_of, [*fenced, *self.endpoints], emit=emit)
-
-        return opened
+    def _offered(self, toolbox: FencedTools) -> list[Endpoint]:
+        names = [spec.name for spec in toolbox.specs() if spec.name in PATHS]
+        return [*(FencedToolEndpoint(toolbox=toolbox, tool=name) for name in names), *self.endpoints]
 
     def _saved(self, leaf: Leaf, trial: int, book: JournaledNotebook) -> str:
         if self.save is None or not book.cells:
@@ -256,7 +230,6 @@ class _NotebookConversation:
         self._leaf = leaf
         self._context = context
         self._book = book
-        self._client = StructuredClient(context=context, slot=leaf.slot)
         self._messages: list[Message] = []
         self._system = fill_prompts(
             "ground_role", "ground_notebook", "rules", steps=grounder.steps, data=data, today=leaf.tree_question.today
@@ -287,7 +260,8 @@ class _NotebookConversation:
             number = len(self._book.cells)
             self._messages.append(UserMessage(text=CORRECT.format(number=number)))
             found = await self._ask(f"cells {step}/correction {attempt}", CORRECTION, _filled)
-            ran = await self._book.correct(str(found["source"])[:LONGEST_SOURCE], ran.waiting)
+            corrected = PythonCell(source=str(found["source"])[:LONGEST_SOURCE])
+            ran = await self._book.run((corrected, *ran.waiting), correcting=True)
             self._record(found, step, ran)
         if ran.failed is not None:
             self._given_up += 1
@@ -296,15 +270,15 @@ class _NotebookConversation:
             )
 
     async def _ask(self, slot_suffix: str, schema: Mapping[str, Any], read: Callable[[Mapping[str, Any]], Any]) -> Any:
-        wanted = StructuredRequest(
+        request = StructuredRequest(
             role="grounder",
-            slot_suffix=slot_suffix,
+            slot=f"{self._leaf.slot}/{slot_suffix}",
             system=self._system,
             user=leaf_task(self._leaf),
             schema=schema,
             messages=tuple(_merged(self._messages)),
         )
-        return await self._client.ask(wanted, read)
+        return await request.ask(self._context, read)
 
     def _record(self, found: Mapping[str, Any], step: int, ran: NotebookTurn) -> None:
         """Add what the model wrote and its results to the conversation and to the trace."""
@@ -327,18 +301,18 @@ class _NotebookConversation:
 def _usable(found: Mapping[str, Any]) -> Mapping[str, Any]:
     cells = found["cells"]
     if not cells and not found["finished"]:
-        raise UnfitAnswer("it has no cells and does not say that the notebook is finished")
+        raise UnusableReply("it has no cells and does not say that the notebook is finished")
     if found["finished"] and any(cell["kind"] == "python" for cell in cells):
-        raise UnfitAnswer("a last answer has no python cells: their results would not be seen")
+        raise UnusableReply("a last answer has no python cells: their results would not be seen")
     for cell in cells:
         if len(cell["source"]) > LONGEST_SOURCE:
-            raise UnfitAnswer(f"a cell has more than {LONGEST_SOURCE} characters")
+            raise UnusableReply(f"a cell has more than {LONGEST_SOURCE} characters")
     return found
 
 
 def _filled(found: Mapping[str, Any]) -> Mapping[str, Any]:
     if not str(found["source"]).strip():
-        raise UnfitAnswer("the cell is empty")
+        raise UnusableReply("the cell is empty")
     return found
 
 

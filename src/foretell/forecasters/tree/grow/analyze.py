@@ -7,10 +7,10 @@ has added itself; it never sees more of a large tree.
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
+from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.grow.claims import (
-    ClaimOverlap,
     claim_faults,
     claim_likeness,
     correlated_claims,
@@ -20,18 +20,16 @@ from foretell.forecasters.tree.grow.claims import (
 from foretell.forecasters.tree.grow.prompting import (
     TEXT,
     ClaimSurroundings,
-    NoStructuredAnswer,
     PromptText,
-    StructuredClient,
     StructuredRequest,
     TreeQuestion,
-    UnfitAnswer,
     fill_prompts,
     object_schema,
     sections,
 )
 from foretell.forecasters.tree.proposition import Proposition
 from foretell.models.model import ModelError
+from foretell.models.structured_output import NoUsableAnswer, UnusableReply
 
 ROOT = "P0"
 MOST_CHILDREN = 8
@@ -72,13 +70,12 @@ class AnalysisLimits:
             raise ValueError(f"leaves = {self.leaves}: a claim has at least two parts or none")
 
 
-@dataclass(frozen=True, kw_only=True)
-class CheckedExpansion:
+class Expansion(NamedTuple):
     """Children for one parent, checked. Parent and children are named as the answer names them."""
 
     parent: str
     causality: str
-    children: tuple[tuple[str, str], ...]
+    children: list[tuple[str, str]]
     """Name and claim; the name may be empty."""
 
 
@@ -101,20 +98,10 @@ class AnalysisDraft:
         return tuple(id for id, node in self.nodes.items() if not node.children)
 
     @property
-    def count(self) -> int:
-        """Leaves so far."""
-        return len(self.leaves)
-
-    @property
-    def wanted(self) -> int:
-        """Leaves there is still room for."""
-        return max(0, self.limits.leaves - self.count)
-
-    @property
     def full(self) -> bool:
         """Whether there are enough leaves, or as many claims as there may be."""
         full = self.limits.nodes is not None and len(self.nodes) - 1 > self.limits.nodes - 2
-        return full or self.count >= self.limits.leaves
+        return full or len(self.leaves) >= self.limits.leaves
 
     def outline(self) -> str:
         """The claims as an indented list."""
@@ -126,32 +113,84 @@ class AnalysisDraft:
             stack.extend((child, level + 1) for child in reversed(self.nodes[id].children))
         return "\n".join(lines)
 
-    def read(self, expansions: Sequence[Mapping[str, Any]]) -> tuple[list[CheckedExpansion], list[str]]:
+    def read(self, expansions: Sequence[Mapping[str, Any]]) -> tuple[list[Expansion], list[str]]:
         """The usable part of an answer, and what is wrong with the rest, in words for the model."""
-        trial = _AnswerReader(self)
+        usable: list[Expansion] = []
+        problems: list[str] = []
+        depths = {id: depth_of(id) for id in self.nodes}
+        new_paths: dict[str, tuple[str, ...]] = {}
         for expansion in expansions:
-            trial.add(expansion)
-        return trial.additions, trial.problems
+            parent = str(expansion["parent"]).strip()
+            if parent not in depths:
+                problems.append(f"there is no claim {parent[:40]!r} to add children to")
+                continue
+            if self.limits.depth is not None and depths[parent] >= self.limits.depth:
+                problems.append(f"{parent} is as deep as claims may be: leave it as it is")
+                continue
+            above = new_paths.get(parent) or self._path(parent)
+            siblings = [self.nodes[id].claim for id in self.nodes[parent].children] if parent in self.nodes else []
+            children, wrong = self._usable_children(parent, expansion["children"], above, siblings)
+            problems += wrong
+            if len(children) + len(siblings) < 2:
+                problems.append(f"{parent} needs at least two children of its own, or none")
+                continue
+            for name, claim in children:
+                if name and name not in depths:
+                    depths[name] = depths[parent] + 1
+                    new_paths[name] = (*above, claim)
+            usable.append(Expansion(parent, " ".join(str(expansion["causality"]).split()), children))
+        return usable, problems
 
-    def apply(self, additions: Sequence[CheckedExpansion]) -> None:
+    def _path(self, id: str) -> tuple[str, ...]:
+        """The claims from the root of everything down to one."""
+        above = self._above(id)
+        own = [node.claim for other, node in self.nodes.items() if other in above]
+        return (*self.place.path, *own, self.nodes[id].claim)
+
+    def _usable_children(
+        self, parent: str, given: Sequence[Mapping[str, Any]], above: Sequence[str], siblings: Sequence[str]
+    ) -> tuple[list[tuple[str, str]], list[str]]:
+        """Names and claims that can be added, and what is wrong with the others."""
+        usable: list[tuple[str, str]] = []
+        problems: list[str] = []
+        room = MOST_CHILDREN - len(siblings)
+        if len(given) > room:
+            problems.append(f"{parent} may have at most {MOST_CHILDREN} children: keep the most important")
+        for child in given[: max(room, 0)]:
+            claim = tidy(str(child["claim"]))
+            beside = [*siblings, *self.place.siblings, *(other for _, other in usable)]
+            wrong = claim_faults(claim) or _repetitions(claim, above, beside)
+            if wrong:
+                problems.append(f'the claim "{claim[:120]}" cannot be used: {", ".join(wrong)}')
+            else:
+                usable.append((str(child.get("id") or "").strip(), claim))
+        return usable, problems
+
+    def apply(self, additions: Sequence[Expansion]) -> None:
         """Take over what was read: ids are ours, and what there is no room for is left out with a note."""
         names: dict[str, str] = {}
         for place, addition in enumerate(additions):
             parent = addition.parent if addition.parent in self.nodes else names.get(addition.parent)
             if parent is None:
                 continue
-            added = sum(self._known(claim) is None for _, claim in addition.children)
-            over = self.limits.nodes is not None and len(self.nodes) - 1 + added > self.limits.nodes
-            if over or (place and self.count >= self.limits.leaves):
+            known = [self._known(claim) for _, claim in addition.children]
+            taken = {parent, *self._above(parent), *self.nodes[parent].children}
+            if len(self.nodes[parent].children) + sum(id not in taken for id in known) < 2:
+                self.notes.append(f"what was to be added to {parent} is above it or below it already")
+                continue
+            over = self.limits.nodes is not None and len(self.nodes) - 1 + known.count(None) > self.limits.nodes
+            if over or (place and len(self.leaves) >= self.limits.leaves):
                 self.notes.append(f"no room was left for {len(addition.children)} more children of {parent}")
                 continue
             for name, claim in addition.children:
                 id = self._join(parent, claim)
                 if name and name not in self.nodes:
                     names.setdefault(name, id)
-            self._explain(parent, addition.causality)
+            node = self.nodes[parent]
+            causality = " ".join(filter(None, (node.causality, addition.causality)))
+            self.nodes[parent] = replace(node, causality=causality[:LONGEST_CAUSALITY])
 
-    def above(self, id: str) -> set[str]:
+    def _above(self, id: str) -> set[str]:
         """All claims of this analysis above one."""
         found: set[str] = set()
         ahead = list(self._parents[id])
@@ -174,7 +213,7 @@ class AnalysisDraft:
             id = child_id(parent, max(taken, default=0) + 1)
             self.nodes[id] = Proposition(id=id, claim=claim)
             self._parents[id] = []
-        elif id == parent or id in self.above(parent) or parent in self._parents[id]:
+        elif id == parent or id in self._above(parent) or parent in self._parents[id]:
             return id
         else:
             self.notes.append(f"{id} bears on {parent} as well: it is one claim with several parents")
@@ -183,81 +222,17 @@ class AnalysisDraft:
         self._parents[id].append(parent)
         return id
 
-    def _explain(self, parent: str, causality: str) -> None:
-        node = self.nodes[parent]
-        joined = " ".join(filter(None, (node.causality, causality)))
-        self.nodes[parent] = replace(node, causality=joined[:LONGEST_CAUSALITY])
 
-
-class _AnswerReader:
-    """Reads one answer against a draft, without changing it."""
-
-    def __init__(self, draft: AnalysisDraft) -> None:
-        self.draft = draft
-        self.additions: list[CheckedExpansion] = []
-        self.problems: list[str] = []
-        self._depths: dict[str, int] = {id: depth_of(id) for id in draft.nodes}
-        self._above: dict[str, tuple[str, ...]] = {}
-        """Claims above each new name, the nearest last."""
-
-    def add(self, expansion: Mapping[str, Any]) -> None:
-        parent = str(expansion["parent"]).strip()
-        if parent not in self._depths:
-            self.problems.append(f"there is no claim {parent[:40]!r} to add children to")
-            return
-        if self.draft.limits.depth is not None and self._depths[parent] >= self.draft.limits.depth:
-            self.problems.append(f"{parent} is as deep as claims may be: leave it as it is")
-            return
-        children = self._children(parent, expansion["children"])
-        already = len(self.draft.nodes[parent].children) if parent in self.draft.nodes else 0
-        if len(children) + already < 2:
-            self.problems.append(f"{parent} needs at least two children of its own, or none")
-            return
-        for name, claim in children:
-            if name and name not in self._depths:
-                self._depths[name] = self._depths[parent] + 1
-                self._above[name] = (*self._over(parent), claim)
-        causality = " ".join(str(expansion["causality"]).split())
-        self.additions.append(CheckedExpansion(parent=parent, causality=causality, children=tuple(children)))
-
-    def _children(self, parent: str, given: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
-        room = MOST_CHILDREN - (len(self.draft.nodes[parent].children) if parent in self.draft.nodes else 0)
-        if len(given) > room:
-            self.problems.append(f"{parent} may have at most {MOST_CHILDREN} children: keep the most important")
-        fine: list[tuple[str, str]] = []
-        beside = self._beside(parent)
-        for child in given[: max(room, 0)]:
-            claim = tidy(str(child["claim"]))
-            wrong = claim_faults(claim) or self._repeats(claim, parent, [*beside, *(one for _, one in fine)])
-            if wrong:
-                self.problems.append(f'the claim "{claim[:120]}" cannot be used: {", ".join(wrong)}')
-            else:
-                fine.append((str(child.get("id") or "").strip(), claim))
-        return fine
-
-    def _over(self, parent: str) -> tuple[str, ...]:
-        """The claims from the root of everything down to a parent."""
-        if parent in self._above:
-            return self._above[parent]
-        nodes = self.draft.nodes
-        above = [nodes[id].claim for id in nodes if id in self.draft.above(parent)]
-        return (*self.draft.place.path, *above, nodes[parent].claim)
-
-    def _beside(self, parent: str) -> list[str]:
-        """Claims that are children of the parent already, or stand beside the claim that is taken apart."""
-        node = self.draft.nodes.get(parent)
-        own = [self.draft.nodes[id].claim for id in node.children] if node else []
-        return [*own, *self.draft.place.siblings]
-
-    def _repeats(self, claim: str, parent: str, beside: Sequence[str]) -> list[str]:
-        for what, claims in (("a claim above it", self._over(parent)), ("one beside it", beside)):
-            for other in claims:
-                how = claim_likeness(claim, other)
-                if how == "same":
-                    return [f'it repeats {what} ("{other[:80]}")']
-                if how == "opposite":
-                    return [f'it is the opposite of {what} ("{other[:80]}"), which adds nothing']
-        return []
+def _repetitions(claim: str, above: Sequence[str], beside: Sequence[str]) -> list[str]:
+    """The first claim above or beside that says the same, or the opposite."""
+    for what, claims in (("a claim above it", above), ("one beside it", beside)):
+        for other in claims:
+            how = claim_likeness(claim, other)
+            if how == "same":
+                return [f'it repeats {what} ("{other[:80]}")']
+            if how == "opposite":
+                return [f'it is the opposite of {what} ("{other[:80]}"), which adds nothing']
+    return []
 
 
 CHILD = object_schema({"id": TEXT, "claim": TEXT}, optional=("id",))
@@ -285,90 +260,77 @@ class AnalyzeSettings:
             raise ValueError(f"steps = {self.steps}: an analysis needs at least one")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Analyzer:
-    """The analyzer of one tree."""
-
-    client: StructuredClient
-    tree_question: TreeQuestion
-    settings: AnalyzeSettings
-
-    async def analyze(self, root: Proposition, place: ClaimSurroundings, limits: AnalysisLimits) -> AnalysisDraft:
-        """Grow children below one claim. Whatever the model does, it ends in an analysis; a note says what failed."""
-        draft = AnalysisDraft(root, place, limits)
-        for step in range(1, self.settings.steps + 1):
-            if draft.full:
-                break
-            try:
-                if await self._step(draft, step):
-                    break
-            except ModelError as error:
-                draft.notes.append(f"the analysis of {root.id} ended early: {error}")
-                break
-        draft.notes += [str(overlap) for overlap in await self._overlaps(draft)]
-        return draft
-
-    async def _step(self, draft: AnalysisDraft, number: int) -> bool:
-        """One answer, taken over as far as it can be; whether the tree is complete with it."""
-        wanted = StructuredRequest(
+async def analyze(about: TreeQuestion, context: Context, settings: AnalyzeSettings, draft: AnalysisDraft) -> None:
+    """Grow children below the draft's claim. Whatever the model does, this ends; a note says what failed."""
+    hint = fill_prompts(settings.hint)
+    system = fill_prompts("analyze", hint=hint) + "\n\n" + fill_prompts("rules", today=about.today)
+    for step in range(1, settings.steps + 1):
+        if draft.full:
+            break
+        request = StructuredRequest(
             role="analyzer",
-            slot_suffix=f"{draft.root}/analysis {number}",
-            system=fill_prompts("analyze", hint=fill_prompts(self.settings.hint))
-            + "\n\n"
-            + fill_prompts("rules", today=self.tree_question.today),
-            user=self._task(draft),
+            slot=f"{about.slot}/{draft.root}/analysis {step}",
+            system=system,
+            user=_task(about, draft),
             schema=SCHEMA,
+            attempts=about.attempts,
         )
-        answers: list[Mapping[str, Any]] = []
-
-        def read(answer: Mapping[str, Any]) -> bool:
-            answers.append(answer)
-            additions, problems = draft.read(answer["expansions"])
-            if not answer["expansions"] and not answer["complete"]:
-                problems.append("it adds nothing and does not say that the tree is complete")
-            if problems:
-                raise UnfitAnswer("; ".join(problems[:8]))
-            draft.apply(additions)
-            return bool(answer["complete"])
-
         try:
-            return await self.client.ask(wanted, read)
-        except NoStructuredAnswer:
-            if not answers:
-                raise
-            return self._salvage(draft, answers[-1])
-
-    def _salvage(self, draft: AnalysisDraft, answer: Mapping[str, Any]) -> bool:
-        """What was usable in the last answer; with nothing in it the analysis ends here."""
-        additions, problems = draft.read(answer["expansions"])
-        draft.apply(additions)
-        draft.notes.append(f"of an answer on {draft.root} some claims were left out: {'; '.join(problems[:4])}")
-        return bool(answer["complete"]) or not additions
-
-    def _task(self, draft: AnalysisDraft) -> str:
-        leaves = f"{draft.count} leaves" if draft.count > 1 else "one leaf"
-        many = f"The tree has {leaves}; there is room for about {draft.wanted} more."
-        deepest = f" Claims may be at most {draft.limits.depth} levels deep." if draft.limits.depth else ""
-        return sections(
-            *self.tree_question.sections(),
-            draft.place.above(),
-            draft.place.beside(),
-            ("The tree so far", draft.outline()),
-            ("Your task", f"Take {draft.root} apart further. {many}{deepest}"),
-        )
-
-    async def _overlaps(self, draft: AnalysisDraft) -> list[ClaimOverlap]:
-        claims = {id: node.claim for id, node in draft.nodes.items() if id != draft.root}
-        found = similar_claims(claims)
-        if not self.settings.correlations:
-            return found
-        parents = [(id, node.children) for id, node in draft.nodes.items() if len(node.children) > 1]
-        judgements = [self._judged(draft, id, children) for id, children in parents]
-        return found + [overlap for pairs in await asyncio.gather(*judgements) for overlap in pairs]
-
-    async def _judged(self, draft: AnalysisDraft, parent: str, children: tuple[str, ...]) -> list[ClaimOverlap]:
-        try:
-            return await correlated_claims(self.client, parent, {id: draft.nodes[id].claim for id in children})
+            if await _extend(draft, request, context):
+                break
         except ModelError as error:
-            draft.notes.append(f"whether the children of {parent} are independent was not judged: {error}")
-            return []
+            draft.notes.append(f"the analysis of {draft.root} ended early: {error}")
+            break
+    draft.notes += similar_claims({id: node.claim for id, node in draft.nodes.items() if id != draft.root})
+    if settings.correlations:
+        parents = [id for id, node in draft.nodes.items() if len(node.children) > 1]
+        for notes in await asyncio.gather(*(_correlations(about, context, draft, parent) for parent in parents)):
+            draft.notes += notes
+
+
+async def _extend(draft: AnalysisDraft, request: StructuredRequest, context: Context) -> bool:
+    """One answer, taken over as far as it can be; whether the tree is complete with it."""
+    answers: list[Mapping[str, Any]] = []
+
+    def read(answer: Mapping[str, Any]) -> bool:
+        answers.append(answer)
+        additions, problems = draft.read(answer["expansions"])
+        if not answer["expansions"] and not answer["complete"]:
+            problems.append("it adds nothing and does not say that the tree is complete")
+        if problems:
+            raise UnusableReply("; ".join(problems[:8]))
+        draft.apply(additions)
+        return bool(answer["complete"])
+
+    try:
+        return await request.ask(context, read)
+    except NoUsableAnswer:
+        if not answers:
+            raise
+    # What was usable in the last answer; with nothing in it the analysis ends here.
+    additions, problems = draft.read(answers[-1]["expansions"])
+    draft.apply(additions)
+    draft.notes.append(f"of an answer on {draft.root} some claims were left out: {'; '.join(problems[:4])}")
+    return bool(answers[-1]["complete"]) or not additions
+
+
+def _task(about: TreeQuestion, draft: AnalysisDraft) -> str:
+    count = len(draft.leaves)
+    leaves = f"{count} leaves" if count > 1 else "one leaf"
+    many = f"The tree has {leaves}; there is room for about {max(0, draft.limits.leaves - count)} more."
+    deepest = f" Claims may be at most {draft.limits.depth} levels deep." if draft.limits.depth else ""
+    return sections(
+        *about.sections(),
+        draft.place.above(),
+        draft.place.beside(),
+        ("The tree so far", draft.outline()),
+        ("Your task", f"Take {draft.root} apart further. {many}{deepest}"),
+    )
+
+
+async def _correlations(about: TreeQuestion, context: Context, draft: AnalysisDraft, parent: str) -> list[str]:
+    children = {id: draft.nodes[id].claim for id in draft.nodes[parent].children}
+    try:
+        return await correlated_claims(about, context, parent, children)
+    except ModelError as error:
+        return [f"whether the children of {parent} are independent was not judged: {error}"]

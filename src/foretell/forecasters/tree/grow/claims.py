@@ -1,17 +1,17 @@
-"""Whether a claim can be examined by somebody who sees nothing but the claim."""
+"""Whether a claim can be examined by somebody who sees nothing but the claim, and whether two claims say the same."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import lru_cache
 from itertools import combinations
 from typing import Any, Literal, NamedTuple
 
+from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.grow.prompting import (
     NUMBER,
     TEXT,
-    StructuredClient,
     StructuredRequest,
+    TreeQuestion,
     fill_prompts,
     object_schema,
     sections,
@@ -90,24 +90,6 @@ _LITTLE = frozenset(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class ClaimOverlap:
-    """Two claims that are not as separate as they look."""
-
-    a: str
-    b: str
-    similarity: float = 0.0
-    correlation: float | None = None
-    reason: str = ""
-
-    def __str__(self) -> str:
-        """For the notes of a tree."""
-        if self.correlation is not None:
-            why = f": {self.reason}" if self.reason else ""
-            return f"{self.a} and {self.b} are judged to move together (correlation {self.correlation:+.1f}){why}"
-        return f"{self.a} and {self.b} are worded alike (similarity {self.similarity:.2f}): they may say the same thing"
-
-
 def stems(claim: str) -> list[str]:
     """The words of a claim that carry meaning, in a rough common form, in their order.
 
@@ -126,9 +108,28 @@ def _stem(word: str) -> str:
     return word.rstrip("e") if len(word) > 3 else word
 
 
-def similarity(a: frozenset[str], b: frozenset[str]) -> float:
-    """Shared words over all words (Jaccard 1901), negations left aside."""
-    a, b = a - _NOT, b - _NOT
+class _Form(NamedTuple):
+    """A claim as it is compared."""
+
+    words: frozenset[str]
+    """Without negations."""
+    turned: tuple[str, ...]
+    """The same in their order, beginning wherever they come first in the alphabet: a phrase moved to the front changes
+    nothing."""
+    denied: bool
+
+
+@lru_cache(maxsize=20_000)
+def _form(claim: str) -> _Form:
+    """Worked out once: a claim is compared with every one above and beside it."""
+    words = stems(claim)
+    meant = tuple(word for word in words if word not in _NOT)
+    turned = min((meant[n:] + meant[:n] for n in range(len(meant))), default=())
+    return _Form(frozenset(meant), turned, len(meant) < len(words))
+
+
+def _similarity(a: frozenset[str], b: frozenset[str]) -> float:
+    """Shared words over all words (Jaccard 1901)."""
     return len(a & b) / len(a | b) if a | b else 1.0
 
 
@@ -147,33 +148,18 @@ def claim_likeness(a: str, b: str) -> Likeness:
     first, second = _form(a), _form(b)
     if first.turned == second.turned:
         return "same" if first.denied == second.denied else "opposite"
-    return "alike" if similarity(first.words, second.words) >= ALIKE else "apart"
+    return "alike" if _similarity(first.words, second.words) >= ALIKE else "apart"
 
 
-class _Form(NamedTuple):
-    """A claim as it is compared."""
-
-    words: frozenset[str]
-    turned: tuple[str, ...]
-    """The words in their order, negations left out, beginning wherever they come first in the alphabet: a phrase moved
-    to the front changes nothing."""
-    denied: bool
-
-
-@lru_cache(maxsize=20_000)
-def _form(claim: str) -> _Form:
-    """Worked out once: a claim is compared with every one above and beside it."""
-    words = stems(claim)
-    meant = tuple(word for word in words if word not in _NOT)
-    turned = min((meant[n:] + meant[:n] for n in range(len(meant))), default=())
-    return _Form(frozenset(words), turned, len(meant) < len(words))
-
-
-def similar_claims(claims: Mapping[str, str]) -> list[ClaimOverlap]:
-    """Pairs of claims that are worded alike, in the order of the claims."""
+def similar_claims(claims: Mapping[str, str]) -> list[str]:
+    """A note on every pair of claims that are worded alike, in the order of the claims."""
     words = {id: _form(claim).words for id, claim in claims.items()}
-    found = ((a, b, similarity(words[a], words[b])) for a, b in combinations(words, 2))
-    return [ClaimOverlap(a=a, b=b, similarity=like) for a, b, like in found if like >= ALIKE]
+    found = ((a, b, _similarity(words[a], words[b])) for a, b in combinations(words, 2))
+    return [
+        f"{a} and {b} are worded alike (similarity {like:.2f}): they may say the same thing"
+        for a, b, like in found
+        if like >= ALIKE
+    ]
 
 
 def repeated_claims(claims: Mapping[str, str]) -> list[tuple[str, ...]]:
@@ -189,28 +175,28 @@ def repeated_claims(claims: Mapping[str, str]) -> list[tuple[str, ...]]:
     return [tuple(ids) for ids in groups.values() if len(ids) > 1]
 
 
-async def correlated_claims(client: StructuredClient, parent: str, claims: Mapping[str, str]) -> list[ClaimOverlap]:
-    """Pairs of claims that a model holds to move together: one call for all children of one parent."""
+async def correlated_claims(about: TreeQuestion, context: Context, parent: str, claims: Mapping[str, str]) -> list[str]:
+    """A note on every pair of claims that a model holds to move together: one call for all children of one parent."""
     pair = object_schema({"a": TEXT, "b": TEXT, "correlation": {**NUMBER, "minimum": -1, "maximum": 1}, "reason": TEXT})
-    wanted = StructuredRequest(
+    place = {id: n for n, id in enumerate(claims)}
+
+    def read(answer: Mapping[str, Any]) -> list[str]:
+        notes: dict[tuple[str, ...], str] = {}
+        for one in answer["pairs"]:
+            # Those that name other ids, or one claim twice, say nothing.
+            ids = tuple(sorted({str(one["a"]), str(one["b"])} & place.keys(), key=place.__getitem__))
+            if len(ids) == 2 and abs(one["correlation"]) >= TOGETHER:
+                reason = " ".join(str(one["reason"]).split())[:200]
+                moved = f"{ids[0]} and {ids[1]} are judged to move together (correlation {one['correlation']:+.1f})"
+                notes[ids] = f"{moved}: {reason}" if reason else moved
+        return [notes[ids] for ids in sorted(notes, key=lambda ids: [place[id] for id in ids])]
+
+    request = StructuredRequest(
         role="judge",
-        slot_suffix=f"{parent}/correlation",
+        slot=f"{about.slot}/{parent}/correlation",
         system=fill_prompts("correlate"),
         user=sections(("Claims", "\n".join(f"{id}: {claim}" for id, claim in claims.items()))),
         schema=object_schema({"pairs": {"type": "array", "items": pair}}),
+        attempts=about.attempts,
     )
-    return await client.ask(wanted, lambda found: _pairs(found["pairs"], claims))
-
-
-def _pairs(found: Sequence[Mapping[str, Any]], claims: Iterable[str]) -> list[ClaimOverlap]:
-    """The pairs worth telling; those that name other ids, or one claim twice, say nothing."""
-    place = {id: n for n, id in enumerate(claims)}
-    pairs: dict[tuple[str, str], ClaimOverlap] = {}
-    for one in found:
-        ids = sorted({str(one["a"]), str(one["b"])} & place.keys(), key=lambda id: place[id])
-        if len(ids) == 2 and abs(one["correlation"]) >= TOGETHER:
-            reason = " ".join(str(one["reason"]).split())[:200]
-            pairs[ids[0], ids[1]] = ClaimOverlap(
-                a=ids[0], b=ids[1], correlation=float(one["correlation"]), reason=reason
-            )
-    return sorted(pairs.values(), key=lambda pair: (place[pair.a], place[pair.b]))
+    return await request.ask(context, read)

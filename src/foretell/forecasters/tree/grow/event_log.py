@@ -52,27 +52,22 @@ class EventLog(Generic[Key]):
 
     def __init__(self, on_event: EmitEvent = ignore_event) -> None:
         self._on_event = on_event
-        self._jobs: dict[Key, JobEvents] = {}
+        self.jobs: dict[Key, JobEvents] = {}
 
     def job(self, key: Key) -> EmitEvent:
         """The listener of one job; to be called in the job's own task, once."""
-        if key in self._jobs:
+        if key in self.jobs:
             raise ValueError(f"the job {key} was begun twice")
-        self._jobs[key] = JobEvents(self._on_event)
-        return self._jobs[key]
+        self.jobs[key] = JobEvents(self._on_event)
+        return self.jobs[key]
 
     def events(self, order: Iterable[Key]) -> list[TraceEvent]:
         """All events, job by job in this order; it may name jobs that never ran."""
-        return [event for key in order if key in self._jobs for event in self._jobs[key].events()]
-
-    @property
-    def jobs(self) -> list[Key]:
-        """The jobs that were begun."""
-        return list(self._jobs)
+        return [event for key in order if key in self.jobs for event in self.jobs[key].events()]
 
     def usage(self) -> Cost:
         """What the model calls cost together."""
-        called = [event for event in self.events(self._jobs) if isinstance(event, ModelCalled)]
+        called = [event for event in self.events(self.jobs) if isinstance(event, ModelCalled)]
         return Cost(
             dollars=sum(event.dollars or 0.0 for event in called),
             input_tokens=sum(event.input_tokens for event in called),
@@ -90,19 +85,3 @@ def tree_job_order(tree: Tree) -> list[TreeJob]:
     down, up = list(tree.nodes), post_order(tree)
     stages = (("analysis", down), ("grounding", down), ("synthesis", up))
     return [(stage, node) for stage, nodes in stages for node in nodes]
-
-
-ThoughtPosition = tuple[int, int, int]
-"""Which tree of thoughts, which level of it, and which of the lines that reach it."""
-ThoughtJob = tuple[int, ...]
-"""A position with what is done there; sorted, jobs come in the order of their events."""
-
-
-def thought_job(position: ThoughtPosition, stage: int, number: int = 0) -> ThoughtJob:
-    """One job: stage by stage within a level (proposals, groundings, ratings, conclusions), then line by line.
-
-    >>> thought_job((1, 2, 3), 0) < thought_job((1, 2, 1), 1) < thought_job((1, 3, 1), 0)
-    True
-    """
-    tree, level, branch = position
-    return (tree, level, stage, branch, number)

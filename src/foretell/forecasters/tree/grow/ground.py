@@ -116,41 +116,38 @@ class GroundingPool:
 
     async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
         """The leaf's grounding, or after the last attempt one that holds the error in place of a probability."""
-        result = await self._ground(leaf, context)
-        grounding = result.grounding
+        async with self._places:
+            result = await self._ground(leaf, context)
         context.emit(
             NodeGrounded(
                 node=leaf.id,
                 tree=leaf.tree_question.target,
                 p=result.p,
-                grounder=grounding.grounder,
+                grounder=result.grounding.grounder,
                 attempts=result.attempts,
-                error=grounding.error,
+                error=result.grounding.error,
             )
         )
         return result
 
     async def _ground(self, leaf: Leaf, context: Context) -> GroundingResult:
-        async with self._places:
-            problem = ""
-            attempt = 0
-            for attempt in range(1, self.settings.retries + 2):
-                tried = replace(leaf, slot=f"{leaf.slot}/attempt {attempt}")
-                try:
-                    async with asyncio.timeout(self.settings.seconds):
-                        result = await self.grounder.ground(tried, leaf.budget.metered(context))
-                    return replace(result, attempts=attempt)
-                except InputError:
-                    raise  # A person has to act: every other leaf would fail of it too.
-                except BudgetExceeded as error:
-                    problem = str(error)
-                    break
-                except TimeoutError:
-                    problem = f"no answer within {self.settings.seconds:g} s"
-                except Exception as error:  # the boundary of a leaf: whatever a grounder does, the tree goes on
-                    log.info("leaf %s, attempt %d: %s", leaf.id, attempt, error)
-                    problem = str(error) or type(error).__name__
-            error = f"{problem} ({attempt} attempts)" if attempt > 1 else problem
-            return GroundingResult(
-                p=None, grounding=Grounding(grounder=self.grounder.name, error=error), attempts=attempt
-            )
+        problem = ""
+        attempt = 0
+        for attempt in range(1, self.settings.retries + 2):
+            tried = replace(leaf, slot=f"{leaf.slot}/attempt {attempt}")
+            try:
+                async with asyncio.timeout(self.settings.seconds):
+                    result = await self.grounder.ground(tried, leaf.budget.metered(context))
+                return replace(result, attempts=attempt)
+            except InputError:
+                raise  # A person has to act: every other leaf would fail of it too.
+            except BudgetExceeded as error:
+                problem = str(error)
+                break
+            except TimeoutError:
+                problem = f"no answer within {self.settings.seconds:g} s"
+            except Exception as error:  # the boundary of a leaf: whatever a grounder does, the tree goes on
+                log.info("leaf %s, attempt %d: %s", leaf.id, attempt, error)
+                problem = str(error) or type(error).__name__
+        error = f"{problem} ({attempt} attempts)" if attempt > 1 else problem
+        return GroundingResult(p=None, grounding=Grounding(grounder=self.grounder.name, error=error), attempts=attempt)

@@ -17,17 +17,12 @@ from typing import TypeVar
 from foretell.forecasters.agent.settings import Clamp
 from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
-from foretell.forecasters.tree.grow.analyze import ROOT, AnalysisDraft, AnalysisLimits, Analyzer, AnalyzeSettings
+from foretell.forecasters.tree.grow.analyze import ROOT, AnalysisDraft, AnalysisLimits, AnalyzeSettings, analyze
 from foretell.forecasters.tree.grow.budget import FOR_LEAVES, LeafBudget, SubtreeBudget, TreeSizeSettings, cost_of_leaf
 from foretell.forecasters.tree.grow.claims import repeated_claims
 from foretell.forecasters.tree.grow.event_log import EventLog, TreeJob
 from foretell.forecasters.tree.grow.ground import GroundingPool, GroundingResult, GroundSettings, Leaf
-from foretell.forecasters.tree.grow.prompting import (
-    ClaimSurroundings,
-    StructuredClient,
-    TreeQuestion,
-    surroundings_of,
-)
+from foretell.forecasters.tree.grow.prompting import ClaimSurroundings, TreeQuestion
 from foretell.forecasters.tree.grow.synthesize import Synthesizer, SynthesizeSettings
 from foretell.forecasters.tree.proposition import Proposition, Tree, leaves, pre_order
 from foretell.forecasters.tree.tree_json import to_dict
@@ -58,13 +53,11 @@ class TreeSettings:
         return f"tree{rounds} {self.synthesize.rule.name}"
 
 
-@dataclass(frozen=True, kw_only=True)
-class GrowthPlan:
-    """Everything one tree is grown with."""
+@dataclass(kw_only=True)
+class TreeGrowth:
+    """A tree while it grows. Only the loop in `run` changes it; jobs bring results."""
 
-    tree_question: TreeQuestion
-    claim: str
-    """The root."""
+    about: TreeQuestion
     context: Context
     pool: GroundingPool
     log: EventLog[TreeJob]
@@ -72,24 +65,9 @@ class GrowthPlan:
     dollars: float | None = None
     """What this tree may cost."""
 
-    @property
-    def slot(self) -> str:
-        """Tells this tree from others of the same question and trial."""
-        return f"{self.tree_question.question.id}/trial {self.context.trial}/tree {self.tree_question.target}"
-
-
-async def grow(plan: GrowthPlan) -> Tree:
-    """The finished tree, every number worked out. Leaves that failed are marked, and so is all that leans on them."""
-    return await TreeGrowth(plan).run()
-
-
-class TreeGrowth:
-    """A tree while it grows. Only the loop in `run` changes it; jobs bring results."""
-
-    def __init__(self, plan: GrowthPlan) -> None:
-        self.plan = plan
-        self.nodes: dict[str, Proposition] = {ROOT: Proposition(id=ROOT, claim=plan.claim)}
-        self.notes: dict[str, tuple[str, ...]] = {}
+    def __post_init__(self) -> None:
+        self._nodes = {ROOT: Proposition(id=ROOT, claim=self.about.claim)}
+        self._notes: dict[str, tuple[str, ...]] = {}
         """By the claim that was taken apart."""
         self._parents: dict[str, list[str]] = {ROOT: []}
         self._waiting: dict[str, int] = {}
@@ -99,14 +77,17 @@ class TreeGrowth:
         self._under_way = 0
 
     async def run(self) -> Tree:
-        """Start at the root and accept results until nothing is under way."""
-        size, dollars = self.plan.settings.size, self.plan.dollars
+        """The finished tree, every number worked out. Leaves that failed are marked, and so is all that rests on them.
+
+        Starts at the root and accepts results until nothing is under way.
+        """
+        size = self.settings.size
         whole = SubtreeBudget(
             rounds=size.rounds,
             nodes=size.nodes - 1,
             leaves=size.most_leaves,
-            dollars=None if dollars is None else FOR_LEAVES * dollars,
-            each=cost_of_leaf(self.plan.context),
+            dollars=None if self.dollars is None else FOR_LEAVES * self.dollars,
+            each=cost_of_leaf(self.context),
         )
         try:
             self._open(ROOT, whole)
@@ -136,29 +117,25 @@ class TreeGrowth:
 
     def _open(self, id: str, budget: SubtreeBudget) -> None:
         """A claim without children: take it apart if there is room, else ground it."""
-        limits = budget.analysis_limits(self.plan.settings.size, id)
+        limits = budget.analysis_limits(self.settings.size, id)
         if limits is None:
             self._start(partial(self._ground, id, budget), partial(self._grounded, id))
         else:
             self._start(partial(self._analyze, id, limits), partial(self._analyzed, budget))
 
     async def _analyze(self, id: str, limits: AnalysisLimits) -> AnalysisDraft:
-        emit = self.plan.log.job(("analysis", id))
-        settings = self.plan.settings
-        analyzer = Analyzer(
-            client=self._client(replace(self.plan.context, emit=emit)),
-            tree_question=self.plan.tree_question,
-            settings=replace(settings.analyze, hint=settings.synthesize.rule.hint),
-        )
-        draft = await analyzer.analyze(self.nodes[id], self._surroundings(id), limits)
+        context = replace(self.context, emit=self.log.job(("analysis", id)))
+        settings = replace(self.settings.analyze, hint=self.settings.synthesize.rule.hint)
+        draft = AnalysisDraft(self._nodes[id], self._surroundings(id), limits)
+        await analyze(self.about, context, settings, draft)
         added = {other: node.claim for other, node in draft.nodes.items() if other != id}
-        tree = self.plan.tree_question.target
-        emit(NodeAnalyzed(node=id, tree=tree, added=tuple(added), claims=added, notes=tuple(draft.notes)))
+        tree, notes = self.about.target, tuple(draft.notes)
+        context.emit(NodeAnalyzed(node=id, tree=tree, added=tuple(added), claims=added, notes=notes))
         return draft
 
     def _analyzed(self, budget: SubtreeBudget, draft: AnalysisDraft) -> None:
-        self.nodes |= draft.nodes
-        self.notes[draft.root] = tuple(draft.notes)
+        self._nodes |= draft.nodes
+        self._notes[draft.root] = tuple(draft.notes)
         for id, node in draft.nodes.items():
             for child in node.children:
                 self._parents.setdefault(child, []).append(id)
@@ -171,71 +148,60 @@ class TreeGrowth:
             self._open(leaf, share)
 
     async def _ground(self, id: str, budget: SubtreeBudget) -> GroundingResult:
-        emit = self.plan.log.job(("grounding", id))
+        context = replace(self.context, emit=self.log.job(("grounding", id)))
         leaf = Leaf(
             id=id,
-            claim=self.nodes[id].claim,
-            tree_question=self.plan.tree_question,
+            claim=self._nodes[id].claim,
+            tree_question=self.about,
             surroundings=self._surroundings(id),
-            slot=f"{self.plan.slot}/{id}/grounding",
+            slot=f"{self.about.slot}/{id}/grounding",
             budget=LeafBudget(id, budget.dollars),
         )
-        return await self.plan.pool.ground(leaf, replace(self.plan.context, emit=emit))
+        return await self.pool.ground(leaf, context)
 
     def _grounded(self, id: str, result: GroundingResult) -> None:
-        self.nodes[id] = replace(self.nodes[id], p=result.p, grounding=result.grounding)
-        self._settle(id)
+        self._settle(replace(self._nodes[id], p=result.p, grounding=result.grounding))
 
-    def _settle(self, id: str) -> None:
+    def _settle(self, node: Proposition) -> None:
         """A claim has its result: parents that waited only for it can be put together."""
-        for parent in self._parents[id]:
+        self._nodes[node.id] = node
+        for parent in self._parents[node.id]:
             self._waiting[parent] -= 1
             if not self._waiting[parent]:
-                self._start(partial(self._synthesize, parent), self._synthesized)
+                self._start(partial(self._synthesize, parent), self._settle)
 
     async def _synthesize(self, id: str) -> Proposition:
-        emit = self.plan.log.job(("synthesis", id))
-        synthesizer = Synthesizer(
-            client=self._client(replace(self.plan.context, emit=emit)),
-            tree_question=self.plan.tree_question,
-            settings=self.plan.settings.synthesize,
-        )
-        done = await synthesizer.synthesize(self.nodes[id], self._surroundings(id), self._below(id))
+        context = replace(self.context, emit=self.log.job(("synthesis", id)))
+        synthesizer = Synthesizer(about=self.about, context=context, settings=self.settings.synthesize)
+        done = await synthesizer.synthesize(self._nodes[id], self._surroundings(id), self._below(id))
         link = to_dict(done.link) if done.link is not None else {}
-        emit(NodeSynthesized(node=id, tree=self.plan.tree_question.target, p=done.p, link=link, notes=done.notes))
+        context.emit(NodeSynthesized(node=id, tree=self.about.target, p=done.p, link=link, notes=done.notes))
         return done
-
-    def _synthesized(self, node: Proposition) -> None:
-        self.nodes[node.id] = node
-        self._settle(node.id)
 
     def _below(self, id: str) -> dict[str, Proposition]:
         """What a synthesis computes with: the children alone, or all that lies below where some of it is shared."""
-        below = [other for other in pre_order(self.nodes, id) if other != id]
+        below = [other for other in pre_order(self._nodes, id) if other != id]
         if any(len(self._parents[other]) > 1 for other in below):
-            return {other: self.nodes[other] for other in below}
-        return {child: replace(self.nodes[child], children=(), link=None) for child in self.nodes[id].children}
+            return {other: self._nodes[other] for other in below}
+        return {child: replace(self._nodes[child], children=(), link=None) for child in self._nodes[id].children}
 
     def _surroundings(self, id: str) -> ClaimSurroundings:
-        return surroundings_of(self.nodes, self._parents, id)
-
-    def _client(self, context: Context) -> StructuredClient:
-        return StructuredClient(context=context, slot=self.plan.slot, attempts=self.plan.settings.attempts)
+        return ClaimSurroundings.of(self._nodes, self._parents, id)
 
     def _tree(self) -> Tree:
-        settings = self.plan.settings.synthesize
-        ordered = {id: self.nodes[id] for id in pre_order(self.nodes, ROOT)}
-        notes = [note for id in ordered for note in self.notes.get(id, ())]
+        settings = self.settings.synthesize
+        ordered = {id: self._nodes[id] for id in pre_order(self._nodes, ROOT)}
+        notes = [note for id in ordered for note in self._notes.get(id, ())]
         claims = {id: node.claim for id, node in ordered.items()}
         notes += [f"{' and '.join(ids)} say the same" for ids in repeated_claims(claims)]
         tree = Tree(
             root=ROOT,
             nodes=ordered,
-            as_of=self.plan.context.as_of,
+            as_of=self.context.as_of,
             intercept_limit=settings.intercept_limit,
             missing=settings.missing,
         )
-        failed = [id for id in leaves(tree) if self.nodes[id].p is None]
+        failed = [id for id in leaves(tree) if ordered[id].p is None]
         if failed:
             notes.append(f"{settings.missing:g} stands in for leaves that could not be grounded: {', '.join(failed)}")
         return evaluated(replace(tree, notes=tuple(dict.fromkeys(notes))))

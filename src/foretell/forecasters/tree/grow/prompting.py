@@ -7,20 +7,17 @@ from importlib.resources import files
 from string import Template
 from typing import Any, TypeVar
 
-from foretell.forecasters.agent.actions import UnusableTurn
 from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.proposition import Proposition
-from foretell.models.model import (
-    AssistantMessage,
-    Message,
-    ModelError,
-    Reply,
-    Request,
-    SystemMessage,
-    UserMessage,
-)
+from foretell.models.model import AssistantMessage, Message, Reply, SystemMessage, UserMessage
 from foretell.models.names import ModelRole
-from foretell.models.structured_output import LONGEST_REPLY, read_object, schema_errors
+from foretell.models.structured_output import (
+    LONGEST_REPLY,
+    NoUsableAnswer,
+    UnusableReply,
+    read_object,
+    schema_errors,
+)
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question
 
@@ -31,84 +28,54 @@ LONGEST_REPORT = 8_000
 LONGEST_SENTENCE = 600
 
 
-class UnfitAnswer(ValueError):
-    """An answer has the right shape but cannot be taken over; the text tells the model why."""
-
-
-class NoStructuredAnswer(ModelError):
-    """The model was asked as often as it may be, and none of its answers could be used."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class StructuredRequest:
-    """A request for one JSON object."""
+    """A request for one JSON object. It depends on what is asked and where in the tree, never on when."""
 
     role: ModelRole
-    slot_suffix: str
-    """Where in the tree and for what: tells equal requests apart, the same in every run."""
+    slot: str
+    """Question, trial, tree, claim and what for: tells equal requests apart, the same in every run."""
     system: str
     user: str
     schema: Mapping[str, Any]
     messages: tuple[Message, ...] = ()
     """The conversation since then."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class StructuredClient:
-    """Asks the models of one tree. Requests depend on what is asked and where, never on when."""
-
-    context: Context
-    slot: str
-    """Question, trial and tree."""
     attempts: int = 3
 
-    async def ask(self, wanted: StructuredRequest, read: Callable[[Mapping[str, Any]], T]) -> T:
-        """What `read` makes of the answer. An `UnfitAnswer` is asked for again; in the end `NoStructuredAnswer`."""
-        model = self.context.model(wanted.role)
-        messages: tuple[Message, ...] = (
-            SystemMessage(text=wanted.system),
-            UserMessage(text=wanted.user, cached=True),
-            *wanted.messages,
-        )
+    async def ask(self, context: Context, read: Callable[[Mapping[str, Any]], T]) -> T:
+        """What `read` makes of the answer; an `UnusableReply` is asked for again, in the end `NoUsableAnswer`."""
+        model = context.model(self.role)
+        messages = (SystemMessage(text=self.system), UserMessage(text=self.user, cached=True), *self.messages)
         problem = ""
         for attempt in range(self.attempts):
-            slot = f"{self.slot}/{wanted.slot_suffix}/{attempt}"
-            reply = await model.complete(self.request(wanted.role, messages, slot=slot, schema=wanted.schema))
+            request = context.request(self.role, messages, slot=f"{self.slot}/{attempt}", schema=self.schema)
+            reply = await model.complete(request)
             try:
-                return read(read_answer(reply, wanted.schema))
-            except (UnfitAnswer, UnusableTurn) as error:
+                return read(read_answer(reply, self.schema))
+            except UnusableReply as error:
                 problem = str(error)
-            messages = (*messages, *objection(reply, problem))
-        raise NoStructuredAnswer(f"no usable answer in {self.attempts} attempts; the last: {problem}")
-
-    def request(
-        self, role: ModelRole, messages: tuple[Message, ...], *, slot: str, schema: Mapping[str, Any] | None = None
-    ) -> Request:
-        """A request in a role, sampled as the run says."""
-        return self.context.request(role, messages, slot=slot, schema=schema)
+            # An empty reply is left out: some providers refuse it.
+            if reply.text.strip():
+                messages = (*messages, AssistantMessage(text=reply.text[:LONGEST_REPLY]))
+            again = f"That could not be used: {problem}. Answer again, with one JSON object and nothing else."
+            messages = (*messages, UserMessage(text=again))
+        raise NoUsableAnswer(f"no usable answer in {self.attempts} attempts; the last: {problem}")
 
 
 def read_answer(reply: Reply, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON object in a reply, if it has the shape asked for; otherwise `UnusableTurn` says what is wrong."""
+    """The JSON object in a reply, if it has the shape asked for; otherwise `UnusableReply` says what is wrong."""
     if reply.finish == "refusal":
-        raise UnusableTurn(
+        raise UnusableReply(
             "it was declined; this is an analysis of public matters, and a rough answer is better than none"
         )
     text = reply.text.strip() or (reply.calls[0].arguments if reply.calls else "")
     if not text:
-        raise UnusableTurn("it was empty" + (": the length limit was reached" * (reply.finish == "length")))
+        raise UnusableReply("it was empty" + (": the length limit was reached" * (reply.finish == "length")))
     # A superfluous field does no harm; a name within a field that stands for nothing is objected to.
     found = {name: value for name, value in read_object(text).items() if name in schema["properties"]}
     if wrong := schema_errors(found, schema):
-        raise UnusableTurn("; ".join(wrong[:8]))
+        raise UnusableReply("; ".join(wrong[:8]))
     return found
-
-
-def objection(reply: Reply, problem: str) -> tuple[Message, ...]:
-    """The reply, and what was wrong with it. An empty reply is left out: some providers refuse it."""
-    reply_message = (AssistantMessage(text=reply.text[:LONGEST_REPLY]),) if reply.text.strip() else ()
-    again = f"That could not be used: {problem}. Answer again, with one JSON object and nothing else."
-    return (*reply_message, UserMessage(text=again))
 
 
 def read_report(found: Mapping[str, Any]) -> tuple[str, str]:
@@ -117,7 +84,7 @@ def read_report(found: Mapping[str, Any]) -> tuple[str, str]:
     return report[:LONGEST_REPORT], factor[:LONGEST_SENTENCE]
 
 
-def object_schema(properties: Mapping[str, Any], *, optional: tuple[str, ...] = ()) -> dict[str, Any]:
+def object_schema(properties: Mapping[str, Any], *, optional: Sequence[str] = ()) -> dict[str, Any]:
     """The schema of an object with these fields and no others."""
     return {
         "type": "object",
@@ -144,12 +111,18 @@ MOST_SHOWN = 20
 
 @dataclass(frozen=True, kw_only=True)
 class TreeQuestion:
-    """The question behind a tree, seen as of a cutoff."""
+    """The question behind a tree, seen as of a cutoff, and how models are asked about it."""
 
     question: Question
     as_of: AsOf
+    claim: str = ""
+    """The root claim."""
     target: str = ""
     """The id of the target that the root claim is about."""
+    slot: str = ""
+    """Tells this tree from others of the same question and trial."""
+    attempts: int = 3
+    """How often an answer that cannot be used is asked for."""
 
     @property
     def today(self) -> str:
@@ -177,6 +150,16 @@ class ClaimSurroundings:
     """Claims from the root to the parent."""
     siblings: tuple[str, ...] = ()
 
+    @classmethod
+    def of(cls, nodes: Mapping[str, Proposition], parents: Mapping[str, Sequence[str]], id: str) -> "ClaimSurroundings":
+        """Where a claim stands, along its first parents."""
+        above = list(parents[id][:1])
+        siblings = [child for parent in above for child in nodes[parent].children if child != id]
+        while above and (higher := parents[above[-1]][:1]):
+            above += higher
+        path = tuple(nodes[one].claim for one in reversed(above))
+        return cls(path=path, siblings=tuple(nodes[one].claim for one in siblings))
+
     def above(self) -> tuple[str, str]:
         """The claims above, as a model reads them."""
         shown = self.path
@@ -190,19 +173,6 @@ class ClaimSurroundings:
         return "Claims beside it, examined by others", shown
 
 
-def surroundings_of(
-    nodes: Mapping[str, Proposition], parents: Mapping[str, Sequence[str]], id: str
-) -> ClaimSurroundings:
-    """Where a claim stands: the claims above it, along its first parents, and beside it."""
-    above = list(parents[id][:1])
-    siblings = [child for parent in above for child in nodes[parent].children if child != id]
-    while above and (higher := parents[above[-1]][:1]):
-        above += higher
-    return ClaimSurroundings(
-        path=tuple(nodes[one].claim for one in reversed(above)), siblings=tuple(nodes[one].claim for one in siblings)
-    )
-
-
 # Prompt texts: Markdown files in the folder `prompts`, put together by the modules that ask.
 
 PromptText = str | Template
@@ -211,11 +181,7 @@ PromptText = str | Template
 
 @cache
 def prompt_template(name: str) -> Template:
-    """A text by its name.
-
-    >>> prompt_template("rules").safe_substitute(today="2026-07-01").startswith("# Rules")
-    True
-    """
+    """A text by its name."""
     file = files("foretell.forecasters.tree").joinpath("prompts", f"{name}.md")
     return Template(file.read_text(encoding="utf-8").strip())
 

@@ -1,9 +1,13 @@
-"""A server that goes away in the midst of it."""
+"""Transactions, who is there and who is gone, and a server that goes away in the midst of it."""
 
 import asyncio
+import os
+import subprocess
+import sys
 import threading
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,9 +16,112 @@ from fakes.postgres import LocalPostgres
 from foretell.models.canonical import content_key
 from foretell.models.database import open_database
 from foretell.models.database.interface import Statements
-from foretell.models.journal import Journal
+from foretell.models.database.sqlite import DiskFlush
+from foretell.models.journal import Journal, JournalRequest
+
+
+def test_many_share_one_flush_and_nobody_rides_on_one_that_started_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "wal").write_bytes(b"x")
+    go = threading.Event()
+    started: list[int] = []
+
+    def fsync(file: int) -> None:
+        started.append(file)
+        go.wait(10)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+
+    async def main() -> None:
+        flush = DiskFlush(tmp_path / "wal")
+        early = [asyncio.create_task(flush.settled()) for _ in range(20)]
+        while not started:
+            await asyncio.sleep(0.001)
+        late = [asyncio.create_task(flush.settled()) for _ in range(20)]
+        late[0].cancel()
+        await asyncio.sleep(0.01)
+        assert not any(task.done() for task in [*early, *late[1:]])
+        go.set()
+        await asyncio.gather(*early, *late[1:])
+        assert len(started) == 2
+        flush.close()
+
+    asyncio.run(main())
+
 
 Place = Path | str
+CHILD = """
+import sys, time
+from foretell.models.journal import JournalRequest, Journal
+journal = Journal(sys.argv[1])
+assert journal.intend(JournalRequest(key=sys.argv[2], kind="tool"))
+print(journal.database.life.id, flush=True)
+time.sleep(600)
+"""
+KEY = content_key("on the wire")
+
+
+@contextmanager
+def another(place: Place) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """A process that has sent something and waits for the answer."""
+    child = subprocess.Popen([sys.executable, "-c", CHILD, str(place), KEY], stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    try:
+        yield child, int(child.stdout.readline())
+    finally:  # Also where it died at once: a pipe left open fails whichever test runs when it is collected.
+        child.kill()
+        child.wait()
+        child.stdout.close()
+
+
+def test_one_who_signs_off_is_gone_at_once(place: Place):
+    with closing(open_database(place, "test")) as one:
+        other = open_database(place, "test")
+        assert one.life.alive(other.life.id)
+        assert one.life.alive(one.life.id)
+        assert other.life.id != one.life.id
+        gone = other.life.id
+        other.close()
+        assert not one.life.alive(gone)
+        assert not one.life.alive(12345)
+
+
+def test_what_a_killed_process_was_asking_is_taken_over(place: Place):
+    async def fetch() -> bytes:
+        return b"again"
+
+    async def taken_over(journal: Journal) -> tuple[bytes, float]:
+        start = time.monotonic()
+        return await journal.once(KEY, "tool", fetch), time.monotonic() - start
+
+    with closing(Journal(place)) as journal, another(place) as (child, id):
+        assert not journal.intend(JournalRequest(key=KEY, kind="tool"))
+        assert journal.database.life.alive(id)
+        assert journal.maybe_paid() == 0  # Somebody is at it.
+        child.kill()
+        child.wait()
+        found, _seconds = asyncio.run(taken_over(journal))
+        assert found == b"again"
+        assert not journal.database.life.alive(id)
+        assert (journal.sends(), journal.maybe_paid()) == (2, 1)
+    assert not isinstance(place, Path) or not list(place.parent.glob("*-alive-*"))
+
+
+def test_nobody_dies_while_the_server_is_away(postgres: str, postgres_server: LocalPostgres):
+    with closing(open_database(postgres, "test")) as one, another(postgres) as (_child, id):
+        assert one.life.alive(id)
+        outage = threading.Thread(target=postgres_server.outage, args=(1.5,))
+        outage.start()
+        seen: list[bool] = []
+        until = time.monotonic() + 9
+        while time.monotonic() < until:  # Longer than the grace.
+            seen.append(one.life.alive(id))
+            time.sleep(0.05)
+        outage.join()
+        assert all(seen)
+
+
 COUNTER = ("create table counter (name text primary key, n integer not null);",)
 
 

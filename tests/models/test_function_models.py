@@ -121,17 +121,17 @@ def test_it_costs_nothing_unless_it_says_so() -> None:
     def priced(request: Request) -> Reply:
         return Reply(text="x", tokens=TokenCount(input=1_000_000))
 
-    async def spent(name: str, **limits: Any) -> float:
+    async def spent(name: str, dollars: float) -> float:
         async with ModelRouter({}) as exchange:
-            budget = Budget("run", **limits)
+            budget = Budget("run", dollars=dollars)
             await exchange.within(budget).complete(Request(model=name, messages=MESSAGES))
             return budget.spent.dollars
 
-    assert asyncio.run(spent(model_name(priced, name="free"), dollars=0.0)) == 0
+    assert asyncio.run(spent(model_name(priced, name="free"), 0.0)) == 0
     priced.price = TokenPrice(input=2.0, output=0.0)  # type: ignore[attr-defined]
-    assert asyncio.run(spent(model_name(priced, name="paid"), dollars=1.0)) == 2.0
+    assert asyncio.run(spent(model_name(priced, name="paid"), 1.0)) == 2.0
     with pytest.raises(BudgetExceeded):
-        asyncio.run(spent(model_name(priced, name="paid"), calls=0))
+        asyncio.run(spent(model_name(priced, name="paid"), 0.0))
 
 
 def test_functions_are_registered_as_providers() -> None:

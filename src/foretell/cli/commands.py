@@ -1,0 +1,332 @@
+"""Commands made from requests: options from the fields, help from the request's text, the result printed or saved."""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from inspect import getdoc, iscoroutine
+from itertools import pairwise
+from pathlib import Path
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
+
+import click
+from pydantic.fields import FieldInfo
+
+from foretell.cli.progress import VIEWS
+from foretell.operations.table import OPERATIONS
+from foretell.plugins import load_object
+from foretell.questions.errors import InputError
+from foretell.request import OperationRequest, hints, is_list, known_names, plain_type
+
+if TYPE_CHECKING:
+    from foretell.operations.result import Result
+
+GROUPS = {
+    "tree": """Claims broken down into claims: a tree grown, shown, checked, and written in other forms.
+
+    foretell tree "CLAIM" is short for foretell tree grow "CLAIM", foretell tree FILE for foretell tree show FILE.""",
+    "calibrate": """Learn from resolved forecasts how to combine and correct the next ones.
+
+    What is learnt is a file of numbers that knows what it learnt from and refuses to judge it.""",
+    "arena": """A living benchmark: real events in, everybody on the same context, forecasts, results, a board.
+
+    An arena is a file, arena.yaml. Every stage can be run by itself, as often as you like, also by several processes
+    at once; `run` does all of them.""",
+    "export": "Write a run's forecasts in the format of a benchmark.",
+    "data": "Question sets: download public ones, list what is here, build your own.",
+    "data build": "Make a question set: a folder with questions.jsonl, to run, and outcomes.csv, to score against.",
+    "corpus": "Your own dated documents: bring them in, search them as of a date.",
+    "ledger": "What was submitted, when, and with which content: a chain in which no link can be changed unseen.",
+    "init": "Begin something of your own.",
+}
+"""Words of a group of commands → its help."""
+OTHERS = {
+    "arena run": "foretell.cli.serve:arena_run",
+    "calibrate report": "foretell.cli.study:calibration_report",
+}
+"""Commands of groups that are not made from the table of operations."""
+OLD_SPELLINGS = {
+    "--html": "--out FILE.html",
+    "--markdown": "--out FILE.md",
+    "--out": "--folder FOLDER, or --tables FOLDER where tables are written",
+    "--output": "--out FILE",
+    "-O": "--out FILE",
+    "--at-once": "--concurrency N",
+    "--work": "--where both",
+    "--by": "--closes DATE for a date; --by names columns where tables are grouped",
+    "--trials": "--combine-trials RULE for how trials are joined; --trials N is how many there are",
+    "--every": "--interval HOURS",
+    "--due": "--as-of DATE",
+    "--dest": "--folder FOLDER",
+    "--cast": "--roles FILE",
+    "--pilot": "two names as arguments: foretell plan FIRST SECOND",
+    "--level": "--index POINTS for the Brier index of a plan",
+    "--port-base": "--port PORT",
+    "--print-env": "--env-file FILE",
+}
+"""An option of earlier versions → its spelling now, named where a command does not know the old one."""
+View = Callable[[], AbstractContextManager[Mapping[str, Any]]]
+"""Shows what goes on while an operation works; gives the arguments by which the operation reports it."""
+
+
+@cache
+def operation_command(words: str) -> click.Command:
+    """The command of an operation, or the group of all commands that begin so.
+
+    >>> sorted(operation_command("ledger").commands)
+    ['head', 'show', 'verify']
+    """
+    if words in OTHERS:
+        return load_object(OTHERS[words])
+    if (operation := OPERATIONS.get(words)) is not None:
+        return request_command(
+            operation.request,
+            operation.place,
+            name=words,
+            files=operation.files,
+            default_file=operation.default_file,
+            view=VIEWS.get(words),
+        )
+    kind = TreeGroup if words == "tree" else click.Group
+    group = kind(words.rpartition(" ")[2], help=GROUPS[words])
+    inner = (other.removeprefix(f"{words} ") for other in (*OPERATIONS, *OTHERS) if other.startswith(f"{words} "))
+    for name in dict.fromkeys(rest.partition(" ")[0] for rest in inner):
+        group.add_command(operation_command(f"{words} {name}"), name)
+    return group
+
+
+class TreeGroup(click.Group):
+    """Commands on trees; what is none of them goes to the command that takes it as its argument."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[Any, Any, list[str]]:
+        """`foretell tree TREE_FILE` shows the file; a sentence is a claim to grow a tree for."""
+        if args and args[0] not in self.commands and not args[0].startswith("-"):
+            if Path(args[0]).is_file():
+                args = ["show", *args]
+            elif " " in args[0].strip():
+                args = ["grow", *args]
+        return super().resolve_command(ctx, args)
+
+
+class RequestCommand(click.Command):
+    """A command that answers an old spelling of an option with the new one."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the words of the command line."""
+        words = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            if (message := new_spelling(error, words)) is None:
+                raise
+            raise click.UsageError(message, error.ctx) from None
+
+
+def new_spelling(error: click.UsageError, words: Sequence[str]) -> str | None:
+    """What to type instead of the old spelling that an error is about; None where it is about something else.
+
+    >>> new_spelling(click.NoSuchOption("--html"), ["--html", "x.html"])
+    '--html is no longer an option here; the new spelling is --out FILE.html'
+    """
+    if isinstance(error, click.NoSuchOption) and (new := OLD_SPELLINGS.get(error.option_name)):
+        return f"{error.option_name} is no longer an option here; the new spelling is {new}"
+    after = [second for first, second in pairwise(words) if first == "--json"]
+    if after and "extra argument" in error.message and after[0] in error.message:
+        rest = " to standard output by itself" if after[0] == "-" else f"; the new spelling is --out {after[0]}"
+        return f"--json takes no file: it prints JSON{rest}"
+    return None
+
+
+def request_command(
+    kind: type[OperationRequest],
+    answer: str | Callable[..., Any],
+    *,
+    name: str | None = None,
+    files: tuple[str, ...] = (),
+    default_file: str | None = None,
+    view: View | None = None,
+    service: bool = False,
+) -> click.Command:
+    """A command with one option or argument for each field of a request.
+
+    Args:
+        kind: The request; its text is the help.
+        answer: The function of the request, or "module:attribute" of it. It gives a result, or nothing.
+        name: The words of the command.
+        files: Suffixes of the files that the result can be written to.
+        default_file: A file that is written where nothing else is asked for.
+        view: What is shown while it works.
+        service: It has no result to print, because it runs until it is stopped.
+    """
+
+    def called(*, as_json: bool = False, out_files: tuple[Path, ...] = (), **values: Any) -> None:
+        request = read_request(kind, values)
+        function = load_object(answer) if isinstance(answer, str) else answer
+        with nullcontext({}) if view is None else view() as reporting:
+            result = function(request, **reporting)
+            if iscoroutine(result):
+                from foretell.runs import event_loop
+
+                # Not by a function of its own: every frame between a command and a model is one to read.
+                with event_loop.runner() as loop:
+                    result = loop.run(result)
+        if result is not None:
+            unasked = (Path(default_file),) if default_file and not as_json else ()
+            show_result(result, as_json=as_json, out=out_files or unasked)
+
+    params = [field_parameter(field, info) for field, info in kind.model_fields.items()]
+    params += [out_option(files, default_file)] if files else []
+    params += [] if service else [json_option()]
+    return RequestCommand(name, params=params, callback=called, help=getdoc(kind))
+
+
+def read_request(kind: type[OperationRequest], values: Mapping[str, Any]) -> Any:
+    """The request that the words of a command line make; a problem is named as the user spelled it."""
+    fields = kind.model_fields
+    try:
+        return kind.read({name: _value(values[name], info) for name, info in fields.items()})
+    except InputError as error:
+        name, _, rest = (error.column or "").partition(".")
+        if name not in fields:
+            raise
+        shown = name.upper() if hints(fields[name]).get("argument") else flags(name, fields[name])[-1]
+        raise error.at(column=f"{shown} {rest}".strip()) from None
+
+
+def _value(value: Any, info: FieldInfo) -> Any:
+    """What click gives, as the request takes it; nothing where nothing was given."""
+    if value is None or value == ():
+        return None
+    if not _by_name(info):
+        return value
+    pairs: dict[str, str] = {}
+    for written in value:
+        name, equals, text = written.partition("=")
+        if not equals or not name:
+            raise InputError(f"{written!r} is not of the form NAME=VALUE")
+        pairs[name] = text
+    return pairs
+
+
+# Fields as options.
+
+
+def flags(name: str, info: FieldInfo) -> tuple[str, ...]:
+    """How a field is spelled on the command line, the short form first.
+
+    >>> from foretell.request import setting
+    >>> flags("as_of", setting(None, "Ask as of then."))
+    ('--as-of',)
+    """
+    spelled = hints(info).get("flag") or f"--{name.replace('_', '-')}"
+    return tuple(spelled.split("/"))
+
+
+class FieldOption(click.Option):
+    """An option whose help lists the names that may be given, which are looked up when somebody reads it."""
+
+    info: FieldInfo
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Its spelling, and its help with the names."""
+        record, names = super().get_help_record(ctx), known_names(self.info)
+        return record if record is None or not names else (record[0], f"{record[1]}  [{', '.join(names)}]")
+
+
+def field_parameter(name: str, info: FieldInfo) -> click.Parameter:
+    """The option or argument of a field."""
+    shown = hints(info)
+    annotation, many = plain_type(info), is_list(info)
+    kind = _click_type(annotation)
+    if shown.get("argument"):
+        count = -1 if many else 1
+        return click.Argument([name], type=kind, required=info.is_required(), nargs=count, metavar=shown.get("metavar"))
+    default = None if info.is_required() else info.get_default(call_default_factory=True)
+    text = info.description or ""
+    if not isinstance(default, bool | Mapping) and default not in (None, "", ()):
+        usual = ", ".join(map(str, default)) if isinstance(default, tuple) else default
+        text = f"{text}  [default: {usual}]"
+    if shown.get("env"):
+        # Not click's own envvar: the request reads the variable, so that every door does it alike.
+        text = f"{text}  [env: {shown['env']}]"
+    spelled = list(flags(name, info))
+    more: Any
+    if kind is bool:
+        spelled[-1] += f"/--no-{spelled[-1].removeprefix('--')}" if default else ""
+        more = {"is_flag": True}
+    else:
+        pair = get_origin(annotation) is tuple and not many
+        more = {"type": kind, "multiple": many or _by_name(info), "nargs": len(get_args(annotation)) if pair else 1}
+        more |= {"metavar": shown.get("metavar") or ("NAME=VALUE" if _by_name(info) else None)}
+        more |= {"is_flag": False, "flag_value": shown["alone"]} if "alone" in shown else {}
+    option = FieldOption([*spelled, name], default=None, required=info.is_required(), help=text, **more)
+    option.info = info
+    return option
+
+
+def _click_type(annotation: Any) -> Any:
+    """The click type of a field's values."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Literal:
+        return click.Choice([str(one) for one in arguments])
+    if origin in (tuple, list):
+        return _click_type(arguments[0])
+    if annotation is Path:
+        return click.Path(path_type=Path)
+    return annotation if annotation in (int, float, bool) and origin not in (Union, UnionType) else str
+
+
+def _by_name(info: FieldInfo) -> bool:
+    """Whether a field holds values by name."""
+    origin = get_origin(info.annotation)
+    return isinstance(origin, type) and issubclass(origin, Mapping)
+
+
+# What all commands share: `--json`, `--out`, and how a result is printed.
+
+
+def json_option() -> click.Option:
+    """`--json`: a flag."""
+    return click.Option(["--json", "as_json"], is_flag=True, help="Print the result as JSON.")
+
+
+def out_option(suffixes: tuple[str, ...], default: str | None = None) -> click.Option:
+    """`--out FILE`: a file to write, its format told by its suffix, which is checked before anything is done."""
+    *others, last = suffixes
+    known = f"{', '.join(others)} or {last}" if others else last
+
+    def check(context: click.Context, _: click.Parameter, paths: tuple[Path, ...]) -> tuple[Path, ...]:
+        for path in paths:
+            if path.suffix not in suffixes:
+                folders = [flag for one in context.command.params for flag in one.opts if flag in FOLDER_FLAGS]
+                meant = f"; for a folder say {folders[0]} {path}" if folders and not path.suffix else ""
+                raise click.BadParameter(f"{path} should end in {known}{meant}")
+        return paths
+
+    help = f"Write the result to a file that ends in {known}; may be repeated."
+    help += f"  [default: {default}]" if default else ""
+    kind = click.Path(path_type=Path, dir_okay=False)
+    return click.Option(["--out", "out_files"], type=kind, metavar="FILE", multiple=True, callback=check, help=help)
+
+
+FOLDER_FLAGS = ("--tables", "--folder")
+
+
+def show_result(result: "Result", *, as_json: bool = False, out: tuple[Path, ...] = ()) -> None:
+    """Write a result to its files, then print it; what a user should know besides goes to the error stream."""
+    if out:
+        from foretell.report.outputs import write_outputs
+
+        for path in write_outputs(result, out):
+            click.echo(f"Wrote {path}", err=True)
+    for warning in result.warnings:
+        click.echo(f"note: {warning}", err=True)
+    if as_json:
+        click.echo(result.to_json())
+    else:
+        from foretell.report.terminal import console
+
+        result.print(console())
+    if not result.ok:
+        sys.exit(1)

@@ -1,0 +1,278 @@
+"""What a person at a terminal sees while an operation works: bars, a run or a tree as it goes on, questions back."""
+
+import sys
+import time
+from collections.abc import Callable, Generator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from rich.progress import ProgressColumn
+
+    from foretell.data.http import Progress
+    from foretell.operations.submit import SubmissionPreview
+    from foretell.questions.trace import NodeAnalyzed, TraceEvent
+    from foretell.runs.executor import RunProgress
+
+Reporting = Generator[dict[str, Any]]
+"""The arguments by which an operation reports what it does."""
+TREE_LINES, RUN_LINES = 8, 12
+
+
+def report_line(text: str) -> None:
+    """A line on the error stream."""
+    click.echo(text, err=True)
+
+
+# Bars on the error stream, shown only to a person at a terminal.
+
+
+@contextmanager
+def _bars(*columns: "ProgressColumn | str") -> Generator[Any]:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+        yield bars
+
+
+@contextmanager
+def progress_bar(what: str) -> Reporting:
+    """How much is done, and the time left."""
+    from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
+
+    with _bars(what, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()) as bars:
+        task = bars.add_task(what, total=None)
+
+        def progress(done: int, total: int) -> None:
+            bars.update(task, completed=done, total=total)
+
+        yield {"progress": progress}
+
+
+@contextmanager
+def run_progress() -> Reporting:
+    """Cells done, failures, spend and the time left."""
+    from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
+
+    spent = "{task.fields[failed]} failed · ${task.fields[dollars]:.2f} · {task.fields[calls]} calls"
+    with _bars(BarColumn(), MofNCompleteColumn(), spent, TimeRemainingColumn()) as bars:
+        task = bars.add_task("run", total=None, failed=0, dollars=0.0, calls=0)
+
+        def watch(now: "RunProgress") -> None:
+            counts = {"failed": now.failed, "dollars": now.dollars, "calls": now.calls}
+            bars.update(task, total=now.total, completed=now.done, **counts)
+
+        yield {"watch": watch}
+
+
+@contextmanager
+def _run_with_lines() -> Reporting:
+    with run_progress() as reporting:
+        yield {**reporting, "tell": report_line}
+
+
+@contextmanager
+def _downloads() -> Reporting:
+    """A bar for each file."""
+    from rich.progress import Progress
+
+    with _bars(*Progress.get_default_columns()) as bars:
+
+        def watch(name: str) -> "Progress":
+            task = bars.add_task(name, total=None)
+            return lambda received, total: bars.update(task, completed=received, total=total)
+
+        yield {"watch": watch}
+
+
+# A run and a tree as they go on.
+
+
+class LiveView:
+    """What has happened so far, condensed."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.calls = 0
+        self.dollars = 0.0
+        self.withheld = 0
+
+    def count(self, event: "TraceEvent") -> None:
+        """Take in what costs and what the fence withholds."""
+        from foretell.questions.trace import LeakBlocked, ModelCalled
+
+        match event:
+            case LeakBlocked():
+                self.withheld += 1
+            case ModelCalled():
+                self.calls += 1
+                self.dollars += event.dollars or 0.0
+            case _:
+                pass
+
+    def spent(self) -> str:
+        """Calls, dollars and withheld texts."""
+        return f"{self.calls} calls · ${self.dollars:.4f} · {self.withheld} withheld"
+
+
+class TreeLiveView(LiveView):
+    """A tree as it grows, and how long it may take."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.claims = 1
+        self.parents: set[tuple[str, str]] = set()
+        self.grounded = 0
+        self.failed = 0
+        self.joined = 0
+
+    def add(self, event: "TraceEvent") -> None:
+        """Take in one event."""
+        from foretell.questions.trace import NodeAnalyzed, NodeGrounded, NodeSynthesized, ToolUsed
+
+        match event:
+            case NodeAnalyzed():
+                self.claims += len(event.added)
+                self.parents |= {(event.tree, id) for id in _parents(event)}
+                self.lines.append(f"{event.node} taken apart into {len(event.added)} claims")
+            case NodeGrounded():
+                self.grounded += 1
+                self.failed += event.p is None
+                result = f"{event.p:.0%}" if event.p is not None else f"failed: {event.error[:80]}"
+                self.lines.append(f"{event.node} grounded by {event.grounder}: {result}")
+            case NodeSynthesized():
+                self.joined += 1
+                self.lines.append(f"{event.node} put together: {'nothing' if event.p is None else f'{event.p:.0%}'}")
+            case ToolUsed():
+                words = next((str(value) for value in event.arguments.values()), "")
+                self.lines.append(f"  {event.tool} {words[:70]}")
+            case _:
+                self.count(event)
+
+    def text(self, elapsed: float) -> str:
+        """The view as lines of text.
+
+        >>> from foretell.questions.trace import NodeAnalyzed, NodeGrounded
+        >>> view = TreeLiveView()
+        >>> view.add(NodeAnalyzed(node="P0", added=("P1", "P2"), claims={"P1": "a", "P2": "b"}))
+        >>> view.add(NodeGrounded(node="P1", p=0.4, grounder="search"))
+        >>> print(view.text(10.0))
+        P0 taken apart into 2 claims
+        P1 grounded by search: 40%
+        3 claims · 1 of 2 leaves grounded · 0 of 1 put together · 0 calls · $0.0000 · 0 withheld · about 20 s left
+        """
+        leaves, done = self.claims - len(self.parents), self.grounded + self.joined
+        failed = f" ({self.failed} failed)" if self.failed else ""
+        parts = [
+            f"{self.claims} claims",
+            f"{self.grounded} of {leaves} leaves grounded{failed}",
+            f"{self.joined} of {len(self.parents)} put together",
+            self.spent(),
+        ]
+        if done:  # Leaves and parents counted alike, if it goes on as it has.
+            parts.append(f"about {elapsed * (self.claims - done) / done:.0f} s left")
+        return "\n".join([*self.lines[-TREE_LINES:], " · ".join(parts)])
+
+
+def _parents(event: "NodeAnalyzed") -> set[str]:
+    """The claims that have children now, as the ids of those that were added show."""
+    if not event.added:
+        return set()
+    above = {id.rpartition(".")[0] for id in event.added if "." in id}
+    return {id for id in above if id in event.claims} | {event.node}
+
+
+class RunLiveView(LiveView):
+    """A run as it goes on: the belief's way, what was searched, what was withheld, what it costs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.path: dict[int, list[float]] = {}
+        """By trial, the probability of the first target after every step."""
+
+    def add(self, trial: int, event: "TraceEvent") -> None:
+        """Take in one event."""
+        from foretell.questions.trace import BeliefRevised, ToolUsed
+
+        match event:
+            case BeliefRevised():
+                self.path.setdefault(trial, []).append(next(iter(event.p.values())))
+            case ToolUsed():
+                words = next((str(v) for k, v in event.arguments.items() if k != "updated_belief"), "")
+                self.lines.append(f"trial {trial}, step {event.step}: {event.tool} {words[:70]}")
+            case _:
+                self.count(event)
+
+    def text(self, _: float) -> str:
+        """The view as lines of text.
+
+        >>> from foretell.questions.trace import BeliefRevised
+        >>> view = RunLiveView()
+        >>> view.add(0, BeliefRevised(step=1, p={"yes": 0.4}, reason="", belief={}))
+        >>> view.add(0, BeliefRevised(step=2, p={"yes": 0.25}, reason="", belief={}))
+        >>> print(view.text(1.0))
+        trial 0: 40% → 25%
+        0 calls · $0.0000 · 0 withheld
+        """
+        paths = [f"trial {trial}: {' → '.join(f'{p:.0%}' for p in path)}" for trial, path in sorted(self.path.items())]
+        return "\n".join([*paths, *self.lines[-RUN_LINES:], self.spent()])
+
+
+@contextmanager
+def live_view(kind: "type[TreeLiveView | RunLiveView]") -> Reporting:
+    """Draw a view on the error stream, made anew four times a second; only for a person at a terminal."""
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    view, console, began = kind(), Console(stderr=True), time.monotonic()
+    if not console.is_terminal:
+        yield {}
+        return
+
+    def drawn() -> Text:
+        return Text(view.text(time.monotonic() - began))
+
+    with Live(console=console, transient=True, refresh_per_second=4, get_renderable=drawn):
+        yield {"watch": view.add}
+
+
+# Lines, and what a person is asked before something is sent.
+
+
+@contextmanager
+def _lines() -> Reporting:
+    yield {"tell": report_line}
+
+
+@contextmanager
+def _confirmation() -> Reporting:
+    def confirm(preview: "SubmissionPreview") -> None:
+        from foretell.questions.errors import InputError
+
+        if not sys.stdin.isatty():
+            raise InputError("nobody is there to be asked", hint="say --yes to send, or --dry-run to look")
+        for item in preview.fresh:
+            report_line(f"  {item.question} {item.part}: {item.title}")
+        click.confirm("Send?", abort=True, err=True)
+
+    yield {"tell": report_line, "confirm": confirm}
+
+
+VIEWS: Mapping[str, Callable[[], AbstractContextManager[Mapping[str, Any]]]] = {
+    "ask": lambda: live_view(RunLiveView),
+    "tree grow": lambda: live_view(TreeLiveView),
+    "run": _run_with_lines,
+    "backtest": lambda: progress_bar("forecasting"),
+    "demo": lambda: progress_bar("forecasting"),
+    "arena context": run_progress,
+    "arena forecast": run_progress,
+    "arena demo": _lines,
+    "data pull": _downloads,
+    "submit": _confirmation,
+}
+"""Words of a command → what is shown while its operation works."""

@@ -1,0 +1,447 @@
+"""Thoughts: a model names what to examine, a grounder examines it, and the model concludes from what was found.
+
+Chain (Wei et al. 2022): one thought after the other. Tree (Yao et al. 2023): several next thoughts for each line, the
+best lines followed up, the best of all concluded from. Graph (Besta et al. 2024): the best thoughts are joined into a
+new one, and again. Forest (Bi et al. 2025): several trees from different standpoints, their answers averaged. All of
+them have every thought looked into by the same grounder that a proposition tree has for its leaves.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
+
+from foretell.forecasters.agent.settings import Clamp
+from foretell.forecasters.combine.aggregate import logit_mean
+from foretell.forecasters.forecaster import Context
+from foretell.forecasters.tree.forecaster import (
+    AnalyzingForecaster,
+    TargetResult,
+    claim_line,
+    gather_or_cancel,
+    source_list,
+)
+from foretell.forecasters.tree.grounders.plain import CONCLUSION_WITHOUT_SOURCES, grounding_from_answer
+from foretell.forecasters.tree.grow.budget import FOR_LEAVES, LeafBudget
+from foretell.forecasters.tree.grow.claims import claim_faults, claim_likeness, tidy
+from foretell.forecasters.tree.grow.event_log import EventLog
+from foretell.forecasters.tree.grow.ground import GroundingPool, GroundSettings, Leaf
+from foretell.forecasters.tree.grow.prompting import (
+    CHANCE,
+    LONGEST_SENTENCE,
+    TEXT,
+    ClaimSurroundings,
+    StructuredRequest,
+    TreeQuestion,
+    fill_prompts,
+    object_schema,
+    sections,
+)
+from foretell.forecasters.tree.proposition import Grounding
+from foretell.models.model import ModelError
+from foretell.models.names import ModelRole
+from foretell.models.structured_output import UnusableReply
+from foretell.questions.errors import InputError
+
+T = TypeVar("T")
+
+LONGEST_REPORTS = 24_000
+"""Characters of all reports of a line together, shared out equally."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Thought:
+    """A statement that bears on the claim, and what came of examining it."""
+
+    id: str
+    claim: str
+    why: str = ""
+    p: float | None = None
+    """None where nothing could be found out."""
+    grounding: Grounding = field(default_factory=Grounding)
+
+    def as_prompt(self, length: int) -> str:
+        """As a model reads it, with so many characters of the report."""
+        found = self.grounding
+        known = f"Probability: {self.p:.3f}." if self.p is not None else f"It could not be examined ({found.error})."
+        factor = f"What decided it: {found.key_factor}" if found.key_factor else ""
+        why = f"Why it was asked: {self.why}" if self.why else ""
+        return "\n\n".join(filter(None, [self.claim, why, known, factor, found.report[:length]]))
+
+
+Line = tuple[Thought, ...]
+"""Thoughts that follow one another. It has the id of its last."""
+
+
+def _line_id(line: Line) -> str:
+    return line[-1].id if line else ""
+
+
+def _as_prompt(line: Line) -> str:
+    length = LONGEST_REPORTS // max(1, len(line))
+    return "\n\n".join(f"## {thought.id}\n\n{thought.as_prompt(length)}" for thought in line)
+
+
+def _is_grounded(line: Line) -> bool:
+    return any(thought.p is not None for thought in line)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThoughtConclusion:
+    """What a line of thought comes down to."""
+
+    p: float
+    grounding: Grounding
+    line: Line
+
+
+ThoughtKind = Literal["chain", "tree", "graph", "forest"]
+THOUGHT_KINDS: tuple[ThoughtKind, ...] = get_args(ThoughtKind)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThoughtSettings:
+    """One of the four, and its size."""
+
+    kind: ThoughtKind = "chain"
+    depth: int = 3
+    """Thoughts that follow one another."""
+    width: int = 3
+    """Thoughts that are tried at every step; a chain has one."""
+    keep: int = 2
+    """Lines that are followed up; in a graph, thoughts that are joined into one."""
+    trees: int = 3
+    """Of a forest."""
+    attempts: int = 3
+    """How often an answer that cannot be used is asked for."""
+    ground: GroundSettings = field(default_factory=GroundSettings)
+    dollars: float | None = None
+    """What one question may cost."""
+    clamp: Clamp = field(default_factory=Clamp)
+    shortcut: bool = True
+    """Of two exclusive options only the first is thought about; the other has what is left."""
+
+    def __post_init__(self) -> None:
+        if self.kind not in THOUGHT_KINDS:
+            raise InputError(f"there is no {self.kind!r} of thoughts", hint=f"kinds are {', '.join(THOUGHT_KINDS)}")
+        for name in ("depth", "width", "keep", "trees", "attempts"):
+            if getattr(self, name) < 1:
+                raise InputError(f"thoughts need a {name} of at least 1")
+
+    @property
+    def name(self) -> str:
+        """As it stands in tables."""
+        return f"{self.kind} of thoughts"
+
+    @property
+    def max_thoughts(self) -> int:
+        """Thoughts that are looked into at most.
+
+        >>> [ThoughtSettings(kind=kind).max_thoughts for kind in THOUGHT_KINDS]
+        [3, 15, 5, 45]
+        """
+        tree = self.width + (self.depth - 1) * self.keep * self.width
+        return {"chain": self.depth, "tree": tree, "graph": self.width + self.depth - 1, "forest": self.trees * tree}[
+            self.kind
+        ]
+
+
+THOUGHT = object_schema({"claim": TEXT, "why": TEXT}, optional=("why",))
+PROPOSED = object_schema(
+    {"thoughts": {"type": "array", "items": THOUGHT}, "enough": {"type": "boolean"}}, optional=("enough",)
+)
+RATED = object_schema({"id": TEXT, "reason": TEXT, "value": CHANCE}, optional=("reason",))
+SCORED = object_schema({"lines": {"type": "array", "items": RATED}})
+
+ThoughtJob = tuple[int, ...]
+"""Which tree of thoughts, which level, which stage of it (proposals, groundings, ratings, conclusions), which line and
+which of its thoughts: sorted, jobs come in the order of their events."""
+
+
+class ThoughtPosition(NamedTuple):
+    """Which tree of thoughts, which level of it, and which of the lines that reach it."""
+
+    tree: int
+    level: int
+    branch: int
+
+    def __str__(self) -> str:
+        """As ids and slots have it."""
+        return f"{self.tree}.{self.level}.{self.branch}"
+
+    def job(self, stage: int, number: int = 0) -> ThoughtJob:
+        """A job of this position."""
+        return (self.tree, self.level, stage, self.branch, number)
+
+
+class _Step(NamedTuple):
+    """One request: what for, where, and at which stage of that position its events are logged."""
+
+    name: str
+    position: ThoughtPosition
+    stage: int
+    prompt: str
+    role: ModelRole = "analyzer"
+
+
+class NothingGrounded(Exception):
+    """No thought could be looked into; the text says why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Thinker:
+    """Thinks about one claim. Requests depend on places and earlier answers, never on who was quicker."""
+
+    about: TreeQuestion
+    context: Context
+    pool: GroundingPool
+    log: EventLog[ThoughtJob]
+    share: float | None = None
+    """Dollars for looking into one thought."""
+
+    async def next_thoughts(
+        self, line: Line, count: int, place: ThoughtPosition, standpoint: str = ""
+    ) -> list[Thought]:
+        """At most so many thoughts to go on with, looked into; none where the line says enough or the model fails."""
+
+        def read(answer: Mapping[str, Any]) -> list[Thought]:
+            new: list[Thought] = []
+            problems: list[str] = []
+            for one in answer["thoughts"][:count]:
+                problem = self._unfit(str(one["claim"]), [*line, *new])
+                if problem:
+                    problems.append(problem)
+                else:
+                    new.append(_thought(one, place, len(new) + 1))
+            if not new and not answer.get("enough"):
+                problem = "it names no step and does not say that the line says enough"
+                raise UnusableReply("; ".join(problems) or problem)
+            return new
+
+        many = f"Name {count} different steps." if count > 1 else "Name one step."
+        parts = (("The line of thought so far", _as_prompt(line)), ("Your task", many))
+        prompt = fill_prompts("thoughts_propose", standpoint=standpoint)
+        try:
+            new = await self._ask(_Step("propose", place, 0, prompt), PROPOSED, read, *parts)
+        except ModelError:
+            return []
+        return await self.examine(new, line, place)
+
+    async def examine(self, thoughts: Sequence[Thought], line: Line, place: ThoughtPosition) -> list[Thought]:
+        """The thoughts with what the grounder found, side by side."""
+
+        async def ground(thought: Thought, job: ThoughtJob) -> Thought:
+            leaf = Leaf(
+                id=thought.id,
+                claim=thought.claim,
+                tree_question=self.about,
+                surroundings=ClaimSurroundings(path=(self.about.claim, *(before.claim for before in line))),
+                slot=f"{self.about.slot}/{thought.id}/grounding",
+                budget=LeafBudget(thought.id, self.share),
+            )
+            result = await self.pool.ground(leaf, replace(self.context, emit=self.log.job(job)))
+            return replace(thought, p=result.p, grounding=result.grounding)
+
+        return await gather_or_cancel(ground(one, place.job(1, number)) for number, one in enumerate(thoughts))
+
+    async def best(self, lines: Sequence[Line], keep: int, place: ThoughtPosition) -> list[Line]:
+        """The lines that are worth most, best first; in the order given where nobody rates them."""
+        grounded = [line for line in lines if _is_grounded(line)] or list(lines)
+        if len(grounded) == 1:
+            return grounded
+        ids = [_line_id(line) for line in grounded]
+
+        def read(answer: Mapping[str, Any]) -> dict[str, float]:
+            values = {str(one["id"]).removeprefix("Line ").strip(): float(one["value"]) for one in answer["lines"]}
+            missing = [id for id in ids if id not in values]
+            if missing:
+                raise UnusableReply(f"lines without a value: {', '.join(missing)}")
+            return values
+
+        described = tuple((f"Line {_line_id(line)}", _as_prompt(line)) for line in grounded)
+        try:
+            worth = await self._ask(_Step("rate", place, 2, fill_prompts("thoughts_score")), SCORED, read, *described)
+        except ModelError:
+            return grounded[:keep]
+        return sorted(grounded, key=lambda line: -worth[_line_id(line)])[:keep]
+
+    async def merge(self, thoughts: Line, place: ThoughtPosition) -> Thought:
+        """One new thought out of several."""
+
+        def read(answer: Mapping[str, Any]) -> Thought:
+            problem = self._unfit(str(answer["claim"]), thoughts)
+            if problem:
+                raise UnusableReply(problem)
+            return _thought(answer, place, 1)
+
+        step = _Step("merge", place, 0, fill_prompts("thoughts_merge"))
+        return await self._ask(step, THOUGHT, read, ("What was looked into", _as_prompt(thoughts)))
+
+    async def conclude(self, line: Line, place: ThoughtPosition) -> ThoughtConclusion:
+        """The probability of the claim itself, in the light of a line; `NothingGrounded` where it came to nothing."""
+        if not _is_grounded(line):
+            errors = dict.fromkeys(thought.grounding.error for thought in line if thought.grounding.error)
+            raise NothingGrounded("; ".join(errors) or "no thought was proposed")
+
+        def read(answer: Mapping[str, Any]) -> ThoughtConclusion:
+            result = grounding_from_answer(answer, "")
+            assert result.p is not None
+            return ThoughtConclusion(p=result.p, grounding=result.grounding, line=line)
+
+        step = _Step("conclude", place, 3, fill_prompts("thoughts_conclude"), role="grounder")
+        return await self._ask(step, CONCLUSION_WITHOUT_SOURCES, read, ("What was looked into", _as_prompt(line)))
+
+    def _unfit(self, claim: str, others: Sequence[Thought]) -> str:
+        """Why a thought cannot be looked into by itself, or need not be; empty where it can."""
+        faults = claim_faults(claim)
+        known = [self.about.claim, *(thought.claim for thought in others)]
+        if not faults and any(claim_likeness(claim, other) == "same" for other in known):
+            faults = ["it says what the claim or an earlier step says already"]
+        return f'"{tidy(claim)[:200]}": {"; ".join(faults)}' if faults else ""
+
+    async def _ask(
+        self, step: _Step, schema: Mapping[str, Any], read: Callable[[Mapping[str, Any]], T], *parts: tuple[str, str]
+    ) -> T:
+        request = StructuredRequest(
+            role=step.role,
+            slot=f"{self.about.slot}/{step.position}/{step.name}",
+            system=step.prompt + "\n\n" + fill_prompts("rules", today=self.about.today),
+            user=sections(*self.about.sections(), ("The claim", self.about.claim), *parts),
+            schema=schema,
+            attempts=self.about.attempts,
+        )
+        emit = self.log.job(step.position.job(step.stage))
+        return await request.ask(replace(self.context, emit=emit), read)
+
+
+def _thought(found: Mapping[str, Any], place: ThoughtPosition, number: int) -> Thought:
+    why = " ".join(str(found.get("why") or "").split())[:LONGEST_SENTENCE]
+    return Thought(id=f"T{place}.{number}", claim=tidy(str(found["claim"])), why=why)
+
+
+STANDPOINTS = (
+    "",
+    "Begin with precedents: how often things of this kind happened, and how alike the present case is.",
+    "Begin with what would have to happen for the claim to come true, and who would have to do it.",
+    "Begin with what could prevent it: obstacles, delays, opponents, rules.",
+    "Begin with the numbers: levels, trends and spreads of the quantities the claim hangs on.",
+    "Begin with what those who are closest to the matter expect, and why they might be wrong.",
+)
+"""Where the trees of a forest set out from; the first is free."""
+
+
+async def think(thinker: Thinker, settings: ThoughtSettings) -> tuple[float, list[ThoughtConclusion]]:
+    """The probability of the claim, and what it was concluded from; `NothingGrounded` or a `ModelError` without any."""
+    match settings.kind:
+        case "chain":
+            found = [await _chain(thinker, settings)]
+        case "tree":
+            found = [await _tree(thinker, settings)]
+        case "graph":
+            found = [await _graph(thinker, settings)]
+        case "forest":
+            found = await _forest(thinker, settings)
+    return float(logit_mean([one.p for one in found])), found
+
+
+async def _chain(thinker: Thinker, settings: ThoughtSettings) -> ThoughtConclusion:
+    """One thought after the other, until there is enough."""
+    line: Line = ()
+    for level in range(1, settings.depth + 1):
+        new = await thinker.next_thoughts(line, 1, ThoughtPosition(1, level, 1))
+        if not new:
+            break
+        line = (*line, *new)
+    return await thinker.conclude(line, ThoughtPosition(1, settings.depth + 1, 1))
+
+
+async def _tree(
+    thinker: Thinker, settings: ThoughtSettings, number: int = 1, standpoint: str = ""
+) -> ThoughtConclusion:
+    """Breadth first, the best lines kept at every level. A line that says enough stays in the race as it is."""
+    lines: list[Line] = [()]
+    for level in range(1, settings.depth + 1):
+        steps = [
+            thinker.next_thoughts(line, settings.width, ThoughtPosition(number, level, branch), standpoint)
+            for branch, line in enumerate(lines, start=1)
+        ]
+        grown = await gather_or_cancel(steps)
+        if not any(grown):
+            break
+        longer = [[(*line, one) for one in new] or [line] for line, new in zip(lines, grown, strict=True)]
+        found = [line for some in longer for line in some if line]
+        keep = settings.keep if level < settings.depth else 1
+        lines = await thinker.best(found, keep, ThoughtPosition(number, level, 1))
+    return await thinker.conclude(lines[0], ThoughtPosition(number, settings.depth + 1, 1))
+
+
+async def _graph(thinker: Thinker, settings: ThoughtSettings) -> ThoughtConclusion:
+    """Thoughts side by side; the best are joined into a new one, which is looked into and takes part from then on."""
+    pool = await thinker.next_thoughts((), settings.width, ThoughtPosition(1, 1, 1))
+    for level in range(2, settings.depth + 1):
+        place = ThoughtPosition(1, level, 1)
+        known = [one for one in pool if one.p is not None]
+        if len(known) < 2:
+            break
+        best = await thinker.best([(one,) for one in known], settings.keep, place)
+        parts = tuple(line[0] for line in best)
+        try:
+            joined = await thinker.merge(parts, place)
+        except ModelError:
+            break
+        pool += await thinker.examine([joined], parts, place)
+    return await thinker.conclude(tuple(pool), ThoughtPosition(1, settings.depth + 1, 1))
+
+
+async def _forest(thinker: Thinker, settings: ThoughtSettings) -> list[ThoughtConclusion]:
+    """Trees side by side, each from its standpoint; one that comes to nothing is left out."""
+
+    async def one(number: int) -> ThoughtConclusion | str:
+        try:
+            return await _tree(thinker, settings, number, STANDPOINTS[(number - 1) % len(STANDPOINTS)])
+        except (ModelError, NothingGrounded) as error:
+            return str(error)
+
+    ended = await gather_or_cancel(one(number) for number in range(1, settings.trees + 1))
+    found = [end for end in ended if isinstance(end, ThoughtConclusion)]
+    if not found:
+        raise NothingGrounded("; ".join(dict.fromkeys(map(str, ended))))
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThoughtsForecaster(AnalyzingForecaster):
+    """Chain, tree, graph or forest of thoughts over a grounder."""
+
+    settings: ThoughtSettings = field(default_factory=ThoughtSettings)
+
+    async def _analyze(self, about: TreeQuestion, context: Context, pool: GroundingPool, count: int) -> TargetResult:
+        """Every thought has an equal part of the money."""
+        log = EventLog[ThoughtJob](self.on_event)
+        dollars = self.settings.dollars
+        thinker = Thinker(
+            about=replace(about, slot=f"{about.question.id}/trial {context.trial}/thoughts {about.target}"),
+            context=context,
+            pool=pool,
+            log=log,
+            share=None if dollars is None else FOR_LEAVES * dollars / (self.settings.max_thoughts * count),
+        )
+        p, error, rationale = None, "", ""
+        try:
+            p, conclusions = await think(thinker, self.settings)
+            rationale = "\n\n".join(_reasons(about.target, one) for one in conclusions)
+        except (NothingGrounded, ModelError) as problem:
+            error = f"thinking about {about.target} came to nothing: {str(problem) or type(problem).__name__}"
+        events = tuple(log.events(sorted(log.jobs)))
+        return TargetResult(p=p, error=error, rationale=rationale, events=events, usage=log.usage())
+
+    def _how(self, results: list[TargetResult]) -> str:
+        return f"concluded from a {self.settings.name}"
+
+
+def _reasons(target: str, conclusion: ThoughtConclusion) -> str:
+    """A conclusion with what it rests on."""
+    line = conclusion.line
+    listed = "\n".join(claim_line(each.id, each.claim, each.p, each.grounding) for each in line)
+    sources = source_list([(each.id, source) for each in line for source in each.grounding.sources])
+    head = f"{target} {conclusion.p:.3f}: {conclusion.grounding.key_factor}".rstrip(": ")
+    return "\n\n".join(filter(None, [head, conclusion.grounding.report, f"Looked into:\n{listed}", sources]))

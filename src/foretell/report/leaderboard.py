@@ -1,0 +1,312 @@
+"""The leaderboard in a terminal, as Markdown and as one web page."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from foretell.metrics.bootstrap import Resampling
+from foretell.metrics.calibration import calibration_line
+from foretell.metrics.metric import METRICS, MetricRows
+from foretell.report.charts.calibration import reliability_diagram
+from foretell.report.charts.groups import score_by_group
+from foretell.report.charts.heatmap import MOST_ROWS, difference_heatmap
+from foretell.report.charts.ranking import ForestRow, FrontierPoint, forest_plot, frontier
+from foretell.report.headline import headline, level_text, pair_headline, scope
+from foretell.report.html import HtmlBlock, advice_blocks, page, settings_text
+from foretell.report.markup import clean, markdown_text
+from foretell.report.numbers import CellValue, metric_text, percent
+from foretell.report.study import RowStyle, StudyColumn, StudyRow, StudyTable
+from foretell.report.study_report import LEAST_NAME, markdown_table, rich_study_table
+from foretell.scoring.breakdown import BreakdownMethod, breakdown, comparable, paired_matrix
+from foretell.scoring.score import PairComparison
+from foretell.scoring.scoreboard import LeaderboardRow, LeaderboardSection, Scoreboard, group_title
+from foretell.scoring.table import ALWAYS_HALF, ANCHORS, ForecastTable, with_anchors
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+WIDE = 100
+"""Columns of a terminal from which on the board shows more metrics, and differences with their intervals."""
+STARS = "* p < 0.05, ** p < 0.01, *** p < 0.001."
+
+
+def board_table(
+    board: Scoreboard, section: LeaderboardSection, others: Sequence[str], *, brief: bool = False
+) -> StudyTable:
+    """One group: the board's own metric with its interval, the difference to the reference, and other metrics."""
+    own = metric_text(board.metric)
+    shown = [metric_text(m) for m in others if any(row.metric(m) is not None for row in section.rows)]
+    columns = (
+        StudyColumn(label="#", decimals=0),
+        StudyColumn(label=own.label, decimals=own.decimals, tip=f"{own.meaning}; interval {level_text(board)}"),
+        StudyColumn(
+            label="vs ref",
+            decimals=own.decimals,
+            brief=brief,
+            low_is_better=own.better == "low",
+            tip=f"minus {board.reference}, on the targets both answered",
+        ),
+        *(StudyColumn(label=one.label, decimals=one.decimals, brief=True, tip=one.meaning) for one in shown),
+        StudyColumn(label="n", decimals=0, tip="targets scored"),
+        StudyColumn(label="done", tip="share of the group's resolved targets that were forecast"),
+    )
+
+    def values(row: LeaderboardRow) -> tuple[CellValue, ...]:
+        against = row.difference if row.difference is not None else "reference" if row.reference else None
+        place = "" if row.place is None else row.place
+        metrics = [row.metric(one.name) for one in shown]
+        return (place, row.metric(own.name), against, *metrics, row.score.n, percent(row.score.completion))
+
+    def style(row: LeaderboardRow) -> RowStyle:
+        return "anchor" if row.anchor else "reference" if row.reference else ""
+
+    return StudyTable(
+        title=section.title,
+        row_header="Forecaster",
+        columns=columns,
+        rows=tuple(StudyRow(name=row.name, values=values(row), style=style(row)) for row in section.rows),
+        caption=f"{section.title}: {scope(section, board)}",
+    )
+
+
+def _notes(board: Scoreboard) -> list[str]:
+    """The small print under a board, one line each."""
+    settings = board.settings
+    draws = f", {settings['draws']} draws" if "draws" in settings else ""
+    seed = f", seed {settings['seed']}" if "seed" in settings else ""
+    intervals = f"Intervals {level_text(board)}, resampled by {settings.get('cluster', 'cluster')}{draws}{seed}."
+    return [f"{intervals} Differences to {board.reference} on shared targets, one-sided: {STARS}", *board.notes]
+
+
+def print_board(board: Scoreboard, console: "Console", anchors: Collection[str] = ANCHORS) -> None:
+    """Headline, one table per group, and the notes. Names are shown as they are, never as markup."""
+    from rich.text import Text
+
+    wide = console.width >= WIDE
+    usual = ("brier", "bi", "ms", "ece") if wide else ("bi" if board.metric == "brier" else "brier",)
+    others = [name for name in usual if name in board.shown_metrics()[1:]]
+    console.print(Text(headline(board, anchors), style="bold"))
+    for section in board.sections(anchors):
+        console.print()
+        console.print(Text.assemble((clean(section.title), "bold"), (f"  {scope(section, board)}", "dim")))
+        console.print(rich_study_table(board_table(board, section, others, brief=not wide), console.width, LEAST_NAME))
+    console.print()
+    for note in _notes(board):
+        console.print(Text(clean(note), style="dim"))
+
+
+def markdown_board(board: Scoreboard, anchors: Collection[str] = ANCHORS) -> str:
+    """Headline, one table per group and the notes, as GitHub-flavoured Markdown."""
+    parts = [markdown_text(headline(board, anchors))]
+    for section in board.sections(anchors):
+        parts += markdown_table(board_table(board, section, board.shown_metrics()[1:]))
+    return "\n\n".join([*parts, *map(markdown_text, _notes(board))]) + "\n"
+
+
+def print_pair(pair: PairComparison, console: "Console") -> None:
+    """A head-to-head: the verdict, and a row per group with both scores and their difference."""
+    from rich.text import Text
+
+    console.print(Text(pair_headline(pair), style="bold"))
+    if not pair.differences:
+        return
+    word = metric_text(pair.differences[0].metric)
+    scores = {(tuple(s.group.items()), s.forecaster): s.metrics.get(word.name) for s in pair.scores}
+    rows = [
+        StudyRow(
+            name=group_title(found.group),
+            values=(
+                found.comparison.n,
+                *(scores.get((tuple(found.group.items()), name)) for name in (pair.first, pair.second)),
+                found.comparison,
+            ),
+        )
+        for found in pair.differences
+    ]
+    labels = ("n", pair.first, pair.second, "Difference")
+    low = word.better == "low"
+    columns = tuple(StudyColumn(label=clean(label), decimals=word.decimals, low_is_better=low) for label in labels)
+    table = StudyTable(title="", row_header="Group", columns=columns, rows=tuple(rows))
+    console.print()
+    console.print(rich_study_table(table, console.width))
+    console.print()
+    note = f"Scores are on what each one answered, differences on what both did: {STARS}"
+    console.print(Text(note, style="dim"))
+
+
+# As a web page: the sentence, the table, the charts, and how to read them.
+
+LEADERBOARD_ADVICE = (
+    "An interval says where the number could have landed had other questions of the same kind been asked. Questions "
+    "that hang together (one series, one event, one day) are resampled together, so a thousand rows on one stock "
+    "count as little more than one.",
+    "To tell two forecasters apart, read the difference, not whether their intervals overlap: both answer the same "
+    "questions, and what makes a question hard is hard for both. One star means p < 0.05, two p < 0.01, three "
+    "p < 0.001, one-sided, without correction for the number of rows compared.",
+    "Whiskers in reliability diagrams and base rates are Wilson intervals that take rows as independent, so with "
+    "questions that hang together they are somewhat too short.",
+    "The leader was picked after seeing the scores, so its lead is a little flattered; with many rows, the more so.",
+    "A forecaster that left questions out is scored on what it answered. Compare it by its difference to the "
+    "reference, which uses shared targets only.",
+)
+CALIBRATION_CAPTION = (
+    "Slope and intercept of the log-odds of what happened on those of the forecast, rows taken as independent: 1 and 0 "
+    "are calibrated, a slope below 1 is overconfident. Brier = reliability − resolution + uncertainty, up to ten bins"
+)
+TOP_FEW = 3
+CHART_DRAWS = 2000
+CHARTED = ("source", "horizon", "category", "due")
+"""Columns that get a chart where the table has them."""
+
+
+def leaderboard_page(
+    board: Scoreboard,
+    table: ForecastTable,
+    title: str,
+    *,
+    anchors: Collection[str] = ANCHORS,
+    costs: Mapping[str, float] | None = None,
+) -> str:
+    """A whole HTML document; `costs` (dollars per forecast, by forecaster) adds the frontier."""
+    sections, lead = board.sections(anchors), headline(board, anchors)
+    reading = ("reading", "How to read this", _reading(board, table))
+    if not sections:
+        return page(title, [reading], lead=lead)
+    first, metrics = sections[0], board.shown_metrics()[1:]
+    subject = _PageInput(board=board, table=_as_scored(table, board), first=first, anchors=anchors)
+    more = [HtmlBlock(table=board_table(board, section, metrics)) for section in sections[1:]]
+    headings = [HtmlBlock(heading=section.title) for section in sections[1:]]
+    parts = [
+        ("ranking", "Ranking", [HtmlBlock(table=board_table(board, first, metrics)), _forest(subject)]),
+        ("pairs", "Who beats whom", _pairs(subject)),
+        ("calibration", "Calibration", _calibration(subject)),
+        ("groups", "Where it is won and lost", _by_group(subject)),
+        ("frontier", "Score for money", _frontier(subject, costs or {})),
+        ("tables", "Every group", [block for both in zip(headings, more, strict=True) for block in both]),
+        reading,
+    ]
+    return page(title, parts, lead=lead, notes=[scope(first, board)])
+
+
+@dataclass(frozen=True, kw_only=True)
+class _PageInput:
+    """What every section of the page draws from."""
+
+    board: Scoreboard
+    table: ForecastTable
+    first: LeaderboardSection
+    anchors: Collection[str]
+
+    @property
+    def method(self) -> BreakdownMethod:
+        """The board's own metric, clusters and seed, with no more draws than charts need."""
+        settings = self.board.settings
+        cluster = str(settings.get("cluster") or "")
+        draws = min(int(settings.get("draws", CHART_DRAWS)), CHART_DRAWS)
+        return BreakdownMethod(
+            metric=self.board.metric,
+            cluster=tuple(cluster.split(" × ")) if cluster else (),
+            resampling=Resampling(draws=draws, seed=int(settings.get("seed", 0))),
+        )
+
+    @property
+    def few(self) -> tuple[str, ...]:
+        """The best few forecasters and the anchors that say something, as far as the table knows them."""
+        known = self.table.forecasters
+        best = [row.name for row in self.first.rows if row.name in known and not row.anchor][:TOP_FEW]
+        # An anchor may be missing from the first group: the crowd has no price for datasets.
+        yardsticks = [name for name in self.anchors if name in known and name != ALWAYS_HALF]
+        return (*best, *yardsticks[:2])
+
+
+def _reading(board: Scoreboard, table: ForecastTable) -> list[HtmlBlock]:
+    metrics = [(metric_text(m).label, metric_text(m).meaning) for m in board.shown_metrics()]
+    settings = [("reference", board.reference), ("ranked by", metric_text(board.metric).label)]
+    settings += [(key, settings_text(value)) for key, value in board.settings.items()]
+    notes = dict.fromkeys((*board.notes, *table.notes))
+    return advice_blocks(LEADERBOARD_ADVICE, ("Metrics", metrics), ("Settings", settings), notes=notes)
+
+
+def _as_scored(table: ForecastTable, board: Scoreboard) -> ForecastTable:
+    """The table with the rows that scoring added to it: anchors, and what stands in for missing forecasts."""
+    value = board.settings.get("missing")
+    table = table.filled(float(value)) if isinstance(value, float | int) else table
+    known = {score.forecaster for score in board.scores} & set(ANCHORS)
+    return table if known.issubset(table.forecasters) else with_anchors(table)
+
+
+def _forest(subject: _PageInput) -> HtmlBlock:
+    word = metric_text(subject.board.metric)
+    rows = [
+        ForestRow(name=row.name, interval=interval, anchor=row.anchor)
+        for row in subject.first.rows
+        if (interval := row.metric(word.name)) is not None
+    ]
+    roomy, narrow = (
+        forest_plot(rows, label=word.label, decimals=word.decimals, reference=subject.board.reference, stacked=stacked)
+        for stacked in (False, True)
+    )
+    return HtmlBlock(charts=[(roomy, "roomy"), (narrow, "narrow")])
+
+
+def _pairs(subject: _PageInput) -> list[HtmlBlock]:
+    names = [row.name for row in subject.first.rows if row.name in subject.table.forecasters]
+    if len(names) < 2:
+        return []
+    matrix = paired_matrix(subject.table, names[:MOST_ROWS], subject.first.group, subject.method)
+    used = metric_text(comparable(subject.board.metric))
+    chart = difference_heatmap(
+        names, matrix, label=used.label, decimals=used.decimals, low_is_better=used.better == "low"
+    )
+    text = f"Difference in {used.label} on the targets both answered, both recomputed on the same resamples."
+    return [HtmlBlock(text=text, style="quiet"), HtmlBlock(charts=[chart])]
+
+
+def _calibration(subject: _PageInput) -> list[HtmlBlock]:
+    """Reliability diagrams of a few, and what they show in numbers."""
+    targets = subject.table.targets
+    charts, rows = [], list[StudyRow]()
+    for name in subject.few:
+        p = subject.table.p_of(name)
+        charts.append(reliability_diagram(p, targets.outcome, targets.weight, name=name))
+        answered = np.isfinite(p) & (targets.weight > 0)
+        if answered.any():
+            scored = MetricRows.of(p[answered], targets.outcome[answered], targets.weight[answered])
+            line = calibration_line(scored.p, scored.outcome)
+            parts = [METRICS[m].population(scored) for m in ("reliability", "resolution", "uncertainty", "ece")]
+            rows.append(StudyRow(name=name, values=(line.slope, line.intercept, *parts)))
+    if not charts:
+        return []
+    labels = {"Slope": 2, "Intercept": 2, "Reliability": 3, "Resolution": 3, "Uncertainty": 3, "ECE": 3}
+    table = StudyTable(
+        title="Calibration",
+        row_header="Forecaster",
+        columns=tuple(StudyColumn(label=label, decimals=decimals) for label, decimals in labels.items()),
+        rows=tuple(rows),
+        caption=CALIBRATION_CAPTION,
+    )
+    text = "A calibrated forecaster lies on the diagonal: of what it called 70 %, 70 % happened."
+    return [HtmlBlock(text=text, style="quiet"), HtmlBlock(charts=charts, style="grid"), HtmlBlock(table=table)]
+
+
+def _by_group(subject: _PageInput) -> list[HtmlBlock]:
+    word = metric_text(subject.board.metric)
+    columns = [c for c in CHARTED if c in subject.table.targets.groups]
+    found = [breakdown(subject.table, column, subject.few, subject.method) for column in columns]
+    charts = [score_by_group(b, label=word.label, decimals=word.decimals) for b in found if 2 <= len(b.groups) <= 30]
+    text = "Faint marks: answered fewer than nine tenths of what others did there, so about other questions."
+    return [HtmlBlock(text=text, style="quiet"), HtmlBlock(charts=charts, style="pair")] if charts else []
+
+
+def _frontier(subject: _PageInput, costs: Mapping[str, float]) -> list[HtmlBlock]:
+    word = metric_text(subject.board.metric)
+    points = [
+        FrontierPoint(name=row.name, cost=costs[row.name], interval=interval)
+        for row in subject.first.rows
+        if row.name in costs and (interval := row.metric(word.name)) is not None
+    ]
+    low = word.better == "low"
+    chart = frontier(points, label=word.label, decimals=word.decimals, low_is_better=low)
+    return [HtmlBlock(charts=[chart])] if points else []
