@@ -8,19 +8,23 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import chdir
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from click.testing import CliRunner
 
 from fakes.models import FakeModelProcess, FakeModels, ModelFault
+from foretell.cli.main import cli
 from foretell.models.journal import Journal
 from foretell.practice.models.scripts import agent_script
 from foretell.practice.search import search_server
 from foretell.practice.world import small_world
 from foretell.questions.codec import to_json
+from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.runs.spec import read_spec
 from foretell.runs.store import RunStore
@@ -81,7 +85,7 @@ class House:
         for name, rows in (("questions", questions(count)), ("articles", documents(count))):
             lines = [json.dumps(row) + "\n" for row in rows]
             (self.folder / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
-        told = self.foretell("corpus", "import", "articles.jsonl")
+        told = self.inside("corpus", "import", "articles.jsonl")
         assert told.returncode == 0, told.stderr
         return self
 
@@ -114,6 +118,20 @@ class House:
             timeout=timeout,
             check=False,
         )
+
+    def inside(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        """`foretell` within this process: much quicker, for all that is not about processes."""
+        foreign = [name for name in os.environ if name.startswith("FORETELL_") or name.endswith(("_KEY", "_TOKEN"))]
+        environment = {**dict.fromkeys(foreign, None), **self.whole_environment}
+        command = [str(argument) for argument in arguments]
+        with chdir(self.folder):
+            result = CliRunner().invoke(cli, command, env=environment)
+        if isinstance(result.exception, InputError):
+            message = f"{result.stderr}foretell: {result.exception}\n"
+            return subprocess.CompletedProcess(command, 2, result.stdout, message)
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return subprocess.CompletedProcess(command, result.exit_code, result.stdout, result.stderr)
 
     def run(self, spec: Path, *arguments: str | Path) -> str:
         """`foretell run`, which must succeed; the run's id."""

@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from foretell.report.charts.heatmap import DISTANCE_MOST_ROWS, distance_heatmap
+from foretell.report.charts.heatmap import MOST_ROWS, distance_heatmap
 
 
 def test_every_pair_is_told_twice_and_nobody_against_themselves():
@@ -19,8 +19,5 @@ def test_every_pair_is_told_twice_and_nobody_against_themselves():
 def test_all_alike_one_alone_and_too_many():
     ElementTree.fromstring(distance_heatmap(["a", "b"], np.zeros((2, 2)), label="bits").svg)
     assert "Fewer than two" in distance_heatmap(["a"], np.zeros((1, 1)), label="bits").svg
-    names = [f"m{i}" for i in range(DISTANCE_MOST_ROWS + 5)]
-    assert (
-        f"the first {DISTANCE_MOST_ROWS} of {DISTANCE_MOST_ROWS + 5}"
-        in distance_heatmap(names, np.ones((35, 35)), label="bits").svg
-    )
+    names = [f"m{i}" for i in range(MOST_ROWS + 5)]
+    assert f"the first {MOST_ROWS} of {MOST_ROWS + 5}" in distance_heatmap(names, np.ones((35, 35)), label="bits").svg

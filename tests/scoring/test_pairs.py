@@ -4,9 +4,8 @@ from tests.scoring.made_standings import arena
 
 from foretell.metrics.bootstrap import Resampling
 from foretell.metrics.comparison import compare_paired
-from foretell.scoring.arena_leaderboard import ScoredArena, arena_leaderboard, compare_with_reference, pair_matrix
+from foretell.scoring.arena_leaderboard import ScoredArena, compare_with_reference, divergence, pair_matrix
 from foretell.scoring.arena_view import lead_time_curve
-from foretell.scoring.market_distance import conservatism, divergence
 from foretell.scoring.table import CROWD
 
 
@@ -87,14 +86,3 @@ def test_distances_by_hand():
     assert found.distance[i, j] == pytest.approx(np.mean(means))
     assert found.n[i, j] == len(means)
     assert found.distance[i, i] == 0
-
-
-def test_a_hedger_is_told_from_a_bold_one():
-    standings = arena(events=60)
-    price = standings.markets.price
-    standings.p[0], standings.p[1] = 0.5 + 0.5 * (price - 0.5), np.clip(0.5 + 1.2 * (price - 0.5), 0, 1)
-    hedger, bold = conservatism(ScoredArena.of(standings))
-    assert hedger.gap.high < 0 < bold.gap.low
-    assert hedger.hedged.estimate > 0.95
-    assert bold.hedged.estimate < 0.05
-    assert arena_leaderboard(ScoredArena.of(standings))[0].rank == 1

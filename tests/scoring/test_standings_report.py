@@ -2,12 +2,9 @@ import json
 from xml.etree import ElementTree
 
 import numpy as np
-import pytest
-from tests.scoring.made_standings import DAY, START, arena, one_asking, several
+from tests.scoring.made_standings import DAY, START, Answer, arena, one_asking, several, table_of
 
-from foretell.questions.errors import InputError
-from foretell.report.arena_report import arena_report, event_history, history_pictures
-from foretell.scoring.arena_rows import ArenaForecastRow, arena_table_from_rows
+from foretell.report.arena_report import arena_report
 from foretell.scoring.arena_view import arena_view
 from foretell.scoring.table import CROWD
 
@@ -80,24 +77,8 @@ def test_an_arena_with_one_event_still_makes_a_report():
 def test_entries_without_forecasts_on_resolved_events_are_listed_last():
     parts = [one_asking("x", outcome=(1,)), one_asking("y", outcome=(None,))]
     askings, known, answers = zip(*parts, strict=True)
-    late = ArenaForecastRow(entry="late", event="y", taken_at=START, p={"t0": 0.5})
-    standings = arena_table_from_rows("x", list(askings), {**known[0], **known[1]}, [answers[0], late])
+    late = Answer(entry="late", event="y", taken_at=START, p={"t0": 0.5})
+    standings = table_of("x", list(askings), {**known[0], **known[1]}, [answers[0], late])
     lines = arena_view(standings).lines
     assert {line.entry.name: line.completion for line in lines if line.rank is None} == {"late": 0, CROWD: 0}
     assert [line.rank for line in lines] == [1, 2, 3, None, None]
-
-
-def test_history_of_an_event():
-    standings = arena(events=5, moments=3)
-    found = event_history(standings, "e2")
-    assert len(found.at) == 3
-    assert found.hours == (72.0, 48.0, 24.0)
-    target = found.targets[0]
-    assert target.outcome in (0, 1)
-    row = int(standings.starts[np.flatnonzero(standings.moments.event == 2)[1]])
-    assert target.forecasts["good"][1] == standings.p[0, row]
-    assert target.price[1] == standings.markets.price[row]
-    for picture in history_pictures(found):
-        ElementTree.fromstring(picture.chart.svg)
-    with pytest.raises(InputError, match="'nothing'"):
-        event_history(standings, "nothing")

@@ -2,10 +2,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.scoring.made_standings import DAY, START, arena, one_asking, several
+from tests.scoring.made_standings import DAY, START, Answer, arena, one_asking, several, table_of
 
 from foretell.scoring.arena_leaderboard import ScoredArena, arena_leaderboard, past_rate, with_arena_anchors
-from foretell.scoring.arena_rows import ArenaForecastRow, arena_table_from_rows
 from foretell.scoring.arena_table import ArenaTable
 from foretell.scoring.table import ANCHORS, CROWD
 
@@ -61,8 +60,8 @@ def test_yardsticks_are_on_every_board():
 
 def test_an_entry_with_the_name_of_a_yardstick_is_that_yardstick():
     asking, known, _ = one_asking(quotes=[0.4, np.nan, np.nan, np.nan])
-    said = ArenaForecastRow(entry=CROWD, event="e", taken_at=START, p={"t0": 0.7})
-    standings = with_arena_anchors(arena_table_from_rows("x", [asking], known, [said]))
+    said = Answer(entry=CROWD, event="e", taken_at=START, p={"t0": 0.7})
+    standings = with_arena_anchors(table_of("x", [asking], known, [said]))
     assert standings.names.count(CROWD) == 1
     assert standings.row(CROWD).tolist() == [0.7]
     assert standings.entries[0].anchor

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from time import monotonic
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, cast
 
 import numpy as np
 
@@ -178,10 +178,6 @@ class Context:
             return self
         return replace(self, models=replace(self.models, model=wrap(self.models.model)))
 
-    def for_trial(self, trial: int, emit: EmitEvent | None = None) -> "Context":
-        """The same context for another trial, whose calls are sent, stored and seeded on their own."""
-        return replace(self, trial=trial, emit=emit or self.emit)
-
 
 SEEDS_BETWEEN_CALLS = 1_000
 """Between the seeds of two calls of one trial; there are fewer trials than that."""
@@ -256,8 +252,8 @@ def asks_models(name: str, models: Mapping[str, str] | None = None) -> bool:
 
     A plain function says nothing: it gets models where the run names some.
     """
-    found = load("forecasters", name)
-    return bool(models) if _is_forecasting_function(found) else getattr(found, "asks_models", False)
+    factory = load("forecasters", name)
+    return bool(models) if _is_forecasting_function(factory) else getattr(factory, "asks_models", False)
 
 
 def make_forecaster(name: str, options: Mapping[str, Any]) -> Any:
@@ -283,11 +279,7 @@ def make_forecaster(name: str, options: Mapping[str, Any]) -> Any:
 
 
 def build_forecaster(spec: str) -> Forecaster:
-    """A forecaster that asks no model, from "name" or "name:option=value,…".
-
-    >>> build_forecaster("always:p=0.3").name
-    'always 0.3'
-    """
+    """A forecaster that asks no model, from "name" or "name:option=value,…"."""
     name, options = read_forecaster(spec)
     if asks_models(name):
         hint = f"write a spec with forecaster: {name}, models and search, and start foretell run SPEC"
@@ -319,9 +311,9 @@ def read_forecaster(spec: str) -> tuple[str, dict[str, Any]]:
 # Plain functions as forecasters.
 
 
-def _is_forecasting_function(found: Any) -> bool:
+def _is_forecasting_function(factory: Any) -> bool:
     """Whether a function answers questions itself, rather than making a forecaster out of options."""
-    return inspect.isroutine(found) and next(iter(inspect.signature(found).parameters), "") == "question"
+    return inspect.isroutine(factory) and next(iter(inspect.signature(factory).parameters), "") == "question"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -337,17 +329,14 @@ class FunctionForecaster:
 
     async def forecast(self, question: Question, context: Context) -> Forecast:
         """What the function returns, as a forecast."""
-        positional = [
-            one
-            for one in inspect.signature(self.function).parameters.values()
-            if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD) and one.name not in self.options
-        ]
-        takes_context = len(positional) > 1 and (positional[1].name == "context" or positional[1].default is NO_DEFAULT)
+        parameters = inspect.signature(self.function).parameters.values()
+        free = [one for one in parameters if one.name not in self.options and one.kind in POSITIONAL]
+        takes_context = len(free) > 1 and (free[1].name == "context" or free[1].default is inspect.Parameter.empty)
         result = self.function(*((question, context) if takes_context else (question,)), **self.options)
         return forecast_of(await result if inspect.isawaitable(result) else result, question, context, self.name)
 
 
-NO_DEFAULT = inspect.Parameter.empty
+POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def forecast_of(result: Any, question: Question, context: Context, name: str, rationale: str = "") -> Forecast:
@@ -388,22 +377,11 @@ def as_forecaster(given: "Forecaster | Callable[..., Any] | str") -> Forecaster:
     )
 
 
-@runtime_checkable
-class AttemptingForecaster(Protocol):
-    """A forecaster that ends every trial in a value by itself."""
-
-    async def attempt(self, question: Question, context: Context) -> Forecast | Failure:
-        """A forecast, or why there is none."""
-        ...
-
-
 async def attempt(forecaster: Forecaster, question: Question, context: Context) -> Forecast | Failure:
     """One trial, ended in a value: a forecast for every target, or why there is none.
 
     What models cost on the way is added up here, and a failure is an event of the trace.
     """
-    if isinstance(forecaster, AttemptingForecaster):
-        return await forecaster.attempt(question, context)
     meter, began = UsageMeter(context.emit), monotonic()
     try:
         made = await forecaster.forecast(question, replace(context, emit=meter))

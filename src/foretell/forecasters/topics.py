@@ -117,14 +117,7 @@ class TopicClassifier:
 
 
 def by_words(question: Question) -> TopicLabel:
-    """The topic whose words stand in the question most often; where none do, in its criteria; else by its source.
-
-    >>> from foretell.questions.question import Target
-    >>> q = Question(id="q", source="own", text="Will the ceasefire in Gaza hold?", due="2025-10-26",
-    ...              targets=(Target(id="yes"),))
-    >>> by_words(q)
-    TopicLabel(topic='Geopolitics & Conflict', by='words')
-    """
+    """The topic whose words stand in the question most often; where none do, in its criteria; else by its source."""
     if question.source in BY_SOURCE:
         return TopicLabel(topic=BY_SOURCE[question.source], by="source")
     for text in (question.text, question.criteria, question.background):
@@ -140,10 +133,10 @@ def by_words(question: Question) -> TopicLabel:
 @cache
 def _patterns() -> dict[Topic, re.Pattern[str]]:
     """One pattern per topic; a dot in a word list stands for a space. Ties go to the topic listed last in `TOPICS`."""
-    order: list[Topic] = [topic for topic in reversed(TOPICS) if topic in WORDS]
-    return {topic: re.compile(rf"(?<!\w)(?:{_choice(WORDS[topic])})(?!\w)") for topic in order}
-
-
-def _choice(words: str) -> str:
-    spaced = (re.escape(word).replace(r"\.", r"\s+") for word in sorted(words.split(), key=len, reverse=True))
-    return "|".join(spaced)
+    patterns: dict[Topic, re.Pattern[str]] = {}
+    for topic in reversed(TOPICS):
+        words = sorted(WORDS.get(topic, "").split(), key=len, reverse=True)
+        choice = "|".join(re.escape(word).replace(r"\.", r"\s+") for word in words)
+        if choice:
+            patterns[topic] = re.compile(rf"(?<!\w)(?:{choice})(?!\w)")
+    return patterns

@@ -1,18 +1,11 @@
-"""The leaderboard of an arena in the terminal, as JSON and as one web page; and the history of one event."""
+"""The leaderboard of an arena in the terminal, as JSON and as one web page."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from foretell.metrics.arrays import Floats, Ints
 from foretell.metrics.bootstrap import Resampling
-from foretell.questions.errors import InputError
-from foretell.report.charts.timelines import MarketHistory, history_plot
-from foretell.report.study import StudyChart
 from foretell.scoring.arena_leaderboard import MAIN_METRIC, ScoredArena
 from foretell.scoring.arena_rows import arena_table_from_prophet_arena
 from foretell.scoring.arena_table import ArenaTable
@@ -25,88 +18,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from foretell.report.study import StudyResult
-
-
-@dataclass(frozen=True, kw_only=True)
-class TargetHistory:
-    """One market of the event; None where there is no price or no forecast."""
-
-    target: str
-    outcome: int | None
-    price: tuple[float | None, ...]
-    forecasts: Mapping[str, tuple[float | None, ...]]
-    """By entry."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class EventHistory:
-    """The moments of an event in the order of time, and its markets."""
-
-    event: str
-    category: str
-    platform: str
-    at: tuple[str, ...]
-    """UTC."""
-    hours: tuple[float | None, ...]
-    """To the close, as it was known then."""
-    targets: tuple[TargetHistory, ...]
-
-
-def event_history(arena: ArenaTable, event: str) -> EventHistory:
-    """The history of one event; an event that is not there is refused."""
-    if event not in arena.events.ids:
-        raise InputError(f"no event of {arena.name!r} is called {event!r}", hint="foretell arena status lists them")
-    code = arena.events.ids.index(event)
-    moments = np.flatnonzero(arena.moments.event == code)
-    rows = np.flatnonzero(arena.market_event == code)
-    names = tuple(dict.fromkeys(arena.markets.target[i] for i in rows.tolist()))
-    category, platform = arena.events.category, arena.events.platform
-    return EventHistory(
-        event=event,
-        category=category.names[category.codes[code]],
-        platform=platform.names[platform.codes[code]],
-        at=tuple(f"{np.datetime_as_string(at)}Z" for at in arena.moments.taken_at[moments]),
-        hours=tuple(_known_event(value) for value in arena.moments.hours[moments].tolist()),
-        targets=tuple(_target(arena, name, rows, moments.tolist()) for name in names),
-    )
-
-
-def history_pictures(
-    history: EventHistory, quotes: Mapping[str, Sequence[tuple[datetime, float]]] | None = None
-) -> tuple[StudyChart, ...]:
-    """A picture for each market: by default prices as of the moments, or a longer path of them by target."""
-    moments = [datetime.fromisoformat(at) for at in history.at]
-    found: list[StudyChart] = []
-    for i, one in enumerate(history.targets, 1):
-        price = (quotes or {}).get(one.target) or _path(moments, one.price)
-        forecasts = {name: _path(moments, path) for name, path in one.forecasts.items()}
-        drawn = history_plot(MarketHistory(title=one.target, prices=price, forecasts=forecasts, outcome=one.outcome))
-        found.append(StudyChart(name=f"history-{i}", title=one.target, chart=drawn))
-    return tuple(found)
-
-
-def _path(moments: Sequence[datetime], values: Sequence[float | None]) -> list[tuple[datetime, float]]:
-    return [(at, value) for at, value in zip(moments, values, strict=True) if value is not None]
-
-
-def _target(arena: ArenaTable, name: str, rows: Ints, moments: list[int]) -> TargetHistory:
-    mine = {int(arena.markets.moment[i]): i for i in rows.tolist() if arena.markets.target[i] == name}
-    places = [mine.get(moment) for moment in moments]
-    outcomes = [arena.markets.outcome[i] for i in mine.values() if np.isfinite(arena.markets.outcome[i])]
-    return TargetHistory(
-        target=name,
-        outcome=int(outcomes[0]) if outcomes else None,
-        price=_along(arena.markets.price, places),
-        forecasts={entry: _along(arena.p[k], places) for k, entry in enumerate(arena.names)},
-    )
-
-
-def _along(values: Floats, places: list[int | None]) -> tuple[float | None, ...]:
-    return tuple(None if place is None else _known_event(float(values[place])) for place in places)
-
-
-def _known_event(value: float) -> float | None:
-    return value if np.isfinite(value) else None
 
 
 ARENA_ADVICE = (
@@ -142,18 +53,17 @@ class ArenaReport:
         from foretell.report.arena_tables import arena_grids
         from foretell.report.study import StudyResult
 
-        drawn = ()
+        charts = ()
         if pictures:
-            from foretell.report.arena_charts import ArenaChartInput
-            from foretell.report.arena_charts import arena_charts as draw
+            from foretell.report.arena_charts import arena_charts
 
-            drawn = draw(ArenaChartInput(view=self.view, scored=self.scored))
+            charts = arena_charts(self.view, self.scored)
         return StudyResult(
             name="standings",
             title=f"Standings of {self.view.arena}",
             sentences=(arena_finding(self.view),),
             tables=arena_grids(self.view),
-            charts=drawn,
+            charts=charts,
             notes=self.view.notes,
             settings=self.view.settings,
         )

@@ -6,6 +6,7 @@ An arena is scored by the engine of tables (`scoring.engine`); here its sums by 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import combinations
 
 import numpy as np
 
@@ -458,20 +459,13 @@ def pair_matrix(scored: ScoredArena, of: Sequence[int] | None = None) -> Pairwis
     none.
     """
     chosen = list(range(len(scored.arena.entries)) if of is None else of)
-    size = len(chosen)
-    places = [(a, b) for a in range(size) for b in range(a + 1, size)]
+    places = list(combinations(range(len(chosen)), 2))
     compared = compare_pairs(scored, [(chosen[a], chosen[b]) for a, b in places])
     found = dict(zip(places, compared.values(), strict=True))
-    diff, se, low, high = (np.zeros((size, size)) for _ in range(4))
-    p, n = np.ones((size, size)), np.zeros((size, size), np.int64)
-    np.fill_diagonal(n, (scored.sums.moments[chosen] > 0).sum(axis=1))
+    n = np.diag((scored.sums.moments[chosen] > 0).sum(axis=1))
     for (a, b), one in found.items():
-        diff[a, b], diff[b, a] = one.diff, -one.diff
-        low[a, b], high[a, b], low[b, a], high[b, a] = one.low, one.high, -one.high, -one.low
-        se[a, b] = se[b, a] = one.se
-        p[a, b] = p[b, a] = one.p
         n[a, b] = n[b, a] = one.n
-    return PairwiseMatrix(diff=diff, se=se, low=low, high=high, p=p, n=n)
+    return PairwiseMatrix.of(found, n)
 
 
 def compare_with_reference(scored: ScoredArena, reference: str) -> dict[str, Comparison]:
@@ -505,3 +499,43 @@ def _differences(scored: ScoredArena, pairs: Sequence[EntryPair]) -> tuple[Float
     for k, (i, j) in enumerate(pairs):
         gaps[k], weights[k] = scored.moments.difference(i, j)
     return gaps, weights
+
+
+# How far entries are apart on the same events: the mean L2 distance of their forecasts (Prophet Arena D.5).
+
+
+@dataclass(frozen=True, kw_only=True)
+class EntryDistances:
+    """Every entry against every other, symmetric."""
+
+    names: tuple[str, ...]
+    distance: Floats
+    """Mean over events of √Σ(p − q)² over an event's markets; 0 on the diagonal, NaN where two share no event."""
+    n: Ints
+    """Events both answered."""
+
+
+def divergence(scored: ScoredArena, of: Sequence[str] | None = None) -> EntryDistances:
+    """Distances on the markets that both answered; an event asked several times counts once, as the mean.
+
+    Of all entries, or of those named, in that order.
+    """
+    arena = scored.arena
+    names = tuple(arena.names if of is None else of)
+    places = [arena.names.index(name) for name in names]
+    size = len(names)
+    moments = scored.moments
+    distance, n = np.zeros((size, size)), np.zeros((size, size), np.int64)
+    answered = moments.answered[places]
+    given = np.where(answered, arena.p[places], 0.0)
+    for i in range(size):
+        n[i, i] = int((scored.sums.moments[places[i]] > 0).sum())
+        for j in range(i + 1, size):
+            both = answered[i] & answered[j]
+            squares = np.where(both, (given[i] - given[j]) ** 2, 0.0)
+            apart = np.sqrt(np.add.reduceat(squares, arena.starts))
+            asked = np.add.reduceat(both, arena.starts, dtype=np.int64) > 0
+            total, weight = moments.by_event(np.where(asked & moments.counted, apart, np.nan))
+            distance[i, j] = distance[j, i] = total.sum() / weight.sum() if weight.any() else np.nan
+            n[i, j] = n[j, i] = int((weight > 0).sum())
+    return EntryDistances(names=names, distance=distance, n=n)

@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields, is_dataclass
-from math import isfinite
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -31,6 +30,7 @@ from foretell.scoring.arena_table import ArenaTable
 from foretell.scoring.engine import ClusterBundles
 from foretell.scoring.event_sums import MomentChoice
 from foretell.scoring.score import SCORE_RESAMPLING
+from foretell.scoring.scoreboard import plain_data
 from foretell.scoring.table import CROWD
 
 # Brier score by lead time: entries and crowd on the same markets (Prophet Arena 4.2).
@@ -291,16 +291,3 @@ def _notes(arena: ArenaTable) -> tuple[str, ...]:
 
 def _time(moment: np.datetime64) -> str:
     return f"{np.datetime_as_string(moment, unit='s')}Z"
-
-
-def plain_data(value: Any) -> Any:
-    """Dataclasses, mappings, tuples and arrays as JSON has them; what is no number is None."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {one.name: plain_data(getattr(value, one.name)) for one in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): plain_data(inner) for key, inner in cast("Mapping[Any, Any]", value).items()}
-    if isinstance(value, np.ndarray):
-        return plain_data(value.tolist())
-    if isinstance(value, list | tuple):
-        return [plain_data(inner) for inner in cast("list[Any]", value)]
-    return None if isinstance(value, float) and not isfinite(value) else value

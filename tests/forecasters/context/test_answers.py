@@ -162,7 +162,7 @@ names = st.sampled_from(["target_1", "target_2", "Red Team", "red team", "probab
 
 
 @given(st.dictionaries(names, json_values | st.dictionaries(names, json_values, max_size=4), max_size=5))
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=80)
 def test_any_json_is_read_or_refused(said: dict[str, Any]) -> None:
     for read in (read_probabilities, read_votes):
         with suppress(UnusableReply):

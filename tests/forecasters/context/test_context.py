@@ -57,7 +57,7 @@ def contexts(draw: Any) -> PredictionContext:
 
 
 @given(contexts(), contexts())
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=30)
 def test_equal_contexts_have_equal_digests_and_others_have_not(
     one: PredictionContext, other: PredictionContext
 ) -> None:

@@ -4,7 +4,7 @@ from datetime import date
 import numpy as np
 
 from foretell.forecasters.base_rates.outside_fit import LONG_RUN, STRENGTHS, asking_hash, fit_outside
-from foretell.forecasters.base_rates.past import NEVER, PastQuestions, no_past_questions
+from foretell.forecasters.base_rates.past import NEVER, Past, PastQuestions
 from foretell.forecasters.base_rates.text_features import text_features
 from foretell.forecasters.base_rates.wording import read
 from foretell.forecasters.combine.rows import sigmoid
@@ -71,7 +71,7 @@ def test_early_answers_do_not_raise_the_level(bank_of) -> None:
 
 
 def test_degenerate_banks_give_finite_numbers(bank_of) -> None:
-    nothing = fit_outside(no_past_questions(), LATE)
+    nothing = fit_outside(Past().table, LATE)
     assert chance(nothing, "Will it rain?") == float(sigmoid(LONG_RUN))
     assert nothing.record.last_known is None
     for outcome in (0.0, 1.0):

@@ -3,7 +3,7 @@ from datetime import date
 import numpy as np
 import pytest
 
-from foretell.forecasters.base_rates.past import no_past_questions
+from foretell.forecasters.base_rates.past import Past
 
 
 def test_before_a_day_later_outcomes_and_prices_are_unknown(bank_of) -> None:
@@ -35,5 +35,5 @@ def test_columns_are_checked(bank_of) -> None:
 
 
 def test_nothing_past_is_empty() -> None:
-    assert len(no_past_questions()) == 0
-    assert len(no_past_questions().before(date(2025, 1, 1))) == 0
+    assert len(Past().table) == 0
+    assert len(Past().table.before(date(2025, 1, 1))) == 0

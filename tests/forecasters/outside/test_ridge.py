@@ -17,7 +17,7 @@ def objective(x, target, weight, offset):
 
 
 @given(seed=st.integers(0, 10**6), bound=st.lists(st.booleans(), min_size=6, max_size=6))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_the_same_answer_as_a_general_minimiser(seed: int, bound: list[bool]) -> None:
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(40, 6)) * 2

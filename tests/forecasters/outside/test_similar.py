@@ -2,7 +2,7 @@ from datetime import date
 
 import pytest
 
-from foretell.forecasters.base_rates.past import PastQuestions, no_past_questions
+from foretell.forecasters.base_rates.past import Past, PastQuestions
 from foretell.forecasters.base_rates.reference_class import ReferenceClass
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question, Target
@@ -59,7 +59,7 @@ def test_early_answers_are_listed_and_do_not_weigh_until_their_deadline_is_over(
 
 
 def test_an_empty_bank_says_nothing() -> None:
-    found = ReferenceClass.of(asked("Will it rain?"), no_past_questions(), CUTOFF)
+    found = ReferenceClass.of(asked("Will it rain?"), Past().table, CUTOFF)
     assert found.rate is None
     assert found.blended(0.4) == 0.4
     assert found.sentence == "no similar question was answered before"

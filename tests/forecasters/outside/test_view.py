@@ -35,7 +35,7 @@ def test_anything_typed_gets_a_number(text: str) -> None:
 
 
 @given(text=st.text(min_size=1, max_size=60))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_any_text_at_all_gets_a_number(text: str) -> None:
     assert 0 < said(OutsideView(), asked(text)) < 1
 
@@ -55,14 +55,14 @@ def over_deadlines(
 
 
 @given(template=st.sampled_from(TEMPLATES), word=st.sampled_from(["by", "before", "until"]), spans=SPANS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_more_time_never_makes_an_event_less_likely(template: str, word: str, spans: list[int]) -> None:
     p = over_deadlines(OutsideView(), template, word, spans, NOW)
     assert p == sorted(p)
 
 
 @given(template=st.sampled_from(STAYING), word=st.sampled_from(["by", "before", "until"]), spans=SPANS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_more_time_never_helps_things_to_stay(template: str, word: str, spans: list[int]) -> None:
     p = over_deadlines(OutsideView(), template, word, spans, NOW)
     assert p == sorted(p, reverse=True)

@@ -46,7 +46,7 @@ def any_series(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS.keys())
 @given(series=any_series(), shift=st.floats(-5, 5), late=st.integers(0, 40))
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 def test_chances_are_probabilities_that_fall_with_the_threshold(model, series, shift: float, late: int) -> None:
     days, values = series
     due = days[-1] + np.timedelta64(late, "D")
@@ -63,7 +63,7 @@ def test_chances_are_probabilities_that_fall_with_the_threshold(model, series, s
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS.keys())
 @given(series=any_series(), cut=st.floats(0.1, 0.95), seed=st.integers(0, 1000))
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 def test_the_future_changes_nothing(model, series, cut: float, seed: int) -> None:
     days, values = series
     known = max(1, int(cut * len(days)))

@@ -1,7 +1,6 @@
 """The regression behind the text model: past questions as rows, priors as scales of columns."""
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from math import sqrt
@@ -29,7 +28,6 @@ from foretell.forecasters.base_rates.text_features import (
     NOT_NEGATIVE,
     TIMED,
     Grams,
-    TextFeatures,
     features_of_past,
     gram_values,
     marks,
@@ -51,15 +49,8 @@ def fit_logistic(
 
     Targets may be anything in [0, 1]: a probability counts as that share of a yes. A column with prior variance v is
     given multiplied by √v. The objective is strictly convex, so there is one answer; Newton steps by conjugate
-    gradients find it, and columns that would turn negative are held at zero as long as they press against it.
-
-    Args:
-        columns: A scipy sparse matrix, rows × columns.
-        target: What each row should come to.
-        weight: How much each row counts.
-        offset: Log-odds that each row starts from.
-        not_negative: Columns whose coefficient must not fall below zero.
-        start: Where to begin, e.g. the answer of a neighbouring strength.
+    gradients find it, and columns that would turn negative are held at zero as long as they press against it. `columns`
+    is a scipy sparse matrix; `start` may be the answer of a neighbouring strength.
     """
     problem = _Problem(columns, target, weight, offset)
     beta = np.zeros(columns.shape[1]) if start is None else start.copy()
@@ -130,6 +121,7 @@ LONG_RUN = -1.0
 LEVEL, SOURCE, DRIFT, OWN_DRIFT = 1.0, sqrt(0.5), 1.0, sqrt(0.3)
 TURN, TIME = sqrt(0.2), sqrt(1 / 3)
 """Prior standard deviations of the coefficients, in log-odds."""
+NAMED_SCALE = np.array([TIME if name in TIMED else TURN for name in NAMES])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -175,9 +167,15 @@ def table_of(past: PastQuestions, day: date) -> TextModelTable:
 
 def fit_text(table: TextModelTable, strength: float, start: Floats | None = None) -> tuple[TextModel, Floats]:
     """The model whose words have the given prior precision, and its raw coefficients for a warm start elsewhere."""
+    from scipy.sparse import hstack
+
     levels, sources = basis(table.grid), np.unique(table.source)
     blocks = _blocks(table, strength, levels, sources)
-    beta = _coefficients(blocks, table, start)
+    columns: Any = hstack(blocks).tocsr()
+    bound = np.zeros(columns.shape[1], bool)
+    bound[2 * BUCKETS + np.flatnonzero(np.isin(NAMES, NOT_NEGATIVE))] = True
+    lessons, offset = table.lessons, np.full(len(table), LONG_RUN)
+    beta = fit_logistic(columns, lessons.target, lessons.weight, offset=offset, not_negative=bound, start=start)
     ends = np.cumsum([block.shape[1] for block in blocks])
     words, named, level, source, drift, own = np.split(beta, ends[:-1])
     names = list(map(str, sources))
@@ -193,7 +191,7 @@ def fit_text(table: TextModelTable, strength: float, start: Floats | None = None
     )
     model = TextModel(
         level=fitted,
-        named=dict(zip(NAMES, (named * _named_scale()).tolist(), strict=True)),
+        named=dict(zip(NAMES, (named * NAMED_SCALE).tolist(), strict=True)),
         words=words / sqrt(strength),
         rarity=table.telling,
         known=table.known,
@@ -209,17 +207,6 @@ def prior_text() -> TextModel:
     return TextModel(level=level, named={}, words=none, rarity=none, known=grid, worth=PriceCorrection())
 
 
-def validation_loss(model: TextModel, rows: Sequence[TextFeatures], past: PastQuestions, target: Floats) -> float:
-    """Mean squared distance of the model's probabilities from what the rows came to."""
-    days: list[date] = past.due.astype("M8[D]").tolist()
-    z = [model.log_odds(s, str(name), day) for s, name, day in zip(rows, past.source, days, strict=True)]
-    return float(np.mean((sigmoid(z) - target) ** 2))
-
-
-def _named_scale() -> Floats:
-    return np.array([TIME if name in TIMED else TURN for name in NAMES])
-
-
 def _blocks(table: TextModelTable, strength: float, levels: DriftBasis, sources: Strings) -> list[Any]:
     """Sparse columns: words, named, level, source, drift, drift of each source; scaled to unit prior variance."""
     from scipy.sparse import csr_matrix
@@ -232,28 +219,12 @@ def _blocks(table: TextModelTable, strength: float, levels: DriftBasis, sources:
     words = (table.values / sqrt(strength), (table.grams.row, table.grams.bucket))
     return [
         csr_matrix(words, (n, 2 * BUCKETS)),
-        csr_matrix(table.named * _named_scale()),
+        csr_matrix(table.named * NAMED_SCALE),
         csr_matrix(np.full((n, 1), LEVEL)),
         csr_matrix((np.full(n, SOURCE), (each, code)), (n, len(sources))),
         csr_matrix(root * DRIFT),
         csr_matrix((root.ravel() * OWN_DRIFT, (np.repeat(each, steps), own)), (n, len(sources) * steps)),
     ]
-
-
-def _coefficients(blocks: list[Any], table: TextModelTable, start: Floats | None) -> Floats:
-    from scipy.sparse import hstack
-
-    columns: Any = hstack(blocks).tocsr()
-    bound = np.zeros(columns.shape[1], bool)
-    bound[2 * BUCKETS + np.flatnonzero(np.isin(NAMES, NOT_NEGATIVE))] = True
-    return fit_logistic(
-        columns,
-        table.lessons.target,
-        table.lessons.weight,
-        offset=np.full(len(table), LONG_RUN),
-        not_negative=bound,
-        start=start,
-    )
 
 
 # Learning the outside view from the questions known on a day, and from nothing later.
@@ -295,31 +266,22 @@ def _tried(markets: PastQuestions, day: date) -> dict[float, float]:
     if len(rounds) < 5:
         return {}
     whole = table_of(markets, day)
+    later = markets.take(whole.lessons.row)
     losses: dict[float, list[float]] = {}
     for origin, end in ((rounds[-4], rounds[-2]), (rounds[-2], np.datetime64(day, "D"))):
         early = markets.before(origin.item())
         table = table_of(early, origin.item())
-        if len(table) < ENOUGH:
+        rows = np.flatnonzero((later.due >= origin) & (later.due < end) & ~np.isin(later.id, early.id))
+        if len(table) < ENOUGH or not len(rows):
             continue
-        later = markets.take(whole.lessons.row)
-        new = (later.due >= origin) & (later.due < end) & ~np.isin(later.id, early.id)
-        _judge(table, whole, later, new, losses)
+        new, seen, target = later.take(rows), [whole.lessons.seen[i] for i in rows], whole.lessons.target[rows]
+        days: list[date] = new.due.astype("M8[D]").tolist()
+        start: Floats | None = None
+        for strength in sorted(STRENGTHS, reverse=True):
+            model, start = fit_text(table, strength, start)
+            z = [model.log_odds(s, str(name), due) for s, name, due in zip(seen, new.source, days, strict=True)]
+            losses.setdefault(strength, []).append(float(np.mean((sigmoid(z) - target) ** 2)))
     return {s: float(np.mean(found)) for s, found in losses.items()}
-
-
-def _judge(
-    table: TextModelTable, whole: TextModelTable, later: PastQuestions, new: Any, losses: dict[float, list[float]]
-) -> None:
-    """Fit at every strength and note the mean squared distance on the new questions."""
-    rows = np.flatnonzero(new)
-    if not len(rows):
-        return
-    seen = [whole.lessons.seen[i] for i in rows]
-    start: Floats | None = None
-    for strength in sorted(STRENGTHS, reverse=True):
-        model, start = fit_text(table, strength, start)
-        loss = validation_loss(model, seen, later.take(rows), whole.lessons.target[rows])
-        losses.setdefault(strength, []).append(loss)
 
 
 def _assemble(

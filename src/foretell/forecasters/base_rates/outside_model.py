@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from foretell.forecasters.base_rates.past import Days, PastQuestions
-from foretell.forecasters.base_rates.rates import HORIZON_EDGES, effective_weights
+from foretell.forecasters.base_rates.past import PastQuestions
+from foretell.forecasters.base_rates.rates import HORIZON_EDGES, effective_counts, shrunk_rate
 from foretell.forecasters.base_rates.text_features import (
     NAMES,
     TextFeatures,
@@ -24,6 +24,7 @@ from foretell.forecasters.base_rates.text_features import (
     mark,
     one_text,
 )
+from foretell.forecasters.combine.logistic import LogisticProblem, fit_logistic_ridge
 from foretell.forecasters.combine.rows import logit, sigmoid
 from foretell.metrics.arrays import Bools, Floats, Ints
 
@@ -69,18 +70,15 @@ def fit_price_correction(price: Floats, outcome: Floats, weight: Floats) -> Pric
     >>> fit_price_correction(np.full(200, 0.3), outcomes, np.ones(200)).of(np.array([0.3])).round(2)
     array([0.22])
     """
-    columns = np.column_stack([np.ones(len(price)), logit(price, EDGE)])
-    start = np.array([0.0, 1.0])
-    precision = np.diag(1 / np.square(PRIOR_SD))
-    beta = start
-    for _ in range(50):
-        p = sigmoid(columns @ beta)
-        slope = columns.T @ (weight * (outcome - p)) - precision @ (beta - start)
-        step = np.linalg.solve((columns * (weight * p * (1 - p))[:, None]).T @ columns + precision, slope)
-        beta = beta + step
-        if np.abs(step).max() < 1e-9:
-            break
-    return PriceCorrection(shift=float(beta[0]), slope=float(beta[1]))
+    problem = LogisticProblem.of(
+        np.column_stack([np.ones(len(price)), logit(price, EDGE)]),
+        outcome,
+        weight=weight,
+        penalty=1 / np.square(PRIOR_SD),
+        centre=(0.0, 1.0),
+    )
+    shift, slope = fit_logistic_ridge(problem).tolist()
+    return PriceCorrection(shift=shift, slope=slope)
 
 
 def lessons(
@@ -148,11 +146,7 @@ def basis(days: Ints) -> DriftBasis:
 
 
 def likeness(days: Ints, grid: Ints) -> Floats:
-    """exp(−|t − t'| / MEMORY) of every day with every grid day.
-
-    >>> likeness(np.array([0, 100]), np.array([0])).round(3).tolist()
-    [[1.0], [0.368]]
-    """
+    """exp(−|t − t'| / MEMORY) of every day with every grid day."""
     return np.exp(-np.abs(days[:, None] - grid[None, :]) / MEMORY)
 
 
@@ -179,11 +173,7 @@ class RateClass:
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """From the widest class to the narrowest.
-
-        >>> RateClass(source="acled", subtype="increase", size=0.0, days=30).levels
-        ('acled', 'acled/increase', 'acled/increase/zero', 'acled/increase/zero/1')
-        """
+        """From the widest class to the narrowest, such as acled, acled/increase, acled/increase/zero."""
         found = [self.source, f"{self.source}/{self.subtype}"]
         if (self.source, self.subtype) in SIZED and self.size is not None:
             found.append(f"{found[-1]}/{'zero' if self.size == 0 else 'below one' if self.size < 1 else 'more'}")
@@ -200,13 +190,7 @@ class RateTable:
 
     def rate(self, kind: RateClass) -> float | None:
         """Each class shrunk to the wider one, the widest to one half; None for a source never seen."""
-        if kind.source not in self.counts:
-            return None
-        rate = 0.5
-        for level in kind.levels:
-            yes, n = self.counts.get(level, (0.0, 0.0))
-            rate = (yes + STRENGTH * rate) / (n + STRENGTH)
-        return rate
+        return shrunk_rate(self.counts, kind.levels, STRENGTH)
 
     def outcomes_counted(self, kind: RateClass) -> float:
         """How many independent outcomes the narrowest class that has any holds."""
@@ -227,7 +211,10 @@ def rate_table(past: PastQuestions) -> RateTable:
         )
         for level in kind.levels:
             rows.setdefault(level, []).append(row)
-    return RateTable(counts={level: _tally(chosen.outcome[at], chosen.known_on[at]) for level, at in rows.items()})
+    counts = {
+        level: effective_counts(chosen.outcome[at], chosen.known_on[at], CORRELATION) for level, at in rows.items()
+    }
+    return RateTable(counts=counts)
 
 
 def trusted_sizes(past: PastQuestions) -> Floats:
@@ -240,11 +227,6 @@ def trusted_sizes(past: PastQuestions) -> Floats:
             if len(np.unique(past.id[rows])) >= SEVERAL and not past.size[rows].any():
                 size[rows] = np.nan
     return size
-
-
-def _tally(outcome: Floats, day: Days) -> tuple[float, float]:
-    worth = effective_weights(day, CORRELATION)
-    return float((worth * outcome).sum()), float(worth.sum())
 
 
 UNSEEN = "words it never saw"
@@ -430,12 +412,7 @@ def from_files(numbers: bytes, report: dict[str, Any]) -> OutsideModel:
         worth=PriceCorrection(**report["worth of prices"]),
     )
     rates = RateTable(counts={name: (yes, n) for name, (yes, n) in report["rates"].items()})
-    return OutsideModel(
-        text=text, rates=rates, record=_record(report["record"]), askings=frozenset(data["askings"].tolist())
-    )
-
-
-def _record(fields: dict[str, Any]) -> OutsideModelRecord:
     days = ("as_of", "last_known", "first_due", "last_due")
-    read: dict[str, Any] = {name: date.fromisoformat(fields[name]) if fields[name] else None for name in days}
-    return OutsideModelRecord(**fields | read)
+    read = {name: date.fromisoformat(day) if (day := report["record"][name]) else None for name in days}
+    record = OutsideModelRecord(**report["record"] | read)
+    return OutsideModel(text=text, rates=rates, record=record, askings=frozenset(data["askings"].tolist()))

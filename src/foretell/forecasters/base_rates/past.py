@@ -76,15 +76,12 @@ class PastQuestions:
         now = np.datetime64(day, "D")
         asked = self.take(self.due < now)
         late, unseen = ~(asked.known_on < now), ~(asked.price_on < now)
-        columns = {field.name: getattr(asked, field.name) for field in fields(asked)}
-        return PastQuestions(
-            **columns
-            | {
-                "outcome": np.where(late, np.nan, asked.outcome),
-                "known_on": np.where(late, NEVER, asked.known_on),
-                "price": np.where(unseen, np.nan, asked.price),
-                "price_on": np.where(unseen, NEVER, asked.price_on),
-            }
+        return replace(
+            asked,
+            outcome=np.where(late, np.nan, asked.outcome),
+            known_on=np.where(late, NEVER, asked.known_on),
+            price=np.where(unseen, np.nan, asked.price),
+            price_on=np.where(unseen, NEVER, asked.price_on),
         )
 
     @cached_property
@@ -97,17 +94,6 @@ class PastQuestions:
     def askings(self) -> Strings:
         """question@due of every entry."""
         return np.char.add(np.char.add(self.id.astype(str), "@"), np.datetime_as_string(self.due, "D"))
-
-
-def no_past_questions() -> PastQuestions:
-    """No questions at all."""
-    names, days, numbers = np.array([], str), np.array([], "M8[D]"), np.array([], np.float64)
-    return PastQuestions(
-        **dict.fromkeys(("id", "source", "subtype", "kind", "url"), names),
-        text=np.array([], object),
-        **dict.fromkeys(("due", "resolves", "price_on", "known_on"), days),
-        **dict.fromkeys(("price", "size", "outcome"), numbers),
-    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,17 +137,6 @@ class Past:
 
     `before(day)` gives what somebody asking on that day could know. The past of a forecaster's context is cut so;
     a forecaster that cuts by itself, because it compares several days, reads `whole`.
-
-    >>> from foretell.questions.question import Target
-    >>> q = Question(id="fred/DFF", source="fred", text="?", due="2025-03-02", kind="dataset",
-    ...              targets=(Target(id="2025-03-09", resolves_at="2025-03-09"),))
-    >>> day = date(2025, 3, 9)
-    >>> answer = PastAnswer(question_id="fred/DFF", due=q.due, target_id="2025-03-09", outcome=0, known_on=day)
-    >>> past = Past.of([q], [answer])
-    >>> [(one.target.id, one.horizon, one.outcome) for one in past.resolved]
-    [('2025-03-09', 7, 0)]
-    >>> past.before(day).resolved
-    ()
     """
 
     questions: tuple[Question, ...] = ()
@@ -254,66 +229,48 @@ class Past:
         found: list[PastTarget] = []
         for answer in self.answers:
             question = self._by_asking.get((answer.question_id, answer.due))
-            for target in () if question is None else question.targets:
-                if question is not None and target.id == answer.target_id:
-                    found.append(
-                        PastTarget(question=question, target=target, outcome=answer.outcome, known_on=answer.known_on)
-                    )
-                    break
+            target = next((t for t in question.targets if t.id == answer.target_id), None) if question else None
+            if question is not None and target is not None:
+                found.append(
+                    PastTarget(question=question, target=target, outcome=answer.outcome, known_on=answer.known_on)
+                )
         return tuple(found)
 
     def _make_table(self) -> PastQuestions:
         answers = {(one.question_id, one.due, one.target_id): one for one in self.answers}
-        rows = [
-            (
-                *_question_columns(question, target),
-                *_outcome_columns(answers.get((question.id, question.due, target.id))),
-            )
-            for question in self.questions
-            for target in question.targets
-        ]
-        columns = list(zip(*rows, strict=True)) if rows else [()] * len(_TABLE_TYPES)
-        arrays = (np.array(column, dtype=kind) for column, kind in zip(columns, _TABLE_TYPES.values(), strict=True))
-        return PastQuestions(**dict(zip(_TABLE_TYPES, arrays, strict=True)))
+        rows: list[tuple[Any, ...]] = []
+        for question in self.questions:
+            for target in question.targets:
+                answer = answers.get((question.id, question.due, target.id))
+                resolves, snapshot = target.resolves_at or question.closes_at, target.snapshot
+                priced = snapshot if snapshot is not None and snapshot.price is not None else None
+                rows.append(
+                    (
+                        question.id,
+                        question_text(question, target),
+                        question.source,
+                        question.subtype,
+                        question.kind,
+                        question.url,
+                        question.due.date(),
+                        resolves and resolves.date(),
+                        priced and priced.at.date(),
+                        np.nan if priced is None else priced.price,
+                        np.nan if question.last_value is None else question.last_value.value,
+                        answer and answer.known_on,
+                        np.nan if answer is None else float(answer.outcome),
+                    )
+                )
+        columns = zip(*rows, strict=True) if rows else [()] * len(_TABLE_TYPES)
+        named = zip(_TABLE_TYPES.items(), columns, strict=True)
+        return PastQuestions(**{name: np.array(column, dtype=kind) for (name, kind), column in named})
 
 
 _TABLE_TYPES = {
-    "id": "U",
-    "text": "O",
-    "source": "U",
-    "subtype": "U",
-    "kind": "U",
-    "url": "U",
-    "due": "M8[D]",
-    "resolves": "M8[D]",
-    "price_on": "M8[D]",
-    "price": "f8",
-    "size": "f8",
-    "known_on": "M8[D]",
-    "outcome": "f8",
+    **{"id": "U", "text": "O", "source": "U", "subtype": "U", "kind": "U", "url": "U"},
+    **{"due": "M8[D]", "resolves": "M8[D]", "price_on": "M8[D]", "price": "f8", "size": "f8"},
+    **{"known_on": "M8[D]", "outcome": "f8"},
 }
-
-
-def _question_columns(question: Question, target: Target) -> tuple[Any, ...]:
-    snapshot, resolves = target.snapshot, target.resolves_at or question.closes_at
-    price = None if snapshot is None else snapshot.price
-    return (
-        question.id,
-        question_text(question, target),
-        question.source,
-        question.subtype,
-        question.kind,
-        question.url,
-        question.due.date(),
-        None if resolves is None else resolves.date(),
-        None if price is None or snapshot is None else snapshot.at.date(),
-        np.nan if price is None else price,
-        np.nan if question.last_value is None else question.last_value.value,
-    )
-
-
-def _outcome_columns(answer: PastAnswer | None) -> tuple[Any, ...]:
-    return (None, np.nan) if answer is None else (answer.known_on, float(answer.outcome))
 
 
 def _outcomes(rows: Iterable[tuple[date, Question, int, int]]) -> PastOutcomes:

@@ -1,6 +1,6 @@
 """How often questions of a kind came true before: base rates from the past, and none from the future."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
@@ -9,10 +9,12 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from foretell.metrics.arrays import Bools, Floats, Ints
+from foretell.metrics.arrays import Floats, Ints
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question, Target
 
+RateCounts = Mapping[str, tuple[float, float]]
+"""Yes and all by level, such as "fred", "fred/all" and "fred/all/2", in independent outcomes."""
 HORIZON_EDGES = (14, 60, 135, 270, 730, 1460, 2700)
 """Days between the horizons 7, 30, 90, 180 days and 1, 3, 5, 10 years, in the middle on a log scale."""
 PAPER_RATES: Mapping[tuple[str, str], float] = {
@@ -39,13 +41,7 @@ class Rates(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class FixedRates:
-    """Rates from a table by (source, subtype); an empty subtype stands for any.
-
-    >>> from foretell.questions.question import Question, Target
-    >>> q = Question(id="q", source="fred", text="?", due="2025-10-26", targets=(Target(id="t"),), subtype="all")
-    >>> FixedRates(table=PAPER_RATES).rate(q, q.targets[0], q.as_of)
-    0.42
-    """
+    """Rates from a table by (source, subtype); an empty subtype stands for any."""
 
     table: Mapping[tuple[str, str], float]
 
@@ -81,70 +77,69 @@ class PastOutcomes:
         return len(self.outcome)
 
     @cached_property
-    def term(self) -> Ints:
-        """Which of the usual horizons each row is nearest to."""
-        return np.searchsorted(HORIZON_EDGES, self.horizon_days)
+    def levels(self) -> tuple[tuple[list[str], Ints], ...]:
+        """Names and codes of each row's source, of its subtype within, and of the nearest usual horizon within that."""
+        source = self.source.astype(str)
+        subtype = np.char.add(np.char.add(source, "/"), self.subtype.astype(str))
+        term = np.searchsorted(HORIZON_EDGES, self.horizon_days).astype(str)
+        keys = (source, subtype, np.char.add(np.char.add(subtype, "/"), term))
+        found = (np.unique(level, return_inverse=True) for level in keys)
+        return tuple((names.tolist(), codes.astype(np.int64)) for names, codes in found)
 
 
 @dataclass(frozen=True, kw_only=True)
 class BaseRates:
     """Rates by source, subtype and horizon, each level shrunk to the one above it.
 
-    With k of n at a level and the rate r of the level above: (k + s·r) / (n + s), s being `strength`; the top level
-    is shrunk to one half (beta-binomial partial pooling). Only outcomes known before the cutoff's day count. Outcomes
-    known on the same day hang together: `correlation` between them makes m of them worth m / (1 + (m−1)·ρ).
+    Only outcomes known before the cutoff's day count. Outcomes known on the same day hang together: `correlation`
+    between them makes m of them worth m / (1 + (m−1)·ρ).
     """
 
     past: PastOutcomes
     strength: float = 10.0
     correlation: float = 0.1
     by_horizon: bool = True
-    _by_day: dict[date, "_RateCounts"] = field(default_factory=dict[date, "_RateCounts"], repr=False, compare=False)
+    _by_day: dict[date, RateCounts] = field(default_factory=dict[date, RateCounts], repr=False, compare=False)
 
     def rate(self, question: Question, target: Target, as_of: AsOf) -> float | None:
         """The rate among outcomes known before the day of the cutoff; None where the source has none."""
-        counts = self._counts(min(as_of.at.date(), question.due.date()))
-        horizon = question.horizon_days(target)
-        levels: list[tuple[str, str, int]] = [(question.source, "", -1), (question.source, question.subtype, -1)]
-        if self.by_horizon and horizon is not None:
-            levels.append((question.source, question.subtype, int(np.searchsorted(HORIZON_EDGES, horizon))))
-        if levels[0] not in counts.table:
-            return None
-        rate = 0.5
-        for level in levels:
-            k, n = counts.table.get(level, (0.0, 0.0))
-            rate = (k + self.strength * rate) / (n + self.strength) if n + self.strength > 0 else rate
-        return rate
-
-    def _counts(self, day: date) -> "_RateCounts":
+        day = min(as_of.at.date(), question.due.date())
         if day not in self._by_day:
-            self._by_day[day] = _count(self.past, self.past.known_on < np.datetime64(day, "D"), self.correlation)
-        return self._by_day[day]
+            self._by_day[day] = self._count(day)
+        horizon = question.horizon_days(target)
+        levels = [question.source, f"{question.source}/{question.subtype}"]
+        if self.by_horizon and horizon is not None:
+            levels.append(f"{levels[-1]}/{int(np.searchsorted(HORIZON_EDGES, horizon))}")
+        return shrunk_rate(self._by_day[day], levels, self.strength)
+
+    def _count(self, day: date) -> RateCounts:
+        known = self.past.known_on < np.datetime64(day, "D")
+        days, outcome = self.past.known_on[known], self.past.outcome[known]
+        table: dict[str, tuple[float, float]] = {}
+        for names, codes in self.past.levels:
+            code = codes[known]
+            for one in np.unique(code):
+                rows = code == one
+                table[names[one]] = effective_counts(outcome[rows], days[rows], self.correlation)
+        return table
 
 
-@dataclass(frozen=True, kw_only=True)
-class _RateCounts:
-    table: dict[tuple[str, str, int], tuple[float, float]]
-    """(yes, all) in independent outcomes, by source, subtype and term; '' and −1 stand for any."""
+def shrunk_rate(table: RateCounts, levels: Sequence[str], strength: float) -> float | None:
+    """The rate at the narrowest level, each shrunk to the wider one; None where the widest was never seen.
+
+    With k of n at a level and the rate r of the level above: (k + s·r) / (n + s), s being `strength`; the top level is
+    shrunk to one half (beta-binomial partial pooling).
+    """
+    if levels[0] not in table:
+        return None
+    rate = 0.5
+    for level in levels:
+        k, n = table.get(level, (0.0, 0.0))
+        rate = (k + strength * rate) / (n + strength) if n + strength > 0 else rate
+    return rate
 
 
-def _count(past: PastOutcomes, known: Bools, correlation: float) -> _RateCounts:
-    table: dict[tuple[str, str, int], tuple[float, float]] = {}
-    source, subtype, term = past.source[known], past.subtype[known], past.term[known]
-    day, outcome = past.known_on[known], past.outcome[known]
-    for name in np.unique(source):
-        here = source == name
-        table[str(name), "", -1] = _effective_counts(outcome[here], day[here], correlation)
-        for kind in np.unique(subtype[here]):
-            of_kind = here & (subtype == kind)
-            table[str(name), str(kind), -1] = _effective_counts(outcome[of_kind], day[of_kind], correlation)
-            for t in np.unique(term[of_kind]):
-                rows = of_kind & (term == t)
-                table[str(name), str(kind), int(t)] = _effective_counts(outcome[rows], day[rows], correlation)
-    return _RateCounts(table=table)
-
-
-def _effective_counts(outcome: Floats, day: npt.NDArray[np.datetime64], correlation: float) -> tuple[float, float]:
+def effective_counts(outcome: Floats, day: npt.NDArray[np.datetime64], correlation: float) -> tuple[float, float]:
     """Yes and all, each day's outcomes counted for as many as they are independently worth."""
     worth = effective_weights(day, correlation)
     return float(worth @ outcome), float(worth.sum())

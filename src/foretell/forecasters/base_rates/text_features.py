@@ -29,20 +29,12 @@ _OPENING = re.compile(r"^\W*\w+")
 
 
 def tokens(text: str) -> list[str]:
-    """Lower-case words and signs; every number is the same one.
-
-    >>> tokens("Will it reach $4,000 by ‹date›?")
-    ['will', 'it', 'reach', '$', '0', 'by', '‹date›']
-    """
+    """Lower-case words and signs; every number is the same one."""
     return ["0" if t[0].isdigit() else t.replace("’", "'") for t in _TOKEN.findall(text.lower())]
 
 
 def shape(text: str) -> str:
-    """The text with runs of capitalised words replaced, the first word of the sentence apart.
-
-    >>> shape("Will Ada Lovelace win the Nobel Prize in ‹date›?")
-    'will ‹name› win the ‹name› in ‹date›?'
-    """
+    """The text with runs of capitalised words replaced, the first word of the sentence apart."""
     return _NAMES.sub(NAME, _OPENING.sub(lambda opening: opening[0].lower(), text, count=1))
 
 
@@ -62,11 +54,7 @@ def mark(block: int, gram: str) -> int:
 
 
 def bucket_of(marks: Ints) -> Ints:
-    """The buckets of marks.
-
-    >>> bucket_of(np.array([mark(0, "by ‹date›"), mark(1, "by ‹date›")])).tolist()
-    [7818, 16010]
-    """
+    """The buckets of marks."""
     return (marks & (BUCKETS - 1)) + (marks >> 32) * BUCKETS
 
 
@@ -107,14 +95,9 @@ class TextFeatures:
         span = 0.0 if self.days is None else float(np.clip(log(self.days / USUAL_DAYS), -LONGEST, LONGEST))
         signed = -span if self.course == "still" else span
         horizon = [signed if course == self.course else 0.0 for course in HORIZON]
-        rest = (
-            float(self.course == "by"),
-            float(self.course == "at"),
-            float(self.course == "still"),
-            float(self.days is None),
-        )
+        rest = (self.course == "by", self.course == "at", self.course == "still", self.days is None)
         length = log(max(1, len(tokens(self.reading.text))) / 10)
-        return np.array([*(float(turn in self.reading.turns) for turn in TURNS), length, *horizon, *rest])
+        return np.array([*(turn in self.reading.turns for turn in TURNS), length, *horizon, *rest], np.float64)
 
 
 @lru_cache(maxsize=1 << 16)

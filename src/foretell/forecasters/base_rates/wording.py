@@ -101,22 +101,14 @@ def mentions(text: str, due: date) -> tuple[DateMention, ...]:
 
 
 def masked(text: str, found: tuple[DateMention, ...]) -> str:
-    """The text with every date replaced by the same sign.
-
-    >>> masked("Rain by 30 June?", mentions("Rain by 30 June?", date(2025, 11, 3)))
-    'Rain by ‹date›?'
-    """
+    """The text with every date replaced by the same sign."""
     for mention in reversed(found):
         text = text[: mention.begin] + MASK + text[mention.end :]
     return text
 
 
 def deadline(found: tuple[DateMention, ...], due: date) -> DateMention | None:
-    """The mention that says until when: the latest one still ahead, rather one behind "by", "before", "on" than a name.
-
-    >>> deadline(mentions("Will the 2026 champion retire before 2031?", date(2025, 1, 1)), date(2025, 1, 1)).deadline
-    datetime.date(2030, 12, 31)
-    """
+    """The mention that says until when: the latest one ahead, rather one behind "by", "before", "on" than a name."""
     ahead = [m for m in found if m.deadline >= due]
     governed = [m for m in ahead if m.timing != "none"]
     return max(governed or ahead, key=lambda m: m.deadline, default=None)

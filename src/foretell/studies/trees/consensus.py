@@ -3,7 +3,8 @@
 After Analytica (2026), D.1 and D.3.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,8 +15,9 @@ from foretell.metrics.mcnemar import McNemarMatrix, mcnemar_matrix
 from foretell.questions.errors import InputError
 from foretell.report.charts.heatmap import difference_heatmap, distance_heatmap
 from foretell.report.numbers import bracket, number, plural, signed
-from foretell.report.study import CellValue, StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
+from foretell.report.study import CellValue, StudyChart, StudyResult, StudyTable
 from foretell.studies.inputs import DataInputs, SimulationOptions
+from foretell.studies.layout import column, table
 from foretell.studies.scores import right_answers
 from foretell.studies.trees.inputs import given_or_simulated
 
@@ -52,19 +54,39 @@ def study(inputs: DataInputs, options: SimulationOptions) -> StudyResult:
     accuracy = 100 * np.nanmean(right[order], axis=1)
     cluster = next(iter(tables.values())).rows.cluster
     clustered = compare_all(100 * right[order].T, 0, cluster, resampling=data.resampling)
+    test_caption = "Row minus column in points, the interval, and p of McNemar's exact test."
+    mcnemar = _pairs_table(
+        "McNemar",
+        names,
+        1,
+        lambda i, j: f"{_gap(tests, i, j)} p {_p(tests.p[i, j])}" if tests.n[i, j] else None,
+    )
+    agreement = _pairs_table(
+        "Agreement, % of targets",
+        names,
+        0,
+        lambda i, j: None if np.isnan(agree[i, j]) else float(agree[i, j]),
+    )
+    points = PairwiseMatrix(
+        diff=100 * tests.diff,
+        se=np.full(tests.p.shape, np.nan),
+        low=100 * tests.low,
+        high=100 * tests.high,
+        p=np.where(np.isnan(tests.p), 1.0, tests.p),
+        n=tests.n,
+    )
     board = _against_best(names, tests, accuracy, clustered)
-    grids = (board, _p_values(names, tests), _agreement(names, agree))
     left = [f"Shown are the best {MOST} of {len(tables)}."] if len(tables) > MOST else []
     return StudyResult(
         name="consensus",
         title="Who is right where others are wrong",
         sentences=(_sentence(names, tests, accuracy),),
-        tables=grids,
+        tables=(board, replace(mcnemar, caption=test_caption), agreement),
         charts=(
             StudyChart(
                 name="mcnemar",
                 title="Differences of accuracy",
-                chart=difference_heatmap(names, _pairs(tests), label="accuracy in points"),
+                chart=difference_heatmap(names, points, label="accuracy in points"),
             ),
             StudyChart(
                 name="agreement",
@@ -80,39 +102,30 @@ def study(inputs: DataInputs, options: SimulationOptions) -> StudyResult:
 def _against_best(
     names: Sequence[str], tests: McNemarMatrix, accuracy: Floats, clustered: Sequence[Comparison]
 ) -> StudyTable:
-    entries: list[StudyRow] = []
-    for i, name in enumerate(names):
-        values: tuple[CellValue, ...] = (float(accuracy[i]), None, None, None, int(tests.n[i, i]))
-        if i:
-            gap = f"{signed(100 * tests.diff[i, 0], 1)} {bracket(100 * tests.low[i, 0], 100 * tests.high[i, 0], 1)}"
-            values = (float(accuracy[i]), gap, _p(tests.p[i, 0]), clustered[i], int(tests.n[i, 0]))
-        entries.append(StudyRow(name=name, values=values, style="" if i else "reference"))
     columns = (
-        StudyColumn(label="accuracy", tip="%"),
-        StudyColumn(label="minus the best", tip="points, with Newcombe's 95 % interval"),
-        StudyColumn(label="p", tip="McNemar's exact test, two-sided"),
-        StudyColumn(label="Δ, clusters", tip="the same difference with whole clusters resampled"),
-        StudyColumn(label="n", tip="targets both answered"),
+        column("accuracy", "%"),
+        column("minus the best", "points, with Newcombe's 95 % interval"),
+        column("p", "McNemar's exact test, two-sided"),
+        column("Δ, clusters", "the same difference with whole clusters resampled"),
+        column("n", "targets both answered"),
     )
-    return StudyTable(title="Accuracy", row_header="Method", columns=columns, rows=tuple(entries))
+    rows: dict[str, tuple[CellValue, ...]] = {names[0]: (float(accuracy[0]), None, None, None, int(tests.n[0, 0]))}
+    for i, name in enumerate(names[1:], 1):
+        rows[name] = (float(accuracy[i]), _gap(tests, i, 0), _p(tests.p[i, 0]), clustered[i], int(tests.n[i, 0]))
+    return table("Accuracy", "Method", columns, rows, styles={names[0]: "reference"})
 
 
-def _p_values(names: Sequence[str], tests: McNemarMatrix) -> StudyTable:
-    """Every row minus every column: the difference, its interval, and p."""
-    entries = [
-        StudyRow(name=f"{i + 1} {name}", values=tuple(_cell(tests, i, j) for j in range(len(names))))
-        for i, name in enumerate(names)
-    ]
-    columns = tuple(StudyColumn(label=str(j + 1), tip=name) for j, name in enumerate(names))
-    caption = "Row minus column in points, the interval, and p of McNemar's exact test."
-    return StudyTable(title="McNemar", row_header="Method", columns=columns, rows=tuple(entries), caption=caption)
+def _pairs_table(title: str, names: Sequence[str], decimals: int, cell: Callable[[int, int], CellValue]) -> StudyTable:
+    """A cell for every pair of different methods; columns go by the number of their method."""
+    columns = tuple(column(str(j + 1), name, decimals) for j, name in enumerate(names))
+    places = range(len(names))
+    rows = {f"{i + 1} {names[i]}": [None if i == j else cell(i, j) for j in places] for i in places}
+    return table(title, "Method", columns, rows)
 
 
-def _cell(tests: McNemarMatrix, i: int, j: int) -> CellValue:
-    if i == j or not tests.n[i, j]:
-        return None
+def _gap(tests: McNemarMatrix, i: int, j: int) -> str:
     ends = bracket(100 * tests.low[i, j], 100 * tests.high[i, j], 1)
-    return f"{signed(100 * tests.diff[i, j], 1)} {ends} p {_p(tests.p[i, j])}"
+    return f"{signed(100 * tests.diff[i, j], 1)} {ends}"
 
 
 def _p(value: float) -> str:
@@ -122,25 +135,6 @@ def _p(value: float) -> str:
     ('0.012', '<0.001')
     """
     return number(float(value), 3) if value >= 0.001 else "<0.001"
-
-
-def _agreement(names: Sequence[str], agree: Floats) -> StudyTable:
-    entries = [
-        StudyRow(
-            name=f"{i + 1} {name}",
-            values=tuple(None if i == j or np.isnan(agree[i, j]) else float(agree[i, j]) for j in range(len(names))),
-        )
-        for i, name in enumerate(names)
-    ]
-    columns = tuple(StudyColumn(label=str(j + 1), decimals=0, tip=name) for j, name in enumerate(names))
-    return StudyTable(title="Agreement, % of targets", row_header="Method", columns=columns, rows=tuple(entries))
-
-
-def _pairs(tests: McNemarMatrix) -> PairwiseMatrix:
-    """For the heat map, in points."""
-    p = np.where(np.isnan(tests.p), 1.0, tests.p)
-    se = np.full(p.shape, np.nan)
-    return PairwiseMatrix(diff=100 * tests.diff, se=se, low=100 * tests.low, high=100 * tests.high, p=p, n=tests.n)
 
 
 def _sentence(names: Sequence[str], tests: McNemarMatrix, accuracy: Floats) -> str:

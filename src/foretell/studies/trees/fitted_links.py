@@ -121,15 +121,14 @@ def plain_formulas(parts: Sequence[ex.Expression]) -> Iterator[ex.Expression]:
 
 def chance_of(expression: ex.Expression, known: TrueChances) -> Floats:
     """The chance of an expression in which no claim occurs twice, its claims independent."""
-    match expression:
-        case ex.Var():
-            return known[expression.name]
-        case ex.Not():
-            return 1 - chance_of(expression.item, known)
-        case ex.And():
-            return np.prod([chance_of(item, known) for item in expression.items], axis=0)
-        case ex.Or():
-            return 1 - np.prod([1 - chance_of(item, known) for item in expression.items], axis=0)
+
+    def both(parts: list[Floats]) -> Floats:
+        return np.prod(parts, axis=0)
+
+    def either(parts: list[Floats]) -> Floats:
+        return 1 - np.prod([1 - part for part in parts], axis=0)
+
+    return ex.fold(expression, known.__getitem__, lambda chance: 1 - chance, both, either)
 
 
 def nearest_noisy_or(node: Proposition, known: TrueChances) -> NoisyOrLink:

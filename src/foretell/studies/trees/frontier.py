@@ -14,9 +14,10 @@ from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score
 from foretell.questions.errors import InputError
 from foretell.report.charts.ranking import FrontierPoint, frontier, pareto
 from foretell.report.numbers import number
-from foretell.report.study import StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
+from foretell.report.study import StudyChart, StudyResult
 from foretell.studies.configurations import complete_configs, study_notes, study_settings
 from foretell.studies.inputs import CostOptions, DataInputs, StudyData, StudyProgress
+from foretell.studies.layout import column, count, table
 from foretell.studies.scores import run_accuracy
 from foretell.studies.trees.inputs import CallPrices, ForecastCost, simulation_for
 from foretell.studies.trees.simulation import DIRECT, SimulatedGrounder, SimulatedMethod, Simulation, simulate
@@ -53,7 +54,7 @@ def study(inputs: DataInputs, options: CostOptions) -> StudyResult:
         tables, costs = _simulated(simulation, data.progress)
         return _study(tables, costs, data, (*NOTES, *SIMULATION_NOTES), simulation.description)
     costs = data.costs
-    tables = {name: table for name, table in complete_configs(data).items() if name in costs}
+    tables = {name: one for name, one in complete_configs(data).items() if name in costs}
     if not tables:
         raise InputError(
             "no forecaster has a cost", hint="give --costs, a table with forecaster, dollars and seconds, or --run"
@@ -68,49 +69,46 @@ def _study(
     notes: tuple[str, ...],
     settings: dict[str, object],
 ) -> StudyResult:
-    right = {name: single_accuracy(table, data.resampling) for name, table in tables.items()}
+    right = {name: single_accuracy(one, data.resampling) for name, one in tables.items()}
     by = {
-        "dollars": [FrontierPoint(name=n, cost=costs[n].dollars, interval=i) for n, i in right.items()],
-        "seconds": [FrontierPoint(name=n, cost=costs[n].seconds, interval=i) for n, i in right.items()],
+        unit: [FrontierPoint(name=n, cost=getattr(costs[n], unit), interval=i) for n, i in right.items()]
+        for unit in ("dollars", "seconds")
     }
     best = {unit: {one.name for one in pareto(points)} for unit, points in by.items()}
-    entries = [
-        StudyRow(
-            name=name,
-            values=(
-                interval,
-                costs[name].dollars,
-                costs[name].seconds,
-                interval.estimate / costs[name].dollars if costs[name].dollars > 0 else None,
-                "yes" if name in best["dollars"] else "",
-                "yes" if name in best["seconds"] else "",
-            ),
+    columns = (
+        column("accuracy", "of a single run at one half, %"),
+        column("dollars", "per forecast", 3),
+        count("seconds", "per forecast, on the clock"),
+        count("per dollar", "accuracy divided by dollars: the paper's cost efficiency"),
+        column("best for its dollars"),
+        column("best for its time"),
+    )
+    rows = {
+        name: (
+            interval,
+            costs[name].dollars,
+            costs[name].seconds,
+            interval.estimate / costs[name].dollars if costs[name].dollars > 0 else None,
+            *("yes" if name in names else "" for names in best.values()),
         )
         for name, interval in right.items()
-    ]
-    columns = (
-        StudyColumn(label="accuracy", tip="of a single run at one half, %"),
-        StudyColumn(label="dollars", decimals=3, tip="per forecast"),
-        StudyColumn(label="seconds", decimals=0, tip="per forecast, on the clock"),
-        StudyColumn(label="per dollar", decimals=0, tip="accuracy divided by dollars: the paper's cost efficiency"),
-        StudyColumn(label="best for its dollars"),
-        StudyColumn(label="best for its time"),
-    )
-    grid = StudyTable(title="Accuracy and cost", row_header="Method", columns=columns, rows=tuple(entries))
-    labels = {"dollars": "dollars per forecast", "seconds": "seconds per forecast"}
+    }
     charts = tuple(
         StudyChart(
             name=unit,
             title=f"Accuracy against {unit}",
-            chart=frontier(points, label="accuracy, %", cost_label=labels[unit]),
+            chart=frontier(points, label="accuracy, %", cost_label=f"{unit} per forecast"),
         )
         for unit, points in by.items()
     )
+    leaders = [
+        f"{one.name} ({number(one.interval.estimate, 1)} % for ${one.cost:.3g})" for one in pareto(by["dollars"])
+    ]
     return StudyResult(
         name="frontier",
         title="What a right answer costs",
-        sentences=(_sentence(by["dollars"]),),
-        tables=(grid,),
+        sentences=(f"Best for their dollars: {', '.join(leaders)}.",),
+        tables=(table("Accuracy and cost", "Method", columns, rows),),
         charts=charts,
         notes=notes,
         settings=settings,
@@ -151,9 +149,3 @@ def usual_size(simulation: Simulation) -> tuple[float, float, float]:
         sizes.append((ends, len(shape) - ends, max(map(depth_of, shape))))
     leaves, parents, levels = np.mean(sizes, axis=0).tolist()
     return leaves, parents, levels
-
-
-def _sentence(points: list[FrontierPoint]) -> str:
-    best = pareto(points)
-    told = [f"{one.name} ({number(one.interval.estimate, 1)} % for ${one.cost:.3g})" for one in best]
-    return f"Best for their dollars: {', '.join(told)}."

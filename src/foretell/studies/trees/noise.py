@@ -16,13 +16,14 @@ from foretell.forecasters.tree.proposition import Tree, leaves
 from foretell.forecasters.tree.stored_trees import relink
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score, bootstrap_sums
-from foretell.metrics.comparison import compare_paired
+from foretell.metrics.comparison import Comparison, compare_paired
 from foretell.questions.errors import InputError
 from foretell.report.charts.groups import score_by_group
 from foretell.report.charts.svg import Chart
 from foretell.report.numbers import bracket, number, plural
-from foretell.report.study import CellValue, StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
+from foretell.report.study import CellValue, StudyChart, StudyResult, StudyTable
 from foretell.studies.inputs import DataInputs, StudyData, StudyProgress, TreeStudyOptions, ignore_progress
+from foretell.studies.layout import column, table
 from foretell.studies.scores import step_scores
 from foretell.studies.trees.inputs import require_simulation
 from foretell.studies.trees.simulation import RULES, SimulatedSynthesizer, Simulation
@@ -117,11 +118,11 @@ def noise_effects(
 def _in_world(
     simulation: Simulation, place: int, rules: Sequence[str]
 ) -> Iterator[tuple[tuple[str, str, float], NoiseEffect]]:
-    _, troupe, asked = simulation.stage(place)
+    _, solver, asked = simulation.stage(place)
     sure = SimulatedSynthesizer(noise=0.0)
     streams = {rule: np.random.default_rng([simulation.seed, place, 2, i]) for i, rule in enumerate(rules)}
-    numbers = {rule: troupe.numbers(rule, sure, asked, streams[rule]) for rule in rules}
-    before = {rule: troupe.sketch(rule).run(asked.leaf, numbers[rule]) for rule in rules}
+    numbers = {rule: solver.numbers(rule, sure, asked, streams[rule]) for rule in rules}
+    before = {rule: solver.sketch(rule).run(asked.leaf, numbers[rule]) for rule in rules}
     for rule in rules:
         right = float(np.mean((before[rule] > 0.5) == asked.outcome))
         yield (rule, "", 0.0), NoiseEffect(spoilt=0.0, moved=0.0, accuracy=right)
@@ -129,7 +130,7 @@ def _in_world(
         for step, ratio in enumerate(RATIOS):
             leaf = disturb(asked.leaf, ratio, np.random.default_rng([simulation.seed, place, 3, kind, step]))
             for rule in rules:
-                after = troupe.sketch(rule).run(leaf, numbers[rule])
+                after = solver.sketch(rule).run(leaf, numbers[rule])
                 right = float(np.mean((after > 0.5) == asked.outcome))
                 effect = NoiseEffect(
                     spoilt=variance_lost(before[rule], after), moved=rms_shift(before[rule], after), accuracy=right
@@ -189,88 +190,69 @@ def study(inputs: DataInputs, options: TreeStudyOptions) -> StudyResult:
     )
 
 
+RATIO_COLUMNS = tuple(column(f"{ratio:g}", f"noise ratio {ratio:g}") for ratio in RATIOS)
+
+
+def _spoilt_at(found: NoiseEffects, rule: str, noise: str, ratio: float) -> Floats:
+    """By world, in per cent."""
+    return np.array([100 * effect.spoilt for effect in found[rule, noise, ratio]])
+
+
 def _curves(noise: str, found: NoiseEffects, how: Resampling) -> StudyTable:
-    entries = [
-        StudyRow(
-            name=rule,
-            values=tuple(mean_effect(found[rule, noise, ratio], "spoilt", how) for ratio in RATIOS),
-            style="reference" if rule == "linear" else "",
-        )
-        for rule in RULES
-    ]
-    columns = tuple(StudyColumn(label=f"{ratio:g}", tip=f"noise ratio {ratio:g}") for ratio in RATIOS)
-    return StudyTable(title=f"Spoilt by {noise} noise, %", row_header="Rule", columns=columns, rows=tuple(entries))
+    rows = {rule: [mean_effect(found[rule, noise, ratio], "spoilt", how) for ratio in RATIOS] for rule in RULES}
+    title = f"Spoilt by {noise} noise, %"
+    return table(title, "Rule", RATIO_COLUMNS, rows, styles={"linear": "reference"})
 
 
 def _gaps(found: Mapping[LinkKind, NoiseEffects], how: Resampling) -> StudyTable:
     """Logic minus linear, world by world."""
-    entries: list[StudyRow] = []
-    for noise in DISTURBANCES:
-        for kind, one in found.items():
-            for rule in ("linear", "bayes-net"):
-                values: list[CellValue] = []
-                for ratio in RATIOS:
-                    logic, linear = (
-                        np.array([100 * effect.spoilt for effect in one[name, noise, ratio]])
-                        for name in ("logic", rule)
-                    )
-                    values.append(compare_paired(logic, linear, resampling=how))
-                entries.append(StudyRow(name=f"{noise}, {kind} worlds, − {rule}", values=tuple(values)))
-    columns = tuple(StudyColumn(label=f"{ratio:g}") for ratio in RATIOS)
+
+    def gap(one: NoiseEffects, rule: str, noise: str, ratio: float) -> Comparison:
+        logic, linear = (_spoilt_at(one, name, noise, ratio) for name in ("logic", rule))
+        return compare_paired(logic, linear, resampling=how)
+
+    rows = {
+        f"{noise}, {kind} worlds, − {rule}": [gap(one, rule, noise, ratio) for ratio in RATIOS]
+        for noise in DISTURBANCES
+        for kind, one in found.items()
+        for rule in ("linear", "bayes-net")
+    }
     caption = "Positive: the logic rule is spoilt more. Worlds resampled."
-    title = "Logic minus linear, % spoilt"
-    return StudyTable(title=title, row_header="Noise", columns=columns, rows=tuple(entries), caption=caption)
+    return table("Logic minus linear, % spoilt", "Noise", RATIO_COLUMNS, rows, caption=caption)
 
 
 def _sizes(simulation: Simulation, how: Resampling) -> StudyTable:
     """Larger trees, worlds of formulas, uncertain noise at one ratio."""
-    entries: list[StudyRow] = []
     rules = ("bayes-net", "linear", "logic")
+    rows: dict[str, list[Interval]] = {}
     for size in SIZES:
-        small = replace(
-            simulation,
-            worlds=min(24, simulation.worlds),
-            kinds=("logic",),
-            settings=replace(simulation.settings, leaves=size),
-        )
-        found = noise_effects(small, rules)
-        values = [mean_effect(found[rule, "uncertain", AT], "spoilt", how) for rule in rules]
-        entries.append(StudyRow(name=plural(size, "leaf").replace("leafs", "leaves"), values=tuple(values)))
-    columns = tuple(StudyColumn(label=rule) for rule in rules)
+        worlds, settings = min(24, simulation.worlds), replace(simulation.settings, leaves=size)
+        found = noise_effects(replace(simulation, worlds=worlds, kinds=("logic",), settings=settings), rules)
+        rows[f"{size} leaves"] = [mean_effect(found[rule, "uncertain", AT], "spoilt", how) for rule in rules]
     title = f"By size of the tree: spoilt by uncertain noise of {AT:g}, logic worlds, %"
-    return StudyTable(title=title, row_header="At least", columns=columns, rows=tuple(entries))
+    return table(title, "At least", map(column, rules), rows)
 
 
 def _accuracy(noise: str, found: Mapping[LinkKind, NoiseEffects], how: Resampling) -> StudyTable:
     """As the paper has it: accuracy against the noise ratio."""
-    entries = [
-        StudyRow(
-            name=f"{kind} worlds: {rule}",
-            values=(
-                mean_effect(one[rule, "", 0.0], "accuracy", how),
-                *(mean_effect(one[rule, noise, ratio], "accuracy", how) for ratio in RATIOS),
-            ),
-        )
+    steps = [("", 0.0), *((noise, ratio) for ratio in RATIOS)]
+    rows = {
+        f"{kind} worlds: {rule}": [mean_effect(one[rule, *step], "accuracy", how) for step in steps]
         for kind, one in found.items()
         for rule in RULES
-    ]
-    columns = (StudyColumn(label="without"), *(StudyColumn(label=f"{ratio:g}") for ratio in RATIOS))
-    title = f"Accuracy at one half under {noise} noise, %"
-    return StudyTable(title=title, row_header="Rule", columns=columns, rows=tuple(entries))
+    }
+    columns = (column("without"), *RATIO_COLUMNS)
+    return table(f"Accuracy at one half under {noise} noise, %", "Rule", columns, rows)
 
 
 def _moved(found: Mapping[LinkKind, NoiseEffects], how: Resampling) -> StudyTable:
-    entries = [
-        StudyRow(
-            name=f"{kind} worlds: {rule}",
-            values=tuple(mean_effect(one[rule, noise, 0.5], "moved", how) for noise in DISTURBANCES),
-        )
+    rows = {
+        f"{kind} worlds: {rule}": [mean_effect(one[rule, noise, 0.5], "moved", how) for noise in DISTURBANCES]
         for kind, one in found.items()
         for rule in RULES
-    ]
-    columns = tuple(StudyColumn(label=f"{noise} 0.5") for noise in DISTURBANCES)
-    title = "Moved, percentage points"
-    return StudyTable(title=title, row_header="Rule", columns=columns, rows=tuple(entries))
+    }
+    columns = [column(f"{noise} 0.5") for noise in DISTURBANCES]
+    return table("Moved, percentage points", "Rule", columns, rows)
 
 
 def _figure(noise: str, found: NoiseEffects, how: Resampling) -> Chart:
@@ -281,18 +263,17 @@ def _figure(noise: str, found: NoiseEffects, how: Resampling) -> Chart:
 
 
 def _sentence(found: NoiseEffects, how: Resampling) -> str:
-    told: list[str] = []
+    gaps: list[str] = []
     more = 0
     for noise in DISTURBANCES:
-        logic, linear = (np.array([100 * one.spoilt for one in found[rule, noise, AT]]) for rule in ("logic", "linear"))
+        logic, linear = (_spoilt_at(found, rule, noise, AT) for rule in ("logic", "linear"))
         gap = compare_paired(logic, linear, resampling=how)
         more += gap.low > 0
-        ends = bracket(gap.low, gap.high, 1)
         means = " − ".join(number(float(np.nanmean(one)), 0) for one in (logic, linear))
-        told.append(f"{noise} {means} = {number(gap.diff, 1)} {ends}")
+        gaps.append(f"{noise} {means} = {number(gap.diff, 1)} {bracket(gap.low, gap.high, 1)}")
     return (
         f"At a noise ratio of {AT:g} the logic rule is spoilt clearly more than the linear one by {more} of "
-        f"{plural(len(DISTURBANCES), 'kind')} of noise (% spoilt): {'; '.join(told)}."
+        f"{plural(len(DISTURBANCES), 'kind')} of noise (% spoilt): {'; '.join(gaps)}."
     )
 
 
@@ -309,23 +290,48 @@ REJOINED = (
     "Whether links bring answers nearer to what happens needs outcomes: `foretell backtest QUESTIONS -F "
     "tree-file:folder=TREES -F tree-file:folder=TREES,rule=average -F tree-file:folder=TREES,rule=random`.",
 )
-Join = Callable[[Tree], Tree]
+
+
+def _joins(seed: int) -> Mapping[str, Callable[[Tree], Tree]]:
+    rng = Random(seed)
+    return {
+        "as they are": lambda tree: tree,
+        "average": lambda tree: relink(tree, "average", rng),
+        "random": lambda tree: relink(tree, "random", rng),
+    }
 
 
 def noise_in_trees(data: StudyData) -> StudyResult:
     """Every group of trees under every kind of noise."""
-    grids = [_grid(noise, disturb, data) for noise, disturb in DISTURBANCES.items()]
-    count = sum(map(len, data.trees.values()))
-    judged = sum(isinstance(one.nodes[one.root].link, JudgedLink) for trees in data.trees.values() for one in trees)
-    notes = [f"{plural(judged, 'root')} of {count} are judged: no noise reaches them."] if judged else []
+    grids = [_noise_table(noise, disturb, data) for noise, disturb in DISTURBANCES.items()]
+    trees = [tree for group in data.trees.values() for tree in group]
+    judged = sum(isinstance(tree.nodes[tree.root].link, JudgedLink) for tree in trees)
+    notes = [f"{plural(judged, 'root')} of {len(trees)} are judged: no noise reaches them."] if judged else []
+    first = grids[0].rows[0].name
+    at = {noise: grid.numbers(f"{AT:g}").get(first) for noise, grid in zip(DISTURBANCES, grids, strict=True)}
+    spoilt = [f"{noise} {number(value, 0)}" for noise, value in at.items() if value is not None]
+    sentence = f"{plural(len(trees), 'tree')}: all roots are the same, so that noise has nothing to spoil."
+    if spoilt:
+        sentence = f"{plural(len(trees), 'tree')}; % spoilt of {first} at a ratio of {AT:g}: {', '.join(spoilt)}."
     return StudyResult(
         name="tree-noise",
         title="What noise in the leaves of real trees does to their roots",
-        sentences=(_sentence_on_trees(count, grids),),
+        sentences=(sentence,),
         tables=tuple(grids),
         notes=(*REAL_TREE_NOTES, *notes),
         settings={"seed": data.resampling.seed, "disturbed copies": DRAWS},
     )
+
+
+def _noise_table(noise: str, disturb: Disturbance, data: StudyData) -> StudyTable:
+    rows: dict[str, list[Interval | None]] = {}
+    for name, trees in data.trees.items():
+        if len(trees) < 2:
+            raise InputError(f"{name} has {plural(len(trees), 'tree')}", hint="give at least two")
+        for rule, join in _joins(data.resampling.seed).items():
+            joined = [join(tree) for tree in trees]
+            rows[f"{name}, {rule}"] = [variance_lost_among(joined, disturb, ratio, data) for ratio in RATIOS]
+    return table(f"Spoilt by {noise} noise, %", "Trees", RATIO_COLUMNS, rows)
 
 
 def weights_of_trees(data: StudyData) -> StudyResult:
@@ -333,11 +339,11 @@ def weights_of_trees(data: StudyData) -> StudyResult:
     grids = tuple(_rejoined(name, trees, data) for name, trees in data.trees.items())
     count = sum(map(len, data.trees.values()))
     moved = grids[0].column("moved")["average"]
-    told = f"{number(moved.estimate, 1)} {bracket(moved.low, moved.high, 1)}" if isinstance(moved, Interval) else "–"
+    by = f"{number(moved.estimate, 1)} {bracket(moved.low, moved.high, 1)}" if isinstance(moved, Interval) else "–"
     return StudyResult(
         name="tree-weights",
         title="What the links of real trees do to their roots",
-        sentences=(f"{plural(count, 'tree')}: joined by means instead, the first ones' roots move by {told} points.",),
+        sentences=(f"{plural(count, 'tree')}: joined by means instead, the first ones' roots move by {by} points.",),
         tables=grids,
         notes=REJOINED,
         settings={"seed": data.resampling.seed, "draws": data.resampling.draws},
@@ -345,58 +351,25 @@ def weights_of_trees(data: StudyData) -> StudyResult:
 
 
 def _rejoined(name: str, trees: Sequence[Tree], data: StudyData) -> StudyTable:
-    roots = {rule: _roots([join(tree) for tree in trees]) for rule, join in _joins(data.resampling.seed).items()}
-    stored = next(iter(roots.values()))
-    entries: list[StudyRow] = []
-    for rule, p in roots.items():
+    def roots(join: Callable[[Tree], Tree]) -> Floats:
+        circuits = [compile_tree(join(tree)) for tree in trees]
+        return np.array([circuit.run()[circuit.claims[circuit.root]] for circuit in circuits])
+
+    by_rule = {rule: roots(join) for rule, join in _joins(data.resampling.seed).items()}
+    as_stored, stored = next(iter(by_rule.items()))
+    rows: dict[str, tuple[CellValue, ...]] = {}
+    for rule, p in by_rule.items():
         moved = bootstrap_score(100 * np.abs(p - stored), resampling=data.resampling)
         turned = bootstrap_score(100.0 * ((p > 0.5) != (stored > 0.5)), resampling=data.resampling)
-        first = p is stored
-        values = (100 * float(p.mean()), None if first else moved, None if first else turned, len(trees))
-        entries.append(StudyRow(name=rule, values=values, style="reference" if first else ""))
+        change = (None, None) if rule == as_stored else (moved, turned)
+        rows[rule] = (100 * float(p.mean()), *change, len(trees))
     columns = (
-        StudyColumn(label="mean root", tip="%"),
-        StudyColumn(label="moved", tip="mean distance to the root as it was, in points"),
-        StudyColumn(label="turned", tip="% of roots that came to lie on the other side of one half"),
-        StudyColumn(label="trees"),
+        column("mean root", "%"),
+        column("moved", "mean distance to the root as it was, in points"),
+        column("turned", "% of roots that came to lie on the other side of one half"),
+        column("trees"),
     )
-    return StudyTable(title=name, row_header="Links", columns=columns, rows=tuple(entries))
-
-
-def _roots(trees: Sequence[Tree]) -> Floats:
-    """What each tree's numbers come to."""
-    return np.array([circuit.run()[circuit.claims[circuit.root]] for circuit in map(compile_tree, trees)])
-
-
-def _sentence_on_trees(count: int, grids: Sequence[StudyTable]) -> str:
-    first = grids[0].rows[0].name
-    found = {noise: grid.numbers(f"{AT:g}").get(first) for noise, grid in zip(DISTURBANCES, grids, strict=True)}
-    told = [f"{noise} {number(value, 0)}" for noise, value in found.items() if value is not None]
-    if not told:
-        return f"{plural(count, 'tree')}: all roots are the same, so that noise has nothing to spoil."
-    return f"{plural(count, 'tree')}; % spoilt of {first} at a ratio of {AT:g}: {', '.join(told)}."
-
-
-def _grid(noise: str, disturb: Disturbance, data: StudyData) -> StudyTable:
-    entries: list[StudyRow] = []
-    for name, trees in data.trees.items():
-        if len(trees) < 2:
-            raise InputError(f"{name} has {plural(len(trees), 'tree')}", hint="give at least two")
-        for rule, join in _joins(data.resampling.seed).items():
-            joined = [join(tree) for tree in trees]
-            values = tuple(variance_lost_among(joined, disturb, ratio, data) for ratio in RATIOS)
-            entries.append(StudyRow(name=f"{name}, {rule}", values=values))
-    columns = tuple(StudyColumn(label=f"{ratio:g}") for ratio in RATIOS)
-    return StudyTable(title=f"Spoilt by {noise} noise, %", row_header="Trees", columns=columns, rows=tuple(entries))
-
-
-def _joins(seed: int) -> Mapping[str, Join]:
-    rng = Random(seed)
-    return {
-        "as they are": lambda tree: tree,
-        "average": lambda tree: relink(tree, "average", rng),
-        "random": lambda tree: relink(tree, "random", rng),
-    }
+    return table(name, "Links", columns, rows, styles={as_stored: "reference"})
 
 
 def variance_lost_among(trees: Sequence[Tree], disturb: Disturbance, ratio: float, data: StudyData) -> Interval | None:

@@ -14,9 +14,10 @@ from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score
 from foretell.questions.errors import InputError
 from foretell.report.numbers import number, percent, plural
-from foretell.report.study import StudyColumn, StudyResult, StudyRow, StudyTable
+from foretell.report.study import CellValue, StudyResult, StudyTable
 from foretell.studies.configurations import complete_configs, study_notes, study_settings
 from foretell.studies.inputs import DataInputs, RoleOptions, StudyProgress
+from foretell.studies.layout import column, count, table
 from foretell.studies.scores import run_accuracy
 from foretell.studies.trees.frontier import single_accuracy, usual_size
 from foretell.studies.trees.inputs import ROLES, CallPrices, ForecastCost, simulation_for
@@ -74,23 +75,23 @@ def study(inputs: DataInputs, options: RoleOptions) -> StudyResult:
     simulation = simulation_for(data)
     how = data.resampling
     if simulation is not None:
-        cells = {told: _simulated(simulation, how, rho, data.progress) for told, rho in CORRELATIONS.items()}
+        cells = {name: _simulated(simulation, how, rho, data.progress) for name, rho in CORRELATIONS.items()}
         return _study(cells, how, (*NOTES, *SIMULATION_NOTES), simulation.description)
     roles = data.roles
-    tables = {name: table for name, table in complete_configs(data).items() if name in roles}
+    tables = {name: one for name, one in complete_configs(data).items() if name in roles}
     if len(tables) < 2:
         hint = f"give --roles, a table with forecaster, {', '.join(ROLES)}, or several runs of trees with --run"
         raise InputError("fewer than two forecasters have known roles", hint=hint)
     costs = data.costs
-    cells = {"": [_combination(name, roles[name], table, costs.get(name), how) for name, table in tables.items()]}
+    cells = {"": [_combination(name, roles[name], one, costs.get(name), how) for name, one in tables.items()]}
     return _study(cells, how, (*NOTES, *study_notes(data, tables)), study_settings(data, tables))
 
 
 def _study(
     found: Mapping[str, Sequence[RoleCombination]], how: Resampling, notes: tuple[str, ...], settings: dict[str, object]
 ) -> StudyResult:
-    shares = {told: shares_of(cells) for told, cells in found.items()}
-    grids = [_marginal(told, cells, how) for told, cells in found.items()]
+    shares = {scenario: shares_of(cells) for scenario, cells in found.items()}
+    grids = [_marginal(scenario, cells, how) for scenario, cells in found.items()]
     first = next(iter(found.values()))
     return StudyResult(
         name="tree-roles",
@@ -103,14 +104,14 @@ def _study(
 
 
 def _combination(
-    name: str, roles: Mapping[str, str], table: Examples, cost: ForecastCost | None, how: Resampling
+    name: str, roles: Mapping[str, str], examples: Examples, cost: ForecastCost | None, how: Resampling
 ) -> RoleCombination:
     return RoleCombination(
         name=name,
         roles=roles,
-        accuracy=single_accuracy(table, how),
-        right=run_accuracy(table),
-        cluster=table.rows.cluster.tolist(),
+        accuracy=single_accuracy(examples, how),
+        right=run_accuracy(examples),
+        cluster=examples.rows.cluster.tolist(),
         dollars=None if cost is None else cost.dollars,
     )
 
@@ -139,9 +140,7 @@ def _simulated(
         )
         priced_roles[name] = roles, priced.cost(method, leaves=leaves, parents=parents, levels=levels)
     tables = simulate(simulation, methods, progress).tables
-    return [
-        _combination(name, priced_roles[name][0], table, priced_roles[name][1], how) for name, table in tables.items()
-    ]
+    return [_combination(name, priced_roles[name][0], one, priced_roles[name][1], how) for name, one in tables.items()]
 
 
 def shares_of(cells: Sequence[RoleCombination]) -> dict[str, float]:
@@ -167,60 +166,55 @@ def _left_over(y: Floats, cells: Sequence[RoleCombination], roles: Sequence[str]
     return float(np.sum((y - fit) ** 2))
 
 
-def _marginal(told: str, cells: Sequence[RoleCombination], how: Resampling) -> StudyTable:
-    entries: list[StudyRow] = []
+def _marginal(scenario: str, cells: Sequence[RoleCombination], how: Resampling) -> StudyTable:
+    columns = (
+        column("accuracy", "mean over all combinations with this model in this part, %"),
+        column("dollars", "mean per forecast", 3),
+        column("combinations"),
+    )
+    rows: dict[str, tuple[CellValue, ...]] = {}
     for role in ROLES:
         for model in dict.fromkeys(cell.roles[role] for cell in cells):
             mine = [cell for cell in cells if cell.roles[role] == model]
             right = np.mean([cell.right for cell in mine], axis=0)
-            kept = np.isfinite(right)
-            cluster = np.array(mine[0].cluster)[kept]
+            answered = np.isfinite(right)
+            cluster = np.array(mine[0].cluster)[answered]
             dollars = [cell.dollars for cell in mine if cell.dollars is not None]
-            cost = float(np.mean(dollars)) if dollars else None
-            score = bootstrap_score(right[kept], cluster, resampling=how)
-            entries.append(StudyRow(name=f"{role}: {model}", values=(score, cost, len(mine))))
-    columns = (
-        StudyColumn(label="accuracy", tip="mean over all combinations with this model in this part, %"),
-        StudyColumn(label="dollars", decimals=3, tip="mean per forecast"),
-        StudyColumn(label="combinations"),
-    )
-    title = f"Each model in each part{f', {told}' if told else ''}"
-    return StudyTable(title=title, row_header="Part", columns=columns, rows=tuple(entries))
+            score = bootstrap_score(right[answered], cluster, resampling=how)
+            rows[f"{role}: {model}"] = (score, float(np.mean(dollars)) if dollars else None, len(mine))
+    title = f"Each model in each part{f', {scenario}' if scenario else ''}"
+    return table(title, "Part", columns, rows)
 
 
 def _shares(shares: Mapping[str, Mapping[str, float]]) -> StudyTable:
-    entries = tuple(StudyRow(name=role, values=tuple(100 * one[role] for one in shares.values())) for role in ROLES)
-    columns = tuple(StudyColumn(label=told or "share", tip="% of the variance between combinations") for told in shares)
-    return StudyTable(title="What the parts account for, %", row_header="Part", columns=columns, rows=entries)
+    columns = [column(scenario or "share", "% of the variance between combinations") for scenario in shares]
+    rows = {role: [100 * one[role] for one in shares.values()] for role in ROLES}
+    return table("What the parts account for, %", "Part", columns, rows)
 
 
 def _all(cells: Sequence[RoleCombination]) -> StudyTable:
-    entries = [
-        StudyRow(name=cell.name, values=(cell.accuracy, cell.dollars, _efficiency(cell)))
-        for cell in sorted(cells, key=lambda cell: -cell.accuracy.estimate)
-    ]
     columns = (
-        StudyColumn(label="accuracy", tip="of a single run at one half, %"),
-        StudyColumn(label="dollars", decimals=3, tip="per forecast"),
-        StudyColumn(label="per dollar", decimals=0, tip="accuracy divided by dollars"),
+        column("accuracy", "of a single run at one half, %"),
+        column("dollars", "per forecast", 3),
+        count("per dollar", "accuracy divided by dollars"),
     )
-    head = " · ".join(ROLES)
-    return StudyTable(title="All combinations", row_header=head, columns=columns, rows=tuple(entries))
-
-
-def _efficiency(cell: RoleCombination) -> float | None:
-    return cell.accuracy.estimate / cell.dollars if cell.dollars else None
+    best_first = sorted(cells, key=lambda cell: -cell.accuracy.estimate)
+    rows = [
+        (cell.name, (cell.accuracy, cell.dollars, cell.accuracy.estimate / cell.dollars if cell.dollars else None))
+        for cell in best_first
+    ]
+    return table("All combinations", " · ".join(ROLES), columns, rows)
 
 
 def _sentence(shares: Mapping[str, Mapping[str, float]], cells: Sequence[RoleCombination]) -> str:
-    told: list[str] = []
+    rankings: list[str] = []
     for name, parts in shares.items():
         order = sorted(parts, key=lambda role: -parts[role])
         ranked = ", ".join(f"{role} {percent(parts[role])}" for role in order)
-        told.append(f"{ranked}{f' ({name})' if name else ''}")
+        rankings.append(f"{ranked}{f' ({name})' if name else ''}")
     best = max(cells, key=lambda cell: cell.accuracy.estimate)
     right = number(best.accuracy.estimate, 1)
     return (
-        f"Of the variance between {plural(len(cells), 'combination')}: {'; '.join(told)}. Best is {best.name} with "
+        f"Of the variance between {plural(len(cells), 'combination')}: {'; '.join(rankings)}. Best is {best.name} with "
         f"{right} %."
     )

@@ -20,8 +20,9 @@ from foretell.forecasters.tree.proposition import Tree, leaves, post_order
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score
 from foretell.report.numbers import number
-from foretell.report.study import StudyColumn, StudyResult, StudyRow, StudyTable
+from foretell.report.study import StudyResult, StudyTable
 from foretell.studies.inputs import DataInputs, WorldOptions
+from foretell.studies.layout import column, table
 from foretell.studies.trees.fitted_links import parametric_tree
 from foretell.studies.trees.inputs import require_simulation
 from foretell.studies.trees.simulation import NoiseStreams, SimulatedGrounder
@@ -147,39 +148,35 @@ def _predicted(tree: Tree, factor: Mapping[str, float], grounder: SimulatedGroun
 
 
 def _grid(correlation: float, sizes: Mapping[int, list[CutScore]], how: Resampling) -> StudyTable:
-    entries = [
-        StudyRow(
-            name="the root alone" if size == 1 else f"{size} leaves",
-            values=(
-                float(np.mean([one.nodes for one in found])),
-                _mean(found, "bias", how),
-                _mean(found, "spread", how),
-                100 * float(np.mean([one.predicted for one in found])),
-                _mean(found, "error", how),
-                _mean(found, "accuracy", how),
-            ),
+    def mean(found: list[CutScore], what: str) -> Interval:
+        return bootstrap_score([100 * getattr(one, what) for one in found], resampling=how)
+
+    columns = (
+        column("claims", "mean number of claims"),
+        column("bias", "mean of answer minus true chance, in points"),
+        column("spread", "standard deviation between runs, in points"),
+        column("predicted", "the same from the weights on the ways to the leaves"),
+        column("MSE", "mean squared distance to the true chance, ×100", 2),
+        column("accuracy", "at one half, %"),
+    )
+    rows = {
+        "the root alone" if size == 1 else f"{size} leaves": (
+            float(np.mean([one.nodes for one in found])),
+            mean(found, "bias"),
+            mean(found, "spread"),
+            100 * float(np.mean([one.predicted for one in found])),
+            mean(found, "error"),
+            mean(found, "accuracy"),
         )
         for size, found in sizes.items()
-    ]
-    columns = (
-        StudyColumn(label="claims", tip="mean number of claims"),
-        StudyColumn(label="bias", tip="mean of answer minus true chance, in points"),
-        StudyColumn(label="spread", tip="standard deviation between runs, in points"),
-        StudyColumn(label="predicted", tip="the same from the weights on the ways to the leaves"),
-        StudyColumn(label="MSE", decimals=2, tip="mean squared distance to the true chance, ×100"),
-        StudyColumn(label="accuracy", tip="at one half, %"),
-    )
+    }
     title = "Independent errors" if correlation == 0 else f"Errors of leaves correlated by {correlation:g}"
-    return StudyTable(title=title, row_header="Tree", columns=columns, rows=tuple(entries))
-
-
-def _mean(found: list[CutScore], what: str, how: Resampling) -> Interval:
-    return bootstrap_score([100 * getattr(one, what) for one in found], resampling=how)
+    return table(title, "Tree", columns, rows)
 
 
 def _sentence(tables: tuple[StudyTable, ...]) -> str:
     falls: list[str] = []
-    for table in tables:
-        spread = list(table.numbers("spread").values())
-        falls.append(f"{number(spread[0], 1)} to {number(spread[-1], 1)} points ({table.title.lower()})")
+    for one in tables:
+        spread = list(one.numbers("spread").values())
+        falls.append(f"{number(spread[0], 1)} to {number(spread[-1], 1)} points ({one.title.lower()})")
     return f"From the root alone to {SIZES[-1]} leaves the spread between runs falls from {', and from '.join(falls)}."

@@ -14,10 +14,11 @@ from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score
 from foretell.report.charts.svg import Chart, ChartScale, empty, figure, rect, text, x_axis, y_axis
 from foretell.report.numbers import number, plural
-from foretell.report.study import CellValue, StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
+from foretell.report.study import CellValue, StudyChart, StudyResult, StudyTable
 from foretell.report.study_report import value_text
 from foretell.studies.configurations import complete_configs, study_notes, study_settings
 from foretell.studies.inputs import DataInputs, SimulationOptions
+from foretell.studies.layout import column, table
 from foretell.studies.scores import mean_of_runs, right_answers
 from foretell.studies.trees.inputs import simulation_for
 from foretell.studies.trees.simulation import SimulationResult, default_methods, simulate
@@ -139,52 +140,49 @@ def study(inputs: DataInputs, options: SimulationOptions) -> StudyResult:
 
 
 def _board(found: Mapping[str, RunStability], tables: Mapping[str, Examples], how: Resampling) -> StudyTable:
-    entries = [
-        StudyRow(
-            name=name,
-            values=(
-                _mean_of(one.accuracy, tables[name], how),
-                _estimate(one.soft),
-                _estimate(one.brier),
-                _mean_of(one.confidence, tables[name], how),
-                _mean_of(one.variance, tables[name], how),
-                _root(_mean_of(one.spread, tables[name], how)),
-                _estimate(one.undecided),
-                len(tables[name].rows.trials),
-            ),
-        )
-        for name, one in found.items()
-    ]
     columns = (
-        StudyColumn(label="accuracy", tip="of a single run, % (the hard score)"),
-        StudyColumn(label="soft", tip="chance given to what happened, %"),
-        StudyColumn(label="Brier", tip="of a single run, ×100"),
-        StudyColumn(label="confidence", tip="chance of the likelier option, %"),
-        StudyColumn(label="variance", tip="of the hard score between runs, ×100"),
-        StudyColumn(label="spread", tip="standard deviation of the probability between runs, in points"),
-        StudyColumn(label="undecided", tip="% of runs that said exactly one half, which no outcome makes right"),
-        StudyColumn(label="runs"),
+        column("accuracy", "of a single run, % (the hard score)"),
+        column("soft", "chance given to what happened, %"),
+        column("Brier", "of a single run, ×100"),
+        column("confidence", "chance of the likelier option, %"),
+        column("variance", "of the hard score between runs, ×100"),
+        column("spread", "standard deviation of the probability between runs, in points"),
+        column("undecided", "% of runs that said exactly one half, which no outcome makes right"),
+        column("runs"),
     )
-    return StudyTable(title="Stability", row_header="Method", columns=columns, rows=tuple(entries))
+    rows: dict[str, tuple[CellValue, ...]] = {}
+    for name, one in found.items():
+        spread = _mean_of(one.spread, tables[name], how)
+        rows[name] = (
+            _mean_of(one.accuracy, tables[name], how),
+            _estimate(one.soft),
+            _estimate(one.brier),
+            _mean_of(one.confidence, tables[name], how),
+            _mean_of(one.variance, tables[name], how),
+            # From a variance in per cent to a standard deviation in points.
+            10 * spread.estimate**0.5 if isinstance(spread, Interval) else None,
+            _estimate(one.undecided),
+            len(tables[name].rows.trials),
+        )
+    return table("Stability", "Method", columns, rows)
 
 
 def _decomposed(result: SimulationResult, how: Resampling) -> StudyTable:
     """Against the true chance: MSE = bias² + variance, by question."""
-    entries: list[StudyRow] = []
+    columns = (
+        column("MSE", "mean squared distance to the true chance, ×100", 2),
+        column("bias²", "of the mean of endlessly many runs, ×100, estimated without bias", 2),
+        column("variance", "between runs, ×100", 2),
+        column("mean bias", "mean of answer minus true chance, in points"),
+    )
+    rows: dict[str, list[CellValue]] = {}
     for name, p in result.forecasts.items():
         variance = variance_of_runs(p)
-        bias = (mean_of_runs(p) - result.truth) ** 2 - variance / len(p)
-        parts = [100 * part for part in (bias + variance, bias, variance)]
-        values = [bootstrap_score(part, result.world, resampling=how) for part in parts]
-        signed_bias = bootstrap_score(100 * (mean_of_runs(p) - result.truth), result.world, resampling=how)
-        entries.append(StudyRow(name=name, values=(*values, signed_bias)))
-    columns = (
-        StudyColumn(label="MSE", decimals=2, tip="mean squared distance to the true chance, ×100"),
-        StudyColumn(label="bias²", decimals=2, tip="of the mean of endlessly many runs, ×100, estimated without bias"),
-        StudyColumn(label="variance", decimals=2, tip="between runs, ×100"),
-        StudyColumn(label="mean bias", decimals=1, tip="mean of answer minus true chance, in points"),
-    )
-    return StudyTable(title="Against the true chance", row_header="Method", columns=columns, rows=tuple(entries))
+        signed_bias = mean_of_runs(p) - result.truth
+        bias = signed_bias**2 - variance / len(p)
+        parts = (bias + variance, bias, variance, signed_bias)
+        rows[name] = [bootstrap_score(100 * part, result.world, resampling=how) for part in parts]
+    return table("Against the true chance", "Method", columns, rows)
 
 
 def _mean_of(values: Floats, examples: Examples, how: Resampling) -> CellValue:
@@ -197,11 +195,6 @@ def _mean_of(values: Floats, examples: Examples, how: Resampling) -> CellValue:
 def _estimate(values: Floats) -> CellValue:
     kept = np.isfinite(values)
     return float(np.mean(values[kept])) if kept.any() else None
-
-
-def _root(value: CellValue) -> CellValue:
-    """From a variance in per cent to a standard deviation in points."""
-    return 10 * value.estimate**0.5 if isinstance(value, Interval) else None
 
 
 def _widest(found: Mapping[str, RunStability]) -> list[str]:

@@ -15,8 +15,9 @@ from foretell.metrics.comparison import Comparison
 from foretell.metrics.decisions import Criterion, best_threshold, cross_fit_threshold
 from foretell.questions.errors import InputError
 from foretell.report.numbers import bracket, number, plural, signed
-from foretell.report.study import CellValue, StudyColumn, StudyResult, StudyRow, StudyTable
+from foretell.report.study import CellValue, StudyResult, StudyTable
 from foretell.studies.inputs import DataInputs, SimulationOptions
+from foretell.studies.layout import column, table
 from foretell.studies.trees.inputs import given_or_simulated
 
 CRITERIA: Mapping[Criterion, str] = {"accuracy": "Accuracy", "balanced": "Balanced accuracy"}
@@ -49,17 +50,16 @@ def study(inputs: DataInputs, options: SimulationOptions) -> StudyResult:
 
 
 def _grid(criterion: Criterion, tables: Mapping[str, Examples], how: Resampling) -> StudyTable:
-    entries = [StudyRow(name=name, values=_values(one, criterion, how)) for name, one in tables.items()]
     columns = (
-        StudyColumn(label="chosen", decimals=3, tip="the best threshold on all rows"),
-        StudyColumn(label="at 0.5", tip="score at one half"),
-        StudyColumn(label="held out", tip="score of thresholds chosen on other questions"),
-        StudyColumn(label="gain", tip="held out minus at 0.5, clusters resampled"),
-        StudyColumn(label="in-sample", tip="score of the best threshold on the rows it was chosen on"),
-        StudyColumn(label="n", tip="targets answered"),
+        column("chosen", "the best threshold on all rows", 3),
+        column("at 0.5", "score at one half"),
+        column("held out", "score of thresholds chosen on other questions"),
+        column("gain", "held out minus at 0.5, clusters resampled"),
+        column("in-sample", "score of the best threshold on the rows it was chosen on"),
+        column("n", "targets answered"),
     )
-    title = f"{CRITERIA[criterion]}, %"
-    return StudyTable(title=title, row_header="Method", columns=columns, rows=tuple(entries))
+    rows = {name: _values(one, criterion, how) for name, one in tables.items()}
+    return table(f"{CRITERIA[criterion]}, %", "Method", columns, rows)
 
 
 def _values(examples: Examples, criterion: Criterion, how: Resampling) -> tuple[CellValue, ...]:
@@ -69,28 +69,18 @@ def _values(examples: Examples, criterion: Criterion, how: Resampling) -> tuple[
         raise InputError("all outcomes are the same: there is nothing to tell apart", hint="give more questions")
     chosen = best_threshold(p, outcome, criterion=criterion)
     held = cross_fit_threshold(p, outcome, cluster, criterion=criterion, folds=FOLDS, resampling=how)
-    return (
-        chosen.value,
-        100 * held.score_at_half,
-        100 * held.score,
-        in_percent(held.gain),
-        100 * held.in_sample,
-        len(kept),
-    )
+    gain = held.gain
+    points = replace(gain, diff=100 * gain.diff, se=100 * gain.se, low=100 * gain.low, high=100 * gain.high)
+    return (chosen.value, 100 * held.score_at_half, 100 * held.score, points, 100 * held.in_sample, len(kept))
 
 
-def in_percent(gap: Comparison) -> Comparison:
-    """A difference of shares in percentage points."""
-    return replace(gap, diff=100 * gap.diff, se=100 * gap.se, low=100 * gap.low, high=100 * gap.high)
-
-
-def _sentence(table: StudyTable) -> str:
-    gains = {name: gain for name, gain in table.column("gain").items() if isinstance(gain, Comparison)}
+def _sentence(grid: StudyTable) -> str:
+    gains = {name: gain for name, gain in grid.column("gain").items() if isinstance(gain, Comparison)}
     clear = sum(gain.low > 0 for gain in gains.values())
     harmed = sum(gain.high < 0 for gain in gains.values())
     best = max(gains, key=lambda name: gains[name].diff)
     apart = f", and harms {plural(harmed, 'method')}" if harmed else ""
-    gap, at_half = gains[best], table.numbers("at 0.5").get(best, nan)
+    gap, at_half = gains[best], grid.numbers("at 0.5").get(best, nan)
     return (
         f"A tuned threshold helps {clear} of {plural(len(gains), 'method')} clearly{apart}; at best it is worth "
         f"{signed(gap.diff, 1)} {bracket(gap.low, gap.high, 1)} for {best} (accuracy in points, {number(at_half, 1)} "

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from foretell.metrics.arrays import Bools
 from foretell.metrics.bootstrap import Resampling, bootstrap_score
 from foretell.metrics.comparison import Comparison, compare_paired
 from foretell.report.numbers import bracket, number, signed
-from foretell.report.study import StudyColumn, StudyResult, StudyRow, StudyTable
+from foretell.report.study import StudyResult, StudyTable
 from foretell.studies.inputs import DataInputs, TreeStudyOptions
+from foretell.studies.layout import column, table
 from foretell.studies.trees.inputs import require_simulation
 from foretell.studies.trees.simulation import DIRECT, SimulatedMethod, SimulatedSynthesizer, SimulationResult, simulate
 from foretell.studies.trees.world import LINK_KINDS
@@ -67,42 +67,35 @@ def _methods() -> list[SimulatedMethod]:
 def _grid(title: str, result: SimulationResult, how: Resampling) -> StudyTable:
     off = {name: 100 * np.mean((p - result.truth) ** 2, axis=0) for name, p in result.forecasts.items()}
     right = {name: 100 * np.mean((p > 0.5) == result.outcome, axis=0) for name, p in result.forecasts.items()}
-    entries = [
-        StudyRow(
-            name=name,
-            values=(
-                bootstrap_score(right[name], result.world, resampling=how),
-                None if name == AVERAGE else compare_paired(right[name], right[AVERAGE], result.world, resampling=how),
-                bootstrap_score(off[name], result.world, resampling=how),
-                None if name == AVERAGE else compare_paired(off[AVERAGE], off[name], result.world, resampling=how),
-                _likeness(result, name),
-            ),
-            style="reference" if name == AVERAGE else "",
+    columns = (
+        column("accuracy", "at one half, %"),
+        column("Δ", "accuracy minus that of the mean, worlds resampled"),
+        column("MSE", "mean squared distance to the true chance, ×100", 2),
+        column("gain", "MSE of the mean minus this MSE, worlds resampled", 2),
+        column("r", "correlation with the true chance, mean over worlds", 3),
+    )
+    rows = {
+        name: (
+            bootstrap_score(right[name], result.world, resampling=how),
+            None if name == AVERAGE else compare_paired(right[name], right[AVERAGE], result.world, resampling=how),
+            bootstrap_score(off[name], result.world, resampling=how),
+            None if name == AVERAGE else compare_paired(off[AVERAGE], off[name], result.world, resampling=how),
+            _likeness(result, name),
         )
         for name in result.forecasts
-    ]
-    columns = (
-        StudyColumn(label="accuracy", tip="at one half, %"),
-        StudyColumn(label="Δ", tip="accuracy minus that of the mean, worlds resampled"),
-        StudyColumn(label="MSE", decimals=2, tip="mean squared distance to the true chance, ×100"),
-        StudyColumn(label="gain", decimals=2, tip="MSE of the mean minus this MSE, worlds resampled"),
-        StudyColumn(label="r", decimals=3, tip="correlation with the true chance, mean over worlds"),
-    )
-    return StudyTable(title=title, row_header="Links", columns=columns, rows=tuple(entries))
+    }
+    return table(title, "Links", columns, rows, styles={AVERAGE: "reference"})
 
 
 def _likeness(result: SimulationResult, name: str) -> float:
     p = result.forecasts[name][0]
-    found = [np.corrcoef(p[here], result.truth[here])[0, 1] for here in _worlds(result) if np.std(p[here]) > 0]
+    worlds = [result.world == place for place in np.unique(result.world)]
+    found = [np.corrcoef(p[here], result.truth[here])[0, 1] for here in worlds if np.std(p[here]) > 0]
     return float(np.nanmean(found)) if found else float("nan")
 
 
-def _worlds(result: SimulationResult) -> list[Bools]:
-    return [result.world == place for place in np.unique(result.world)]
-
-
-def _sentence(table: StudyTable) -> str:
-    gains = table.column("gain")
+def _sentence(grid: StudyTable) -> str:
+    gains = grid.column("gain")
     best, drawn = gains[f"weights off by {OFF[0]:g}"], gains["random"]
     still = [off for off in OFF if isinstance(gain := gains[f"weights off by {off:g}"], Comparison) and gain.low > 0]
     assert isinstance(best, Comparison)

@@ -43,23 +43,20 @@ def draw_shape(
     open_ends, sealed = [ROOT], list[str]()
     while len(open_ends) + len(sealed) < leaves:
         shallow = min(map(depth_of, open_ends))
-        parent = _taken([claim for claim in open_ends if depth_of(claim) == shallow], rng)
+        candidates = [claim for claim in open_ends if depth_of(claim) == shallow]
+        parent = candidates[int(rng.integers(len(candidates)))]
         open_ends.remove(parent)
         count = int(rng.integers(children[0], children[1] + 1))
         new = [child_id(parent, place) for place in range(1, count + 1)]
         if open_ends and rng.random() < shared:
             # It stays a leaf from now on, so that no claim comes to rest on itself.
-            new[-1] = _taken(open_ends, rng)
+            new[-1] = open_ends[int(rng.integers(len(open_ends)))]
             open_ends.remove(new[-1])
             sealed.append(new[-1])
         found[parent] = tuple(new)
         open_ends += [claim for claim in new if claim not in found]
         found |= {claim: () for claim in new if claim not in found}
     return found
-
-
-def _taken(claims: list[str], rng: np.random.Generator) -> str:
-    return claims[int(rng.integers(len(claims)))]
 
 
 LinkKind = Literal["linear", "logic"]
@@ -138,7 +135,13 @@ class SimulatedQuestions:
 def draw_world(settings: TreeWorldSettings, rng: np.random.Generator) -> TreeWorld:
     """A world of that kind."""
     shape = draw_shape(settings.leaves, rng, children=settings.children, shared=settings.shared)
-    nodes = {claim: _claim(claim, shape, settings, rng) for claim in shape}
+    nodes: dict[str, Proposition] = {}
+    for claim, children in shape.items():
+        nodes[claim] = Proposition(id=claim, claim=f"Claim {claim}.", p=settings.level)
+        if children:
+            linear = settings.kind == "linear"
+            link: Link = true_weights(children, rng) if linear else true_formula(children, settings, rng)
+            nodes[claim] = Proposition(id=claim, claim=f"Claim {claim}.", children=children, link=link)
     return TreeWorld(tree=Tree(root=ROOT, nodes=nodes, intercept_limit=INTERCEPT_LIMIT), settings=settings)
 
 
@@ -165,28 +168,10 @@ def draw_outcomes(world: TreeWorld, leaf: Floats, rng: np.random.Generator) -> d
             assert isinstance(node.link, FormulaLink)
             given = node.link.assumption
             granted = rng.random(len(leaf)) < (given.p if given is not None else 0.0)
-            so[claim] = _holds(ex.parse(node.link.expression), {**so, ex.ASSUMPTION: granted})
+            known = {**so, ex.ASSUMPTION: granted}
+            both, either = np.logical_and.reduce, np.logical_or.reduce
+            so[claim] = ex.fold(ex.parse(node.link.expression), known.__getitem__, np.logical_not, both, either)
     return so
-
-
-def _holds(expression: ex.Expression, so: Mapping[str, Bools]) -> Bools:
-    match expression:
-        case ex.Var():
-            return so[expression.name]
-        case ex.Not():
-            return ~_holds(expression.item, so)
-        case ex.And():
-            return np.logical_and.reduce([_holds(item, so) for item in expression.items])
-        case ex.Or():
-            return np.logical_or.reduce([_holds(item, so) for item in expression.items])
-
-
-def _claim(claim: str, shape: TreeShape, settings: TreeWorldSettings, rng: np.random.Generator) -> Proposition:
-    children = shape[claim]
-    if not children:
-        return Proposition(id=claim, claim=f"Claim {claim}.", p=settings.level)
-    link: Link = true_weights(children, rng) if settings.kind == "linear" else true_formula(children, settings, rng)
-    return Proposition(id=claim, claim=f"Claim {claim}.", children=children, link=link)
 
 
 def true_weights(children: tuple[str, ...], rng: np.random.Generator) -> LinearLink:

@@ -159,7 +159,7 @@ def rerun(
 
 
 def run_many(circuit: Circuit, inputs: "Mapping[str, Floats]", count: int, *, capped: bool = True) -> "list[Floats]":
-    """`run_ops` for `count` worlds at once, each input an array of that length; the results are read-only."""
+    """`run_ops` for `count` worlds at once, each input an array of that length."""
     import numpy as np
 
     def clip(value: Any) -> Any:
@@ -169,7 +169,7 @@ def run_many(circuit: Circuit, inputs: "Mapping[str, Floats]", count: int, *, ca
     values: list[Any] = []
     for op in circuit.ops:
         values.append(_result(op, values, worlds, clip))
-    return [np.broadcast_to(np.asarray(value, dtype=float), count) for value in values]
+    return [value if np.shape(value) else np.full(count, value) for value in values]
 
 
 def slopes(ops: Sequence[Op], values: Sequence[float], of: int) -> list[float]:

@@ -30,7 +30,7 @@ from foretell.studies.trees.simulation import Simulation
 from foretell.studies.trees.world import TreeWorldSettings, draw_questions, draw_world
 
 QUICK = Resampling(draws=100)
-EXAMPLES = Path(__file__).parents[4] / "examples" / "trees"
+EXAMPLES = Path(__file__).parents[3] / "examples" / "trees"
 
 
 def pair(first: float, second: float, weight: float = 0.5) -> Tree:

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from tests.arena.studies.tree.reading import num
 
 from foretell.forecasters.tree.links import LinearLink
 from foretell.forecasters.tree.proposition import Proposition, Tree, leaves
 from foretell.metrics.bootstrap import Resampling
 from foretell.operations.studies import study as run_study
+from foretell.report.study import cell_number as num
 from foretell.studies.inputs import StudyData
 from foretell.studies.trees.scale import SIZES, cut_tree, score_cut
 from foretell.studies.trees.simulation import NoiseStreams, SimulatedGrounder, Simulation

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 from tests.arena.studies.made_trials import made
-from tests.arena.studies.tree.reading import num
 
 from foretell.forecasters.combine.rows import Examples
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval, Resampling
 from foretell.operations.studies import study as run_study
+from foretell.report.study import cell_number as num
 from foretell.studies.inputs import StudyData
 from foretell.studies.scores import mean_of_runs
 from foretell.studies.trees.simulation import Simulation

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.arena.studies.made_trials import made
-from tests.arena.studies.tree.reading import num
-from tests.arena.studies.tree.test_runs import QUICK, table
+from tests.studies.trees.test_runs import QUICK, table
 
 from foretell.metrics.bootstrap import Interval
 from foretell.metrics.comparison import Comparison
 from foretell.operations.studies import study as run_study
 from foretell.questions.errors import InputError
+from foretell.report.study import cell_number as num
 from foretell.studies.inputs import StudyData
 from foretell.studies.trees import frontier, roles
 from foretell.studies.trees.inputs import CallPrices, ForecastCost, read_cost_table, read_role_table

@@ -21,7 +21,7 @@ CHANCE = 0.01
 @pytest.fixture(scope="module")
 def found() -> dict[LinkKind, NoiseEffects]:
     return {
-        kind: noise_effects(Simulation(worlds=20, questions=4000, kinds=(kind,), seed=1), RULES) for kind in LINK_KINDS
+        kind: noise_effects(Simulation(worlds=8, questions=4000, kinds=(kind,), seed=1), RULES) for kind in LINK_KINDS
     }
 
 
@@ -72,7 +72,7 @@ def test_the_same_seed_the_same_effects():
 
 
 def test_the_study_shows_every_noise_rule_and_kind_of_world():
-    scene = Simulation(worlds=3, questions=10)
+    scene = Simulation(worlds=2, questions=10)
     found = run_study("tree-noise", StudyData(tables={}, simulation=scene, resampling=Resampling(draws=100)))
     titles = [grid.title for grid in found.tables]
     assert [title for title in titles if title.startswith("Spoilt")] == [
