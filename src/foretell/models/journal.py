@@ -9,7 +9,8 @@ import json
 import sqlite3
 import threading
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -96,6 +97,13 @@ class JournalEntry:
     body: bytes
     tokens: TokenCount = field(default_factory=TokenCount)
     dollars: float | None = None
+
+
+class Recording:
+    """One answer on its way into the journal."""
+
+    answer: JournalEntry
+    stored: bytes
 
 
 class Journal:
@@ -198,10 +206,12 @@ class Journal:
         """The kept bytes for `key`, or those `produce` makes, kept before they are returned."""
         asked = JournalRequest(key=key, kind=kind)
 
-        async def send() -> JournalEntry:
-            return JournalEntry(body=await produce())
+        async def record() -> bytes:
+            async with self.recording(asked) as recording:
+                recording.answer = JournalEntry(body=await produce())
+            return recording.stored
 
-        return await self.share(asked, lambda: self.record(asked, send), read=bytes)
+        return await self.share(asked, record, read=bytes)
 
     async def once_json(self, key: str, kind: str, produce: Callable[[], Awaitable[Any]]) -> Any:
         """Like `once`, for values that JSON can hold; they come back as JSON gives them the first time as well."""
@@ -270,15 +280,17 @@ class Journal:
             hint = "a replay only repeats what was asked before; run it live to ask and pay"
             raise NotInJournal(f"no answer is kept for {asked}", path=self.path, hint=hint)
 
-    async def record(self, asked: JournalRequest, send: Callable[[], Awaitable[JournalEntry]]) -> bytes:
-        """Intent, send, keep, return: in this order. What is stored, perhaps by a quicker process.
+    @asynccontextmanager
+    async def recording(self, asked: JournalRequest) -> AsyncGenerator["Recording"]:
+        """Intent, send, keep, return: in this order. The block sends and sets the answer; what is stored comes back.
 
         `RequestInFlight` where another process is at it.
         """
         if not await self._db.aside(self.intend, asked):
             raise RequestInFlight(f"another process asks for {asked}")
+        recording = Recording()
         try:
-            answer = await send()
+            yield recording
         except ReplyLost:
             await self._db.aside(self.give_up, asked, billed=True)
             raise
@@ -288,9 +300,8 @@ class Journal:
         except BaseException:  # Cancelled, perhaps by a time limit: the provider may have finished its work.
             self._db.later(lambda: self.give_up(asked, billed=True))
             raise
-        stored = await self._db.aside(self.keep, asked, answer)
+        recording.stored = await self._db.aside(self.keep, asked, recording.answer)
         await self._db.settled()
-        return stored
 
     def maybe_paid(self) -> int:
         """Sends without a known outcome (on the wire at a crash, out of time, cut off), but for those under way."""
@@ -353,15 +364,8 @@ class JournalWritingModel:
 
     async def complete(self, request: Request) -> Reply:
         """The reply as stored: should another process have been quicker with the same request, its reply."""
-        sent: list[tuple[bytes, Reply]] = []
-
-        async def send() -> JournalEntry:
+        async with self._journal.recording(journal_request(request)) as recording:
             reply = await self._wire.complete(request)
-            body = pack_reply(reply)
-            sent.append((body, reply))
             dollars = self._prices.charged(request, reply)
-            return JournalEntry(body=body, tokens=reply.tokens, dollars=dollars)
-
-        stored = await self._journal.record(journal_request(request), send)
-        ((body, reply),) = sent
-        return reply if stored is body else unpack_reply(stored)
+            recording.answer = JournalEntry(body=pack_reply(reply), tokens=reply.tokens, dollars=dollars)
+        return reply if recording.stored is recording.answer.body else unpack_reply(recording.stored)

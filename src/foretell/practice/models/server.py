@@ -1,5 +1,6 @@
 """A model server on a port of this machine: every provider's format, answered by a script."""
 
+import json
 from collections.abc import Callable, Iterable
 from hashlib import sha256
 
@@ -38,9 +39,8 @@ class PracticeModels(PracticeServer):
         format = format_of(request.path)
         if format is None:
             return json_response({"error": {"message": f"nothing at {request.path}"}}, 404)
-        digest = sha256(request.target.encode() + b"\n" + request.body).hexdigest()
         try:
-            query = format.read(request.path, request.json(), digest)
+            query = format.read(request.path, request.json(), _digest(request))
         except (ValueError, KeyError, TypeError) as error:
             return json_response(format.error(400, f"not understood: {error!r}"), 400)
         if any(tool.get("type") == "mcp" for tool in query.json.get("tools") or ()):
@@ -50,6 +50,18 @@ class PracticeModels(PracticeServer):
     def complete(self, format: ProviderFormat, query: ModelQuery) -> ServerResponse:
         """The script's reply."""
         return json_response(format.reply(self.script(query), query))
+
+
+LENGTH_LIMITS = ("max_tokens", "max_output_tokens", "max_completion_tokens")
+
+
+def _digest(request: ServerRequest) -> str:
+    """Names what was asked. How long the reply may be is not part of that: it differs with the money left."""
+    body = {name: value for name, value in request.json().items() if name not in LENGTH_LIMITS}
+    if isinstance(body.get("generationConfig"), dict):
+        config = {name: value for name, value in body["generationConfig"].items() if name != "maxOutputTokens"}
+        body = {name: value for name, value in {**body, "generationConfig": config}.items() if value != {}}
+    return sha256(f"{request.target}\n{json.dumps(body, separators=(',', ':'))}".encode()).hexdigest()
 
 
 def _in_order(replies: Iterable[ScriptedReply]) -> Script:
