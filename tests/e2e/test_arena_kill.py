@@ -22,9 +22,9 @@ import yaml
 from fakes.markets import FakeKalshi
 from fakes.models import FakeModelProcess
 from foretell.arena.live import LiveArena
-from foretell.arena.schedule import Moment
 from foretell.arena.spec import read_arena
 from foretell.arena.status import arena_status
+from foretell.arena.store import Moment
 from foretell.models.journal import Journal
 from foretell.operations.arena import ArenaParts, open_arena
 from foretell.practice.markets.kalshi import KalshiCatalogue, SampleKalshiEvent, SampleKalshiMarket, kalshi_event_body
