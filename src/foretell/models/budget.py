@@ -19,16 +19,6 @@ class Budget:
 
     A call is set aside at its estimate before it is sent, so that many at once cannot break the limit together.
     A reply that has been paid for is always handed over; the next call is refused.
-
-    >>> run = Budget("run", dollars=1.0)
-    >>> question = Budget("question", dollars=0.7, within=run)
-    >>> question.settle(question.set_aside(Cost(calls=1, dollars=0.6)), Cost(calls=1, dollars=0.2))
-    >>> round(run.spent.dollars, 2)
-    0.2
-    >>> question.set_aside(Cost(calls=1, dollars=0.6))
-    Traceback (most recent call last):
-    ...
-    foretell.models.model.BudgetExceeded: the budget of the question allows 0.7 dollars; 0.2 spent, 0.6 more wanted
     """
 
     def __init__(self, name: str, *, dollars: float | None = None, within: "Budget | None" = None) -> None:

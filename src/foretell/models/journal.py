@@ -99,18 +99,7 @@ class JournalEntry:
 
 
 class Journal:
-    """Answers by what was asked. `live` asks and keeps what it does not know; `replay` never asks.
-
-    >>> from foretell.models.canonical import content_key
-    >>> async def two_readings(journal):
-    ...     async def fetch():
-    ...         return b"42"
-    ...     return [await journal.once(content_key("6 × 7"), "tool", fetch) for _ in range(2)]
-    >>> journal = Journal(":memory:")
-    >>> asyncio.run(two_readings(journal)), journal.sends()
-    ([b'42', b'42'], 1)
-    >>> journal.close()
-    """
+    """Answers by what was asked. `live` asks and keeps what it does not know; `replay` never asks."""
 
     def __init__(self, path: str | Path, *, mode: JournalMode = "live", durable: bool = True) -> None:
         """A file, or the address of a PostgreSQL database.

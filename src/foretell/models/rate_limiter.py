@@ -37,12 +37,6 @@ class RateFlow:
 
     A burst and a minute's refill may pass together; refilling a little more slowly than the limit keeps the two within
     it. Only one who takes more at once than a burst may exceed it, by the difference.
-
-    >>> flow = RateFlow(limit=60)
-    >>> booked = 0.0
-    >>> for _ in range(6): booked = flow.book(booked, 0.0, 1)
-    >>> round(flow.wait(booked, 0.0), 2)
-    1.09
     """
 
     limit: float | None

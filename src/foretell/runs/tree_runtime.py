@@ -239,7 +239,7 @@ def _wire(written: str, settings: Settings, bridge: "SearchServer") -> "Provider
 
 def _endpoints(bench: Runtime) -> "list[Endpoint]":
     """Data for notebooks besides the search: series and prices, each answer kept in the journal."""
-    from foretell.tools.notebook.endpoints import JournaledEndpoint, MarketPricesEndpoint, SeriesEndpoint
+    from foretell.tools.notebook.endpoints import journaled_endpoint, market_prices_endpoint, series_endpoint
 
     source = bench.equipment.series
     providers: dict[str, str] = {}
@@ -248,6 +248,6 @@ def _endpoints(bench: Runtime) -> "list[Endpoint]":
         # A source that has two names is shown under the first.
         if description not in providers.values() and source.supplies(SeriesRef(provider=name, id=name)):
             providers[name] = description
-    series = SeriesEndpoint(source=source, providers=providers, allow_revised=frozenset({"dbnomics"}))
-    prices = MarketPricesEndpoint(sources=bench.equipment.prices)
-    return [JournaledEndpoint(endpoint=one, journal=bench.journal) for one in (series, prices)]
+    series = series_endpoint(source, providers, allow_revised=frozenset({"dbnomics"}))
+    prices = market_prices_endpoint(bench.equipment.prices)
+    return [journaled_endpoint(one, bench.journal) for one in (series, prices)]

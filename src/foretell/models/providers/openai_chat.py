@@ -114,11 +114,7 @@ def _settings(settings: ModelSettings, provider: str) -> dict[str, Any]:
 
 
 def is_strict(schema: Any) -> bool:
-    """Whether OpenAI would take a schema in strict mode: objects closed, properties required, no limits on lengths.
-
-    >>> is_strict({"type": "object", "properties": {"p": {"type": "number"}}, "required": ["p"]})
-    False
-    """
+    """Whether OpenAI would take a schema in strict mode: objects closed, properties required, no limits on lengths."""
     if isinstance(schema, list):
         return all(is_strict(part) for part in schema)
     if not isinstance(schema, Mapping):
