@@ -10,7 +10,6 @@ import sqlite3
 import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -303,15 +302,9 @@ class Journal:
 
 # The journal around a model, in two halves: look up before waiting for a turn, write down next to the wire.
 
-_CURRENT_REQUEST: ContextVar[tuple[Request, JournalRequest] | None] = ContextVar("asked", default=None)
-"""Saves the inner half from hashing a long conversation a second time."""
-
 
 def journal_request(request: Request) -> JournalRequest:
     """The request as the journal names it."""
-    held = _CURRENT_REQUEST.get()
-    if held is not None and held[0] is request:
-        return held[1]
     return JournalRequest(key=request_key(request), kind="model", model=request.model, slot=request.slot)
 
 
@@ -325,11 +318,7 @@ class JournalReadingModel:
     async def complete(self, request: Request) -> Reply:
         """The kept reply, or a new one."""
         asked = journal_request(request)
-        token = _CURRENT_REQUEST.set((request, asked))
-        try:
-            return await self._journal.share(asked, lambda: self._inner.complete(request), read=unpack_reply)
-        finally:
-            _CURRENT_REQUEST.reset(token)
+        return await self._journal.share(asked, lambda: self._inner.complete(request), read=unpack_reply)
 
 
 class JournalWritingModel:

@@ -36,19 +36,8 @@ YEAR = re.compile(r"(?<!\d)(?:19|20)\d{2}(?!\d)")
 BEFORE_YEAR, AFTER_YEAR = 26, 10
 """How far a date reaches around its year."""
 STEMS = (
-    "updat",
-    "modif",
-    "edited",
-    "revised",
-    "correct",
-    "publi",
-    "posted",
-    "aktuali",
-    "veröff",
-    "à jour",
-    "actualiz",
-    "date",
-    "editor",
+    *("updat", "modif", "edited", "revised", "correct", "publi", "posted", "date", "editor"),
+    *("aktuali", "veröff", "à jour", "actualiz"),
 )
 STAMP = re.compile(
     r"(?P<word>updated?|modified|edited|revised|corrected|published|posted|aktualisiert|veröffentlicht|à jour|publiée?"

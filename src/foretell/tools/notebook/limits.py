@@ -37,9 +37,7 @@ class KernelLimits:
     """How long a kernel may take to come up."""
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if not value > 0:
-                raise ValueError(f"the limit {name} must be positive, got {value}")
+        _refuse_nothing(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +60,10 @@ class OutputCaps:
     """Bytes on the wire during one cell; a kernel that sends more is killed."""
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if not value > 0:
-                raise ValueError(f"the cap {name} must be positive, got {value}")
+        _refuse_nothing(self)
+
+
+def _refuse_nothing(limits: object) -> None:
+    for name, value in vars(limits).items():
+        if not value > 0:
+            raise ValueError(f"the limit {name} must be positive, got {value}")
