@@ -14,7 +14,7 @@ from foretell.data.settlements.settlement import SettlementSource
 from foretell.forecasters.prompt.builder import ContextBuild
 from foretell.questions.as_of import AsOf, Clock
 from foretell.questions.question import Question
-from foretell.runs.claims import ProcessClaims
+from foretell.runs.claims import ClaimTable
 from foretell.runs.executor import AnswerCell, RunProgress
 from foretell.runs.spec import RunSpec
 from foretell.runs.store import RunCell, RunStore
@@ -92,10 +92,10 @@ class LiveArena:
     concurrency: int = 50
     watch: Callable[[RunProgress], None] = lambda progress: None
     retries: RetrySchedule = field(default_factory=RetrySchedule)
-    claims: ProcessClaims = field(init=False)
+    claims: ClaimTable = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "claims", ProcessClaims(self.store.database))
+        object.__setattr__(self, "claims", ClaimTable(self.store.database))
 
     @property
     def name(self) -> str:

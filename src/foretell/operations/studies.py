@@ -154,7 +154,7 @@ class MachineServices:
 
                 yield StudyModels(
                     name=spec.models["agent"],
-                    model=self._waiting(runtime.exchange.within(runtime.budget)),
+                    model=self._waiting(runtime.router.within(runtime.budget)),
                     journal=journal,
                     progress=progress,
                     runtime=runtime,
