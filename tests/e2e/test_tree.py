@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from fakes.models import FakeDeepResearch, BackgroundModels
+from fakes.models import BackgroundModels, FakeDeepResearch
 from foretell.forecasters.tree.arithmetic.evaluation import evaluate, evaluated
 from foretell.forecasters.tree.proposition import leaves
 from foretell.forecasters.tree.tree_file import read_tree, tree_from_dict
