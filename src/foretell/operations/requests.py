@@ -314,7 +314,7 @@ class TreeEditRequest(OperationRequest):
     rejudge: bool = setting(False, "Have a model judge anew what it judged before something beneath changed.")
     model: ModelChoice | None = setting(None, "provider:name of the model that judges.", env="FORETELL_MODEL")
     budget: float | None = setting(None, "Hard limit in dollars.", metavar="DOLLARS", gt=0, le=10_000)
-    out: Path | None = setting(None, "Write the tree to this file; without it, to its own.", metavar="FILE")
+    save_as: Path | None = setting(None, "Write the tree to this file; without it, to its own.", metavar="FILE")
 
 
 # Scoring tables, and what is made of them.
