@@ -375,7 +375,7 @@ class ErrorsResult(Result):
         return {
             "forecaster": found.forecaster,
             "reference": found.reference,
-            "metric": found.method.metric,
+            "metric": found.scoring.metric,
             "overall": None if found.overall is None else asdict(found.overall),
             "groups": self.rows(),
             "hardest": [self._case(one) for one in found.hardest],
@@ -441,17 +441,16 @@ class ErrorsResult(Result):
 
 def errors(request: ErrorsRequest) -> ErrorsResult:
     """Take one forecaster's errors apart by source, horizon, round and every other column."""
-    from foretell.scoring.breakdown import BreakdownMethod
     from foretell.scoring.error_analysis import error_analysis
 
     plain = _table(request)
     table = with_anchors(plain)
     for name in filter(None, (request.forecaster, request.reference)):
         table.require(name)
-    method = BreakdownMethod(metric=request.metric, cluster=request.cluster)
+    scoring = ScoringOptions(metric=request.metric, cluster=request.cluster)
     targets, gamma = plain.targets, target_difficulty(plain)
     return ErrorsResult(
-        analysis=error_analysis(table, request.forecaster, request.reference, method=method),
+        analysis=error_analysis(table, request.forecaster, request.reference, scoring=scoring),
         difficulty={
             (targets.question.names[q], targets.target.names[t]): float(hard)
             for q, t, hard in zip(targets.question.codes, targets.target.codes, gamma, strict=True)
