@@ -119,7 +119,7 @@ def _sample(sample: "EvalSample", who: str) -> tuple[list[Row], list[Row]]:
         plain = {"question": str(sample.id), "cluster": str(cluster)}
         happened: list[Row] = [{**plain, "target": name, "outcome": one} for name, one in outcomes.items()]
     else:
-        known = {"question_id": question.id, "due": question.due}
+        known: dict[str, Any] = {"question_id": question.id, "due": question.due}
         resolutions = [Resolution(target_id=name, outcome=one, **known) for name, one in outcomes.items()]
         happened = outcome_rows([question], resolutions)
     where = {(row["question"], row["target"]): row for row in happened}

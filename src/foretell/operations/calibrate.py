@@ -132,9 +132,10 @@ class EnsembleResult(FitResult):
 
     def print(self, console: Console) -> None:
         """The members with their weights, and why."""
+        ranked = sorted(self.rows(), key=lambda row: -row["weight"])
+        rows = [{**row, "weight": f"{row['weight']:.3f}"} for row in ranked]
         columns = {TextColumn(head="Forecaster", shrink=16): "forecaster"}
-        weights = {TextColumn(head="Weight", right=True): lambda row: f"{row['weight']:.3f}"}
-        show_table(console, sorted(self.rows(), key=lambda row: -row["weight"]), columns | weights)
+        show_table(console, rows, {**columns, TextColumn(head="Weight", right=True): "weight"})
         if self.ensemble.told:
             console.file.write(f"Weights: {self.ensemble.told}.\n")
 
