@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import foretell
-from fakes.models import FakeModelProcess
+from fakes.models import BackgroundModels
 from foretell.models.budget import Budget
 from foretell.questions.errors import InputError
 from foretell.runs.backtest import run_sync
@@ -18,13 +18,13 @@ BRIDGE = "Will the harbour bridge be approved?"
 
 
 @pytest.fixture(scope="module")
-def provider() -> Iterator[FakeModelProcess]:
-    with FakeModelProcess(script="foretell.practice.models.scripts:agent_script") as fake:
+def provider() -> Iterator[BackgroundModels]:
+    with BackgroundModels(script="foretell.practice.models.scripts:agent_script") as fake:
         yield fake
 
 
 @pytest.fixture
-def settings(tmp_path: Path, provider: FakeModelProcess) -> Settings:
+def settings(tmp_path: Path, provider: BackgroundModels) -> Settings:
     return Settings(home=tmp_path, keys={"OPENAI_API_KEY": "x"}, addresses={"openai": f"{provider.url}/v1"})
 
 
@@ -57,7 +57,7 @@ def test_errors_come_through_a_thread():
         asyncio.run(notebook())
 
 
-def test_with_a_model_it_is_researched_once(settings: Settings, provider: FakeModelProcess):
+def test_with_a_model_it_is_researched_once(settings: Settings, provider: BackgroundModels):
     provider.reset()
     details: dict[str, Any] = {"closes": "2027-06-30", "as_of": "2026-07-01", "trials": 2}
     forecast = foretell.ask(BRIDGE, model="openai:gpt-5-mini", search=(), settings=settings, **details)

@@ -11,7 +11,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from foretell.cli.commands import operation_command
-from foretell.operations.init_bot import BOT_FILES, BotSettings, bot_files
+from foretell.operations.init_bot import BOT_FILES
 from foretell.questions.errors import InputError
 from foretell.runs.spec import read_spec
 
@@ -85,9 +85,8 @@ def test_pull_requests_send_nothing_and_spend_little(tmp_path: Path):
 
 @pytest.mark.parametrize(("dollars", "hours"), [(3.0, 8), (1.0, 3), (0.5, 24), (10.0, 1), (2.0, 12)])
 def test_runs_of_a_day_together_keep_to_the_days_budget(tmp_path: Path, dollars: float, hours: int):
-    text = bot_files(BotSettings(name="b", dollars_per_day=dollars, hours=hours))["bot.yaml"]
-    (tmp_path / "bot.yaml").write_text(text, encoding="utf-8")
-    run = read_spec(tmp_path / "bot.yaml").budget.run
+    made(tmp_path / "bot", "--budget-per-day", str(dollars), "--interval", str(hours))
+    run = read_spec(tmp_path / "bot" / "bot.yaml").budget.run
     assert run is not None
     assert 0 < run * 24 / hours <= dollars + 1e-9
 

@@ -1,5 +1,6 @@
 """What commands do with tables, through requests: numbers, corrections, difficulty, files, topics and built sets."""
 
+import asyncio
 import csv
 import json
 from pathlib import Path
@@ -160,11 +161,12 @@ def test_names_stay_distinct_and_tables_fit():
 def test_questions_are_sorted_by_topic(tmp_path: Path):
     file = tmp_path / "q.jsonl"
     file.write_text('{"text": "Will the ceasefire in Gaza hold?"}\n{"text": "Will bitcoin close above 200k?"}\n')
-    found = check_questions(QuestionsRequest.read({"file": file, "topics": True, "as_of": "2026-01-01"}))
+    request = QuestionsRequest.read({"file": file, "topics": True, "as_of": "2026-01-01"})
+    found = asyncio.run(check_questions(request))
     assert [row["topic"] for row in found.rows()] == ["Geopolitics & Conflict", "Financial Markets"]
     assert "2 questions" in str(found)
     with pytest.raises(InputError, match="say --topics"):
-        check_questions(QuestionsRequest.read({"file": file, "model": "openai:x"}))
+        asyncio.run(check_questions(QuestionsRequest.read({"file": file, "model": "openai:x"})))
 
 
 def test_sets_are_built_and_can_be_asked(tmp_path: Path):
@@ -183,7 +185,7 @@ def test_sets_are_built_and_can_be_asked(tmp_path: Path):
     days = np.arange("2023-01-01", "2024-06-01", dtype="M8[D]")
     prices.write_text("date,value\n" + "".join(f"{day},{100 + i}\n" for i, day in enumerate(days)))
     asked = {"source": prices, "cutoffs": ("2024-01-01",), "horizon": 30, "history": 100, "tables": tmp_path / "fin"}
-    built = data.build_financial(FinancialTasksRequest.read({**asked, "kind": "higher-lower"}))
+    built = asyncio.run(data.build_financial(FinancialTasksRequest.read({**asked, "kind": "higher-lower"})))
     assert [t.id for t in read_questions(built.files[0]).questions[0].targets] == ["higher", "lower"]
     with pytest.raises(InputError, match="holds no question"):
-        data.build_financial(FinancialTasksRequest.read({**asked, "history": 5000}))
+        asyncio.run(data.build_financial(FinancialTasksRequest.read({**asked, "history": 5000})))

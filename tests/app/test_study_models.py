@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 from tests.e2e.conftest import documents, questions
 
-from fakes.models import FakeModelProcess
+from fakes.models import BackgroundModels
 from foretell.cli.main import cli
 from foretell.operations.studies import open_study
 from foretell.questions.errors import InputError
@@ -29,13 +29,13 @@ EVENTS = [
 
 
 @pytest.fixture(scope="module")
-def provider() -> Iterator[FakeModelProcess]:
-    with FakeModelProcess(script="foretell.practice.models.scripts:arena_script") as fake:
+def provider() -> Iterator[BackgroundModels]:
+    with BackgroundModels(script="foretell.practice.models.scripts:arena_script") as fake:
         yield fake
 
 
 @pytest.fixture
-def place(provider: FakeModelProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def place(provider: BackgroundModels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     provider.reset()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("FORETELL_HOME", str(tmp_path / "home"))
@@ -77,7 +77,7 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_the_same_study_again_costs_nothing(place: Path, provider: FakeModelProcess, name: str):
+def test_the_same_study_again_costs_nothing(place: Path, provider: BackgroundModels, name: str):
     first = study(*COMMANDS[name], "--budget", "5", "--keep")
     billed = provider.stats()["billed"]
     assert billed
@@ -92,7 +92,7 @@ def test_the_same_study_again_costs_nothing(place: Path, provider: FakeModelProc
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_without_a_key_nothing_is_asked(
-    place: Path, provider: FakeModelProcess, name: str, monkeypatch: pytest.MonkeyPatch
+    place: Path, provider: BackgroundModels, name: str, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.delenv("OPENAI_API_KEY")
     result = foretell("study", *COMMANDS[name])
@@ -102,7 +102,7 @@ def test_without_a_key_nothing_is_asked(
 
 
 @pytest.mark.parametrize("name", ["intervention", "recall"])
-def test_a_provider_that_refuses_everything_is_told(place: Path, provider: FakeModelProcess, name: str):
+def test_a_provider_that_refuses_everything_is_told(place: Path, provider: BackgroundModels, name: str):
     provider.fail(*[{"kind": "status", "status": 401, "message": "no such account"}] * 60)
     result = foretell("study", *COMMANDS[name])
     assert isinstance(result.exception, InputError)
@@ -110,7 +110,7 @@ def test_a_provider_that_refuses_everything_is_told(place: Path, provider: FakeM
     assert "401" in str(result.exception)
 
 
-def test_smoke_fails_a_model_that_fails(place: Path, provider: FakeModelProcess):
+def test_smoke_fails_a_model_that_fails(place: Path, provider: BackgroundModels):
     provider.fail(*[{"kind": "status", "status": 401, "message": "no such account"}] * 60)
     found = study(*COMMANDS["smoke"], exit_code=1)
     assert found["sentences"][0].startswith("Failed: 3 of 3 trials failed")
@@ -129,7 +129,7 @@ def test_smoke_says_what_the_run_will_cost(place: Path):
     assert found["passed"] is True
 
 
-def test_the_run_after_an_exam_does_not_pay_for_it_again(place: Path, provider: FakeModelProcess):
+def test_the_run_after_an_exam_does_not_pay_for_it_again(place: Path, provider: BackgroundModels):
     study("smoke", "run.yaml", "--limit", "5")
     paid = provider.stats()["arrived"]
     assert foretell("run", "run.yaml").exit_code == 0
@@ -170,7 +170,7 @@ def test_a_study_of_the_agent_needs_an_agent(place: Path):
     assert "study of the agent" in str(foretell("study", "smoke", "other.yaml").exception)
 
 
-def test_what_models_remember(place: Path, provider: FakeModelProcess):
+def test_what_models_remember(place: Path, provider: BackgroundModels):
     found = study("recall", *PAST, "--model", "openai:scholar", "--model", "openai:gpt-5", "--limit", "4")
     rows = table(found, "Recall by model")
     assert rows["openai:scholar"]["n"] == rows["openai:gpt-5"]["n"] == 4
@@ -181,14 +181,14 @@ def test_what_models_remember(place: Path, provider: FakeModelProcess):
     assert "known outcome" in str(foretell("study", "recall", "--data", "questions.jsonl", "--model", "a:b").exception)
 
 
-def test_every_key_is_looked_for_before_the_first_model_is_paid(place: Path, provider: FakeModelProcess):
+def test_every_key_is_looked_for_before_the_first_model_is_paid(place: Path, provider: BackgroundModels):
     models = ("--model", "openai:gpt-5", "--model", "anthropic:claude")
     result = foretell("study", "recall", *PAST, *models)
     assert "ANTHROPIC_API_KEY" in str(result.exception)
     assert provider.stats()["arrived"] == 0
 
 
-def test_a_judge_and_people(place: Path, provider: FakeModelProcess):
+def test_a_judge_and_people(place: Path, provider: BackgroundModels):
     assert foretell("run", "run.yaml").exit_code == 0
     run = read_spec("run.yaml").id
     assert foretell("study", "judge", "--run", run, "--limit", "6", "--sheet", "sheet.csv").exit_code == 0
@@ -214,7 +214,7 @@ def test_a_judge_and_people(place: Path, provider: FakeModelProcess):
     assert "gave no usable answer to 3 cases" in str(broken.exception)
 
 
-def test_structure_found_by_a_model(place: Path, provider: FakeModelProcess):
+def test_structure_found_by_a_model(place: Path, provider: BackgroundModels):
     events = [
         {
             "id": f"own/gas-{n}",

@@ -1,14 +1,12 @@
-"""A house of one's own for every test: questions, a corpus, a spec, and `foretell` as a real process in it."""
+"""A house of one's own for every test: questions, a corpus, a spec, and `foretell` in it."""
 
-import asyncio
+import contextlib
 import json
 import os
 import sqlite3
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import chdir
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,11 +15,13 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from fakes.models import FakeModelProcess, FakeModels, ModelFault
+from fakes.background import Background
+from fakes.models import BackgroundModels, FakeModels, ModelFault
 from foretell.cli.main import cli
 from foretell.models.journal import Journal
 from foretell.practice.models.scripts import agent_script
 from foretell.practice.search import search_server
+from foretell.practice.server import PracticeServer
 from foretell.practice.world import small_world
 from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError
@@ -85,7 +85,7 @@ class House:
         for name, rows in (("questions", questions(count)), ("articles", documents(count))):
             lines = [json.dumps(row) + "\n" for row in rows]
             (self.folder / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
-        told = self.inside("corpus", "import", "articles.jsonl")
+        told = self.foretell("corpus", "import", "articles.jsonl")
         assert told.returncode == 0, told.stderr
         return self
 
@@ -108,30 +108,16 @@ class House:
         away = {"HTTPS_PROXY": "http://127.0.0.1:9", "HTTP_PROXY": "http://127.0.0.1:9", "NO_PROXY": "127.0.0.1"}
         return {**kept, **away, "COLUMNS": "200", "FORETELL_HOME": str(self.home), **self.environment}
 
-    def foretell(self, *arguments: str | Path, timeout: float = 120) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            self.command(*arguments),
-            capture_output=True,
-            text=True,
-            cwd=self.folder,
-            env=self.whole_environment,
-            timeout=timeout,
-            check=False,
-        )
-
-    def inside(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-        """`foretell` within this process: much quicker, for all that is not about processes."""
-        foreign = [name for name in os.environ if name.startswith("FORETELL_") or name.endswith(("_KEY", "_TOKEN"))]
-        environment = {**dict.fromkeys(foreign, None), **self.whole_environment}
-        command = [str(argument) for argument in arguments]
-        with chdir(self.folder):
-            result = CliRunner().invoke(cli, command, env=environment)
-        if isinstance(result.exception, InputError):
-            message = f"{result.stderr}foretell: {result.exception}\n"
-            return subprocess.CompletedProcess(command, 2, result.stdout, message)
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        return subprocess.CompletedProcess(command, result.exit_code, result.stdout, result.stderr)
+    def foretell(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        """The command in this process: a new one takes seconds to start, and `command` is for those who need one."""
+        environment = dict.fromkeys(os.environ) | self.whole_environment
+        with contextlib.chdir(self.folder):
+            end = CliRunner().invoke(cli, list(map(str, arguments)), env=environment)
+        if end.exception is None or isinstance(end.exception, SystemExit):
+            return subprocess.CompletedProcess(arguments, end.exit_code, end.stdout, end.stderr)
+        if not isinstance(end.exception, InputError):
+            raise end.exception
+        return subprocess.CompletedProcess(arguments, 2, end.stdout, f"{end.stderr}foretell: {end.exception}\n")
 
     def run(self, spec: Path, *arguments: str | Path) -> str:
         """`foretell run`, which must succeed; the run's id."""
@@ -173,9 +159,9 @@ class House:
 
 
 @pytest.fixture(scope="session")
-def provider() -> Iterator[FakeModelProcess]:
-    """A research agent's model behind an OpenAI-compatible address, in its own process."""
-    with FakeModelProcess(script=BRAIN) as fake:
+def provider() -> Iterator[BackgroundModels]:
+    """A research agent's model behind an OpenAI-compatible address, in the background."""
+    with BackgroundModels(script=BRAIN) as fake:
         yield fake
 
 
@@ -198,7 +184,7 @@ def build_house(tmp_path: Path, bytecode: Path) -> Callable[..., House]:
 
 
 @pytest.fixture
-def house(provider: FakeModelProcess, build_house: Callable[..., House]) -> House:
+def house(provider: BackgroundModels, build_house: Callable[..., House]) -> House:
     """Three questions, and a provider that has counted nothing yet."""
     provider.reset()
     return build_house(provider.url)
@@ -210,31 +196,7 @@ def canary() -> str:
     return CANARY
 
 
-class Background:
-    """A fake server of this package on a loop of its own, in a thread."""
-
-    def __init__(self, make: Callable[[], Any]) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._thread.start()
-        self.server = make()
-        self._on_loop(self.server.__aenter__())
-
-    def _on_loop(self, work: Any) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(timeout=30)
-
-    @property
-    def url(self) -> str:
-        return self.server.url
-
-    def close(self) -> None:
-        self._on_loop(self.server.__aexit__(None, None, None))
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-
-class Engines(Background):
+class Engines(Background[PracticeServer]):
     """Search engines that know a few pages about a central bank."""
 
     key = "engine-canary-9876543210"
@@ -247,7 +209,7 @@ class Engines(Background):
         return self.server.requests
 
 
-class Recorder(Background):
+class Recorder(Background[FakeModels]):
     """The research agent's model, with everything it was told."""
 
     def __init__(self) -> None:

@@ -16,7 +16,8 @@ from foretell.arena.schedule import next_moment
 from foretell.arena.score_data import read_arena_table
 from foretell.arena.store import ArenaStore
 from foretell.cli.commands import operation_command
-from foretell.operations.arena_demo import BOLD, BOTH, HASTY, NEWS, ORACLE, OUTSIDE_ENTRY, ArenaSimulation
+from foretell.operations.arena_demo import BOLD, BOTH, HASTY, NEWS, ORACLE, OUTSIDE_ENTRY, demo_spec, demo_world
+from foretell.operations.requests import ArenaDemoRequest
 from foretell.practice.exchange.world import SimulatedWorld
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
@@ -26,7 +27,7 @@ from foretell.scoring.table import ALWAYS_HALF, CROWD
 
 demo = operation_command("arena demo")
 
-SEASON = ArenaSimulation(days=5, events_per_day=4, seed=3)
+SEASON = ArenaDemoRequest(days=5, events_per_day=4, seed=3)
 ENTRIES = {ORACLE, CROWD, ALWAYS_HALF, OUTSIDE_ENTRY, BOTH, NEWS, HASTY, BOLD}
 
 
@@ -53,7 +54,7 @@ def played(tmp_path_factory: pytest.TempPathFactory):
     assert result.exit_code == 0, result.output
     store = RunStore(out / "home" / "runs.db")
     yield Played(
-        out=out, told=result.output, world=SEASON.world(), store=store, book=ArenaStore(store.database, "demo")
+        out=out, told=result.output, world=demo_world(SEASON), store=store, book=ArenaStore(store.database, "demo")
     )
     store.close()
 
@@ -83,7 +84,7 @@ def test_every_moment_is_answered_once_by_everybody_and_none_after_the_close(pla
 
 
 def test_moments_halve_what_is_left_and_none_was_missed(played: Played):
-    schedule = SEASON.spec().schedule
+    schedule = demo_spec(SEASON).schedule
     for event, row in played.book.selected().items():
         moments = played.book.moments.of_event(event)
         assert [one.number for one in moments] == list(range(len(moments)))
@@ -194,4 +195,4 @@ def test_a_kept_demo_is_not_overwritten(played: Played):
 def test_the_arena_file_can_be_read_again(played: Played):
     from foretell.arena.spec import read_arena
 
-    assert read_arena(played.out) == SEASON.spec()
+    assert read_arena(played.out) == demo_spec(SEASON)

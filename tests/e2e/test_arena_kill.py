@@ -20,11 +20,11 @@ import pytest
 import yaml
 
 from fakes.markets import FakeKalshi
-from fakes.models import FakeModelProcess
+from fakes.models import BackgroundModels
 from foretell.arena.live import LiveArena
-from foretell.arena.schedule import Moment
 from foretell.arena.spec import read_arena
 from foretell.arena.status import arena_status
+from foretell.arena.store import Moment
 from foretell.models.journal import Journal
 from foretell.operations.arena import ArenaParts, open_arena
 from foretell.practice.markets.kalshi import KalshiCatalogue, SampleKalshiEvent, SampleKalshiMarket, kalshi_event_body
@@ -51,8 +51,8 @@ ANSWERS = 4
 
 
 @pytest.fixture(scope="module")
-def provider() -> Iterator[FakeModelProcess]:
-    with FakeModelProcess(script=BRAIN, latency=0.02) as fake:
+def provider() -> Iterator[BackgroundModels]:
+    with BackgroundModels(script=BRAIN, latency=0.02) as fake:
         yield fake
 
 
@@ -235,7 +235,7 @@ class Books:
         )
 
 
-def check(books: Books, provider: FakeModelProcess) -> int:
+def check(books: Books, provider: BackgroundModels) -> int:
     """Every moment of the schedule answered once by everybody, and nothing paid for twice; how many were re-sent."""
     planned = expected_moments(books.moments)
     assert {(m.event, m.number): m.planned_at for m in books.moments} == planned
@@ -272,7 +272,7 @@ def expected_moments(moments: list[Moment]) -> dict[tuple[str, int], datetime]:
     return found
 
 
-def test_two_services_killed_over_ten_days(provider: FakeModelProcess, build_house: Callable[..., Any], capsys: Any):
+def test_two_services_killed_over_ten_days(provider: BackgroundModels, build_house: Callable[..., Any], capsys: Any):
     provider.reset()
     done, books = asyncio.run(campaign(build_house(provider.url), KILLS, seed=5))
     again = check(books, provider)
@@ -284,7 +284,7 @@ def test_two_services_killed_over_ten_days(provider: FakeModelProcess, build_hou
 
 
 def test_two_services_on_postgres(
-    provider: FakeModelProcess, postgres: str, build_house: Callable[..., Any], capsys: Any
+    provider: BackgroundModels, postgres: str, build_house: Callable[..., Any], capsys: Any
 ):
     """Fewer kills: a server takes five seconds to be sure that one of them is gone."""
     provider.reset()

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from fakes.markets import FakeKalshi
-from fakes.models import FakeModelProcess
+from fakes.models import BackgroundModels
 from foretell.practice.markets.kalshi import KalshiCatalogue, SampleKalshiEvent, SampleKalshiMarket, kalshi_event_body
 from foretell.questions.as_of import instant
 from foretell.runs.store import RunStore
@@ -25,8 +25,8 @@ EVENTS = 4
 
 
 @pytest.fixture(scope="module")
-def provider() -> Iterator[FakeModelProcess]:
-    with FakeModelProcess(script="foretell.practice.models.scripts:arena_script", latency=0.05) as fake:
+def provider() -> Iterator[BackgroundModels]:
+    with BackgroundModels(script="foretell.practice.models.scripts:arena_script", latency=0.05) as fake:
         yield fake
 
 
@@ -46,7 +46,7 @@ def catalogue() -> KalshiCatalogue:
     return KalshiCatalogue([kalshi_event_body(event) for event in events])
 
 
-def test_workers_answer_what_an_arena_asks(provider: FakeModelProcess, postgres: str, build_house: Callable[..., Any]):
+def test_workers_answer_what_an_arena_asks(provider: BackgroundModels, postgres: str, build_house: Callable[..., Any]):
     provider.reset()
     house = build_house(provider.url)
     clock = house.folder / "clock"

@@ -19,7 +19,7 @@ import yaml
 from click.testing import CliRunner
 
 from fakes.markets import FakeMetaculus
-from fakes.models import FakeModelProcess
+from fakes.models import BackgroundModels
 from foretell.cli.commands import operation_command
 from foretell.practice.markets.metaculus import MetaculusCatalogue, SampleMetaculusQuestion, metaculus_post_body
 from foretell.practice.search import search_server
@@ -78,7 +78,7 @@ class Workshop:
 
     folder: Path
     sites: Sites
-    provider: FakeModelProcess
+    provider: BackgroundModels
     told: list[str] = field(default_factory=list[str])
 
     def environment(self, step: dict[str, Any]) -> dict[str, str]:
@@ -127,7 +127,7 @@ def workshop(tmp_path: Path) -> Iterator[Workshop]:
     )
     assert told.exit_code == 0, told.output
     sites = Sites()
-    with FakeModelProcess(script=BRAIN) as provider:
+    with BackgroundModels(script=BRAIN) as provider:
         yield Workshop(folder=tmp_path / "bot", sites=sites, provider=provider)
     sites.close()
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from fakes.models import FakeModelProcess
+from fakes.models import BackgroundModels
 from fakes.postgres import LocalPostgres
 from foretell.models.journal import Journal
 from foretell.runs.spec import read_spec
@@ -30,16 +30,16 @@ PATIENCE = 120
 
 
 @pytest.fixture(scope="module")
-def slow() -> Iterator[FakeModelProcess]:
+def slow() -> Iterator[BackgroundModels]:
     """A provider that takes its time."""
-    with FakeModelProcess(script=BRAIN, latency=0.15) as fake:
+    with BackgroundModels(script=BRAIN, latency=0.15) as fake:
         yield fake
 
 
 class Site:
     """A house whose runs and journal are in a PostgreSQL database."""
 
-    def __init__(self, house: Any, provider: FakeModelProcess, url: str) -> None:
+    def __init__(self, house: Any, provider: BackgroundModels, url: str) -> None:
         provider.reset()
         self.house = house.with_environment(FORETELL_DATABASE_URL=url)
         self.provider = provider
@@ -126,7 +126,7 @@ class Site:
 
 
 @pytest.fixture
-def site(slow: FakeModelProcess, postgres: str, build_house: Build) -> Iterator[Site]:
+def site(slow: BackgroundModels, postgres: str, build_house: Build) -> Iterator[Site]:
     found = Site(build_house(slow.url, count=QUESTIONS), slow, postgres)
     yield found
     found.close()
@@ -204,7 +204,7 @@ def test_requests_per_minute_and_cells_hold_over_workers(site: Site):
 
 
 def test_an_outage_of_the_database_is_survived(
-    slow: FakeModelProcess, postgres_server: LocalPostgres, build_house: Build, capsys: Any
+    slow: BackgroundModels, postgres_server: LocalPostgres, build_house: Build, capsys: Any
 ):
     assert postgres_server.port  # It can be installed here; this test has one of its own, that waits for the disk.
     with LocalPostgres() as server:
@@ -322,7 +322,7 @@ def test_a_schedule_runs_once_on_many_machines(place: Path | str):
     assert [child.returncode for child in children] == [-signal.SIGKILL, 0, 0]
 
 
-def test_a_file_shared_by_two_processes_is_paid_for_once(slow: FakeModelProcess, build_house: Build):
+def test_a_file_shared_by_two_processes_is_paid_for_once(slow: BackgroundModels, build_house: Build):
     """Without a server: the same run started twice, at the same moment. They share its cells."""
     slow.reset()
     house = build_house(slow.url, count=6)

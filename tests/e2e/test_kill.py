@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fakes.models import FakeModelProcess
+from fakes.models import BackgroundModels
 
-KILLS = int(os.environ.get("FORETELL_KILLS", "8"))
-QUESTIONS, TRIALS = 40, 5
+KILLS = int(os.environ.get("FORETELL_KILLS", "6"))
+QUESTIONS, TRIALS = 20, 4
 AT_ONCE = 20
 LATENCY = 0.02
 EARLY = 0.2
@@ -31,7 +31,7 @@ class Campaign:
     """Kills one run, and keeps the provider's bill beside its journal."""
 
     house: Any
-    provider: FakeModelProcess
+    provider: BackgroundModels
     rng: random.Random
     command: list[str]
     paid_when_kept: dict[str, int] = field(default_factory=dict)
@@ -90,7 +90,7 @@ def rows(path: Path, query: str) -> list[Any]:
         return [(0,)]
 
 
-def bill(provider: FakeModelProcess) -> dict[str, int]:
+def bill(provider: BackgroundModels) -> dict[str, int]:
     """Completions by the mark of what was asked."""
     billed = provider.stats()["billed"]
     assert len({key[:12] for key in billed}) == len(billed)
@@ -98,7 +98,7 @@ def bill(provider: FakeModelProcess) -> dict[str, int]:
 
 
 def test_killed_runs_pay_for_no_kept_reply_again(build_house: Callable[..., Any], capsys: Any):
-    with FakeModelProcess(script="foretell.practice.models.scripts:agent_script", latency=LATENCY) as provider:
+    with BackgroundModels(script="foretell.practice.models.scripts:agent_script", latency=LATENCY) as provider:
         calm = build_house(provider.url, count=QUESTIONS, name="calm")
         run = calm.run(calm.spec(trials=TRIALS), "--concurrency", str(AT_ONCE))
         total = replies(calm.home / "journal.db")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import foretell
-from fakes.models import FakeModelProcess
+from fakes.models import BackgroundModels
 from foretell.questions.as_of import instant
 from foretell.questions.trace import BeliefRevised, LeakBlocked, ModelCalled, ToolUsed
 
@@ -19,7 +19,7 @@ CALLS = 6
 """Of one cell: search, its filter, summary, its filter, and two more steps of the agent, one of which submits."""
 
 
-def billed(provider: FakeModelProcess) -> int:
+def billed(provider: BackgroundModels) -> int:
     return sum(provider.stats()["billed"].values())
 
 
@@ -73,7 +73,7 @@ def test_runs_and_show_tell_what_happened(house: Any):
     assert (missing.returncode, "has no answer" in missing.stderr) == (2, True)
 
 
-def test_the_same_run_again_pays_nothing(house: Any, provider: FakeModelProcess):
+def test_the_same_run_again_pays_nothing(house: Any, provider: BackgroundModels):
     spec = house.spec()
     house.run(spec)
     paid = billed(provider)
@@ -97,7 +97,7 @@ def test_tables_can_be_scored(house: Any, tmp_path: Path):
 
 
 def test_replay_needs_neither_provider_nor_key_nor_corpus(build_house: Build, canary: str):
-    with FakeModelProcess(script="foretell.practice.models.scripts:agent_script") as fake:
+    with BackgroundModels(script="foretell.practice.models.scripts:agent_script") as fake:
         house = build_house(fake.url).with_environment(FRED_API_KEY=canary)
         run = house.run(house.spec(trials=2))
     (house.home / "corpus.db").unlink()
@@ -117,7 +117,7 @@ def test_replay_says_so_where_the_journal_lacks_something(house: Any):
     assert "2 of 3 answers are the same" in told.stdout
 
 
-def paid_for(provider: FakeModelProcess, house: Any, **changes: Any) -> dict[str, int]:
+def paid_for(provider: BackgroundModels, house: Any, **changes: Any) -> dict[str, int]:
     """Completions that one more run costs, by the model that was asked."""
     provider.reset()
     before = spent_calls(house)
@@ -134,7 +134,7 @@ def spent_calls(house: Any) -> dict[str, int]:
     return found
 
 
-def test_changing_one_stage_pays_only_for_what_depends_on_it(house: Any, provider: FakeModelProcess):
+def test_changing_one_stage_pays_only_for_what_depends_on_it(house: Any, provider: BackgroundModels):
     cast = {"agent": "openai:gpt-5-mini", "filter": "openai:gpt-5-nano", "summariser": "openai:gpt-4.1-nano"}
     first = paid_for(provider, house, models=cast)
     assert first == {"gpt-5-mini": 9, "gpt-5-nano": 6, "gpt-4.1-nano": 3}
@@ -153,7 +153,7 @@ def test_changing_one_stage_pays_only_for_what_depends_on_it(house: Any, provide
     assert paid_for(provider, house, models=cast, aggregate="median") == {}
 
 
-def test_another_search_engine_is_asked_anew(house: Any, provider: FakeModelProcess, engines: Any):
+def test_another_search_engine_is_asked_anew(house: Any, provider: BackgroundModels, engines: Any):
     house.run(house.spec())
     away = house.with_environment(BRAVE_API_KEY=engines.key, FORETELL_BRAVE_URL=f"{engines.url}/brave")
     run = away.run(away.spec("brave.yaml", search=["brave"]))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fakes.models import FakeModelProcess
+from fakes.models import BackgroundModels
 
 PROPOSED = {"thoughts": [{"claim": "The city council votes by 30 September 2026.", "why": "No vote, no approval."}]}
 SCRIPT = (
@@ -21,8 +21,8 @@ SCRIPT = (
 
 
 @pytest.fixture
-def planner() -> Iterator[FakeModelProcess]:
-    with FakeModelProcess(script="foretell.practice.models.scripts:tree_script") as fake:
+def planner() -> Iterator[BackgroundModels]:
+    with BackgroundModels(script="foretell.practice.models.scripts:tree_script") as fake:
         yield fake
 
 
@@ -50,7 +50,7 @@ def test_a_run_of_thoughts(house: Any, kind: str):
     assert house.run(spec(house, kind=kind)) == run
 
 
-def test_trees_and_thoughts_are_run_scored_and_studied_like_any_other(planner: FakeModelProcess, build_house: Any):
+def test_trees_and_thoughts_are_run_scored_and_studied_like_any_other(planner: BackgroundModels, build_house: Any):
     house = build_house(planner.url)
     usual: dict[str, Any] = {"questions": {"dataset": "demo", "limit": 4}, "search": []}
     runs: list[str] = []

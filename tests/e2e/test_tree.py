@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from fakes.models import FakeDeepResearch, FakeModelProcess
+from fakes.models import BackgroundModels, FakeDeepResearch
 from foretell.forecasters.tree.arithmetic.evaluation import evaluate, evaluated
 from foretell.forecasters.tree.proposition import leaves
 from foretell.forecasters.tree.tree_file import read_tree, tree_from_dict
@@ -29,18 +29,18 @@ MARK = re.compile(r"#([0-9a-f]{12})")
 
 
 @pytest.fixture(scope="module")
-def planner() -> Iterator[FakeModelProcess]:
-    with FakeModelProcess(script=BRAIN, latency=0.02) as fake:
+def planner() -> Iterator[BackgroundModels]:
+    with BackgroundModels(script=BRAIN, latency=0.02) as fake:
         yield fake
 
 
 @pytest.fixture
-def house(planner: FakeModelProcess, build_house: Callable[..., Any]) -> Any:
+def house(planner: BackgroundModels, build_house: Callable[..., Any]) -> Any:
     planner.reset()
     return build_house(planner.url)
 
 
-def billed(provider: FakeModelProcess) -> dict[str, int]:
+def billed(provider: BackgroundModels) -> dict[str, int]:
     return provider.stats()["billed"]
 
 
@@ -53,7 +53,7 @@ def answers_kept(house: Any) -> int:
 
 
 def test_a_claim_becomes_a_tree_on_paper_and_in_the_store(house: Any):
-    told = house.inside("tree", CLAIM, *ASKED, "--out", "bridge.json", "--leaves", "4", "--out", "bridge.html")
+    told = house.foretell("tree", CLAIM, *ASKED, "--out", "bridge.json", "--leaves", "4", "--out", "bridge.html")
     assert told.returncode == 0, told.stderr
     assert CLAIM in (house.folder / "bridge.html").read_text(encoding="utf-8")
     lines = told.stdout.splitlines()
@@ -63,19 +63,19 @@ def test_a_claim_becomes_a_tree_on_paper_and_in_the_store(house: Any):
     assert "model calls" in told.stdout
     tree = read_tree(house.folder / "bridge.json")
     assert evaluate(tree).p == tree.nodes["P0"].p
-    shown = house.inside("tree", "show", "bridge.json")
+    shown = house.foretell("tree", "show", "bridge.json")
     assert shown.stdout.splitlines()[0] == lines[0]
     run = re.search(r"foretell show (\w+) (\S+)", " ".join(told.stdout.split()))
     assert run
-    steps = house.inside("show", run[1], run[2])
+    steps = house.foretell("show", run[1], run[2])
     assert "was taken apart into" in steps.stdout
     assert "grounded by search" in steps.stdout
 
 
-def test_nothing_is_paid_twice_when_a_tree_is_asked_for_again(house: Any, planner: FakeModelProcess):
-    first = house.inside("tree", CLAIM, *ASKED, "--out", "one.json")
+def test_nothing_is_paid_twice_when_a_tree_is_asked_for_again(house: Any, planner: BackgroundModels):
+    first = house.foretell("tree", CLAIM, *ASKED, "--out", "one.json")
     before = billed(planner)
-    second = house.inside("tree", CLAIM, *ASKED, "--out", "two.json")
+    second = house.foretell("tree", CLAIM, *ASKED, "--out", "two.json")
     assert first.returncode == second.returncode == 0
     assert billed(planner) == before
     assert (house.folder / "one.json").read_text() == (house.folder / "two.json").read_text()
@@ -84,7 +84,7 @@ def test_nothing_is_paid_twice_when_a_tree_is_asked_for_again(house: Any, planne
 
 def test_a_killed_tree_goes_on_where_it_was(build_house: Callable[..., Any]):
     """Live, too: the moment it was first asked stays its cutoff."""
-    with FakeModelProcess(script=BRAIN, latency=0.05) as provider:
+    with BackgroundModels(script=BRAIN, latency=0.05) as provider:
         house = build_house(provider.url)
         command = house.command("tree", CLAIM, *ASKED[2:], "--rounds", "2", "--out", "tree.json")
         rng = random.Random(5)
@@ -117,7 +117,7 @@ def test_a_killed_tree_goes_on_where_it_was(build_house: Callable[..., Any]):
 def test_a_run_of_trees_killed_or_not_ends_the_same(build_house: Callable[..., Any]):
     options = {"leaves": 4, "rule": "logic"}
     fields: dict[str, Any] = {"options": options, "trials": 2}
-    with FakeModelProcess(script=BRAIN, latency=0.02) as provider:
+    with BackgroundModels(script=BRAIN, latency=0.02) as provider:
         calm = build_house(provider.url, name="calm")
         run = run_inside(calm, **fields)
         once = billed(provider)
@@ -139,14 +139,14 @@ def test_a_run_of_trees_killed_or_not_ends_the_same(build_house: Callable[..., A
     assert len(house.forecasts(run)) == 6
     assert house.answers(run) == calm.answers(run)
     assert house.events(run) == calm.events(run)
-    replayed = house.inside("replay", run)
+    replayed = house.foretell("replay", run)
     assert replayed.returncode == 0, replayed.stdout + replayed.stderr
 
 
 def run_inside(house: Any, **fields: Any) -> str:
     """A run of trees within this process; its id."""
     spec = house.spec(forecaster="tree", **fields)
-    told = house.inside("run", spec.name)
+    told = house.foretell("run", spec.name)
     assert told.returncode == 0, told.stderr
     return read_spec(spec).id
 
@@ -176,15 +176,15 @@ def test_leaks_are_dropped_before_any_grounder_sees_them(house: Any):
     assert not any(b"It was approved" in answer for (answer,) in rows)
 
 
-def test_a_clumsy_model_over_the_wire_is_asked_again(house: Any, planner: FakeModelProcess):
-    told = house.inside("tree", CLAIM, "--as-of", "2026-07-01", "--model", "openai:clumsy", "--grounder", "plain")
+def test_a_clumsy_model_over_the_wire_is_asked_again(house: Any, planner: BackgroundModels):
+    told = house.foretell("tree", CLAIM, "--as-of", "2026-07-01", "--model", "openai:clumsy", "--grounder", "plain")
     assert told.returncode == 0, told.stderr
     assert "the mean of the children stands in" not in told.stdout + told.stderr
     assert sum(billed(planner).values()) == 2 * (2 + 4 + 2)
 
 
 def test_a_small_budget_makes_a_small_tree(house: Any):
-    told = house.inside("tree", CLAIM, *ASKED, "--rounds", "3", "--budget", "0.04", "--out", "small.json")
+    told = house.foretell("tree", CLAIM, *ASKED, "--rounds", "3", "--budget", "0.04", "--out", "small.json")
     assert told.returncode == 0, told.stderr
     tree = read_tree(house.folder / "small.json")
     assert 3 <= len(tree.nodes) <= 8
@@ -206,7 +206,7 @@ def test_a_budget_that_ends_midway_leaves_marked_trees(house: Any):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("--model", "openai:gpt-5-mini", "--search", "altavista"), "there is no search engine 'altavista'"),
+        (("--model", "openai:gpt-5-mini", "--search", "altavista"), "no search engine is called 'altavista'"),
         (("--model", "gpt-5-mini"), "cannot read the model name"),
         (("--model", "openai:gpt-5-mini", "--role", "boss=x"), "roles are"),
         (("--model", "openai:gpt-5-mini", "--closes", "soon"), "--closes"),
@@ -217,7 +217,7 @@ def test_a_budget_that_ends_midway_leaves_marked_trees(house: Any):
     ],
 )
 def test_what_cannot_work_is_told_in_one_line(house: Any, arguments: tuple[str, ...], told: str):
-    end = house.inside("tree", CLAIM, *arguments)
+    end = house.foretell("tree", CLAIM, *arguments)
     assert end.returncode == 2
     assert told in end.stderr
     assert "Traceback" not in end.stderr
@@ -225,13 +225,13 @@ def test_what_cannot_work_is_told_in_one_line(house: Any, arguments: tuple[str, 
 
 def test_an_unknown_option_of_a_run_is_named(house: Any):
     path: Path = house.spec(forecaster="tree", options={"leafs": 3})
-    end = house.inside("run", path.name)
+    end = house.foretell("run", path.name)
     assert end.returncode == 2
     assert "the forecaster 'tree' has no option 'leafs'" in end.stderr
 
 
 def test_json_for_programs(house: Any):
-    end = house.inside("tree", CLAIM, *ASKED, "--grounder", "plain", "--json")
+    end = house.foretell("tree", CLAIM, *ASKED, "--grounder", "plain", "--json")
     assert json.loads(end.stdout)["tree"]["nodes"]["P0"]["claim"] == CLAIM
     assert MARK.search(end.stdout)
 
@@ -263,11 +263,11 @@ def test_a_deep_research_model_searches_through_us(build_house: Callable[..., An
     pytest.importorskip("mcp")
     with InThread(FakeDeepResearch()) as fake:
         house = build_house(fake.url)
-        deep = ("--grounder", "deep", "--deep-model", "openai:o4-mini-deep-research", "--leaves", "3")
-        told = house.inside("tree", CLAIM, *ASKED, *deep, "--out", "deep.json")
+        deep = ("--grounder", "deep", "--deep-model", "openai:gpt-6.1-sol", "--leaves", "3")
+        told = house.foretell("tree", CLAIM, *ASKED, *deep, "--out", "deep.json")
         assert told.returncode == 0, told.stderr
         asked = len(fake.asked)
-        again = house.inside("tree", CLAIM, *ASKED, *deep, "--out", "deep.json")
+        again = house.foretell("tree", CLAIM, *ASKED, *deep, "--out", "deep.json")
         assert again.returncode == 0, again.stderr
         assert len(fake.asked) == asked == 3
     tree = read_tree(house.folder / "deep.json")
@@ -279,14 +279,14 @@ def test_a_deep_research_model_searches_through_us(build_house: Callable[..., An
 
 def test_a_provider_elsewhere_needs_a_way_to_the_search(house: Any):
     away = house.with_environment(FORETELL_OPENAI_URL="https://api.openai.com/v1")
-    deep = ("--grounder", "deep", "--deep-model", "openai:o4-mini-deep-research")
-    told = away.inside("tree", CLAIM, *ASKED, *deep)
+    deep = ("--grounder", "deep", "--deep-model", "openai:gpt-6.1-sol")
+    told = away.foretell("tree", CLAIM, *ASKED, *deep)
     assert told.returncode == 2
     assert "FORETELL_MCP_URL" in told.stderr
 
 
 def test_leaves_in_notebooks_are_saved_beside_the_tree(house: Any):
-    told = house.inside("tree", CLAIM, *ASKED, "--grounder", "notebook", "--leaves", "3", "--out", "with_books.json")
+    told = house.foretell("tree", CLAIM, *ASKED, "--grounder", "notebook", "--leaves", "3", "--out", "with_books.json")
     if "sandbox" in told.stderr and told.returncode == 2:
         pytest.skip(told.stderr)
     assert told.returncode == 0, told.stderr
@@ -298,7 +298,7 @@ def test_leaves_in_notebooks_are_saved_beside_the_tree(house: Any):
 
 
 def test_each_leaf_to_the_grounder_that_suits_it(house: Any):
-    told = house.inside("tree", CLAIM, *ASKED, "--grounder", "auto", "--leaves", "3", "--out", "auto.json")
+    told = house.foretell("tree", CLAIM, *ASKED, "--grounder", "auto", "--leaves", "3", "--out", "auto.json")
     assert told.returncode == 0, told.stderr
     tree = read_tree(house.folder / "auto.json")
     assert {tree.nodes[id].grounding.grounder for id in leaves(tree)} == {"search"}

@@ -17,6 +17,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, Self
 
+from fakes.background import Background
 from foretell.practice.models.formats import ModelQuery, ProviderFormat, ScriptedReply, format_of
 from foretell.practice.models.scripts import tree_script
 from foretell.practice.models.server import PracticeModels, Script
@@ -139,6 +140,33 @@ class FakeDeepResearch(FakeModels):
         return self.research.read
 
 
+def _script_named(name: str | None) -> Script | None:
+    """A function that is named as module:name."""
+    module, _, attribute = (name or ":").partition(":")
+    return getattr(import_module(module), attribute) if module else None
+
+
+class BackgroundModels(Background[FakeModels]):
+    """Fake models that answer from a thread, so that a test and the commands it runs can wait for them."""
+
+    def __init__(self, *, latency: float = 0.0, script: str | None = None) -> None:
+        """`script` names a function as module:name."""
+        super().__init__(lambda: FakeModels(_script_named(script), latency=latency))
+
+    def stats(self) -> dict[str, Any]:
+        """What they counted so far."""
+        return self.server.stats()
+
+    def reset(self) -> None:
+        """Let them start counting anew."""
+        self.server.reset()
+
+    def fail(self, *faults: dict[str, Any]) -> None:
+        """Let the next requests go wrong."""
+        for fault in faults:
+            self.server.fail(ModelFault(**fault))
+
+
 class FakeModelProcess:
     """Fake models in a process of their own on a free port, so that their work is not counted as their client's."""
 
@@ -183,9 +211,7 @@ class FakeModelProcess:
 
 
 async def _serve(options: argparse.Namespace) -> None:
-    module, _, name = (options.script or ":").partition(":")
-    script: Script | None = getattr(import_module(module), name) if module else None
-    async with FakeModels(script, latency=options.latency) as models:
+    async with FakeModels(_script_named(options.script), latency=options.latency) as models:
         print(f"fake models listen on {models.url}", flush=True)
         stopped = asyncio.Event()
         for sign in (signal.SIGINT, signal.SIGTERM):

@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
 
-from fakes.models import FakeModelProcess
+from fakes.models import BackgroundModels
 from foretell.models.canonical import request_key
 from foretell.models.facts import facts_of
 from foretell.models.journal import Journal
@@ -34,7 +34,7 @@ def test_killed_run_resumes_without_repeating_a_call(tmp_path: Path, kill_harnes
     child = _child()
     rng = random.Random(7)
     path, progress = tmp_path / "journal.db", tmp_path / "progress"
-    with FakeModelProcess(latency=0.02) as fake:
+    with BackgroundModels(latency=0.02) as fake:
         requests = [child.request(fake.url, place) for place in range(child.CALLS)]
         key = {place: request_key(one) for place, one in enumerate(requests)}
         asked = {place: _at_the_fake(one) for place, one in enumerate(requests)}

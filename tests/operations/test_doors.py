@@ -18,7 +18,7 @@ from fastapi.testclient import TestClient
 from tests.operations.doors import TOKEN, Doors
 
 import foretell
-from fakes.models import FakeModelProcess
+from fakes.models import BackgroundModels
 from foretell.cli.commands import operation_command
 from foretell.data.corpus import Corpus, CorpusDocument
 from foretell.forecasters.agent.settings import AgentOptions
@@ -53,13 +53,13 @@ TREE = {
 
 
 @pytest.fixture(scope="module")
-def provider() -> Iterator[FakeModelProcess]:
-    with FakeModelProcess(script="foretell.practice.models.scripts:tree_script") as server:
+def provider() -> Iterator[BackgroundModels]:
+    with BackgroundModels(script="foretell.practice.models.scripts:tree_script") as server:
         yield server
 
 
 @pytest.fixture
-def doors(tmp_path: Path, provider: FakeModelProcess, monkeypatch: pytest.MonkeyPatch) -> Doors:
+def doors(tmp_path: Path, provider: BackgroundModels, monkeypatch: pytest.MonkeyPatch) -> Doors:
     for name in ("FORETELL_MODEL", "FORETELL_SEARCH", "FORETELL_DATABASE_URL"):
         monkeypatch.delenv(name, raising=False)
     (tmp_path / "home").mkdir()

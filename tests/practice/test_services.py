@@ -18,9 +18,9 @@ from foretell.practice.sample_data import (
     METACULUS_ID,
     POLYMARKET_ID,
     TICKER,
-    sample_world,
 )
 from foretell.practice.services import KEY, PORTS, ServiceOptions, all_services
+from foretell.practice.world import sample_world
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.question import SeriesRef
 from foretell.runs.services import SEARCH_ENGINES, Services, open_services

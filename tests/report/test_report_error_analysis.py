@@ -4,8 +4,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from foretell.scoring.breakdown import BreakdownMethod, overall
+from foretell.scoring.breakdown import overall
 from foretell.scoring.error_analysis import error_analysis, representativeness, standardised_difference
+from foretell.scoring.score import ScoringOptions
 from foretell.scoring.table import ForecastTable
 
 
@@ -37,14 +38,14 @@ def test_overall_is_the_mean_over_kinds(build_table: Callable[..., ForecastTable
     outcome = np.zeros(40)
     p = np.where(np.arange(40) < 10, 0.1, 0.3)
     table = build_table({"a": p}, outcome, kind=["market"] * 10 + ["dataset"] * 30)
-    interval = overall(table, "a", BreakdownMethod(metric="bi"))
+    interval = overall(table, "a", ScoringOptions(metric="bi"))
     assert interval is not None
     assert interval.estimate == pytest.approx(80.0)
 
 
 def test_sample_score_uses_the_sample_only(table: ForecastTable) -> None:
     sample = np.arange(120) < 30
-    found = error_analysis(table, "good", method=BreakdownMethod(metric="brier"), sample=sample)
+    found = error_analysis(table, "good", scoring=ScoringOptions(metric="brier"), sample=sample)
     by_hand = float(np.mean((table.p_of("good")[:30] - table.targets.outcome[:30]) ** 2))
     assert found.in_sample is not None
     assert found.in_sample.estimate == pytest.approx(by_hand)

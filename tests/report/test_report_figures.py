@@ -12,7 +12,8 @@ from foretell.report.charts.groups import question_set, score_by_group
 from foretell.report.charts.heatmap import difference_heatmap
 from foretell.report.charts.ranking import ForestRow, FrontierPoint, forest_plot, frontier, pareto
 from foretell.report.charts.svg import Chart
-from foretell.scoring.breakdown import Breakdown, BreakdownMethod, breakdown, comparable, differences, paired_matrix
+from foretell.scoring.breakdown import Breakdown, breakdown, comparable, differences, paired_matrix
+from foretell.scoring.score import ScoringOptions
 from foretell.scoring.table import ForecastTable
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -108,7 +109,7 @@ def test_frontier_is_logarithmic_over_a_wide_range_only(build_interval: Callable
 
 
 def test_breakdown_agrees_with_scores_by_hand(table: ForecastTable) -> None:
-    found = breakdown(table, "source", ["good", "half"], BreakdownMethod(metric="brier"))
+    found = breakdown(table, "source", ["good", "half"], ScoringOptions(metric="brier"))
     assert found.groups == ("alpha", "beta", "gamma")
     assert found.n == (40, 40, 40)
     mask = table.targets.groups["source"].mask("beta")
@@ -122,7 +123,7 @@ def test_breakdown_agrees_with_scores_by_hand(table: ForecastTable) -> None:
 
 
 def test_differences_are_paired_on_shared_targets(table: ForecastTable) -> None:
-    found = differences(table, "due", "good", "half", BreakdownMethod(metric="brier"))
+    found = differences(table, "due", "good", "half", ScoringOptions(metric="brier"))
     assert found.groups == ("2025-01-01",)
     assert found.n == (60,)
     interval = found.scores["good"][0]
@@ -178,9 +179,9 @@ def test_paired_matrix_is_the_mean_over_kinds(build_table: Callable[..., Forecas
     kinds = ["market"] * 10 + ["dataset"] * 30
     a, b = np.full(40, 0.5), np.where(np.arange(40) < 10, 0.1, 0.3)
     table = build_table({"a": a, "b": b}, outcome, kind=kinds)
-    found = paired_matrix(table, ["a", "b"], {"kind": "overall"}, BreakdownMethod(metric="bi"))
+    found = paired_matrix(table, ["a", "b"], {"kind": "overall"}, ScoringOptions(metric="bi"))
     assert found.diff[0, 1] == pytest.approx((50 - 90) / 2 + (50 - 70) / 2)
-    only = paired_matrix(table, ["a", "b"], {"kind": "market"}, BreakdownMethod(metric="brier"))
+    only = paired_matrix(table, ["a", "b"], {"kind": "market"}, ScoringOptions(metric="brier"))
     assert only.diff[0, 1] == pytest.approx(0.25 - 0.01)
     assert only.n[0, 1] == 10
     assert comparable("sharpe") == "brier"

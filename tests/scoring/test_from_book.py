@@ -201,9 +201,9 @@ class TestKeptReadings:
         asked = []
         after = reading.ForecastReader.after
 
-        def watched(self, last, column, sizes):
+        def watched(self, last, sizes):
             asked.append(last)
-            return after(self, last, column, sizes)
+            return after(self, last, sizes)
 
         monkeypatch.setattr(reading.ForecastReader, "after", watched)
         read_arena_table(database, NAME, keep=tmp_path)

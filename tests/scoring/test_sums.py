@@ -3,6 +3,7 @@ import pytest
 from tests.metrics.plain import sides
 from tests.scoring.made_standings import DAY, START, arena, one_asking, several
 
+from foretell.metrics.bootstrap import Resampling
 from foretell.metrics.calibration import bin_codes, width_edges
 from foretell.metrics.metric import METRICS, MetricRows
 from foretell.metrics.returns import Bettor, payoff
@@ -161,7 +162,9 @@ def test_coverage_of_the_interval():
             one_asking(f"e{i}", at=START + i * DAY, p=(float(p),), outcome=(int(rng.random() < p),))
             for i, p in enumerate(rng.random(120))
         ]
-        found = line(ScoredArena.of(several(*parts))).scores["brier"]
+        scored = ScoredArena.of(several(*parts), resampling=Resampling(draws=300))
+        drawn = scored.resample(columns=("brier", "weight")).draws_of(METRICS["brier"])
+        found = drawn.intervals(scored.resampling)["a"]
         hits += found.low <= 1 / 6 <= found.high
         assert found.n_clusters == 120, seed
     assert 0.85 <= hits / times <= 1

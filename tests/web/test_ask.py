@@ -8,7 +8,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from fakes.models import FakeModelProcess
+from fakes.models import BackgroundModels
 from foretell.data.corpus import Corpus, CorpusDocument
 from foretell.questions.as_of import instant
 from foretell.runs.settings import Settings
@@ -21,13 +21,13 @@ TEXT = "Will the harbour bridge be approved?"
 
 
 @pytest.fixture(scope="module")
-def provider() -> Iterator[FakeModelProcess]:
-    with FakeModelProcess(script=BRAIN, latency=0.15) as fake:
+def provider() -> Iterator[BackgroundModels]:
+    with BackgroundModels(script=BRAIN, latency=0.15) as fake:
         yield fake
 
 
 @pytest.fixture
-def keyed(tmp_path: Path, provider: FakeModelProcess) -> Settings:
+def keyed(tmp_path: Path, provider: BackgroundModels) -> Settings:
     """A machine with a key, whose provider is next door."""
     home = tmp_path / "home"
     home.mkdir()
@@ -93,7 +93,7 @@ def test_what_cannot_be_asked_is_said_beside_the_form(client: TestClient, given:
     ],
 )
 def test_a_wish_that_cannot_be_met_costs_nothing(
-    keyed_app: FastAPI, token: str, wish: dict[str, Any], told: str, provider: FakeModelProcess
+    keyed_app: FastAPI, token: str, wish: dict[str, Any], told: str, provider: BackgroundModels
 ) -> None:
     with TestClient(keyed_app, base_url="http://127.0.0.1") as client:
         answer = client.post("/api/ask", json={"question": TEXT, **wish}, headers={"Authorization": f"Bearer {token}"})
@@ -133,7 +133,7 @@ def test_a_run_that_breaks_says_so_on_its_page(keyed: Settings, token: str) -> N
 
 
 def test_a_run_is_stopped_and_goes_on_without_paying_twice(
-    keyed: Settings, token: str, provider: FakeModelProcess
+    keyed: Settings, token: str, provider: BackgroundModels
 ) -> None:
     app = create_app(keyed, token=token)
     headers = {"Authorization": f"Bearer {token}"}

@@ -18,22 +18,22 @@ AT_ONCE = 8
 """Events that are asked for one by one at the same time."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class CollectReport:
-    """What came of a look around."""
+    """What came of a look around, filled on the way."""
 
-    listed: int
+    listed: int = 0
     """Events that were looked at."""
-    chosen: tuple[str, ...]
-    rejected: Mapping[str, int]
+    chosen: tuple[str, ...] = ()
+    rejected: Mapping[str, int] = field(default_factory=dict[str, int])
     """By reason."""
     refreshed: int = 0
     """Events taken up before whose quotes were read."""
     over: int = 0
     """Events taken up before that have ended."""
-    notes: tuple[str, ...] = ()
+    notes: list[str] = field(default_factory=list[str])
     """What platforms sent that could not be used."""
-    problems: tuple[str, ...] = ()
+    problems: list[str] = field(default_factory=list[str])
     """Platforms that could not be read."""
 
     @property
@@ -49,43 +49,41 @@ class CollectReport:
         return "\n".join([*lines, *(f"  {note}" for note in self.notes), *(f"problem: {one}" for one in self.problems)])
 
 
-@dataclass(kw_only=True)
-class _CollectCounts:
-    """What was met on the way."""
-
-    listed: list[ListedEvent] = field(default_factory=list[ListedEvent])
-    left_out: Counter[str] = field(default_factory=Counter[str])
-    notes: list[str] = field(default_factory=list[str])
-    problems: list[str] = field(default_factory=list[str])
-    refreshed: int = 0
-    over: int = 0
-
-
 async def collect(arena: LiveArena, now: datetime) -> CollectReport:
     """Look at every platform, refresh what was taken up, choose, and plan the first moments."""
-    book, seen = arena.book, _CollectCounts()
-    await asyncio.gather(*(_list(arena, platform, now, seen) for platform in arena.spec.platforms))
+    book, rules, report = arena.book, arena.spec.select, CollectReport()
+    listed: list[ListedEvent] = []
+    left_out = Counter[str]()
+
+    async def look(platform: str) -> None:
+        # A platform that is down keeps no other from being read; what it told before it went down counts.
+        listing = arena.events[platform].events(listing_request(arena, now))
+        try:
+            async for event in listing:
+                listed.append(event)
+        except SourceError as error:
+            report.problems.append(f"{platform}: {error}")
+        left_out.update(listing.ledger.left_out)
+        skipped = Counter(one.reason for one in listing.ledger.skipped).most_common(5)
+        unknown = listing.ledger.unknown_fields.most_common(5)
+        report.notes += [f"{n} × skipped by the reader of {platform}: {reason}" for reason, n in skipped]
+        report.notes += [f"{n} × unknown field of {platform}: {name}" for name, n in unknown]
+
+    await asyncio.gather(*map(look, arena.spec.platforms))
     unsettled = await book.db.aside(book.selected, unsettled=True)
     known = {id: row for id, row in unsettled.items() if row.status == "open"}
-    await _refresh(arena, known, now, seen)
-    rules = arena.spec.select
+    await _refresh(arena, known, {event.question.id: event for event in listed}, now, report)
     volatility: Mapping[str, float] = {}
     if rules.volatility > 0:
-        fresh = [event for event in seen.listed if event.question.id not in known]
+        fresh = [event for event in listed if event.question.id not in known]
         volatility = await volatilities(fresh, rules, arena.prices, now)
-    found = await book.db.aside(book.decide, seen.listed, rules, now, volatility=volatility)
-    for event in found.chosen:
+    selection = await book.db.aside(book.decide, listed, rules, now, volatility=volatility)
+    for event in selection.chosen:
         await book.db.aside(book.add_quotes, event.question)
-    counts = Counter(seen.left_out) + Counter(found.counts)
-    return CollectReport(
-        listed=len(seen.listed) + seen.left_out.total(),
-        chosen=tuple(event.question.id for event in found.chosen),
-        rejected=dict(counts.most_common()),
-        refreshed=seen.refreshed,
-        over=seen.over,
-        notes=tuple(seen.notes),
-        problems=tuple(seen.problems),
-    )
+    report.listed = len(listed) + left_out.total()
+    report.chosen = tuple(event.question.id for event in selection.chosen)
+    report.rejected = dict((left_out + Counter(selection.counts)).most_common())
+    return report
 
 
 def listing_request(arena: LiveArena, now: datetime) -> ListingFilter:
@@ -101,64 +99,43 @@ def listing_request(arena: LiveArena, now: datetime) -> ListingFilter:
     )
 
 
-async def _list(arena: LiveArena, platform: str, now: datetime, seen: _CollectCounts) -> None:
-    """One platform. One that is down keeps no other from being read; what it told before it went down counts."""
-    listing = arena.events[platform].events(listing_request(arena, now))
-    try:
-        async for event in listing:
-            seen.listed.append(event)
-    except SourceError as error:
-        seen.problems.append(f"{platform}: {error}")
-    ledger = listing.ledger
-    seen.left_out.update(ledger.left_out)
-    skipped = Counter(one.reason for one in ledger.skipped).most_common(5)
-    seen.notes += [f"{n} × skipped by the reader of {platform}: {reason}" for reason, n in skipped]
-    seen.notes += [f"{n} × unknown field of {platform}: {name}" for name, n in ledger.unknown_fields.most_common(5)]
-
-
 async def _refresh(
-    arena: LiveArena, known: Mapping[str, SelectedEventRow], now: datetime, seen: _CollectCounts
+    arena: LiveArena,
+    known: Mapping[str, SelectedEventRow],
+    listed: Mapping[str, ListedEvent],
+    now: datetime,
+    report: CollectReport,
 ) -> None:
     """How events that were taken up stand now: as listed, or asked for one by one."""
-    met = {event.question.id: event for event in seen.listed}
-    for id in known.keys() & met.keys():
-        await _note(arena, known[id], met[id], now, seen)
-    others = [row for id, row in known.items() if id not in met and row.platform in arena.events]
-    slots = asyncio.Semaphore(AT_ONCE)
+    book, slots = arena.book, asyncio.Semaphore(AT_ONCE)
 
-    async def one(row: SelectedEventRow) -> None:
+    async def over(row: SelectedEventRow, status: str) -> None:
+        await close_event(arena, row.event, status, now)
+        report.over += 1
+
+    async def note(row: SelectedEventRow, event: ListedEvent) -> None:
+        await book.db.aside(book.seen, event, now)
+        report.refreshed += 1
+        if event.status not in ("open", "unopened"):
+            await over(row, event.status)
+        elif event.closes_at is not None and event.closes_at != row.closes_at:
+            await book.db.aside(_replan, arena, row.event, event.closes_at, now)
+
+    async def ask(row: SelectedEventRow) -> None:
         async with slots:
             try:
-                found = await arena.events[row.platform].event(row.native, AsOf(at=now, mode="live"))
+                event = await arena.events[row.platform].event(row.native, AsOf(at=now, mode="live"))
             except SourceError as error:
-                await _lost(arena, row, error, now, seen)
+                if error.status == HTTPStatus.NOT_FOUND:
+                    await over(row, "gone")
+                else:
+                    report.problems.append(f"{row.event}: {error}")
             else:
-                await _note(arena, row, found, now, seen)
+                await note(row, event)
 
-    await asyncio.gather(*(one(row) for row in others))
-
-
-async def _lost(
-    arena: LiveArena, row: SelectedEventRow, error: SourceError, now: datetime, seen: _CollectCounts
-) -> None:
-    if error.status != HTTPStatus.NOT_FOUND:
-        seen.problems.append(f"{row.event}: {error}")
-        return
-    await close_event(arena, row.event, "gone", now)
-    seen.over += 1
-
-
-async def _note(
-    arena: LiveArena, row: SelectedEventRow, found: ListedEvent, now: datetime, seen: _CollectCounts
-) -> None:
-    book = arena.book
-    await book.db.aside(book.seen, found, now)
-    seen.refreshed += 1
-    if found.status not in ("open", "unopened"):
-        await close_event(arena, row.event, found.status, now)
-        seen.over += 1
-    elif found.closes_at is not None and found.closes_at != row.closes_at:
-        await book.db.aside(_replan, arena, row.event, found.closes_at, now)
+    for id in known.keys() & listed.keys():
+        await note(known[id], listed[id])
+    await asyncio.gather(*(ask(row) for id, row in known.items() if id not in listed and row.platform in arena.events))
 
 
 async def close_event(arena: LiveArena, event: str, status: str, now: datetime) -> None:

@@ -1,15 +1,14 @@
 """The third stage: everybody answers every moment that is ready, each once, and never after its deadline."""
 
 import asyncio
-from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections import Counter, OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 
 from foretell.arena.live import LiveArena
-from foretell.arena.schedule import Moment
 from foretell.arena.spec import arena_of
-from foretell.arena.store import ArenaEntryRow, ArenaStore
+from foretell.arena.store import ArenaEntryRow, ArenaStore, Moment
 from foretell.forecasters.forecaster import CannotForecast
 from foretell.forecasters.prompt.forecaster import fit
 from foretell.forecasters.prompt.prediction_context import PredictionContext
@@ -66,17 +65,12 @@ def with_arena_rules(answer: AnswerCell, book: ArenaStore, clock: Clock) -> Answ
             return _refused(cell, late, emit)
         if set(found.p) != {target.id for target in cell.question.targets}:
             return _refused(cell, "it answered about other outcomes than were asked", emit)
-        return replace(made_coherent(found, cell.question), trial=cell.trial)
+        if found.stated is None and (fitted := fit(cell.question, found.p)).p != found.p:
+            # Exclusive outcomes sum to one, with what was said beside them.
+            found = replace(found, p=fitted.p, stated=found.p)
+        return replace(found, trial=cell.trial)
 
     return ruled
-
-
-def made_coherent(said: Forecast, question: Question) -> Forecast:
-    """Exclusive outcomes sum to one, with what was said beside them; all others stay as they are."""
-    if said.stated is not None:
-        return said
-    fitted = fit(question, said.p)
-    return said if fitted.p == said.p else replace(said, p=fitted.p, stated=said.p)
 
 
 async def _late(book: ArenaStore, question: Question, now: datetime, told: str) -> str | None:
@@ -125,34 +119,19 @@ class ForecastReport:
     def __str__(self) -> str:
         """For people."""
         head = f"{self.made} forecasts, {self.failed} failed, ${self.dollars:.4f} in {self.calls} calls"
-        for number, told in (
+        for number, words in (
             (self.sent, "with workers"),
             (self.elsewhere, "at work elsewhere"),
             (self.resting, "to be tried again later"),
             (self.missed, "missed"),
         ):
-            head += f"; {number} {told}" if number else ""
+            head += f"; {number} {words}" if number else ""
         return "\n".join([head, *(f"  failed: {n} × {reason}" for reason, n in self.reasons.items())])
 
     def __add__(self, other: "ForecastReport") -> "ForecastReport":
-        reasons = dict(self.reasons)
-        for reason, n in other.reasons.items():
-            reasons[reason] = reasons.get(reason, 0) + n
-        numbers = ("made", "failed", "missed", "elsewhere", "resting", "sent", "dollars", "calls")
+        numbers = [one.name for one in fields(self) if one.name != "reasons"]
+        reasons = dict(Counter(self.reasons) + Counter(other.reasons))
         return ForecastReport(**{name: getattr(self, name) + getattr(other, name) for name in numbers}, reasons=reasons)
-
-
-@dataclass(frozen=True, kw_only=True)
-class OpenForecast:
-    """A forecast that is still to be made."""
-
-    moment: Moment
-    trial: int
-
-    def key(self, run: str) -> CellKey:
-        """Where the store keeps it."""
-        assert self.moment.taken_at is not None
-        return CellKey(run=run, question=self.moment.event, due=self.moment.taken_at.isoformat(), trial=self.trial)
 
 
 async def make_forecasts(arena: LiveArena, now: datetime, *, entries: Sequence[str] = ()) -> ForecastReport:
@@ -161,39 +140,64 @@ async def make_forecasts(arena: LiveArena, now: datetime, *, entries: Sequence[s
     everybody = await book.db.aside(arena.entries)
     chosen = [(entry, run) for entry, run in everybody if not entries or entry.name in entries]
     caught = await book.db.aside(book.said.catch_up, now)
-    progress = RunProgress(total=0)
-    slots = asyncio.Semaphore(arena.concurrency)
+    progress, slots = RunProgress(total=0), asyncio.Semaphore(arena.concurrency)
     found = await asyncio.gather(
         *(_EntryForecaster(arena, entry, run, progress, slots).answer(now) for entry, run in chosen)
     )
-    missed = await close_out(arena, arena.clock(), everybody)
+    missed = await _close_out(arena, arena.clock(), everybody)
     return sum(found, ForecastReport(missed=missed, made=caught, dollars=progress.dollars, calls=progress.calls))
 
 
-async def close_out(arena: LiveArena, now: datetime, everybody: Sequence[tuple[ArenaEntryRow, RunSpec]]) -> int:
+OpenForecast = tuple[Moment, int]
+"""A forecast that is still to be made: at which moment, and in which trial."""
+
+
+def _missing(
+    moments: Sequence[Moment], entry: ArenaEntryRow, run: RunSpec, said: set[tuple[int, int, int]]
+) -> list[OpenForecast]:
+    trials = range(run.trials)
+    return [(moment, trial) for moment in moments for trial in trials if (moment.id, entry.id, trial) not in said]
+
+
+def _key(run: str, moment: Moment, trial: int) -> CellKey:
+    """Where the store keeps a forecast."""
+    assert moment.taken_at is not None
+    return CellKey(run=run, question=moment.event, due=moment.taken_at.isoformat(), trial=trial)
+
+
+def _name(key: CellKey) -> str:
+    return f"{key.question} {key.due} {key.trial}"
+
+
+async def _has_failed(store: RunStore, key: CellKey) -> bool:
+    before = await store.aside(store.answers_to, key)
+    return any(isinstance(one, Failure) and one.trial == key.trial for one in before)
+
+
+async def _close_out(arena: LiveArena, now: datetime, everybody: Sequence[tuple[ArenaEntryRow, RunSpec]]) -> int:
     """Moments whose deadline has passed: what was not said is noted as missed, once; how many."""
     book, missed = arena.book, 0
     ready = await book.db.aside(book.moments.ready)
-    over = [moment for moment in ready if moment.deadline is not None and moment.deadline <= now]
+    over = [(moment, moment.deadline) for moment in ready if moment.deadline is not None and moment.deadline <= now]
     if not over:
         return 0
     await book.db.aside(book.said.catch_up, now)
     said = await book.db.aside(book.said.for_ready)
-    for moment in over:
+    for moment, deadline in over:
         noted = [
-            await _note_missed(arena, one.key(run.id), moment)
+            await _note_missed(arena, _key(run.id, moment, trial), moment, deadline)
             for entry, run in everybody
             # Whoever came later was not there to be asked.
             if moment.taken_at is not None and entry.since <= moment.taken_at
-            for one in _missing(moment, entry, run, said)
+            for _, trial in _missing([moment], entry, run, said)
         ]
         missed += sum(map(bool, noted))
-        if None not in noted and moment.deadline is not None and moment.deadline + GRACE <= now:
+        if None not in noted and deadline + GRACE <= now:
             await book.db.aside(book.moments.close, moment.id)
     return missed
 
 
-async def _note_missed(arena: LiveArena, key: CellKey, moment: Moment) -> bool | None:
+async def _note_missed(arena: LiveArena, key: CellKey, moment: Moment, deadline: datetime) -> bool | None:
     """Whether it was missed; None while another process is still at it."""
     store = arena.store
     async with arena.claims.claim(f"cell {key.run}", _name(key)) as mine:
@@ -202,32 +206,18 @@ async def _note_missed(arena: LiveArena, key: CellKey, moment: Moment) -> bool |
         if await store.aside(store.answered, key):
             return False
         arena.retries.forget(key)
-        before = await store.aside(store.answers_to, key)
-        if any(isinstance(one, Failure) and one.trial == key.trial for one in before):
+        if await _has_failed(store, key):
             return False
-        asked = await arena.book.db.aside(arena.book.moments.question, moment.id)
-        deadline = "" if moment.deadline is None else moment.deadline.isoformat()
+        question = await arena.book.db.aside(arena.book.moments.question, moment.id)
         failure = Failure(
             question_id=key.question,
             forecaster="missed",
-            as_of=asked.as_of_in("live"),
+            as_of=question.as_of_in("live"),
             trial=key.trial,
-            error=f"{MISSED_PREFIX}no forecast by {deadline}",
+            error=f"{MISSED_PREFIX}no forecast by {deadline.isoformat()}",
         )
         await store.aside(store.finish_cell, key, failure)
         return True
-
-
-def _missing(
-    moment: Moment, entry: ArenaEntryRow, run: RunSpec, said: set[tuple[int, int, int]]
-) -> Iterator[OpenForecast]:
-    for trial in range(run.trials):
-        if (moment.id, entry.id, trial) not in said:
-            yield OpenForecast(moment=moment, trial=trial)
-
-
-def _name(key: CellKey) -> str:
-    return f"{key.question} {key.due} {key.trial}"
 
 
 class _EntryForecaster:
@@ -236,81 +226,70 @@ class _EntryForecaster:
     def __init__(
         self, arena: LiveArena, entry: ArenaEntryRow, run: RunSpec, progress: RunProgress, slots: asyncio.Semaphore
     ) -> None:
-        self._arena = arena
-        self._entry = entry
-        self._run = run
-        self._progress = progress
-        self._slots = slots
+        self._arena, self._entry, self._run = arena, entry, run
+        self._progress, self._slots = progress, slots
         self._executor = Executor(arena.store)
-        self._counts = {"made": 0, "failed": 0, "elsewhere": 0}
-        self._reasons: dict[str, int] = {}
+        self._counts, self._reasons = {"made": 0, "failed": 0, "elsewhere": 0}, Counter[str]()
 
     async def answer(self, now: datetime) -> ForecastReport:
-        waiting, resting = await self._open(now)
-        if not waiting:
-            return ForecastReport(resting=resting)
-        questions = await self._keep_questions(waiting)
-        if self._arena.send is not None and self._arena.asks_models(self._run):
-            return ForecastReport(sent=await self._send(waiting, questions), resting=resting)
-        self._progress.total += len(waiting)
-        async with self._arena.furnish(self._run) as answer, self._executor.noting(), asyncio.TaskGroup() as group:
-            for one in waiting:
-                group.create_task(self._one(one, questions[one.moment.id], answer))
-        return ForecastReport(**self._counts, resting=resting, reasons=self._reasons)
-
-    async def _open(self, now: datetime) -> tuple[list[OpenForecast], int]:
-        """What is to be answered now, first trials first, and how much rests after a failure."""
-        book, retries = self._arena.book, self._arena.retries
+        """What is to be answered now, first trials first; what failed lately rests."""
+        arena, book, store, run = self._arena, self._arena.book, self._arena.store, self._run
         ready = await book.db.aside(book.moments.ready)
         said = await book.db.aside(book.said.for_ready)
         fresh = [moment for moment in ready if moment.deadline is not None and moment.deadline > now]
-        missing = [one for moment in fresh for one in _missing(moment, self._entry, self._run, said)]
-        waiting = [one for one in missing if not retries.rests(one.key(self._run.id), now)]
-        return sorted(waiting, key=lambda one: one.trial), len(missing) - len(waiting)
-
-    async def _keep_questions(self, waiting: Sequence[OpenForecast]) -> dict[int, Question]:
-        book, store = self._arena.book, self._arena.store
-        ids = {one.moment.id for one in waiting}
-        questions = {id: await book.db.aside(book.moments.question, id) for id in sorted(ids)}
-        await store.aside(store.keep_questions, self._run.id, questions.values())
-        return questions
+        missing = _missing(fresh, self._entry, run, said)
+        waiting = [one for one in missing if not arena.retries.rests(_key(run.id, *one), now)]
+        resting = len(missing) - len(waiting)
+        if not waiting:
+            return ForecastReport(resting=resting)
+        waiting.sort(key=lambda one: one[1])
+        ids = sorted({moment.id for moment, _ in waiting})
+        questions = {id: await book.db.aside(book.moments.question, id) for id in ids}
+        await store.aside(store.keep_questions, run.id, questions.values())
+        if arena.send is not None and arena.asks_models(run):
+            return ForecastReport(sent=await self._send(waiting, questions), resting=resting)
+        self._progress.total += len(waiting)
+        async with arena.furnish(run) as answer, self._executor.noting(), asyncio.TaskGroup() as group:
+            for moment, trial in waiting:
+                cell = RunCell(run=run.id, question=questions[moment.id], trial=trial)
+                group.create_task(self._one(moment, cell, answer))
+        return ForecastReport(**self._counts, resting=resting, reasons=dict(self._reasons))
 
     async def _send(self, waiting: Sequence[OpenForecast], questions: Mapping[int, Question]) -> int:
         """Hand cells to workers. One that failed there is sent again, as another attempt, when it has rested."""
-        arena, store, run = self._arena, self._arena.store, self._run.id
-        cells: list[tuple[RunCell, int]] = []
-        for one in waiting:
-            before = await store.aside(store.answers_to, one.key(run))
-            if any(isinstance(told, Failure) and told.trial == one.trial for told in before):
-                arena.retries.failed(one.key(run), arena.clock())
-            cell = RunCell(run=run, question=questions[one.moment.id], trial=one.trial)
-            cells.append((cell, arena.retries.attempt(one.key(run))))
+        arena, cells = self._arena, list[tuple[RunCell, int]]()
+        for moment, trial in waiting:
+            key = _key(self._run.id, moment, trial)
+            if await _has_failed(arena.store, key):
+                arena.retries.failed(key, arena.clock())
+            cell = RunCell(run=key.run, question=questions[moment.id], trial=trial)
+            cells.append((cell, arena.retries.attempt(key)))
         assert arena.send is not None
         await asyncio.to_thread(arena.send, cells)
         return len(cells)
 
-    async def _one(self, one: OpenForecast, question: Question, answer: AnswerCell) -> None:
+    async def _one(self, moment: Moment, cell: RunCell, answer: AnswerCell) -> None:
+        store = self._arena.store
         async with self._slots:
-            key = one.key(self._run.id)
-            async with self._arena.claims.claim(f"cell {key.run}", _name(key)) as mine:
+            async with self._arena.claims.claim(f"cell {cell.run}", _name(cell.key)) as mine:
                 if not mine:
                     self._counts["elsewhere"] += 1
-                elif not await self._arena.store.aside(self._arena.store.answered, key):
-                    await self._answered(one, RunCell(run=key.run, question=question, trial=one.trial), answer)
+                elif not await store.aside(store.answered, cell.key):
+                    await self._answered(moment, cell, answer)
             self._progress.done += 1
             self._arena.watch(self._progress)
 
-    async def _answered(self, one: OpenForecast, cell: RunCell, answer: AnswerCell) -> None:
+    async def _answered(self, moment: Moment, cell: RunCell, answer: AnswerCell) -> None:
         arena = self._arena
         found = await self._executor.one(cell, answer, self._progress)
         if isinstance(found, Failure):
             self._counts["failed"] += 1
             self._progress.failed += 1
-            self._reasons[found.error] = self._reasons.get(found.error, 0) + 1
+            self._reasons[found.error] += 1
             arena.retries.failed(cell.key, arena.clock())
             return
-        which = (self._entry.id, one.moment.id, one.trial)
-        await arena.book.db.aside(arena.book.said.say, which, one.moment.targets, found, arena.clock())
+        which = (self._entry.id, moment.id, cell.trial)
+        await arena.book.db.aside(arena.book.said.add, which, moment.targets, found, arena.clock())
         arena.retries.forget(cell.key)
         self._counts["made"] += 1
 

@@ -14,7 +14,7 @@ from foretell.data.settlements.settlement import SettlementSource
 from foretell.forecasters.prompt.builder import ContextBuild
 from foretell.questions.as_of import AsOf, Clock
 from foretell.questions.question import Question
-from foretell.runs.claims import ProcessClaims
+from foretell.runs.claims import ClaimTable
 from foretell.runs.executor import AnswerCell, RunProgress
 from foretell.runs.spec import RunSpec
 from foretell.runs.store import RunCell, RunStore
@@ -38,7 +38,7 @@ SendCells = Callable[[Sequence[tuple[RunCell, int]]], None]
 
 
 class RetrySchedule:
-    """When what failed is tried again: later and later. Kept in memory: whoever starts anew tries at once."""
+    """When what failed is tried again: later and later. In memory alone: whoever starts anew tries at once."""
 
     def __init__(self) -> None:
         self._failed: dict[Hashable, tuple[int, datetime]] = {}
@@ -61,13 +61,14 @@ class RetrySchedule:
         self._failed.pop(key, None)
 
 
-class _NoBuilder:
+class _NotOpened:
+    """Stands for a part that a command did not ask for."""
+
     async def build(self, question: Question, as_of: AsOf) -> ContextBuild:
         raise AssertionError("the arena was not opened for contexts")
 
-
-def _not_opened(run: RunSpec) -> AbstractAsyncContextManager[AnswerCell]:
-    raise AssertionError("the arena was not opened for forecasts")
+    def __call__(self, run: RunSpec) -> AbstractAsyncContextManager[AnswerCell]:
+        raise AssertionError("the arena was not opened for forecasts")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,8 +81,8 @@ class LiveArena:
     clock: Clock
     events: Mapping[str, EventSource] = field(default_factory=dict[str, EventSource])
     settlements: Mapping[str, SettlementSource] = field(default_factory=dict[str, SettlementSource])
-    builder: ContextMaker = field(default_factory=_NoBuilder)
-    furnish: PrepareEntry = _not_opened
+    builder: ContextMaker = field(default_factory=_NotOpened)
+    furnish: PrepareEntry = field(default_factory=_NotOpened)
     prices: Mapping[str, PriceSource] = field(default_factory=dict[str, PriceSource])
     send: SendCells | None = None
     """Where set, cells that ask models are answered by other processes."""
@@ -91,10 +92,10 @@ class LiveArena:
     concurrency: int = 50
     watch: Callable[[RunProgress], None] = lambda progress: None
     retries: RetrySchedule = field(default_factory=RetrySchedule)
-    claims: ProcessClaims = field(init=False)
+    claims: ClaimTable = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "claims", ProcessClaims(self.store.database))
+        object.__setattr__(self, "claims", ClaimTable(self.store.database))
 
     @property
     def name(self) -> str:

@@ -1,7 +1,8 @@
-"""Forecasts as columns: joined by the database into long texts, made into arrays, and kept in a file between readings.
+"""Forecasts of an arena as columns: joined by the database into long texts, made into arrays, and stored in a file.
 
 `said` only ever grows, so a file that holds its first rows stays right; whether it does is asked of the database each
-time it is used.
+time it is used. A year of an arena holds more than half a million forecasts: as rows they take longer to read than all
+scores take to compute.
 """
 
 import hashlib
@@ -9,7 +10,6 @@ import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cached_property
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from foretell.data.atomic_file import write_atomically
 from foretell.metrics.arrays import Floats, Ints, group_sums
-from foretell.models.database.interface import Database, SqlRow
+from foretell.models.database.interface import Database
 from foretell.questions.errors import InputError
 from foretell.scoring.arena_table import (
     ArenaEntry,
@@ -33,6 +33,93 @@ from foretell.scoring.arena_table import (
     arena_frame,
     moment_arrays,
 )
+
+_ENTRIES = "select id, name, run from entry where arena = ? order by id"
+_LISTED = "select event, platform, category from listed where arena = ? and decision = 'selected'"
+_OUTCOMES = "select event, target, outcome, coalesce(resolved_at, told_at) from outcome where arena = ?"
+
+
+def read_arena_table(database: Database, arena: str, *, keep: Path | None = None) -> ArenaTable:
+    """All forecasts and outcomes of an arena.
+
+    `keep` is a folder for what was read, so that the next reading asks the database only for what is new.
+    """
+    entries = database.read(_ENTRIES, (arena,))
+    if not entries and not database.read("select 1 from arena where name = ?", (arena,)):
+        known = ", ".join(name for (name,) in database.read("select name from arena order by name"))
+        raise InputError(f"there is no arena {arena!r} in {database.place}", hint=f"there are: {known or 'none'}")
+    asked, place = _read_moments(database, arena, keep)
+    reader = ForecastReader(database=database, arena=arena, keep=keep)
+    with ThreadPoolExecutor(1) as aside:
+        # The database joins forecasts while we look up the outcomes.
+        reading = aside.submit(reader.read, np.append(asked.sizes, 0)[place])
+        listed, outcomes = database.read(_LISTED, (arena,)), database.read(_OUTCOMES, (arena,))
+        kinds = EventKinds(
+            platform={event: platform for event, platform, _ in listed},
+            category={event: category for event, _, category in listed},
+        )
+        known = ArenaOutcomes(
+            place={(row[0], row[1]): i for i, row in enumerate(outcomes)},
+            outcome=np.array([row[2] for row in outcomes], np.float64),
+            known_at=_times([row[3] for row in outcomes]),
+        )
+        frame = arena_frame(arena, asked, kinds, known)
+        said = reading.result()
+    by_id = np.full(max((row[0] for row in entries), default=0) + 1, -1, np.int64)
+    by_id[[row[0] for row in entries]] = np.arange(len(entries))
+    entry = by_id[said.ids // PACKED]
+    names = [name for _, name, _ in entries]
+    count = np.bincount(entry, minlength=len(names))
+    dollars, seconds = (
+        np.divide(group_sums(entry, cost, len(names)), count, out=np.full(len(names), np.nan), where=count > 0)
+        for cost in (said.costs // PACKED / 1e6, said.costs % PACKED / 1e3)
+    )
+    return replace(
+        frame,
+        # Where an entry's set-up was changed under its name, each run is an entry of its own.
+        entries=tuple(
+            ArenaEntry(
+                name=name if names.count(name) == 1 else f"{name} ({run[:6]})",
+                forecasts=int(count[i]),
+                dollars=float(dollars[i]),
+                seconds=float(seconds[i]),
+            )
+            for i, (_, name, run) in enumerate(entries)
+        ),
+        p=_matrix(frame, said, entry, place, len(names)),
+    )
+
+
+def _matrix(frame: ArenaTable, said: "ForecastColumns", entry: Ints, place: Ints, entries: int) -> Floats:
+    """Probabilities of entries × markets, trials averaged, NaN where nothing was said."""
+    markets = len(frame.markets)
+    # Markets of each moment; 0 for the place −1.
+    sizes = np.append(np.bincount(frame.markets.moment, minlength=len(frame.moments)), 0)
+    moment = place[np.minimum(said.ids % PACKED, len(place) - 1)]
+    # Of moments that are not scored, and answers that do not fit their moment, nothing is kept.
+    fits = (moment >= 0) & (said.sizes == sizes[moment]) & (said.sizes > 0)
+    length = said.sizes[fits]
+    first = entry[fits] * markets + frame.starts[moment[fits]]
+    # The places of one forecast follow each other: steps of one, and a leap from each forecast to the next.
+    ends = np.cumsum(length)
+    steps = np.arange(ends[-1] if len(ends) else 0)
+    at, p = steps + np.repeat(first - (ends - length), length), said.p
+    if not fits.all():
+        start = (np.cumsum(said.sizes) - said.sizes)[fits]
+        p = p[steps + np.repeat(start - (ends - length), length)]
+    matrix = np.full(entries * markets, np.nan)
+    if said.trials == 1:  # Every place occurs once.
+        matrix[at] = p
+    else:
+        times = np.bincount(at, minlength=len(matrix))
+        np.divide(group_sums(at, p, len(matrix)), times, out=matrix, where=times > 0)
+    return matrix.reshape(entries, markets)
+
+
+def _times(texts: Sequence[str | None]) -> Times:
+    """To the second, downwards: what was known before a moment then certainly was."""
+    return np.array([text and text[:19] for text in texts], "datetime64[s]")
+
 
 # Arrays of an arena in a file between readings, with a head that says what they were made of.
 
@@ -59,16 +146,15 @@ class ArrayCache:
                 head = json.loads(arrays.pop("head").tobytes())
         except (OSError, ValueError, KeyError, BadZipFile):
             return None
-        mine = self._whose()
-        return (head, arrays) if all(head.get(name) == value for name, value in mine.items()) else None
+        return (head, arrays) if all(head.get(name) == value for name, value in self._whose().items()) else None
 
     def save(self, head: Mapping[str, Any], arrays: Arrays) -> None:
         """Keep these instead."""
         if self.folder is None:
             return
         out = BytesIO()
-        told = json.dumps({**self._whose(), **head}, ensure_ascii=False).encode()
-        named: dict[str, Any] = {"head": np.frombuffer(told, np.uint8), **arrays}
+        text = json.dumps({**self._whose(), **head}, ensure_ascii=False).encode()
+        named: dict[str, Any] = {"head": np.frombuffer(text, np.uint8), **arrays}
         np.savez(out, **named)
         write_atomically(self._path(self.folder), out.getvalue())
 
@@ -86,7 +172,7 @@ class ArrayCache:
         }
 
 
-# The moments of an arena out of its tables; what was shown at a moment is never changed.
+# The moments that everybody was shown; what was shown at a moment is never changed.
 
 # Nearly all rows are wanted: `|| ''` keeps the database from looking up each of them in an index.
 _MOMENTS = """
@@ -96,66 +182,39 @@ _MARK = "select count(*), coalesce(max(id), 0), coalesce(sum(id), 0) from moment
 _ARRAYS = ("event", "taken_at", "hours", "sizes", "quotes", "key", "place")
 
 
-@dataclass(frozen=True, kw_only=True)
-class MomentReader:
-    """Reads the moments of one arena that everybody was shown."""
-
-    database: Database
-    arena: str
-    keep: Path | None = None
-    """Folder in which what was read is kept; None keeps nothing."""
-
-    def read(self) -> tuple[MomentArrays, Ints]:
-        """The askings, and by the id of a moment its place among them: −1 where it has none, and at the end."""
-        kept = ArrayCache(folder=self.keep, database=self.database, arena=self.arena, part="asked")
-        mark = [int(number) for number in self.database.read(_MARK, (self.arena,))[0]] if self.keep else []
-        found = kept.load()
-        if found is not None and found[0].get("mark") == mark:
-            return _unpacked(*found)
-        asked, by_id = self._from_rows()
-        head = {"mark": mark, "events": asked.events, "keys": _json_lists(asked)}
-        kept.save(head, {name: getattr(asked, name) for name in _ARRAYS} | {"by_id": by_id})
-        return asked, by_id
-
-    def _from_rows(self) -> tuple[MomentArrays, Ints]:
-        rows = self.database.read(_MOMENTS, (self.arena,))
-        ids, event, taken_at, closes_at, targets, quotes = zip(*rows, strict=True) if rows else ((),) * 6
-        parsed = _targets(targets)
-        asked = moment_arrays(
-            MomentColumns(
-                event=event,
-                taken_at=times(taken_at),
-                closes_at=times(closes_at),
-                targets=[parsed[text] for text in targets],
-                quotes=[blob or b"" for blob in quotes],
-            )
+def _read_moments(database: Database, arena: str, keep: Path | None) -> tuple[MomentArrays, Ints]:
+    """The askings, and by the id of a moment its place among them: −1 where it has none, and at the end."""
+    cache = ArrayCache(folder=keep, database=database, arena=arena, part="asked")
+    mark = [int(number) for number in database.read(_MARK, (arena,))[0]] if keep else []
+    stored = cache.load()
+    if stored is not None and stored[0].get("mark") == mark:
+        head, arrays = stored
+        keys = tuple(zip(*head["keys"], strict=True))
+        named: dict[str, Any] = {name: arrays[name] for name in _ARRAYS}
+        return MomentArrays(events=tuple(head["events"]), keys=keys, **named), arrays["by_id"]
+    rows = database.read(_MOMENTS, (arena,))
+    ids, event, taken_at, closes_at, targets, quotes = zip(*rows, strict=True) if rows else ((),) * 6
+    # One reading for all texts; many are equal.
+    texts = list(dict.fromkeys(targets))
+    parsed = dict(zip(texts, map(tuple, json.loads(f"[{','.join(texts)}]")), strict=True))
+    asked = moment_arrays(
+        MomentColumns(
+            event=event,
+            taken_at=_times(taken_at),
+            closes_at=_times(closes_at),
+            targets=[parsed[text] for text in targets],
+            quotes=[blob or b"" for blob in quotes],
         )
-        by_id = np.full(max(ids, default=0) + 2, -1, np.int64)
-        by_id[np.array(ids, np.int64)] = asked.place
-        return asked, by_id
+    )
+    by_id = np.full(max(ids, default=0) + 2, -1, np.int64)
+    by_id[np.array(ids, np.int64)] = asked.place
+    keys = [[event for event, _ in asked.keys], [target for _, target in asked.keys]]
+    head = {"mark": mark, "events": asked.events, "keys": keys}
+    cache.save(head, {name: getattr(asked, name) for name in _ARRAYS} | {"by_id": by_id})
+    return asked, by_id
 
 
-def times(texts: Sequence[str | None]) -> Times:
-    """To the second, downwards: what was known before a moment then certainly was."""
-    return np.array([text and text[:19] for text in texts], "datetime64[s]")
-
-
-def _targets(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Ids by the text they are kept as; one reading for all texts."""
-    found = list(dict.fromkeys(texts))
-    return dict(zip(found, map(tuple, json.loads(f"[{','.join(found)}]")), strict=True))
-
-
-def _json_lists(asked: MomentArrays) -> list[list[str]]:
-    return [[event for event, _ in asked.keys], [target for _, target in asked.keys]]
-
-
-def _unpacked(head: dict[str, Any], arrays: dict[str, Any]) -> tuple[MomentArrays, Ints]:
-    events, targets = head["keys"]
-    keys = tuple(zip(events, targets, strict=True))
-    asked = MomentArrays(events=tuple(head["events"]), keys=keys, **{name: arrays[name] for name in _ARRAYS})
-    return asked, arrays["by_id"]
-
+# The forecasts.
 
 PACKED = 1_000_000_000
 """Two whole numbers a and b below it travel as a·PACKED + b."""
@@ -170,17 +229,18 @@ _IDS = "entry * 1000000000 + moment"
 _COST = "cast(round(dollars * 1000000) as {0}) * 1000000000 + cast(round(seconds * 1000) as {0})"
 _JOINED = {
     False: f"""select group_concat({_IDS}), group_concat({_COST.format("integer")}),
-    cast(group_concat({{0}}, '') as blob), max(trial), max(seq) {_FORECAST_ROWS}""",
+    cast(group_concat(p, '') as blob), max(trial), max(seq) {_FORECAST_ROWS}""",
     True: f"""select string_agg(({_IDS})::text, ',' order by seq),
-    string_agg(({_COST.format("bigint")})::text, ',' order by seq), string_agg({{0}}, ''::bytea order by seq),
+    string_agg(({_COST.format("bigint")})::text, ',' order by seq), string_agg(p, ''::bytea order by seq),
     max(trial), max(seq) {_FORECAST_ROWS}""",
 }
 """By whether the database is a server: SQLite and PostgreSQL have no word in common for this. SQLite joins blobs byte
 by byte as if they were text, whatever is in them; the length is checked all the same."""
 _LENGTHS = {
-    False: f"select group_concat(coalesce(length({{0}}), 0)) {_FORECAST_ROWS}",
-    True: f"select string_agg(coalesce(length({{0}}), 0)::text, ',' order by seq) {_FORECAST_ROWS}",
+    False: f"select group_concat(coalesce(length(p), 0)) {_FORECAST_ROWS}",
+    True: f"select string_agg(coalesce(length(p), 0)::text, ',' order by seq) {_FORECAST_ROWS}",
 }
+_COLUMNS = ("ids", "costs", "sizes", "p")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,14 +261,8 @@ class ForecastColumns:
     """The largest number among them in the database."""
 
 
-NO_FORECASTS = ForecastColumns(
-    ids=np.empty(0, np.int64),
-    costs=np.empty(0, np.int64),
-    sizes=np.empty(0, np.int64),
-    p=np.empty(0),
-    trials=1,
-    last=0,
-)
+_NONE = np.empty(0, np.int64)
+NO_FORECASTS = ForecastColumns(ids=_NONE, costs=_NONE, sizes=_NONE, p=np.empty(0), trials=1, last=0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,27 +276,33 @@ class ForecastReader:
 
     def read(self, sizes: Ints) -> ForecastColumns:
         """All forecasts; `sizes` are the numbers of targets by the id of a moment."""
-        kept = self._kept()
-        found = joined_text_arrays([kept, *self.after(kept.last, "p", sizes)])
-        if len(found.ids) - len(kept.ids) >= WORTH_STORING:
-            arrays = {"ids": found.ids, "costs": found.costs, "sizes": found.sizes, "p": found.p}
-            self._file.save({"trials": found.trials, "last": found.last}, arrays)
+        cache = ArrayCache(folder=self.keep, database=self.database, arena=self.arena, part="said")
+        stored, loaded = NO_FORECASTS, cache.load()
+        if loaded is not None:
+            head, arrays = loaded
+            named: dict[str, Any] = {name: arrays[name] for name in _COLUMNS}
+            kept = ForecastColumns(**named, trials=head["trials"], last=head["last"])
+            stored = kept if self._begins_with(kept) else NO_FORECASTS
+        found = _joined([stored, *self.after(stored.last, sizes)])
+        if len(found.ids) - len(stored.ids) >= WORTH_STORING:
+            head = {"trials": found.trials, "last": found.last}
+            cache.save(head, {name: getattr(found, name) for name in _COLUMNS})
         return found
 
-    def after(self, last: int, column: str, sizes: Ints) -> list[ForecastColumns]:
+    def after(self, last: int, sizes: Ints) -> list[ForecastColumns]:
         """What was noted after a number, some thousands at a time."""
         end = self.database.read("select coalesce(max(seq), 0) from said")[0][0]
-        sql = _JOINED[self.database.shared].format(column) + self._which
+        which, whose = self._which()
         found: list[ForecastColumns] = []
         for start in range(last, end, PORTION):
-            values = (start, start + PORTION, *self._whose)
-            ((ids, costs, p, trial, seq),) = self.database.read(sql, values)
+            values = (start, start + PORTION, *whose)
+            ((ids, costs, p, trial, seq),) = self.database.read(_JOINED[self.database.shared] + which, values)
             if ids is None:
                 continue
             at, raw = _numbers(ids), p or b""
             size = sizes[np.minimum(at % PACKED, len(sizes) - 1)]
             if 8 * size.sum() != len(raw):  # Some have no probabilities, or others than their moment has targets.
-                ((lengths,),) = self.database.read(_LENGTHS[self.database.shared].format(column) + self._which, values)
+                ((lengths,),) = self.database.read(_LENGTHS[self.database.shared] + which, values)
                 size = _numbers(lengths) // 8
             numbers = np.frombuffer(raw, "<f8")
             found.append(
@@ -250,198 +310,30 @@ class ForecastReader:
             )
         return found
 
-    @property
-    def _alone(self) -> bool:
-        return self.database.read("select count(*) from arena")[0][0] == 1
+    def _which(self) -> tuple[str, tuple[str, ...]]:
+        """A condition for the forecasts of this arena, and its values; none where there is no other arena."""
+        alone = self.database.read("select count(*) from arena")[0][0] == 1
+        return ("", ()) if alone else (_OF_ARENA, (self.arena,))
 
-    @property
-    def _which(self) -> str:
-        return "" if self._alone else _OF_ARENA
-
-    @property
-    def _whose(self) -> tuple[str, ...]:
-        return () if self._alone else (self.arena,)
-
-    @property
-    def _file(self) -> ArrayCache:
-        return ArrayCache(folder=self.keep, database=self.database, arena=self.arena, part="said")
-
-    def _kept(self) -> ForecastColumns:
-        """What the file holds, if the database still begins with just that."""
-        found = self._file.load()
-        if found is None:
-            return NO_FORECASTS
-        head, arrays = found
-        said = ForecastColumns(
-            ids=arrays["ids"],
-            costs=arrays["costs"],
-            sizes=arrays["sizes"],
-            p=arrays["p"],
-            trials=head["trials"],
-            last=head["last"],
-        )
-        return said if self._begins_with(said) else NO_FORECASTS
-
-    def _begins_with(self, kept: ForecastColumns) -> bool:
-        count = f"select count(*) {_FORECAST_ROWS}{self._which}"
-        rows = self.database.read(count, (0, kept.last, *self._whose))
-        ends = self.database.read("select entry, moment, p from said where seq = ?", (kept.last,))
-        if rows[0][0] != len(kept.ids) or not ends:
+    def _begins_with(self, stored: ForecastColumns) -> bool:
+        """Whether the database still begins with just that."""
+        which, whose = self._which()
+        rows = self.database.read(f"select count(*) {_FORECAST_ROWS}{which}", (0, stored.last, *whose))
+        ends = self.database.read("select entry, moment, p from said where seq = ?", (stored.last,))
+        if rows[0][0] != len(stored.ids) or not ends:
             return False
         entry, moment, p = ends[0]
-        return entry * PACKED + moment == kept.ids[-1] and kept.p[-int(kept.sizes[-1]) :].tobytes() == bytes(p)
+        return entry * PACKED + moment == stored.ids[-1] and stored.p[-int(stored.sizes[-1]) :].tobytes() == bytes(p)
 
 
-def joined_text_arrays(parts: Sequence[ForecastColumns]) -> ForecastColumns:
+def _joined(parts: Sequence[ForecastColumns]) -> ForecastColumns:
     """One after the other."""
     filled = [part for part in parts if len(part.ids)] or [NO_FORECASTS]
     if len(filled) == 1:
         return filled[0]
-    return ForecastColumns(
-        ids=np.concatenate([part.ids for part in filled]),
-        costs=np.concatenate([part.costs for part in filled]),
-        sizes=np.concatenate([part.sizes for part in filled]),
-        p=np.concatenate([part.p for part in filled]),
-        trials=max(part.trials for part in filled),
-        last=max(part.last for part in filled),
-    )
+    arrays: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in filled]) for name in _COLUMNS}
+    return ForecastColumns(**arrays, trials=max(part.trials for part in filled), last=max(part.last for part in filled))
 
 
 def _numbers(text: str) -> Ints:
     return np.fromstring(text, np.int64, sep=",")
-
-
-# From forecasts as columns to the table of entries × markets.
-
-
-@dataclass(frozen=True, kw_only=True)
-class EntryCosts:
-    """By entry."""
-
-    forecasts: Ints
-    dollars: Floats
-    """Mean of a forecast; NaN without any."""
-    seconds: Floats
-
-
-@dataclass(frozen=True, kw_only=True)
-class ForecastMatrix:
-    """Where forecasts go."""
-
-    frame: ArenaTable
-    place: Ints
-    """By the id of a moment its place in the frame; −1 where it has none, and always at the end."""
-    entry: Mapping[int, int]
-    """By the id of an entry its place."""
-
-    @cached_property
-    def _entry(self) -> Ints:
-        found = np.full(max(self.entry, default=0) + 1, -1, np.int64)
-        found[list(self.entry)] = list(self.entry.values())
-        return found
-
-    @cached_property
-    def _sizes(self) -> Ints:
-        """Markets of each moment; 0 for the place −1."""
-        return np.append(np.bincount(self.frame.markets.moment, minlength=len(self.frame.moments)), 0)
-
-    def table(self, said: ForecastColumns) -> Floats:
-        """Entries × markets, trials averaged, NaN where nothing was said."""
-        shape = (len(self.entry), len(self.frame.markets))
-        at, p = self._cells(said)
-        if said.trials == 1:  # Every place occurs once.
-            once = np.full(shape, np.nan)
-            once.reshape(-1)[at] = p
-            return once
-        times = np.bincount(at, minlength=shape[0] * shape[1])
-        total = group_sums(at, p, shape[0] * shape[1])
-        return np.divide(total, times, out=np.full(len(total), np.nan), where=times > 0).reshape(shape)
-
-    def costs(self, said: ForecastColumns) -> EntryCosts:
-        """What it cost."""
-        n, entry = len(self.entry), self._entry[said.ids // PACKED]
-        count = group_sums(entry, np.ones(len(entry)), n)
-        dollars = group_sums(entry, said.costs // PACKED / 1e6, n)
-        seconds = group_sums(entry, said.costs % PACKED / 1e3, n)
-        dollars, seconds = (
-            np.divide(total, count, out=np.full(n, np.nan), where=count > 0) for total in (dollars, seconds)
-        )
-        return EntryCosts(forecasts=count.astype(np.int64), dollars=dollars, seconds=seconds)
-
-    def _cells(self, said: ForecastColumns) -> tuple[Ints, Floats]:
-        """Places in the flat table of entries × markets, and the probabilities for them."""
-        moment = self.place[np.minimum(said.ids % PACKED, len(self.place) - 1)]
-        # Of moments that are not scored, and answers that do not fit their moment, nothing is kept.
-        fits = (moment >= 0) & (said.sizes == self._sizes[moment]) & (said.sizes > 0)
-        length = said.sizes[fits]
-        first = self._entry[said.ids[fits] // PACKED] * len(self.frame.markets) + self.frame.starts[moment[fits]]
-        # The places of one forecast follow each other: steps of one, and a leap from each forecast to the next.
-        ends = np.cumsum(length)
-        steps = np.arange(ends[-1] if len(ends) else 0)
-        at = steps + np.repeat(first - (ends - length), length)
-        if fits.all():
-            return at, said.p
-        start = (np.cumsum(said.sizes) - said.sizes)[fits]
-        return at, said.p[steps + np.repeat(start - (ends - length), length)]
-
-
-# Standings out of the tables of an arena, in a few statements whatever the number of forecasts.
-#
-# A year of an arena holds more than half a million forecasts. As rows they take longer to read than all scores take to
-# compute, so the database joins them to a few long texts, and arrays are made of those.
-
-_ENTRIES = "select id, name, run from entry where arena = ? order by id"
-_LISTED = "select event, platform, category from listed where arena = ? and decision = 'selected'"
-_OUTCOMES = "select event, target, outcome, coalesce(resolved_at, told_at) from outcome where arena = ?"
-
-
-def read_arena_table(database: Database, arena: str, *, keep: Path | None = None) -> ArenaTable:
-    """All forecasts and outcomes of an arena.
-
-    `keep` is a folder for what was read, so that the next reading asks the database only for what is new.
-    """
-    entries = database.read(_ENTRIES, (arena,))
-    if not entries and not database.read("select 1 from arena where name = ?", (arena,)):
-        known = ", ".join(name for (name,) in database.read("select name from arena order by name"))
-        raise InputError(f"there is no arena {arena!r} in {database.place}", hint=f"there are: {known or 'none'}")
-    asked, place = MomentReader(database=database, arena=arena, keep=keep).read()
-    sizes = np.append(asked.sizes, 0)[place]
-    reader = ForecastReader(database=database, arena=arena, keep=keep)
-    with ThreadPoolExecutor(1) as aside:
-        # The database joins forecasts while we look up the outcomes.
-        reading = aside.submit(reader.read, sizes)
-        frame = arena_frame(arena, asked, _kinds(database, arena), _known(database, arena))
-        said = reading.result()
-    gathering = ForecastMatrix(frame=frame, place=place, entry={row[0]: code for code, row in enumerate(entries)})
-    return replace(frame, entries=_named(entries, gathering.costs(said)), p=gathering.table(said))
-
-
-def _kinds(database: Database, arena: str) -> EventKinds:
-    listed = database.read(_LISTED, (arena,))
-    return EventKinds(
-        platform={event: platform for event, platform, _ in listed},
-        category={event: category for event, _, category in listed},
-    )
-
-
-def _known(database: Database, arena: str) -> ArenaOutcomes:
-    rows = database.read(_OUTCOMES, (arena,))
-    return ArenaOutcomes(
-        place={(row[0], row[1]): i for i, row in enumerate(rows)},
-        outcome=np.array([row[2] for row in rows], np.float64),
-        known_at=times([row[3] for row in rows]),
-    )
-
-
-def _named(entries: Sequence[SqlRow], costs: EntryCosts) -> tuple[ArenaEntry, ...]:
-    """Names as written; where an entry's set-up was changed under its name, each run is an entry of its own."""
-    names = [name for _, name, _ in entries]
-    return tuple(
-        ArenaEntry(
-            name=name if names.count(name) == 1 else f"{name} ({run[:6]})",
-            forecasts=int(costs.forecasts[i]),
-            dollars=float(costs.dollars[i]),
-            seconds=float(costs.seconds[i]),
-        )
-        for i, (_, name, run) in enumerate(entries)
-    )

@@ -3,7 +3,8 @@
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -13,6 +14,7 @@ from foretell.data.http import SourceError
 from foretell.data.markets.listing import ListedEvent
 from foretell.data.markets.prices import PricePoint, PriceSource, PricesUnavailable, market_ref
 from foretell.questions.as_of import AsOf
+from foretell.questions.question import Target
 
 RejectReason = str
 OTHER_CATEGORY = "other"
@@ -98,11 +100,12 @@ def select(
     """
     before = list(taken)
     known = {one.event for one in before}
-    fresh = sorted((one for one in listed if one.question.id not in known), key=_most_traded_first)
     places = _Places(rules, before, now)
     chosen: list[ListedEvent] = []
     rejected: list[tuple[ListedEvent, RejectReason]] = []
-    for event in fresh:
+    for event in sorted(listed, key=lambda one: (-(one.volume or 0.0), -(one.volume_24h or 0.0), one.question.id)):
+        if event.question.id in known:
+            continue
         reason = reject_reason(event, rules, now) or _too_calm(event, rules, volatility or {}) or places.refusal(event)
         if reason is None:
             places.take(event)
@@ -114,39 +117,20 @@ def select(
 
 def reject_reason(event: ListedEvent, rules: SelectionRules, now: datetime) -> RejectReason | None:
     """Why an event is not worth asking about, whatever else is; None if it is."""
-    return next(filter(None, (rule(event, rules, now) for rule in EVENT_RULES)), None)
-
-
-def _most_traded_first(event: ListedEvent) -> tuple[float, float, str]:
-    return -(event.volume or 0.0), -(event.volume_24h or 0.0), event.question.id
-
-
-def _open(event: ListedEvent, rules: SelectionRules, now: datetime) -> RejectReason | None:
-    return None if event.status == "open" else f"it is {event.status}"
-
-
-def _window(event: ListedEvent, rules: SelectionRules, now: datetime) -> RejectReason | None:
+    if event.status != "open":
+        return f"it is {event.status}"
     if event.closes_at is None:
         return "no close date is told"
     if event.closes_at < now + timedelta(hours=rules.closes_after_hours):
         return "it closes too soon"
-    return "it closes too late" if event.closes_at > now + timedelta(days=rules.closes_within_days) else None
+    if event.closes_at > now + timedelta(days=rules.closes_within_days):
+        return "it closes too late"
+    if len(event.question.targets) > rules.most_outcomes:
+        return "too many outcomes"
+    return _topic(event, rules) or _figures(event, rules)
 
 
-def _figures(event: ListedEvent, rules: SelectionRules, now: datetime) -> RejectReason | None:
-    for name in ("volume", "volume_24h", "liquidity", "open_interest", "traders"):
-        least, told = getattr(rules, name), getattr(event, name)
-        if least > 0 and (told is None or told < least):
-            words = name.replace("_", " ")
-            return f"no {words} is told" if told is None else f"{words} below the minimum"
-    return None
-
-
-def _outcomes(event: ListedEvent, rules: SelectionRules, now: datetime) -> RejectReason | None:
-    return "too many outcomes" if len(event.question.targets) > rules.most_outcomes else None
-
-
-def _topic(event: ListedEvent, rules: SelectionRules, now: datetime) -> RejectReason | None:
+def _topic(event: ListedEvent, rules: SelectionRules) -> RejectReason | None:
     filed = {name.casefold() for name in (event.category, *event.tags)}
     if rules.only and not filed & {name.casefold() for name in rules.only}:
         return "another category"
@@ -165,18 +149,22 @@ def _mentions(text: str, word: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(word.strip().casefold())}(?!\w)", text) is not None
 
 
-SelectionRule = Callable[[ListedEvent, SelectionRules, datetime], RejectReason | None]
-EVENT_RULES: Sequence[SelectionRule] = (_open, _window, _outcomes, _topic, _figures)
-"""Rules that look at one event alone."""
+def _figures(event: ListedEvent, rules: SelectionRules) -> RejectReason | None:
+    for name in ("volume", "volume_24h", "liquidity", "open_interest", "traders"):
+        least, figure = getattr(rules, name), getattr(event, name)
+        if least > 0 and (figure is None or figure < least):
+            words = name.replace("_", " ")
+            return f"no {words} is told" if figure is None else f"{words} below the minimum"
+    return None
 
 
 def _too_calm(event: ListedEvent, rules: SelectionRules, volatility: Mapping[str, float]) -> RejectReason | None:
     if rules.volatility <= 0:
         return None
-    told = volatility.get(event.question.id)
-    if told is None:
+    moves = volatility.get(event.question.id)
+    if moves is None:
         return "no price history is told"
-    return "volatility below the minimum" if told < rules.volatility else None
+    return "volatility below the minimum" if moves < rules.volatility else None
 
 
 class _Places:
@@ -225,31 +213,26 @@ async def volatilities(
 
     async def one(event: ListedEvent) -> tuple[str, float | None]:
         async with slots:
-            return event.question.id, await _of(event, prices[event.platform], as_of)
+            return event.question.id, await _liveliest(event, prices[event.platform], as_of)
 
     fitting = [one for one in events if one.platform in prices and reject_reason(one, rules, now) is None]
     found = await asyncio.gather(*map(one, fitting))
     return {id: value for id, value in found if value is not None}
 
 
-async def _of(event: ListedEvent, source: PriceSource, as_of: AsOf) -> float | None:
-    """That of its liveliest market."""
+async def _liveliest(event: ListedEvent, source: PriceSource, as_of: AsOf) -> float | None:
+    """The volatility of its liveliest market, among those traded most."""
 
-    def traded(place: int) -> float:
-        shot = event.question.targets[place].snapshot
-        return -(shot.volume or 0.0) if shot is not None else 0.0
+    def traded(target: Target) -> float:
+        return -(target.snapshot.volume or 0.0) if target.snapshot is not None else 0.0
 
     found: list[float] = []
-    for place in sorted(range(len(event.question.targets)), key=traded)[:LOOKED_AT]:
-        ref = market_ref(event.question, event.question.targets[place])
-        if ref is None:
+    for target in sorted(event.question.targets, key=traded)[:LOOKED_AT]:
+        if (ref := market_ref(event.question, target)) is None:
             continue
-        try:
-            points = await source.prices(ref, as_of, DAYS)
-        except (PricesUnavailable, SourceError):
-            continue
-        if (value := volatility(points)) is not None:
-            found.append(value)
+        with suppress(PricesUnavailable, SourceError):
+            if (value := volatility(await source.prices(ref, as_of, DAYS))) is not None:
+                found.append(value)
     return max(found, default=None)
 
 

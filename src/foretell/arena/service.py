@@ -3,8 +3,10 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from foretell.arena.collect import CollectReport, collect
 from foretell.arena.context import ContextReport, make_contexts
@@ -14,17 +16,14 @@ from foretell.arena.schedule import slot
 from foretell.arena.settle import SettleReport, settle
 from foretell.runs.claims import ClaimTable
 
-StageCallback = Callable[[str, object], None]
-"""Hears of every stage that did something: its name, and its report."""
 StageReport = CollectReport | ContextReport | ForecastReport | SettleReport
+StageCallback = Callable[[str, StageReport], None]
+"""Hears of every stage that did something: its name, and its report."""
+StageWork = Callable[[datetime], Awaitable[None]]
 LOOK_SECONDS = 20.0
 """Seconds between two looks at the clock."""
 
 log = logging.getLogger(__name__)
-
-
-def ignore_report(stage: str, report: object) -> None:
-    """Nobody listens."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,25 +32,21 @@ class ArenaService:
 
     arena: LiveArena
     look: float = LOOK_SECONDS
-    tell: StageCallback = ignore_report
+    tell: StageCallback = lambda stage, report: None
+    claims: ClaimTable = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "claims", ClaimTable(self.arena.store.database))
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until told to stop; what is under way is left where it stands, and anybody can go on from there."""
-        spec, once = self.arena.spec, ClaimTable(self.arena.store.database)
-
-        async def contexts(now: datetime) -> None:
-            if await self.arena.book.db.aside(self.arena.book.moments.due, now):
-                self._told("context", await make_contexts(self.arena, now))
-
-        loops = [
-            self._loop("context", contexts, stop),
-            self._loop("collect", self._slotted("collect", spec.collect.every_hours, self._collect, once), stop),
-            self._loop("resolve", self._slotted("resolve", spec.resolve.every_hours, self._resolve, once), stop),
-            # One loop for each entry: a slow one holds up nobody else.
-            *(self._loop(f"forecast {name}", self._entry(name), stop) for name in spec.entries),
+        work: dict[str, StageWork] = {"context": self._contexts, "collect": self._collect, "resolve": self._resolve}
+        # One loop for each entry: a slow one holds up nobody else.
+        work |= {f"forecast {name}": self._forecasts(name) for name in self.arena.spec.entries}
+        tasks: list[asyncio.Task[Any]] = [
+            asyncio.create_task(self._loop(name, stage, stop)) for name, stage in work.items()
         ]
-        tasks = [asyncio.create_task(loop) for loop in loops]
-        stopped = asyncio.create_task(_stopped(stop))
+        stopped = asyncio.create_task(stop.wait())
         try:
             await asyncio.wait([*tasks, stopped], return_when=asyncio.FIRST_COMPLETED)
             for task in tasks:
@@ -64,69 +59,58 @@ class ArenaService:
 
     async def once(self) -> None:
         """Whatever is due now, one stage after the other."""
-        arena, now = self.arena, self.arena.clock()
-        once = ClaimTable(arena.store.database)
-        await self._slotted("collect", arena.spec.collect.every_hours, self._collect, once)(now)
-        self._told("context", await make_contexts(arena, now))
-        self._told("forecast", await make_forecasts(arena, now))
-        await self._slotted("resolve", arena.spec.resolve.every_hours, self._resolve, once)(now)
+        now = self.arena.clock()
+        for stage in (self._collect, self._contexts, self._forecasts(), self._resolve):
+            await stage(now)
 
-    def _entry(self, name: str) -> Callable[[datetime], Awaitable[None]]:
-        async def answered(now: datetime) -> None:
-            self._told("forecast", await make_forecasts(self.arena, now, entries=(name,)))
+    async def _contexts(self, now: datetime) -> None:
+        if await self.arena.book.db.aside(self.arena.book.moments.due, now):
+            self._report("context", await make_contexts(self.arena, now))
 
-        return answered
+    def _forecasts(self, *entries: str) -> StageWork:
+        async def work(now: datetime) -> None:
+            self._report("forecast", await make_forecasts(self.arena, now, entries=entries))
 
-    async def _collect(self, now: datetime) -> bool:
-        found: CollectReport = await collect(self.arena, now)
-        self._told("collect", found)
-        return bool(found.listed) or not found.problems
+        return work
 
-    async def _resolve(self, now: datetime) -> bool:
-        found: SettleReport = await settle(self.arena, now)
-        self._told("resolve", found)
-        return True  # A platform that could not be read is asked again in its next turn.
+    async def _collect(self, now: datetime) -> None:
+        async def work() -> bool:
+            report = await collect(self.arena, now)
+            self._report("collect", report)
+            return bool(report.listed) or not report.problems
 
-    def _slotted(
-        self, name: str, hours: float, work: Callable[[datetime], Awaitable[bool]], once: ClaimTable
-    ) -> Callable[[datetime], Awaitable[None]]:
+        await self._in_its_slot("collect", self.arena.spec.collect.every_hours, now, work)
+
+    async def _resolve(self, now: datetime) -> None:
+        async def work() -> bool:
+            self._report("resolve", await settle(self.arena, now))
+            return True  # A platform that could not be read is asked again in its next turn.
+
+        await self._in_its_slot("resolve", self.arena.spec.resolve.every_hours, now, work)
+
+    async def _in_its_slot(self, name: str, hours: float, now: datetime, work: Callable[[], Awaitable[bool]]) -> None:
         """Done once in every stretch of so many hours, by one process; another one's turn if that one dies over it."""
-        db = self.arena.store.database
-        full = f"{name} {self.arena.name}"
+        database, once = self.arena.store.database, self.claims
+        full, due = f"{name} {self.arena.name}", slot(now, hours).isoformat()
+        if not await database.aside(once.take, full, due):
+            return
+        finished = False
+        try:
+            finished = await work()
+        finally:
+            await database.aside(once.done if finished else once.give_back, full, due)
 
-        async def in_its_time(now: datetime) -> None:
-            due = slot(now, hours).isoformat()
-            if not await db.aside(once.take, full, due):
-                return
-            finished = False
-            try:
-                finished = await work(now)
-            finally:
-                await db.aside(once.done if finished else once.give_back, full, due)
-
-        return in_its_time
-
-    async def _loop(self, name: str, work: Callable[[datetime], Awaitable[None]], stop: asyncio.Event) -> None:
+    async def _loop(self, name: str, work: StageWork, stop: asyncio.Event) -> None:
         while not stop.is_set():
             try:
                 await work(self.arena.clock())
             except Exception:  # The boundary of a stage: what broke is told, and tried again at the next look.
                 log.exception("arena %s, %s", self.arena.name, name)
-            await _pause(stop, self.look)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self.look):
+                    await stop.wait()
 
-    def _told(self, stage: str, report: StageReport) -> None:
+    def _report(self, stage: str, report: StageReport) -> None:
         """What did nothing is not worth a word."""
         if report.telling:
             self.tell(stage, report)
-
-
-async def _stopped(stop: asyncio.Event) -> None:
-    await stop.wait()
-
-
-async def _pause(stop: asyncio.Event, seconds: float) -> None:
-    try:
-        async with asyncio.timeout(seconds):
-            await stop.wait()
-    except TimeoutError:
-        return

@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from foretell.arena.collect import close_event
@@ -14,17 +14,17 @@ from foretell.questions.question import Question, Target
 from foretell.questions.resolution import Resolution
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class SettleReport:
-    """What came of asking for results."""
+    """What came of asking for results, filled on the way."""
 
-    asked: int
+    asked: int = 0
     """Events whose results were sought."""
     outcomes: int = 0
     """Results of single targets that were new or amended."""
     settled: int = 0
     """Events of which everything is known now."""
-    problems: tuple[str, ...] = ()
+    problems: list[str] = field(default_factory=list[str])
 
     @property
     def telling(self) -> bool:
@@ -39,46 +39,43 @@ class SettleReport:
 
 async def settle(arena: LiveArena, now: datetime) -> SettleReport:
     """Seek the results of events whose close has passed or that have left the list of open ones."""
-    book = arena.book
-    rows = (await book.db.aside(book.selected, unsettled=True)).values()
-    over = [row for row in rows if row.closes_at <= now or row.status != "open"]
-    by_platform: dict[str, list[SelectedEventRow]] = {}
-    for row in over:
-        by_platform.setdefault(row.platform, []).append(row)
-    found = await asyncio.gather(*(_platform(arena, name, group, now) for name, group in by_platform.items()))
-    outcomes, settled = sum(one[0] for one in found), sum(one[1] for one in found)
-    return SettleReport(
-        asked=len(over), outcomes=outcomes, settled=settled, problems=tuple(one[2] for one in found if one[2])
-    )
+    report, by_platform = SettleReport(), dict[str, list[SelectedEventRow]]()
+    for row in (await arena.book.db.aside(arena.book.selected, unsettled=True)).values():
+        if row.closes_at <= now or row.status != "open":
+            by_platform.setdefault(row.platform, []).append(row)
+            report.asked += 1
+    await asyncio.gather(*(_platform(arena, name, rows, now, report) for name, rows in by_platform.items()))
+    return report
 
 
 async def _platform(
-    arena: LiveArena, platform: str, rows: Sequence[SelectedEventRow], now: datetime
-) -> tuple[int, int, str]:
-    book = arena.book
+    arena: LiveArena, platform: str, rows: Sequence[SelectedEventRow], now: datetime, report: SettleReport
+) -> None:
+    book, aside = arena.book, arena.book.db.aside
     if platform not in arena.settlements:
-        return 0, 0, f"{platform}: nobody here reads its results"
-    asked = {row.event: await book.db.aside(_whole, arena, row) for row in rows}
+        report.problems.append(f"{platform}: nobody here reads its results")
+        return
+    asked = {row.event: await aside(_whole, arena, row) for row in rows}
     try:
-        told = await arena.settlements[platform].settlements(list(asked.values()))
+        results = await arena.settlements[platform].settlements(list(asked.values()))
     except SourceError as error:
-        return 0, 0, f"{platform}: {error}"
-    before = [one for event in asked for one in await book.db.aside(book.outcomes, event)]
-    known = {(one.question_id, one.target_id): one for one in before}
-    new = [one for one in told if _differs(known.get((one.question_id, one.target_id)), one)]
-    await book.db.aside(book.add_outcomes, new, now)
-    resolved = Counter(event for event, _ in {*known, *((one.question_id, one.target_id) for one in told)})
+        report.problems.append(f"{platform}: {error}")
+        return
+    before = [one for event in asked for one in await aside(book.outcomes, event)]
+    known = {(one.question_id, one.target_id): _result(one) for one in before}
+    new = [one for one in results if known.get((one.question_id, one.target_id)) != _result(one)]
+    await aside(book.add_outcomes, new, now)
+    resolved = Counter(event for event, _ in {*known, *((one.question_id, one.target_id) for one in results)})
     settled = [event for event, question in asked.items() if resolved[event] >= len(question.targets)]
     for event in settled:
         await close_event(arena, event, "resolved", now)
-        await book.db.aside(book.settle, event)
-    return len(new), len(settled), ""
+        await aside(book.settle, event)
+    report.outcomes += len(new)
+    report.settled += len(settled)
 
 
-def _differs(known: Resolution | None, told: Resolution) -> bool:
-    if known is None:
-        return True
-    return (known.outcome, known.payoff, known.resolved_at) != (told.outcome, told.payoff, told.resolved_at)
+def _result(one: Resolution) -> tuple[int | None, float | None, datetime | None]:
+    return one.outcome, one.payoff, one.resolved_at
 
 
 def _whole(arena: LiveArena, row: SelectedEventRow) -> Question:

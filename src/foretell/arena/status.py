@@ -1,6 +1,7 @@
 """How an arena stands: what waits, what was said, what it cost, what was missed and why."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
@@ -8,8 +9,8 @@ from typing import Any
 
 from foretell.arena.forecast import MISSED_PREFIX
 from foretell.arena.live import LiveArena
-from foretell.arena.schedule import Moment, slot
-from foretell.arena.store import ArenaStore
+from foretell.arena.schedule import slot
+from foretell.arena.store import ArenaStore, Moment
 from foretell.models.database.interface import SqlRow
 from foretell.questions.codec import from_json, to_json
 from foretell.questions.errors import InputError
@@ -112,7 +113,8 @@ def _moment_history(book: ArenaStore, moment: Moment, closes: datetime) -> Momen
     )
 
 
-_DECISIONS = "select decision, reason, count(*) from listed where arena = ? group by decision, reason"
+_REJECTED = """
+select reason, count(*) from listed where arena = ? and decision = 'rejected' group by reason order by 2 desc, 1"""
 _EVENTS = """
 select count(*), coalesce(sum(case when settled = 0 and status = 'open' then 1 else 0 end), 0),
     coalesce(sum(settled), 0) from listed where arena = ? and decision = 'selected'"""
@@ -184,10 +186,6 @@ class ArenaStatus:
 
     def __str__(self) -> str:
         """For people."""
-        return "\n".join(self.lines())
-
-    def lines(self) -> list[str]:
-        """For people."""
         lines = [
             f"arena {self.arena} at {self.at.isoformat(timespec='seconds')}",
             f"events: {_counted(self.events)}; {self.unresolved} over and not settled",
@@ -205,7 +203,7 @@ class ArenaStatus:
             ("in trouble", self.troubles),
         ):
             lines += [f"{head}: {n} × {reason}" for reason, n in reasons.items()]
-        return lines
+        return "\n".join(lines)
 
 
 def _counted(counts: Mapping[str, int]) -> str:
@@ -215,60 +213,47 @@ def _counted(counts: Mapping[str, int]) -> str:
 def arena_status(arena: LiveArena, now: datetime) -> ArenaStatus:
     """Read from the books; changes nothing."""
     book = arena.book
-    db = book.db
-    rejected = {reason: n for decision, reason, n in db.read(_DECISIONS, (book.arena,)) if decision == "rejected"}
-    ((selected, still_open, settled),) = db.read(_EVENTS, (book.arena,))
-    ((contexts, dollars),) = db.read(_CONTEXTS, (book.arena,))
+    rejected = book.db.read(_REJECTED, (book.arena,))
+    ((selected, still_open, settled),) = book.db.read(_EVENTS, (book.arena,))
+    ((contexts, dollars),) = book.db.read(_CONTEXTS, (book.arena,))
     due = book.moments.due(now)
-    unsettled = book.selected(unsettled=True).values()
+    # Whether the platforms were read in the stretch of time that now lies in.
+    begun = slot(now, arena.spec.collect.every_hours).isoformat()
+    collected = "select 1 from tick where name = ? and due = ? and done = 1"
     return ArenaStatus(
         arena=book.arena,
         at=now,
         events={"selected": selected, "open": int(still_open), "settled": int(settled)},
-        rejected=dict(sorted(rejected.items(), key=lambda one: -one[1])),
+        rejected=dict(rejected),
         moments=book.moments.counts(),
         due=len(due),
         next_due=book.moments.next_due(),
         missed=book.moments.reasons("missed"),
         dropped=book.moments.reasons("dropped"),
-        troubles=_troubles([moment.reason for moment in due if moment.reason]),
+        troubles=dict(Counter(moment.reason for moment in due if moment.reason)),
         contexts=contexts,
         context_dollars=dollars,
         entries=_entries(arena, now),
-        collected=collected(arena, now),
-        unresolved=sum(row.closes_at <= now or row.status != "open" for row in unsettled),
+        collected=bool(book.db.read(collected, (f"collect {arena.name}", begun))),
+        unresolved=sum(row.closes_at <= now or row.status != "open" for row in book.selected(unsettled=True).values()),
     )
 
 
-def collected(arena: LiveArena, now: datetime) -> bool:
-    """Whether the platforms were read in the stretch of time that now lies in."""
-    due = slot(now, arena.spec.collect.every_hours).isoformat()
-    query = "select 1 from tick where name = ? and due = ? and done = 1"
-    return bool(arena.book.db.read(query, (f"collect {arena.name}", due)))
-
-
-def _troubles(reasons: list[str]) -> dict[str, int]:
-    return {reason: reasons.count(reason) for reason in dict.fromkeys(reasons)}
-
-
 def _entries(arena: LiveArena, now: datetime) -> dict[str, EntryStatus]:
-    from foretell.arena.store import EntryTotals
-
     book = arena.book
-    tallies, said = book.said.tallies(), book.said.for_ready()
+    totals, said = book.said.totals(), book.said.for_ready()
     fresh = [moment for moment in book.moments.ready() if moment.deadline is not None and moment.deadline > now]
     found: dict[str, EntryStatus] = {}
     for entry, run in arena.entries():
-        tally = tallies.get(entry.id, EntryTotals())
+        forecasts, dollars, seconds = totals.get(entry.id, (0, 0.0, 0.0))
         ((failed, late),) = book.db.read(_FAILED, (f'%"error":"{MISSED_PREFIX}%', run.id))
-        missing = sum((moment.id, entry.id, trial) not in said for moment in fresh for trial in range(run.trials))
         found[entry.name] = EntryStatus(
             run=run.id,
-            forecasts=tally.forecasts,
+            forecasts=forecasts,
             failed=failed - int(late),
             missed=int(late),
-            open=missing,
-            dollars=tally.dollars,
-            seconds=tally.seconds,
+            open=sum((moment.id, entry.id, trial) not in said for moment in fresh for trial in range(run.trials)),
+            dollars=dollars,
+            seconds=seconds,
         )
     return found

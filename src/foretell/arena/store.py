@@ -1,11 +1,12 @@
-"""The book of an arena: what was listed and chosen, what was shown, and how it came out. Beside the store of runs."""
+"""The tables of an arena, beside the store of runs: what was listed, asked, shown and said, and how it came out."""
 
 import json
+import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 
-from foretell.arena.schedule import MomentTable, pack_floats
 from foretell.arena.select import PastSelection, Selection, SelectionRules, format_of, select
 from foretell.data.markets.listing import ListedEvent
 from foretell.forecasters.prompt.builder import ContextBuild
@@ -16,88 +17,6 @@ from foretell.questions.codec import from_json, to_json
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
 from foretell.questions.resolution import Resolution
-
-# Forecasts as bare numbers, for standings that are read at once; every one of them stands in the store as well.
-
-ForecastKey = tuple[int, int, int]
-"""Entry, moment and trial."""
-_ADD_FORECAST = """
-insert into said (entry, moment, trial, p, stated, at, dollars, seconds) values (?, ?, ?, ?, ?, ?, ?, ?)
-on conflict do nothing"""
-_NOT_ADDED = """
-select m.id, m.targets, e.id, c.trial, c.forecast
-from moment m join entry e on e.arena = m.arena
-join cell c on c.run = e.run and c.question = m.event and c.due = m.taken_at
-where m.arena = ? and m.state = 'ready' and m.over = 0 and c.forecast is not null
-    and not exists (select 1 from said s where s.moment = m.id and s.entry = e.id and s.trial = c.trial)"""
-_FOR_READY = """
-select s.moment, s.entry, s.trial from moment m join said s on s.moment = m.id
-where m.arena = ? and m.state = 'ready' and m.over = 0"""
-_ADD_TOTALS = """
-insert into tally values (?, 1, ?, ?) on conflict (entry) do update set forecasts = tally.forecasts + 1,
-    dollars = tally.dollars + excluded.dollars, seconds = tally.seconds + excluded.seconds"""
-_SPENT = """
-select t.entry, t.forecasts, t.dollars, t.seconds from tally t join entry e on e.id = t.entry where e.arena = ?"""
-
-
-@dataclass(frozen=True, kw_only=True)
-class EntryTotals:
-    """What one entry has said so far."""
-
-    forecasts: int = 0
-    dollars: float = 0.0
-    seconds: float = 0.0
-
-
-class ForecastNumbers:
-    """Those of one arena."""
-
-    def __init__(self, database: Database, arena: str) -> None:
-        self._db = database
-        self._arena = arena
-
-    def say(self, which: ForecastKey, targets: Sequence[str], forecast: Forecast, at: datetime) -> None:
-        """Note a forecast; the same again changes nothing."""
-        self._note([_row(which, targets, forecast, at)])
-
-    def catch_up(self, at: datetime) -> int:
-        """Note what cells say about moments that are not over and nobody noted; how many."""
-        rows = [
-            _row((entry, moment, trial), json.loads(targets), from_json(body, Forecast), at)
-            for moment, targets, entry, trial, body in self._db.read(_NOT_ADDED, (self._arena,))
-        ]
-        if rows:
-            self._note(rows)
-        return len(rows)
-
-    def _note(self, rows: Sequence[SqlRow]) -> None:
-        def work(statements: Statements) -> None:
-            for row in rows:
-                if statements.write(_ADD_FORECAST, row):
-                    statements.write(_ADD_TOTALS, (row[0], *row[-2:]))
-
-        # One after the other: whoever reads on from the last number it saw must not miss a smaller one.
-        self._db.together(work, alone=f"said/{self._arena}")
-
-    def for_ready(self) -> set[tuple[int, int, int]]:
-        """Moment, entry and trial of what has been said about moments that still wait for forecasts."""
-        return {(moment, entry, trial) for moment, entry, trial in self._db.read(_FOR_READY, (self._arena,))}
-
-    def tallies(self) -> dict[int, EntryTotals]:
-        """By entry."""
-        return {
-            entry: EntryTotals(forecasts=n, dollars=dollars, seconds=seconds)
-            for entry, n, dollars, seconds in self._db.read(_SPENT, (self._arena,))
-        }
-
-
-def _row(which: ForecastKey, targets: Sequence[str], forecast: Forecast, at: datetime) -> SqlRow:
-    stated = None if forecast.stated is None else pack_floats([forecast.stated[target] for target in targets])
-    p = pack_floats([forecast.p[target] for target in targets])
-    return (*which, p, stated, at.isoformat(), forecast.usage.dollars, forecast.usage.seconds)
-
-
-# The tables of an arena, beside those of runs, in words that SQLite and PostgreSQL share.
 
 SCHEMA_NAME = "arena"
 MIGRATIONS = (
@@ -142,7 +61,7 @@ MIGRATIONS = (
     );
     """,
 )
-"""Each entry brings the tables one version further; existing entries never change.
+"""Each entry brings the tables one version further, in words that SQLite and PostgreSQL share; entries never change.
 
 `said` is compact so that standings are read at once: an entry and a moment by number, and probabilities as float64,
 little endian, in the order of the moment's `targets` (a JSON list of ids). `quotes` holds four float64 per target in
@@ -150,8 +69,269 @@ the same order: last, yes bid, yes ask, no ask; NaN where there is none. `tally`
 """
 
 
-SELECTED, REJECTED = "selected", "rejected"
-_LISTED = "event, platform, category, format, status, closes_at, decided_at, settled, body"
+def _iso(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat()
+
+
+def _moment_or_none(text: str | None) -> datetime | None:
+    return None if text is None else instant(text)
+
+
+def pack_floats(numbers: Sequence[float | None]) -> bytes:
+    """As float64, little endian; NaN where there is none."""
+    return struct.pack(f"<{len(numbers)}d", *(float("nan") if number is None else number for number in numbers))
+
+
+def pack_quotes(question: Question) -> bytes:
+    """Last, yes bid, yes ask and no ask of every target."""
+    shots = [target.snapshot for target in question.targets]
+    names = ("last_price", "yes_bid", "yes_ask", "no_ask")
+    return pack_floats([None if shot is None else getattr(shot, name) for shot in shots for name in names])
+
+
+# The moments at which events are asked about: planned, taken, ready to be answered, over, or missed.
+
+MomentState = Literal["planned", "taken", "ready", "missed", "dropped"]
+"""Dropped: the event was over before the moment came."""
+_MOMENT = "id, event, number, planned_at, taken_at, closes_at, deadline, state, reason, attempts, context, targets"
+_PLAN = """
+insert into moment (arena, event, number, planned_at, state) values (?, ?, ?, ?, 'planned')
+on conflict (arena, event, number) do nothing"""
+_TAKE = """
+update moment set state = 'taken', taken_at = ?, closes_at = ?, deadline = ?, targets = ?, quotes = ?, reason = ''
+where id = ? and state = 'planned'"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moment:
+    """One horizon of one event."""
+
+    id: int
+    event: str
+    number: int
+    planned_at: datetime
+    taken_at: datetime | None
+    """When it was asked: the date of its question."""
+    closes_at: datetime | None
+    """When the event was expected to close, as known then."""
+    deadline: datetime | None
+    """A forecast after it is refused."""
+    state: MomentState
+    reason: str
+    attempts: int
+    context: str | None
+    """The digest of what everybody is shown."""
+    targets: tuple[str, ...]
+
+
+class MomentTable:
+    """The moments of one arena."""
+
+    def __init__(self, database: Database, arena: str) -> None:
+        self._db = database
+        self._arena = arena
+
+    def plan(self, event: str, number: int, at: datetime, *, on: Statements | None = None) -> None:
+        """Plan one; the same again changes nothing."""
+        (on or self._db).write(_PLAN, (self._arena, event, number, at.isoformat()))
+
+    def due(self, now: datetime) -> list[Moment]:
+        """What is to be asked now, or was asked and has no context yet; the oldest first."""
+        where = "state in ('planned', 'taken') and over = 0 and (planned_at <= ? or state = 'taken')"
+        return self._read(f"{where} order by planned_at, id", now.isoformat())
+
+    def ready(self) -> list[Moment]:
+        """What waits for forecasts."""
+        return self._read("state = 'ready' and over = 0 order by deadline, id")
+
+    def of_event(self, event: str) -> list[Moment]:
+        """Every moment of an event."""
+        return self._read("event = ? order by number", event)
+
+    def find(self, id: int) -> Moment:
+        """One moment."""
+        return self._read("id = ?", id)[0]
+
+    def at(self, event: str, due: str) -> Moment | None:
+        """The moment at which an event was asked."""
+        return next(iter(self._read("event = ? and taken_at = ?", event, due)), None)
+
+    def next_due(self) -> datetime | None:
+        """When the next one is planned."""
+        query = "select min(planned_at) from moment where arena = ? and state = 'planned'"
+        return _moment_or_none(self._db.read(query, (self._arena,))[0][0])
+
+    def counts(self) -> dict[str, int]:
+        """How many there are in each state."""
+        query = "select state, count(*) from moment where arena = ? group by state order by state"
+        return dict(self._db.read(query, (self._arena,)))
+
+    def reasons(self, state: MomentState) -> dict[str, int]:
+        """Why, with counts."""
+        query = "select reason, count(*) from moment where arena = ? and state = ? group by reason order by 2 desc, 1"
+        found: dict[str, int] = {}
+        for reason, n in self._db.read(query, (self._arena, state)):
+            short = reason.partition(" (")[0]
+            found[short] = found.get(short, 0) + n
+        return found
+
+    def take(self, moment: Moment, question: Question, deadline: datetime, following: datetime | None) -> Moment:
+        """Ask: the question is kept as it stands now, and the next moment is planned, all of it or nothing."""
+        targets = json.dumps([target.id for target in question.targets], ensure_ascii=False)
+        times = (question.due.isoformat(), _iso(question.closes_at), deadline.isoformat())
+
+        def work(statements: Statements) -> None:
+            if statements.write(_TAKE, (*times, targets, pack_quotes(question), moment.id)):
+                keep = "insert into asked values (?, ?) on conflict do nothing"
+                statements.write(keep, (moment.id, to_json(question)))
+                self._plan_after(moment, following, statements)
+
+        self._db.together(work)
+        return self.find(moment.id)
+
+    def miss(self, moment: Moment, reason: str, following: datetime | None) -> None:
+        """It was not asked, or has no context, and now it is too late. The next one is planned."""
+        reason = f"{reason} ({moment.reason})" if moment.reason else reason
+
+        def work(statements: Statements) -> None:
+            update = "update moment set state = 'missed', reason = ? where id = ? and state in ('planned', 'taken')"
+            statements.write(update, (reason, moment.id))
+            self._plan_after(moment, following, statements)
+
+        self._db.together(work)
+
+    def _plan_after(self, moment: Moment, following: datetime | None, on: Statements) -> None:
+        if following is not None:
+            self.plan(moment.event, moment.number + 1, following, on=on)
+
+    def question(self, id: int) -> Question:
+        """What was asked."""
+        return from_json(self._db.read("select question from asked where moment = ?", (id,))[0][0], Question)
+
+    def furnish(self, id: int, digest: str) -> None:
+        """It has its context: forecasts can be made."""
+        update = "update moment set state = 'ready', context = ?, reason = '' where id = ? and state = 'taken'"
+        self._db.write(update, (digest, id))
+
+    def troubled(self, id: int, reason: str) -> None:
+        """Something went wrong on the way; it is tried again."""
+        self._db.write("update moment set attempts = attempts + 1, reason = ? where id = ?", (reason[:500], id))
+
+    def drop(self, event: str, reason: str, now: datetime) -> None:
+        """The event is over: what was planned never comes, and what is ready can no longer be answered."""
+        update = "update moment set state = 'dropped', reason = ? where arena = ? and event = ? and state = 'planned'"
+        self._db.write(update, (reason, self._arena, event))
+        sooner = """
+        update moment set deadline = ? where arena = ? and event = ? and state in ('taken', 'ready') and deadline > ?"""
+        self._db.write(sooner, (now.isoformat(), self._arena, event, now.isoformat()))
+
+    def replan(self, moment: Moment, at: datetime | None, reason: str) -> None:
+        """The close was moved: another time, or none."""
+        if at is None:
+            update = "update moment set state = 'dropped', reason = ? where id = ? and state = 'planned'"
+            self._db.write(update, (reason, moment.id))
+        else:
+            update = "update moment set planned_at = ? where id = ? and state = 'planned'"
+            self._db.write(update, (at.isoformat(), moment.id))
+
+    def close(self, id: int) -> None:
+        """Nothing more is said about it."""
+        self._db.write("update moment set over = 1 where id = ? and state = 'ready'", (id,))
+
+    def _read(self, where: str, *values: object) -> list[Moment]:
+        rows = self._db.read(f"select {_MOMENT} from moment where arena = ? and {where}", (self._arena, *values))
+        return [
+            Moment(
+                id=id,
+                event=event,
+                number=number,
+                planned_at=instant(planned),
+                taken_at=_moment_or_none(taken),
+                closes_at=_moment_or_none(closes),
+                deadline=_moment_or_none(deadline),
+                state=state,
+                reason=reason,
+                attempts=attempts,
+                context=context,
+                targets=() if targets is None else tuple(json.loads(targets)),
+            )
+            for id, event, number, planned, taken, closes, deadline, state, reason, attempts, context, targets in rows
+        ]
+
+
+# Forecasts as bare numbers, for standings that are read at once; every one of them stands in the store as well.
+
+ForecastKey = tuple[int, int, int]
+"""Entry, moment and trial."""
+_ADD_FORECAST = """
+insert into said (entry, moment, trial, p, stated, at, dollars, seconds) values (?, ?, ?, ?, ?, ?, ?, ?)
+on conflict do nothing"""
+_NOT_ADDED = """
+select m.id, m.targets, e.id, c.trial, c.forecast
+from moment m join entry e on e.arena = m.arena
+join cell c on c.run = e.run and c.question = m.event and c.due = m.taken_at
+where m.arena = ? and m.state = 'ready' and m.over = 0 and c.forecast is not null
+    and not exists (select 1 from said s where s.moment = m.id and s.entry = e.id and s.trial = c.trial)"""
+_FOR_READY = """
+select s.moment, s.entry, s.trial from moment m join said s on s.moment = m.id
+where m.arena = ? and m.state = 'ready' and m.over = 0"""
+_ADD_TOTALS = """
+insert into tally values (?, 1, ?, ?) on conflict (entry) do update set forecasts = tally.forecasts + 1,
+    dollars = tally.dollars + excluded.dollars, seconds = tally.seconds + excluded.seconds"""
+_TOTALS = """
+select t.entry, t.forecasts, t.dollars, t.seconds from tally t join entry e on e.id = t.entry where e.arena = ?"""
+
+
+class ForecastNumbers:
+    """The forecasts of one arena."""
+
+    def __init__(self, database: Database, arena: str) -> None:
+        self._db = database
+        self._arena = arena
+
+    def add(self, which: ForecastKey, targets: Sequence[str], forecast: Forecast, at: datetime) -> None:
+        """Note a forecast; the same again changes nothing."""
+        self._note([_forecast_row(which, targets, forecast, at)])
+
+    def catch_up(self, at: datetime) -> int:
+        """Note what cells say about moments that are not over and nobody noted; how many."""
+        rows = [
+            _forecast_row((entry, moment, trial), json.loads(targets), from_json(body, Forecast), at)
+            for moment, targets, entry, trial, body in self._db.read(_NOT_ADDED, (self._arena,))
+        ]
+        if rows:
+            self._note(rows)
+        return len(rows)
+
+    def _note(self, rows: Sequence[SqlRow]) -> None:
+        def work(statements: Statements) -> None:
+            for row in rows:
+                if statements.write(_ADD_FORECAST, row):
+                    statements.write(_ADD_TOTALS, (row[0], *row[-2:]))
+
+        # One after the other: whoever reads on from the last number it saw must not miss a smaller one.
+        self._db.together(work, alone=f"said/{self._arena}")
+
+    def for_ready(self) -> set[tuple[int, int, int]]:
+        """Moment, entry and trial of what has been said about moments that still wait for forecasts."""
+        return {(moment, entry, trial) for moment, entry, trial in self._db.read(_FOR_READY, (self._arena,))}
+
+    def totals(self) -> dict[int, tuple[int, float, float]]:
+        """Forecasts, dollars and seconds by entry."""
+        return {entry: (n, dollars, seconds) for entry, n, dollars, seconds in self._db.read(_TOTALS, (self._arena,))}
+
+
+def _forecast_row(which: ForecastKey, targets: Sequence[str], forecast: Forecast, at: datetime) -> SqlRow:
+    stated = None if forecast.stated is None else pack_floats([forecast.stated[target] for target in targets])
+    p = pack_floats([forecast.p[target] for target in targets])
+    return (*which, p, stated, at.isoformat(), forecast.usage.dollars, forecast.usage.seconds)
+
+
+# Entries, events, contexts and outcomes.
+
+_SELECTED = (
+    "select event, platform, status, closes_at, settled, body from listed where arena = ? and decision = 'selected'"
+)
 _LIST = """
 insert into listed (arena, event, platform, category, format, first_seen, last_seen, status, closes_at, volume,
     decision, reason, decided_at, body)
@@ -186,11 +366,8 @@ class SelectedEventRow:
 
     event: str
     platform: str
-    category: str
-    format: str
     status: str
     closes_at: datetime
-    decided_at: datetime
     settled: bool
     question: Question
     """As it was listed first."""
@@ -234,11 +411,21 @@ class ArenaStore:
         self, listed: Sequence[ListedEvent], rules: SelectionRules, now: datetime, *, volatility: Mapping[str, float]
     ) -> Selection:
         """Choose among what was listed and note it, one process after the other; the first moments are planned."""
+        at = now.isoformat()
+
+        def row(event: ListedEvent, decision: str, reason: str, body: str) -> SqlRow:
+            known = (self.arena, event.question.id, event.platform, event.category, format_of(event), at, at)
+            return (*known, event.status, _iso(event.closes_at), event.volume, decision, reason, at, body)
 
         def work(statements: Statements) -> Selection:
-            found = select(listed, rules, self._taken(statements), now, volatility=volatility)
-            rows = [self._row(event, now, SELECTED, "") for event in found.chosen]
-            rows += [self._row(event, now, REJECTED, reason) for event, reason in found.rejected]
+            query = "select event, category, format, decided_at from listed where arena = ? and decision = 'selected'"
+            taken = [
+                PastSelection(event=event, category=category, format=format, at=instant(decided))
+                for event, category, format, decided in statements.read(query, (self.arena,))
+            ]
+            found = select(listed, rules, taken, now, volatility=volatility)
+            rows = [row(event, "selected", "", to_json(event.question)) for event in found.chosen]
+            rows += [row(event, "rejected", reason, "") for event, reason in found.rejected]
             statements.write_many(_LIST, rows)
             for event in found.chosen:
                 self.moments.plan(event.question.id, 0, now, on=statements)
@@ -246,47 +433,42 @@ class ArenaStore:
 
         return self.db.together(work, alone=f"arena/{self.arena}")
 
-    def _taken(self, statements: Statements) -> list[PastSelection]:
-        query = "select event, category, format, decided_at from listed where arena = ? and decision = 'selected'"
-        return [
-            PastSelection(event=event, category=category, format=format, at=instant(at))
-            for event, category, format, at in statements.read(query, (self.arena,))
-        ]
-
-    def _row(self, event: ListedEvent, now: datetime, decision: str, reason: str) -> SqlRow:
-        at = now.isoformat()
-        closes = None if event.closes_at is None else event.closes_at.isoformat()
-        body = to_json(event.question) if decision == SELECTED else ""
-        known = (self.arena, event.question.id, event.platform, event.category, format_of(event), at, at)
-        return (*known, event.status, closes, event.volume, decision, reason, at, body)
-
     def selected(self, *, unsettled: bool = False) -> dict[str, SelectedEventRow]:
         """Events that were taken up, by id."""
-        also = " and settled = 0" if unsettled else ""
-        query = f"select {_LISTED} from listed where arena = ? and decision = 'selected'{also} order by event"
-        return {row[0]: _listed(row) for row in self.db.read(query, (self.arena,))}
+        rows = self._selected(f"{' and settled = 0' if unsettled else ''} order by event")
+        return {row.event: row for row in rows}
 
     def event(self, id: str) -> SelectedEventRow | None:
         """One of them."""
-        query = f"select {_LISTED} from listed where arena = ? and event = ? and decision = 'selected'"
-        rows = self.db.read(query, (self.arena, id))
-        return _listed(rows[0]) if rows else None
+        return next(iter(self._selected(" and event = ?", id)), None)
 
     def called(self, name: str) -> list[SelectedEventRow]:
         """Those with that id, or whose id ends so."""
-        query = f"""
-        select {_LISTED} from listed
-        where arena = ? and decision = 'selected' and (event = ? or event like ? escape '!') order by event"""
         plain = name.replace("!", "!!").replace("%", "!%").replace("_", "!_")
-        return [_listed(row) for row in self.db.read(query, (self.arena, name, f"%/{plain}"))]
+        return self._selected(" and (event = ? or event like ? escape '!') order by event", name, f"%/{plain}")
+
+    def _selected(self, where: str, *values: object) -> list[SelectedEventRow]:
+        return [
+            SelectedEventRow(
+                event=event,
+                platform=platform,
+                status=status,
+                closes_at=instant(closes),
+                settled=bool(settled),
+                question=from_json(body, Question),
+            )
+            for event, platform, status, closes, settled, body in self.db.read(
+                f"{_SELECTED}{where}", (self.arena, *values)
+            )
+        ]
 
     def seen(self, event: ListedEvent, now: datetime) -> None:
         """Note how an event that was taken up stands now: status, close and quotes."""
-        closes = None if event.closes_at is None else event.closes_at.isoformat()
         update = """
         update listed set last_seen = ?, status = ?, closes_at = coalesce(?, closes_at), volume = ?
         where arena = ? and event = ?"""
-        self.db.write(update, (now.isoformat(), event.status, closes, event.volume, self.arena, event.question.id))
+        stands = (now.isoformat(), event.status, _iso(event.closes_at), event.volume)
+        self.db.write(update, (*stands, self.arena, event.question.id))
         self.add_quotes(event.question)
 
     def over(self, event: str, status: str) -> None:
@@ -316,27 +498,22 @@ class ArenaStore:
         """Keep a context under its digest, with the story of its making."""
         story = {name: value for name, value in built.to_dict().items() if name != "context"}
         row = (built.context.digest, now.isoformat(), built.usage.dollars, json.dumps(story), built.context.to_json())
-        self.db.write(
-            "insert into context (digest, at, dollars, story, body) values (?, ?, ?, ?, ?) on conflict do nothing", row
-        )
+        keep = "insert into context (digest, at, dollars, story, body) values (?, ?, ?, ?, ?) on conflict do nothing"
+        self.db.write(keep, row)
 
     def context(self, digest: str) -> PredictionContext | None:
         """The context with that digest, unchanged since it was kept."""
         rows = self.db.read("select body from context where digest = ?", (digest,))
         return PredictionContext.from_json(rows[0][0], digest=digest) if rows else None
 
-    def add_outcomes(self, found: Iterable[Resolution], now: datetime) -> int:
-        """Keep results, also those that were amended; how many."""
-        rows = [
-            (
-                *(self.arena, one.question_id, one.target_id, one.outcome, one.payoff),
-                *(None if one.resolved_at is None else one.resolved_at.isoformat(), one.provenance, now.isoformat()),
-            )
-            for one in found
-        ]
+    def add_outcomes(self, found: Iterable[Resolution], now: datetime) -> None:
+        """Keep results, also those that were amended."""
+        rows: list[SqlRow] = []
+        for one in found:
+            result = (one.outcome, one.payoff, _iso(one.resolved_at), one.provenance)
+            rows.append((self.arena, one.question_id, one.target_id, *result, now.isoformat()))
         if rows:
             self.db.write_many(_OUTCOME, rows)
-        return len(rows)
 
     def outcomes(self, event: str | None = None) -> list[Resolution]:
         """Results, of one event or of all."""
@@ -346,9 +523,9 @@ class ArenaStore:
         order by event, target"""
         return [
             Resolution(
-                question_id=event, target_id=target, outcome=outcome, payoff=payoff, resolved_at=at, provenance=told
+                question_id=event, target_id=target, outcome=outcome, payoff=payoff, resolved_at=at, provenance=source
             )
-            for event, target, outcome, payoff, at, told in self.db.read(query, values)
+            for event, target, outcome, payoff, at, source in self.db.read(query, values)
         ]
 
     def outcome_count(self) -> int:
@@ -359,18 +536,3 @@ class ArenaStore:
         """Everything about this event is known."""
         update = "update listed set settled = 1, status = 'resolved' where arena = ? and event = ?"
         self.db.write(update, (self.arena, event))
-
-
-def _listed(row: SqlRow) -> SelectedEventRow:
-    event, platform, category, format, status, closes, decided, settled, body = row
-    return SelectedEventRow(
-        event=event,
-        platform=platform,
-        category=category,
-        format=format,
-        status=status,
-        closes_at=instant(closes),
-        decided_at=instant(decided),
-        settled=bool(settled),
-        question=from_json(body, Question),
-    )

@@ -142,8 +142,8 @@ def _permissions(request: requests.McpRequest) -> "ServerPermissions":
     from foretell.mcp.permissions import ReadableFiles, ServerPermissions
     from foretell.models.budget import Budget
     from foretell.models.names import ModelName
+    from foretell.plugins import load
     from foretell.request import environment_values
-    from foretell.runs.services import SEARCH_ENGINES
     from foretell.runs.settings import load_settings
 
     dollars, settings = request.allow_spending, load_settings()
@@ -152,8 +152,8 @@ def _permissions(request: requests.McpRequest) -> "ServerPermissions":
     for model in models:
         ModelName.read(model)
     search = request.search or usual.get("search", ())
-    if unknown := [engine for engine in search if engine not in SEARCH_ENGINES]:
-        raise InputError(f"there is no search engine {unknown[0]!r}", hint=f"engines are {', '.join(SEARCH_ENGINES)}")
+    for engine in search:
+        load("search_engines", engine)
     if dollars is not None and not models:
         raise InputError("there is nothing to spend on", column="--allow-spending", hint="name a --model")
     budget = None if dollars is None else Budget("server", dollars=dollars)

@@ -70,15 +70,18 @@ def needs_key(plugin: Any) -> bool:
     return bool(getattr(plugin, "key_variables", ())) and bool(getattr(plugin, "key_required", True))
 
 
-def open_service(kind: str, name: str, config: ServiceConfig) -> Any:
-    """The plug-in, opened: by its `open(config)`, or called with the config where it has none.
-
-    A plug-in without the key it needs is an `InputError` now, not in the middle of a run.
-    """
+def load_with_key(kind: str, name: str, key: str) -> Any:
+    """The plug-in of this name; one without the key it needs is an `InputError` now, not in the middle of a run."""
     plugin = load(kind, name)
-    if needs_key(plugin) and not config.key:
+    if needs_key(plugin) and not key:
         hint = f"set {' or '.join(plugin.key_variables)}"
         if kind == "search_engines":
             hint += ", or use --search local"
         raise InputError(f"the {describe(kind)} {name} needs a key", hint=hint)
+    return plugin
+
+
+def open_service(kind: str, name: str, config: ServiceConfig) -> Any:
+    """The plug-in, opened: by its `open(config)`, or called with the config where it has none."""
+    plugin = load_with_key(kind, name, config.key)
     return cast("Callable[[ServiceConfig], Any]", getattr(plugin, "open", plugin))(config)

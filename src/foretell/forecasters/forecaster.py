@@ -339,10 +339,12 @@ class FunctionForecaster:
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-def forecast_of(result: Any, question: Question, context: Context, name: str, rationale: str = "") -> Forecast:
+def forecast_of(
+    result: Any, question: Question, context: Context, name: str, rationale: str = "", **more: Any
+) -> Forecast:
     """A probability, a mapping from targets to probabilities, or a forecast, as a forecast.
 
-    A single number answers a question with one target.
+    A single number answers a question with one target; `more` are other fields of the forecast.
     """
     if isinstance(result, Forecast):
         return result
@@ -359,6 +361,7 @@ def forecast_of(result: Any, question: Question, context: Context, name: str, ra
             p=dict(result),
             trial=context.trial,
             rationale=rationale,
+            **more,
         )
     except (TypeError, ValueError) as error:
         raise CannotForecast(f"{name} gave no probabilities: {error}") from error

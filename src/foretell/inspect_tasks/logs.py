@@ -1,16 +1,17 @@
 """Inspect's logs as tables of forecasts and outcomes."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from foretell.inspect_tasks.samples import CLUSTER_KEY, outcomes_of, probabilities_in, question_in, resolutions_of
+from foretell.inspect_tasks.samples import CLUSTER_KEY, outcomes_of, probabilities_in, question_in
 from foretell.models.structured_output import UnusableReply
 from foretell.operations.requests import InspectLogRequest
 from foretell.operations.result import Result
 from foretell.questions.errors import InputError, MissingExtra
+from foretell.questions.resolution import Resolution
 from foretell.scoring.long_tables import Row, outcome_rows, write_rows
 
 if TYPE_CHECKING:
@@ -21,13 +22,15 @@ UNNEEDED = {"messages", "events", "store", "attachments"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class LoggedForecasts:
+class LoggedForecasts(Result):
     """What logs say, as `foretell score` reads it."""
 
     forecasts: tuple[Row, ...]
     outcomes: tuple[Row, ...]
     failures: tuple[Row, ...]
     """Samples without a forecast, and why."""
+    tables: tuple[Path, ...] = ()
+    """Files that were written."""
 
     def write(self, folder: Path) -> list[Path]:
         """forecasts.csv, outcomes.csv and, if any, failures.csv."""
@@ -35,41 +38,27 @@ class LoggedForecasts:
         tables = {"forecasts": self.forecasts, "outcomes": self.outcomes, "failures": self.failures}
         return [write_rows(rows, folder / f"{name}.csv") for name, rows in tables.items() if rows]
 
-
-@dataclass(frozen=True, kw_only=True)
-class ConvertedLog(Result):
-    """Tables made from logs."""
-
-    logged: LoggedForecasts
-    tables: tuple[Path, ...]
-
     @property
     def warnings(self) -> tuple[str, ...]:
         """Samples that hold no forecast."""
-        failures = self.logged.failures
-        if not failures:
+        if not self.failures:
             return ()
-        first = failures[0]
-        return (f"{len(failures)} samples hold no forecast, e.g. {first['question']}: {first['error']}",)
+        first = self.failures[0]
+        return (f"{len(self.failures)} samples hold no forecast, e.g. {first['question']}: {first['error']}",)
 
     def to_dict(self) -> Any:
         """How many there are, and where."""
-        return {
-            "forecasts": len(self.logged.forecasts),
-            "outcomes": len(self.logged.outcomes),
-            "failures": list(self.logged.failures),
-            "tables": [str(path) for path in self.tables],
-        }
+        counts = {"forecasts": len(self.forecasts), "outcomes": len(self.outcomes)}
+        return counts | {"failures": list(self.failures), "tables": [str(path) for path in self.tables]}
 
     def __str__(self) -> str:
-        """Where the tables are."""
-        return "\n".join(f"Wrote {path}" for path in self.tables)
+        return "\n".join(f"Wrote {path}" for path in self.tables) or f"{len(self.forecasts)} forecasts"
 
 
-def convert_log(request: InspectLogRequest) -> ConvertedLog:
+def convert_log(request: InspectLogRequest) -> LoggedForecasts:
     """Write the forecasts and outcomes of logs as the tables that `foretell score` reads."""
     found = read_inspect_log(request.log, name=request.name)
-    return ConvertedLog(logged=found, tables=tuple(found.write(request.tables)))
+    return replace(found, tables=tuple(found.write(request.tables)))
 
 
 def read_inspect_log(path: str | Path, *, name: str | None = None) -> LoggedForecasts:
@@ -85,18 +74,19 @@ def read_inspect_log(path: str | Path, *, name: str | None = None) -> LoggedFore
         for sample in log.samples or ():
             who = name or str(log.eval.model)
             try:
-                said, happened = _sample(sample, who)
+                stated, happened = _sample(sample, who)
             except UnusableReply as problem:
                 failures.append({"forecaster": who, "question": str(sample.id), "error": str(problem)})
                 continue
-            forecasts += said
+            forecasts += stated
             outcomes |= {(row["question"], row["target"], str(row.get("due"))): row for row in happened}
     if not forecasts:
-        told = f": {failures[0]['error']}" if failures else ""
-        raise InputError(f"no sample holds a forecast{told}", path=path)
-    return LoggedForecasts(
-        forecasts=tuple(forecasts), outcomes=tuple(_same_question(outcomes.values())), failures=tuple(failures)
-    )
+        reason = f": {failures[0]['error']}" if failures else ""
+        raise InputError(f"no sample holds a forecast{reason}", path=path)
+    # All rows with the same columns, as a table needs them.
+    columns = dict.fromkeys(column for row in outcomes.values() for column in row)
+    rows = tuple({column: row.get(column) for column in columns} for row in outcomes.values())
+    return LoggedForecasts(forecasts=tuple(forecasts), outcomes=rows, failures=tuple(failures))
 
 
 def _logs(path: Path) -> "Iterator[EvalLog]":
@@ -122,15 +112,19 @@ def _sample(sample: "EvalSample", who: str) -> tuple[list[Row], list[Row]]:
         raise UnusableReply(f"the sample failed: {sample.error.message[:200]}")
     target = sample.target if isinstance(sample.target, str) else next(iter(sample.target), "")
     outcomes = outcomes_of(target)
-    p = _consistent_outcomes(sample) or probabilities_in(sample.output.completion, sample.metadata)
+    p = _scored_probabilities(sample) or probabilities_in(sample.output.completion, sample.metadata)
     question = question_in(sample.metadata)
     if question is None:
-        happened = [_plain(sample, name, outcome) for name, outcome in outcomes.items()]
+        cluster = sample.metadata.get(CLUSTER_KEY) or sample.metadata.get("cluster") or sample.id
+        plain = {"question": str(sample.id), "cluster": str(cluster)}
+        happened: list[Row] = [{**plain, "target": name, "outcome": one} for name, one in outcomes.items()]
     else:
-        happened = outcome_rows([question], resolutions_of(question, outcomes))
+        known: dict[str, Any] = {"question_id": question.id, "due": question.due}
+        resolutions = [Resolution(target_id=name, outcome=one, **known) for name, one in outcomes.items()]
+        happened = outcome_rows([question], resolutions)
     where = {(row["question"], row["target"]): row for row in happened}
     asked = question.id if question is not None else str(sample.id)
-    said = [
+    stated = [
         {
             "forecaster": who,
             "question": asked,
@@ -142,25 +136,13 @@ def _sample(sample: "EvalSample", who: str) -> tuple[list[Row], list[Row]]:
         for name, value in p.items()
         if (asked, name) in where
     ]
-    return said, happened
+    return stated, happened
 
 
-def _consistent_outcomes(sample: "EvalSample") -> dict[str, float] | None:
+def _scored_probabilities(sample: "EvalSample") -> dict[str, float] | None:
     """The probabilities that one of our scorers read when the sample was scored."""
     for score in (sample.scores or {}).values():
         found: Any = (score.metadata or {}).get("p")
         if isinstance(found, Mapping) and found:
             return {str(name): float(value) for name, value in cast("Mapping[Any, Any]", found).items()}
     return None
-
-
-def _plain(sample: "EvalSample", target: str, outcome: int) -> Row:
-    cluster = sample.metadata.get(CLUSTER_KEY) or sample.metadata.get("cluster") or sample.id
-    return {"question": str(sample.id), "target": target, "outcome": outcome, "cluster": str(cluster)}
-
-
-def _same_question(rows: Iterable[Row]) -> list[Row]:
-    """All rows with the same columns, as a table needs them."""
-    found = list(rows)
-    columns = list(dict.fromkeys(column for row in found for column in row))
-    return [{column: row.get(column) for column in columns} for row in found]

@@ -1,18 +1,29 @@
 """Question sets as Inspect tasks."""
 
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.model import ChatMessage, ChatMessageSystem, ChatMessageUser
+from inspect_ai.model import ChatMessageSystem, ChatMessageUser
 from inspect_ai.solver import generate
 
-from foretell.inspect_tasks.samples import InspectSample, read_outcomes, rounds_of, samples_of
+from foretell.data.datasets.rows import Row, csv_rows, jsonl_rows
+from foretell.forecasters.prompt.elicitation import ElicitationCall, call_of
+from foretell.forecasters.prompt.prediction_context import PredictionContext, known_at
+from foretell.forecasters.prompt.rendering import read_view
+from foretell.inspect_tasks.samples import CLUSTER_KEY, QUESTION_KEY
 from foretell.inspect_tasks.scorers import answered, brier, log_score
+from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError
+from foretell.questions.question import Question
+from foretell.questions.resolution import Resolution
 from foretell.runs.question_sets import open_benchmark
+
+OUTCOME_READERS = {".csv": csv_rows, ".jsonl": jsonl_rows}
 
 
 @task(name="questions")
@@ -33,19 +44,76 @@ def foretell_questions(
     folder = None if data is None else Path(data)
     found = open_benchmark(dataset, rounds=rounds_of(rounds), folder=folder).questions
     if outcomes is not None:
-        found = replace(found, resolutions=(*found.resolutions, *read_outcomes(outcomes)))
-    asked = samples_of(found, limit=limit, view=view)
-    if not asked:
+        found = replace(found, resolutions=(*found.resolutions, *read_outcomes(Path(outcomes))))
+    known = found.outcomes()
+    samples: list[Sample] = []
+    for question in found.questions:
+        id, due = question.id, question.due
+        came_out = {one.id: known.get((id, due, one.id), known.get((id, None, one.id))) for one in question.targets}
+        if resolved := {target: outcome for target, outcome in came_out.items() if outcome is not None}:
+            samples.append(sample_of(question, resolved, view))
+        if len(samples) == limit:
+            break
+    if not samples:
         raise InputError(f"no question of {dataset} has come out yet", hint="name a table of outcomes")
     return Task(
-        dataset=MemoryDataset([_sample(one) for one in asked], name=f"foretell {dataset}"),
+        dataset=MemoryDataset(samples, name=f"foretell {dataset}"),
         solver=generate(),
         scorer=[brier(), log_score(), answered()],
         metadata={"foretell_dataset": dataset, "foretell_view": view},
     )
 
 
-def _sample(asked: InspectSample) -> Sample:
-    kinds = {"system": ChatMessageSystem, "user": ChatMessageUser}
-    messages: list[ChatMessage] = [kinds[role](content=words) for role, words in asked.messages]
-    return Sample(id=asked.id, input=messages, target=asked.target, metadata=dict(asked.metadata))
+def sample_of(question: Question, outcomes: Mapping[str, int], view: str) -> Sample:
+    """A question whose outcomes are known, as of its date; no tool and no fence stand behind it."""
+    context = PredictionContext(question=known_at(question, question.as_of), as_of=question.as_of)
+    system, user = call_of(ElicitationCall(wording="default"), context, read_view(view)).messages
+    return Sample(
+        id=f"{question.id}@{question.due.date().isoformat()}",
+        input=[ChatMessageSystem(content=system.text), ChatMessageUser(content=user.text)],
+        target=json.dumps(dict(outcomes)),
+        metadata={
+            CLUSTER_KEY: question.cluster,
+            "source": question.source,
+            "kind": question.kind,
+            "due": question.due.isoformat(),
+            QUESTION_KEY: to_json(question),
+        },
+    )
+
+
+def rounds_of(given: str | date | Sequence[str | date] | None) -> tuple[str, ...]:
+    """Rounds as a person writes them on a command line: one, several with commas between, or a list.
+
+    >>> rounds_of("2025-10-26,2025-11-09"), rounds_of(None), rounds_of(date(2025, 10, 26))
+    (('2025-10-26', '2025-11-09'), (), ('2025-10-26',))
+    """
+    if given is None:
+        return ()
+    parts = given.split(",") if isinstance(given, str) else [given] if isinstance(given, date) else list(given)
+    return tuple(str(part).strip() for part in parts if str(part).strip())
+
+
+def read_outcomes(file: Path) -> tuple[Resolution, ...]:
+    """The outcomes of a table with the columns question, target, outcome and, where it matters, due."""
+    if not file.exists():
+        raise InputError("no such file", path=file)
+    reader = OUTCOME_READERS.get(file.suffix.lower())
+    if reader is None:
+        raise InputError("is no table of outcomes", path=file, hint="use .csv or .jsonl")
+    return tuple(map(_resolution, reader(file)))
+
+
+def _resolution(row: Row) -> Resolution:
+    outcome = row.real("outcome")
+    if outcome not in (0, 1, None):
+        raise row.problem("outcome", f"{outcome:g} is neither 0 nor 1")
+    try:
+        return Resolution(
+            question_id=str(row.need("question")),
+            target_id=row.text("target") or "yes",
+            outcome=None if outcome is None else int(outcome),
+            due=row.text("due") or None,  # pyright: ignore[reportArgumentType] - read by the value itself
+        )
+    except ValueError as error:
+        raise row.problem("due", str(error)) from None

@@ -67,16 +67,6 @@ class Budget:
     """A hard limit on dollars, or none; a question's budget lies within that of its run.
 
     A reply that has been paid for is always handed over; the next call is refused.
-
-    >>> run = Budget("run", dollars=1.0)
-    >>> question = Budget("question", dollars=0.7, within=run)
-    >>> question.spend(Cost(calls=1, dollars=0.2))
-    >>> round(run.spent.dollars, 2)
-    0.2
-    >>> question.spend(Cost(calls=1, dollars=0.6))
-    Traceback (most recent call last):
-    ...
-    foretell.models.model.BudgetExceeded: the budget of the question allows 0.7 dollars; 0.2 spent, 0.6 more wanted
     """
 
     def __init__(self, name: str, *, dollars: float | None = None, within: "Budget | None" = None) -> None:

@@ -20,25 +20,14 @@ class KnowledgeCutoffWarning:
 
 
 def knowledge_cutoff(model: str) -> date | None:
-    """The last day a model may know about; a month counts to its end. None where nobody says.
-
-    >>> knowledge_cutoff("openrouter:google/gemini-3-flash-preview").isoformat()
-    '2025-01-31'
-    """
+    """The last day a model may know about; a month counts to its end. None where nobody says."""
     return facts_of(ModelName.read(model).name).cutoff
 
 
 def check_knowledge_cutoff(
     model: str, question_opened: datetime | None, *, strict: bool = False
 ) -> KnowledgeCutoffWarning | None:
-    """A warning where a model may have read about a question's outcome; with `strict` an error instead.
-
-    >>> from foretell.questions.as_of import instant
-    >>> check_knowledge_cutoff("openai:gpt-5.4", instant("2026-01-10")) is None
-    True
-    >>> print(check_knowledge_cutoff("anthropic:claude-sonnet-4-6", instant("2025-03-01")).text)
-    the question opened on 2025-03-01, but anthropic:claude-sonnet-4-6 may know the world up to 2025-04-30 (...)
-    """
+    """A warning where a model may have read about a question's outcome; with `strict` an error instead."""
     if ModelName.read(model).provider == "scripted":
         return None
     cutoff = knowledge_cutoff(model)

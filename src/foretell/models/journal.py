@@ -11,7 +11,6 @@ import threading
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -107,18 +106,7 @@ class Recording:
 
 
 class Journal:
-    """Answers by what was asked. `live` asks and keeps what it does not know; `replay` never asks.
-
-    >>> from foretell.models.canonical import content_key
-    >>> async def two_readings(journal):
-    ...     async def fetch():
-    ...         return b"42"
-    ...     return [await journal.once(content_key("6 × 7"), "tool", fetch) for _ in range(2)]
-    >>> journal = Journal(":memory:")
-    >>> asyncio.run(two_readings(journal)), journal.sends()
-    ([b'42', b'42'], 1)
-    >>> journal.close()
-    """
+    """Answers by what was asked. `live` asks and keeps what it does not know; `replay` never asks."""
 
     def __init__(self, path: str | Path, *, mode: JournalMode = "live", durable: bool = True) -> None:
         """A file, or the address of a PostgreSQL database.
@@ -325,15 +313,9 @@ class Journal:
 
 # The journal around a model, in two halves: look up before waiting for a turn, write down next to the wire.
 
-_CURRENT_REQUEST: ContextVar[tuple[Request, JournalRequest] | None] = ContextVar("asked", default=None)
-"""Saves the inner half from hashing a long conversation a second time."""
-
 
 def journal_request(request: Request) -> JournalRequest:
     """The request as the journal names it."""
-    held = _CURRENT_REQUEST.get()
-    if held is not None and held[0] is request:
-        return held[1]
     return JournalRequest(key=request_key(request), kind="model", model=request.model, slot=request.slot)
 
 
@@ -347,11 +329,7 @@ class JournalReadingModel:
     async def complete(self, request: Request) -> Reply:
         """The kept reply, or a new one."""
         asked = journal_request(request)
-        token = _CURRENT_REQUEST.set((request, asked))
-        try:
-            return await self._journal.share(asked, lambda: self._inner.complete(request), read=unpack_reply)
-        finally:
-            _CURRENT_REQUEST.reset(token)
+        return await self._journal.share(asked, lambda: self._inner.complete(request), read=unpack_reply)
 
 
 class JournalWritingModel:

@@ -84,12 +84,7 @@ MODEL_ROLES: tuple[ModelRole, ...] = get_args(ModelRole)
 
 @dataclass(frozen=True, kw_only=True)
 class ModelRoles:
-    """The cast of a run.
-
-    >>> cast = ModelRoles(agent="openai:gpt-5.4", others={"filter": "google:gemini-3-flash-preview"})
-    >>> cast.name("filter"), cast.name("judge")
-    ('google:gemini-3-flash-preview', 'openai:gpt-5.4')
-    """
+    """The cast of a run."""
 
     agent: str
     others: Mapping[ModelRole, str] = field(default_factory=dict[ModelRole, str])

@@ -14,11 +14,7 @@ from foretell.models.provider import load_provider
 
 @dataclass(frozen=True, kw_only=True)
 class TokenPrice:
-    """Dollars per million tokens.
-
-    >>> TokenPrice(input=2, output=12, cached=0.2).dollars(TokenCount(input=1_000_000, cached=500_000, output=100_000))
-    2.3
-    """
+    """Dollars per million tokens."""
 
     input: float
     output: float

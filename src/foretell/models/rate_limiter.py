@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count, islice
 from math import inf
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 from zlib import crc32
 
 from foretell.models.database.interface import Database, Statements, T
@@ -37,12 +37,6 @@ class RateFlow:
 
     A burst and a minute's refill may pass together; refilling a little more slowly than the limit keeps the two within
     it. Only one who takes more at once than a burst may exceed it, by the difference.
-
-    >>> flow = RateFlow(limit=60)
-    >>> booked = 0.0
-    >>> for _ in range(6): booked = flow.book(booked, 0.0, 1)
-    >>> round(flow.wait(booked, 0.0), 2)
-    1.09
     """
 
     limit: float | None
@@ -113,22 +107,6 @@ class RateLimits:
         return RateGrants(booked, tuple(waits), 0.0)
 
 
-class RateLimiter(Protocol):
-    """Says when the next request may leave. One per provider."""
-
-    async def turn(self, tokens: int) -> None:
-        """Wait until a request of about so many tokens may leave."""
-        ...
-
-    def used(self, estimate: int, actual: int) -> None:
-        """Correct the estimate."""
-        ...
-
-    def hold(self, seconds: float) -> None:
-        """The provider asked for a pause: nobody leaves before it is over."""
-        ...
-
-
 class LocalRateLimiter:
     """The pace within one process."""
 
@@ -137,7 +115,7 @@ class LocalRateLimiter:
         self._booked = RateBooking()
 
     async def turn(self, tokens: int) -> None:
-        """Wait for the turn, then for the end of a pause that began meanwhile."""
+        """Wait until a request of about so many tokens may leave, and for the end of a pause that began meanwhile."""
         now = time.monotonic()
         self._booked = self._limits.book(self._booked, now, tokens)
         wait = self._limits.wait(self._booked, now)
@@ -146,11 +124,11 @@ class LocalRateLimiter:
             wait = self._booked.closed - time.monotonic()
 
     def used(self, estimate: int, actual: int) -> None:
-        """Give back what was not needed."""
+        """Correct the estimate: give back what was not needed."""
         self._booked = self._limits.give_back(self._booked, time.monotonic(), estimate - actual)
 
     def hold(self, seconds: float) -> None:
-        """Pause everybody."""
+        """The provider asked for a pause: nobody leaves before it is over."""
         self._booked = self._booked._replace(closed=max(self._booked.closed, time.monotonic() + seconds))
 
 
@@ -243,6 +221,9 @@ class SharedRateLimiter:
             return result
 
         return self._db.together(work, alone=f"pace/{self._place}")
+
+
+RateLimiter = LocalRateLimiter | SharedRateLimiter
 
 
 async def _wait_for(event: asyncio.Event, seconds: float) -> None:

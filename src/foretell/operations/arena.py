@@ -100,7 +100,7 @@ class SearchedContexts:
         assert self.engine is not None
         if runtime is not None:
             budget = Budget("context", dollars=spec.budget.question, within=runtime.budget)
-            router = runtime.exchange
+            router = runtime.router
             summaries |= {"models": runtime.models, "model": router.within(budget), "prices": router.prices}
         settings = ContextBuildSettings(queries=spec.queries, per_query=spec.per_query, compared=spec.compared)
         builder = ContextBuilder(engine=self.engine, journal=self.journal, settings=settings, **summaries)
@@ -130,7 +130,7 @@ async def open_context_builder(spec: ArenaSpec, settings: Settings, journal: Jou
             budget=how.budget,
         )
         async with open_runtime(run, settings, journal) as runtime:
-            yield SearchedContexts(engine=runtime.equipment.engine, spec=how, journal=journal, runtime=runtime)
+            yield SearchedContexts(engine=runtime.services.engine, spec=how, journal=journal, runtime=runtime)
 
 
 # An arena with the parts that are needed.

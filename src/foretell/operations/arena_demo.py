@@ -1,32 +1,49 @@
 """A season of an arena in simulated time: all of its stages, from one due moment to the next."""
 
+import json
+import shutil
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from time import monotonic
 
-from foretell.arena.spec import ArenaSpec, CollectSpec, ContextSpec, EntrySpec, ResolveSpec
+import yaml
+from rich.console import Console
+
+from foretell.arena.collect import collect
+from foretell.arena.context import make_contexts
+from foretell.arena.forecast import make_forecasts
+from foretell.arena.live import LiveArena
+from foretell.arena.schedule import Schedule, slot
+from foretell.arena.score_data import read_arena_table
+from foretell.arena.select import SelectionRules
+from foretell.arena.settle import settle
+from foretell.arena.spec import FILE_NAME, ArenaSpec, CollectSpec, ContextSpec, EntrySpec, ResolveSpec
+from foretell.data.atomic_file import write_atomically
+from foretell.data.http import AsyncHttpClient
+from foretell.data.markets.kalshi import KalshiClient, KalshiEvents
+from foretell.data.settlements.kalshi import KalshiSettlements
+from foretell.forecasters.forecaster import Context
+from foretell.operations.arena import ArenaParts, open_arena
 from foretell.operations.requests import ArenaDemoRequest
-from foretell.operations.result import Result
+from foretell.operations.result import ReportResult
+from foretell.practice.exchange.chance import SimulationSettings
+from foretell.practice.exchange.forecasters import OracleForecaster, news_reader
+from foretell.practice.exchange.server import KALSHI, KEY, FileClock, SimulatedExchange
+from foretell.practice.exchange.world import SimulatedWorld
+from foretell.practice.models.server import PracticeModels
 from foretell.questions.errors import InputError
+from foretell.questions.forecast import Forecast
+from foretell.questions.trace import EmitEvent
+from foretell.report.arena_report import arena_report
+from foretell.report.study_report import print_study
+from foretell.runs.executor import AnswerCell
+from foretell.runs.settings import KEYS, Settings
+from foretell.runs.spec import RunSpec
+from foretell.runs.store import RunCell
 from foretell.scoring.table import ALWAYS_HALF, CROWD
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from foretell.arena.live import LiveArena, PrepareEntry
-    from foretell.practice.exchange.server import FileClock
-    from foretell.practice.exchange.world import SimulatedWorld
-    from foretell.questions.forecast import Forecast
-    from foretell.questions.trace import EmitEvent
-    from foretell.report.arena_report import ArenaReport
-    from foretell.report.study import StudyResult
-    from foretell.runs.executor import AnswerCell
-    from foretell.runs.settings import Settings
-    from foretell.runs.spec import RunSpec
-    from foretell.runs.store import RunCell
 
 ORACLE, KNOWING = "oracle (knows the truth)", "oracle"
 """The row of the upper bound, named so that nobody takes it for a competitor; and its forecaster."""
@@ -39,53 +56,39 @@ GRACE = timedelta(days=6)
 """After the last event has closed; by then every result is out."""
 PROVIDER, ENGINE = "openai", "tavily"
 """Whose wires the scripted models and the news are spoken to by."""
+PAGE, HOME = "leaderboard.html", "home"
+COLUMNS, WIDE_COLUMNS = ("Brier", "crowd − entry"), ("Brier", "crowd − entry", "ECE", "events")
+"""The numbers that matter most, so that their intervals have room: in 80 columns, and in more."""
+WIDE = 110
 
 
-@dataclass(frozen=True, kw_only=True)
-class ArenaSimulation:
-    """What is simulated."""
+def demo_world(request: ArenaDemoRequest) -> SimulatedWorld:
+    """The world in which it takes place; some more opens there in a day than is taken up."""
+    opening = 1.6 * request.events_per_day
+    return SimulatedWorld(SimulationSettings(seed=request.seed, days=request.days, events_per_day=opening))
 
-    days: int = 30
-    events_per_day: int = 8
-    seed: int = 0
 
-    def world(self) -> "SimulatedWorld":
-        """The world in which it takes place; some more opens there in a day than is taken up."""
-        from foretell.practice.exchange.chance import SimulationSettings
-        from foretell.practice.exchange.world import SimulatedWorld
-
-        return SimulatedWorld(
-            SimulationSettings(seed=self.seed, days=self.days, events_per_day=1.6 * self.events_per_day)
-        )
-
-    def spec(self) -> ArenaSpec:
-        """The arena as its file describes it; the oracle is no part of it."""
-        from foretell.arena.schedule import Schedule
-        from foretell.arena.select import SelectionRules
-
-        return ArenaSpec(
-            name="demo",
-            select=SelectionRules(
-                closes_after_hours=30, closes_within_days=14, volume=500, per_day=self.events_per_day
-            ),
-            schedule=Schedule(minimum_gap_hours=12),
-            context=ContextSpec(search=(ENGINE,), queries=2, per_query=10),
-            collect=CollectSpec(every_hours=24),
-            resolve=ResolveSpec(every_hours=12),
-            entries={
-                CROWD: EntrySpec(forecaster="market"),
-                ALWAYS_HALF: EntrySpec(forecaster="always"),
-                OUTSIDE_ENTRY: EntrySpec(forecaster="outside"),
-                BOTH: _reading("reader", "both"),
-                NEWS: _reading("reader", "sources"),
-                HASTY: _reading("hasty", "both"),
-                BOLD: _reading("bold", "both"),
+def demo_spec(request: ArenaDemoRequest) -> ArenaSpec:
+    """The arena as its file describes it; the oracle is no part of it."""
+    per_day = request.events_per_day
+    readers = {BOTH: ("reader", "both"), NEWS: ("reader", "sources"), HASTY: ("hasty", "both"), BOLD: ("bold", "both")}
+    return ArenaSpec(
+        name="demo",
+        select=SelectionRules(closes_after_hours=30, closes_within_days=14, volume=500, per_day=per_day),
+        schedule=Schedule(minimum_gap_hours=12),
+        context=ContextSpec(search=(ENGINE,), queries=2, per_query=10),
+        collect=CollectSpec(every_hours=24),
+        resolve=ResolveSpec(every_hours=12),
+        entries={
+            CROWD: EntrySpec(forecaster="market"),
+            ALWAYS_HALF: EntrySpec(forecaster="always"),
+            OUTSIDE_ENTRY: EntrySpec(forecaster="outside"),
+            **{
+                name: EntrySpec(options={"view": view}, models={"agent": f"{PROVIDER}:{model}"})
+                for name, (model, view) in readers.items()
             },
-        )
-
-
-def _reading(model: str, view: str) -> EntrySpec:
-    return EntrySpec(options={"view": view}, models={"agent": f"{PROVIDER}:{model}"})
+        },
+    )
 
 
 @dataclass(kw_only=True)
@@ -96,7 +99,6 @@ class SimulatedDay:
     listed: int = 0
     taken_up: int = 0
     asked: int = 0
-    sources: int = 0
     forecasts: int = 0
     calls: int = 0
     failed: int = 0
@@ -105,19 +107,19 @@ class SimulatedDay:
 
     def __str__(self) -> str:
         """One line for people."""
-        told = (
+        line = (
             f"{self.at:%d %b}  {self.listed:4} listed  {self.taken_up:3} taken up  {self.asked:4} asked  "
             f"{self.forecasts:5} forecasts  {self.settled:3} settled"
         )
-        return "; ".join([told, *([f"{self.failed} failed"] if self.failed else []), *self.problems[:2]])
+        return "; ".join([line, *([f"{self.failed} failed"] if self.failed else []), *self.problems[:2]])
 
 
 @dataclass(frozen=True, kw_only=True)
 class SimulatedArena:
     """An open arena with the clock that drives it."""
 
-    arena: "LiveArena"
-    clock: "FileClock"
+    arena: LiveArena
+    clock: FileClock
     until: datetime
     """New events are taken up until here; then what was taken up is seen through."""
 
@@ -137,23 +139,17 @@ class SimulatedArena:
 
     async def _look(self, now: datetime, day: SimulatedDay) -> None:
         """All stages at a moment."""
-        from foretell.arena.collect import collect
-        from foretell.arena.context import make_contexts
-        from foretell.arena.forecast import make_forecasts
-        from foretell.arena.schedule import slot
-        from foretell.arena.settle import settle
-
         arena = self.arena
         if now < self.until and now == slot(now, arena.spec.collect.every_hours):
-            found = await collect(arena, now)
-            day.listed, day.taken_up = found.listed, day.taken_up + len(found.chosen)
-            day.problems += found.problems
-        asked = await make_contexts(arena, now)
-        said = await make_forecasts(arena, now)
-        day.asked, day.sources = day.asked + asked.made, day.sources + asked.sources
-        day.forecasts, day.failed = day.forecasts + said.made, day.failed + said.failed
-        day.calls += said.calls
-        day.problems += [*asked.problems, *said.reasons]
+            listed = await collect(arena, now)
+            day.listed, day.taken_up = listed.listed, day.taken_up + len(listed.chosen)
+            day.problems += listed.problems
+        contexts = await make_contexts(arena, now)
+        forecasts = await make_forecasts(arena, now)
+        day.asked += contexts.made
+        day.forecasts, day.failed = day.forecasts + forecasts.made, day.failed + forecasts.failed
+        day.calls += forecasts.calls
+        day.problems += [*contexts.problems, *forecasts.reasons]
         if now == slot(now, arena.spec.resolve.every_hours):
             results = await settle(arena, now)
             day.settled += results.settled
@@ -161,8 +157,6 @@ class SimulatedArena:
 
     async def _next(self, now: datetime) -> datetime | None:
         """The next step in which something is due; None when all is over."""
-        from foretell.arena.schedule import slot
-
         book, spec = self.arena.book, self.arena.spec
         due: list[datetime] = []
         if (planned := await book.db.aside(book.moments.next_due)) is not None:
@@ -172,31 +166,17 @@ class SimulatedArena:
         collecting = slot(now, spec.collect.every_hours) + timedelta(hours=spec.collect.every_hours)
         if collecting < self.until:
             due.append(collecting)
-        return max(now + STEP, _on_a_step(min(due))) if due else None
-
-
-def _on_a_step(at: datetime) -> datetime:
-    """The first step that is not earlier."""
-    from foretell.arena.schedule import slot
-
-    begun = slot(at, STEP / timedelta(hours=1))
-    return begun if begun == at else begun + STEP
+        if not due:
+            return None
+        begun = slot(min(due), STEP / timedelta(hours=1))
+        return max(now + STEP, begun if begun == min(due) else begun + STEP)
 
 
 @asynccontextmanager
-async def open_simulation(season: ArenaSimulation, home: Path) -> "AsyncGenerator[SimulatedArena]":
+async def open_simulation(request: ArenaDemoRequest, home: Path) -> AsyncGenerator[SimulatedArena]:
     """The exchange, the provider and the arena, all on this machine; closed together."""
-    from foretell.data.http import AsyncHttpClient
-    from foretell.data.markets.kalshi import KalshiClient, KalshiEvents
-    from foretell.data.settlements.kalshi import KalshiSettlements
-    from foretell.operations.arena import ArenaParts, open_arena
-    from foretell.practice.exchange.forecasters import news_reader
-    from foretell.practice.exchange.server import KALSHI, KEY, FileClock, SimulatedExchange
-    from foretell.practice.models.server import PracticeModels
-
     home.mkdir(parents=True, exist_ok=True)
-    world = season.world()
-    clock = FileClock(home / "clock.txt")
+    world, clock = demo_world(request), FileClock(home / "clock.txt")
     clock.set(world.settings.start)
     opening = ArenaParts(markets=True, contexts=True, forecasts=True, here=True)
     async with (
@@ -212,12 +192,28 @@ async def open_simulation(season: ArenaSimulation, home: Path) -> "AsyncGenerato
         }
         # The public exchange is asked ten times a second; this one is our own.
         client = KalshiClient(http=http, host=addresses["kalshi"], per_second=10_000.0)
-        settings = _settings(home, addresses, clock, KEY)
-        async with open_arena(season.spec(), settings, opening) as plain:
+        keys = {KEYS[service][0]: KEY for service in (PROVIDER, ENGINE)}
+        settings = Settings(home=home, keys=keys, addresses=addresses, clock=f"file:{clock.path}")
+        async with open_arena(demo_spec(request), settings, opening) as plain:
+
+            async def truth(cell: RunCell, emit: EmitEvent) -> Forecast:
+                context = Context(as_of=cell.question.as_of_in("live"))
+                return await OracleForecaster(world=world, name=ORACLE).forecast(cell.question, context)
+
+            @asynccontextmanager
+            async def answers(run: RunSpec) -> AsyncGenerator[AnswerCell]:
+                """What the arena answers with; and the oracle, which no file can name."""
+                if run.forecaster == KNOWING:
+                    yield truth
+                    return
+                async with plain.furnish(run) as answer:
+                    yield answer
+
+            entries = {ORACLE: EntrySpec(forecaster=KNOWING), **plain.spec.entries}
             arena = replace(
                 plain,
-                spec=_with_oracle(plain.spec),
-                furnish=_AnswersWithOracle(plain.furnish, world),
+                spec=replace(plain.spec, entries=entries),
+                furnish=answers,
                 events={"kalshi": KalshiEvents(client)},
                 settlements={"kalshi": KalshiSettlements(client)},
             )
@@ -225,136 +221,62 @@ async def open_simulation(season: ArenaSimulation, home: Path) -> "AsyncGenerato
             yield SimulatedArena(arena=arena, clock=clock, until=world.settings.ends)
 
 
-def _settings(home: Path, addresses: dict[str, str], clock: "FileClock", key: str) -> "Settings":
-    from foretell.runs.settings import KEYS, Settings
-
-    keys = {KEYS[service][0]: key for service in (PROVIDER, ENGINE)}
-    return Settings(home=home, keys=keys, addresses=addresses, clock=f"file:{clock.path}")
-
-
-def _with_oracle(spec: ArenaSpec) -> ArenaSpec:
-    return replace(spec, entries={ORACLE: EntrySpec(forecaster=KNOWING), **spec.entries})
-
-
-class _AnswersWithOracle:
-    """What the arena furnishes; and the oracle, which no file can name."""
-
-    def __init__(self, furnish: "PrepareEntry", world: "SimulatedWorld") -> None:
-        self._furnish = furnish
-        self._world = world
-
-    @asynccontextmanager
-    async def __call__(self, run: "RunSpec") -> "AsyncGenerator[AnswerCell]":
-        if run.forecaster == KNOWING:
-            yield self._truth
-            return
-        async with self._furnish(run) as answer:
-            yield answer
-
-    async def _truth(self, cell: "RunCell", emit: "EmitEvent") -> "Forecast":
-        from foretell.forecasters.forecaster import Context
-        from foretell.practice.exchange.forecasters import OracleForecaster
-
-        context = Context(as_of=cell.question.as_of_in("live"))
-        return await OracleForecaster(world=self._world, name=ORACLE).forecast(cell.question, context)
-
-
 # What `foretell arena demo` does.
-
-PAGE, HOME = "leaderboard.html", "home"
-COLUMNS, WIDE_COLUMNS = ("Brier", "crowd − entry"), ("Brier", "crowd − entry", "ECE", "events")
-"""The numbers that matter most, so that their intervals have room: in 80 columns, and in more."""
-WIDE = 110
 
 
 @dataclass(frozen=True, kw_only=True)
-class ArenaDemoResult(Result):
+class ArenaDemoResult(ReportResult):
     """The leaderboard of a simulated season."""
 
-    report: "ArenaReport"
     page: Path
     hints: str = ""
     """How to look into what was kept."""
 
-    def to_dict(self) -> Any:
-        """The report's own data."""
-        return self.report.to_dict()
-
-    def print(self, console: "Console") -> None:
-        """The leaderboard alone."""
-        from foretell.report.study_report import print_study
-
-        columns = WIDE_COLUMNS if console.width >= WIDE else COLUMNS
-        print_study(_narrowed(self.report.study(), columns), console)
+    def print(self, console: Console) -> None:
+        """The leaderboard alone, and of it the columns that there is room for."""
+        study, shown = self.report.study(), WIDE_COLUMNS if console.width >= WIDE else COLUMNS
+        board = study.tables[0]
+        places = [place for place, column in enumerate(board.columns) if column.label in shown]
+        rows = tuple(replace(row, values=tuple(row.values[place] for place in places)) for row in board.rows)
+        narrow = replace(board, columns=tuple(board.columns[place] for place in places), rows=rows)
+        print_study(replace(study, tables=(narrow,)), console)
         console.file.write(f"Wrote {self.page}\n{self.hints}")
 
 
-def arena_demo(request: ArenaDemoRequest, tell: Callable[[str], None]) -> ArenaDemoResult:
+async def arena_demo(request: ArenaDemoRequest, tell: Callable[[str], None] = lambda _: None) -> ArenaDemoResult:
     """Play a season of an arena on a made-up exchange, and score it.
 
     Args:
         request: How long, and where the page goes.
         tell: Is given a line for every simulated day.
     """
-    import shutil
-
-    from foretell.runs import event_loop
-
-    home = (request.folder / HOME).absolute()
+    home, page, began = (request.folder / HOME).absolute(), request.folder / PAGE, monotonic()
     if home.exists():
         raise InputError("an earlier demo is kept here", path=home, hint="name another folder with --folder")
-    season = ArenaSimulation(days=request.days, events_per_day=request.events_per_day, seed=request.seed)
     try:
-        result = event_loop.run(_play(season, request.folder, tell))
-        return replace(result, hints=_keep(season, request.folder)) if request.keep else result
+        async with open_simulation(request, home) as run:
+            events, entries = request.events_per_day, len(run.arena.spec.entries)
+            tell(f"{request.days} days of a made-up exchange, {events} events a day, {entries} entries")
+            asked = calls = 0
+            async for day in run.days():
+                asked, calls = asked + day.asked, calls + day.calls
+                tell(str(day))
+            tell(f"{asked} questions asked, {calls} calls of models, {monotonic() - began:.0f} seconds\n")
+            report = arena_report(read_arena_table(run.arena.store.database, run.arena.name))
+        write_atomically(page, report.page().encode())
+        hints = _keep(request, home) if request.keep else ""
+        return ArenaDemoResult(report=report, page=page, hints=hints)
     finally:
         if not request.keep:
             shutil.rmtree(home, ignore_errors=True)
 
 
-async def _play(season: ArenaSimulation, folder: Path, tell: Callable[[str], None]) -> ArenaDemoResult:
-    from time import monotonic
-
-    from foretell.arena.score_data import read_arena_table
-    from foretell.data.atomic_file import write_atomically
-    from foretell.report.arena_report import arena_report
-
-    began = monotonic()
-    async with open_simulation(season, (folder / HOME).absolute()) as run:
-        entries = len(run.arena.spec.entries)
-        tell(f"{season.days} days of a made-up exchange, {season.events_per_day} events a day, {entries} entries")
-        asked = calls = 0
-        async for day in run.days():
-            asked, calls = asked + day.asked, calls + day.calls
-            tell(str(day))
-        tell(f"{asked} questions asked, {calls} calls of models, {monotonic() - began:.0f} seconds\n")
-        report = arena_report(read_arena_table(run.arena.store.database, run.arena.name))
-    write_atomically(folder / PAGE, report.page().encode())
-    return ArenaDemoResult(report=report, page=folder / PAGE)
-
-
-def _narrowed(study: "StudyResult", columns: tuple[str, ...]) -> "StudyResult":
-    """The leaderboard alone, and of it some columns."""
-    board = study.tables[0]
-    kept = [place for place, column in enumerate(board.columns) if column.label in columns]
-    entries = tuple(replace(one, values=tuple(one.values[place] for place in kept)) for one in board.rows)
-    narrow = replace(board, columns=tuple(board.columns[place] for place in kept), rows=entries)
-    return replace(study, tables=(narrow,))
-
-
-def _keep(season: ArenaSimulation, folder: Path) -> str:
+def _keep(request: ArenaDemoRequest, home: Path) -> str:
     """Write the arena's file, and say how to look around."""
-    import json
-
-    import yaml
-
-    from foretell.arena.spec import FILE_NAME
-    from foretell.data.atomic_file import write_atomically
-
-    spec = json.loads(season.spec().to_json())
-    write_atomically(folder / FILE_NAME, yaml.safe_dump(spec, sort_keys=False, allow_unicode=True).encode())
-    home = (folder / HOME).absolute()
+    spec = json.loads(demo_spec(request).to_json())
+    file = request.folder / FILE_NAME
+    write_atomically(file, yaml.safe_dump(spec, sort_keys=False, allow_unicode=True).encode())
     return (
         f"\nTo look into it:\n  export FORETELL_HOME={home} FORETELL_CLOCK=file:{home / 'clock.txt'}\n"
-        f"  foretell arena status {folder}\n  foretell runs\n"
+        f"  foretell arena status {request.folder}\n  foretell runs\n"
     )

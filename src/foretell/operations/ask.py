@@ -19,7 +19,7 @@ from foretell.forecasters.base_rates.past import Past
 from foretell.forecasters.base_rates.reference_class import ReferenceClass, ReferenceQuestion
 from foretell.forecasters.forecaster import CannotForecast, Context
 from foretell.operations.requests import AskRequest, TreeRequest
-from foretell.operations.result import Result, text_table
+from foretell.operations.result import Result
 from foretell.operations.table import operation
 from foretell.questions.as_of import instant
 from foretell.questions.codec import to_json
@@ -34,6 +34,7 @@ from foretell.runs.runner import PreparedRun, check_run, execute_run, prepare_ru
 from foretell.runs.settings import Settings, load_settings
 from foretell.runs.spec import TYPED_PREFIX, BudgetSpec, QuestionsSpec, RunSpec
 from foretell.runs.store import RunStore
+from foretell.scoring.scoreboard import rows_as_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -136,7 +137,7 @@ class AskResult(Result):
 
     def __str__(self) -> str:
         notes = [f"note: {note}" for note in self.warnings]
-        return "\n".join([*text_table(self.rows()), "", self.rationale, *notes])
+        return "\n".join([rows_as_text(self.rows()), "", self.rationale, *notes])
 
 
 def cost_text(usage: Cost) -> str:

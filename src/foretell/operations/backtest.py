@@ -1,18 +1,21 @@
 """Backtests of forecasters that ask no model, and the demo."""
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from foretell.data.series.local import CsvSeries
+from foretell.forecasters.forecaster import build_forecaster
 from foretell.operations.requests import BacktestRequest, DemoRequest
 from foretell.operations.result import Result
 from foretell.operations.score import ScoreResult
 from foretell.runs.backtest import Backtest, BacktestProgress
+from foretell.runs.backtest import backtest as run_backtest
+from foretell.runs.question_sets import Benchmark, open_benchmark
+from foretell.scoring.join import read_table
 from foretell.scoring.long_tables import forecast_rows, outcome_rows, write_backtest
-
-if TYPE_CHECKING:
-    from foretell.runs.question_sets import Benchmark
+from foretell.scoring.score import ScoringOptions, score_table
 
 DEMO_FORECASTERS = ("auto", "knn", "linear", "hybrid", "prior", "always")
 
@@ -42,7 +45,6 @@ class BacktestResult(Result):
         return forecast_rows(self.backtest.forecasts, self.backtest.questions)
 
     def __str__(self) -> str:
-        """What was written, and what failed."""
         lines = [f"Wrote {path}" for path in self.tables]
         if failures := self.backtest.failures:
             first = failures[0]
@@ -53,30 +55,18 @@ class BacktestResult(Result):
 
 def backtest(request: BacktestRequest, progress: BacktestProgress | None = None) -> BacktestResult:
     """Run forecasters over a question set as of its dates, and write the tables that `foretell score` reads."""
-    from foretell.runs.question_sets import open_benchmark
-
     benchmark = open_benchmark(request.dataset, rounds=request.rounds, folder=request.data)
-    series = benchmark.series
-    if request.series is not None:
-        from foretell.data.series.local import CsvSeries
-
-        series = CsvSeries(path=request.series)
+    series = benchmark.series if request.series is None else CsvSeries(path=request.series)
     result = _answers(benchmark, request.forecasters, series, progress)
-    if request.tables is None:
-        return BacktestResult(backtest=result)
-    written = write_backtest(result, benchmark.questions.resolutions, request.tables)
+    resolutions = benchmark.questions.resolutions
+    written = {} if request.tables is None else write_backtest(result, resolutions, request.tables)
     return BacktestResult(backtest=result, tables=tuple(written.values()))
 
 
-def _answers(
-    benchmark: "Benchmark", names: tuple[str, ...], series: Any, progress: BacktestProgress | None
-) -> Backtest:
-    from foretell.forecasters.forecaster import build_forecaster
-    from foretell.runs.backtest import backtest as run
-
-    forecasters = [build_forecaster(name) for name in names]
+def _answers(benchmark: Benchmark, names: tuple[str, ...], series: Any, progress: BacktestProgress | None) -> Backtest:
     questions = benchmark.questions.questions
-    return run(forecasters, questions, series=series, past=benchmark.past, progress=progress)
+    forecasters = [build_forecaster(name) for name in names]
+    return run_backtest(forecasters, questions, series=series, past=benchmark.past, progress=progress)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +74,7 @@ class DemoResult(ScoreResult):
     """The demo's leaderboard, with a line on what was asked."""
 
     heading: str = ""
-    tables: tuple[Path, ...] = field(default=())
+    tables: tuple[Path, ...] = ()
 
     def print(self, console: Any) -> None:
         """The line, then the leaderboard."""
@@ -94,10 +84,6 @@ class DemoResult(ScoreResult):
 
 def demo(request: DemoRequest, progress: BacktestProgress | None = None) -> DemoResult:
     """Forecast the demo's questions and score every answer."""
-    from foretell.runs.question_sets import open_benchmark
-    from foretell.scoring.join import read_table
-    from foretell.scoring.score import ScoringOptions, score_table
-
     benchmark = open_benchmark("demo")
     questions = benchmark.questions
     result = _answers(benchmark, DEMO_FORECASTERS, benchmark.series, progress)

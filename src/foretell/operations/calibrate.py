@@ -1,23 +1,32 @@
 """Learn from resolved forecasts how to combine and correct the next ones."""
 
-from collections.abc import Mapping
+import json
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, cast, get_args
 
+from rich.console import Console
+
+from foretell.forecasters.combine.ensemble import (
+    Ensemble,
+    EqualWeights,
+    GreedySelection,
+    SkillWeights,
+    side_by_side,
+)
+from foretell.forecasters.combine.rules import FittedRule, TrainingOverlap, one_sided
+from foretell.forecasters.combine.rules import apply as apply_rule
+from foretell.forecasters.combine.saving import load, to_json
 from foretell.operations.requests import (
     CalibrateApplyRequest,
     CalibrateFitRequest,
     CalibrationMethod,
     EnsembleRequest,
 )
-from foretell.operations.result import Result
+from foretell.operations.result import Result, show_table
 from foretell.questions.errors import InputError
-from foretell.report.terminal import TextColumn, text_table
-
-if TYPE_CHECKING:
-    from foretell.forecasters.combine.ensemble import Ensemble
-    from foretell.forecasters.combine.rows import TrialRows
-    from foretell.forecasters.combine.rules import FittedRule
+from foretell.report.terminal import TextColumn
+from foretell.scoring.examples import answered_rows, choose_forecaster, read_examples, read_rows
+from foretell.studies.protocols import build_method
 
 METHODS: tuple[CalibrationMethod, ...] = get_args(CalibrationMethod)
 
@@ -26,7 +35,7 @@ METHODS: tuple[CalibrationMethod, ...] = get_args(CalibrationMethod)
 class FitResult(Result):
     """A fitted rule."""
 
-    rule: "FittedRule"
+    rule: FittedRule
     method: str
     forecaster: str
     one_sided: bool
@@ -39,18 +48,13 @@ class FitResult(Result):
 
     def to_json(self) -> str:
         """The rule as `foretell calibrate apply` reads it."""
-        from foretell.forecasters.combine.saving import to_json
-
         return to_json(self.rule)
 
     def to_dict(self) -> Any:
         """The same as plain data."""
-        import json
-
         return json.loads(self.to_json())
 
     def __str__(self) -> str:
-        """What it was fitted on, and what it may judge."""
         training = self.rule.training
         return (
             f"Fitted {self.method} on {training.n:,} targets of {self.forecaster}, {len(training.askings):,} askings.\n"
@@ -60,10 +64,6 @@ class FitResult(Result):
 
 def fit(request: CalibrateFitRequest) -> FitResult:
     """Fit a rule on forecasts whose outcomes are known."""
-    from foretell.forecasters.combine.rules import one_sided
-    from foretell.scoring.examples import answered_rows, choose_forecaster, read_examples
-    from foretell.studies.protocols import build_method
-
     found = read_examples(request.forecasts, request.outcomes, drop_unknown=request.drop_unknown)
     name, examples = choose_forecaster(found, request.forecaster)
     examples = answered_rows(examples)
@@ -86,22 +86,18 @@ class CalibratedForecasts(Result):
         return self.forecasts
 
     def __str__(self) -> str:
-        """How many."""
         return f"{len(self.forecasts):,} forecasts."
 
 
 def apply(request: CalibrateApplyRequest) -> CalibratedForecasts:
     """Apply a fitted rule to new forecasts; it refuses what it was fitted on."""
-    from foretell.forecasters.combine.ensemble import Ensemble
-    from foretell.forecasters.combine.rules import TrainingOverlap
-    from foretell.forecasters.combine.rules import apply as apply_rule
-    from foretell.forecasters.combine.saving import load
-    from foretell.scoring.examples import answered_rows, choose_forecaster, read_rows
-
     rule = load(request.fitted)
     found = read_rows(request.forecasts, request.outcomes, drop_unknown=request.drop_unknown)
     if isinstance(rule, Ensemble):
-        name, rows = "ensemble", _members(found, rule.names)
+        if missing := [name for name in rule.names if name not in found]:
+            problem = f"there are no forecasts by {missing[0]!r}, a member of the ensemble"
+            raise InputError(problem, column="forecaster")
+        name, rows = "ensemble", side_by_side({name: found[name] for name in rule.names})[1]
     else:
         whose, rows = choose_forecaster(found, request.forecaster)
         name = f"{whose}, calibrated"
@@ -121,40 +117,31 @@ def apply(request: CalibrateApplyRequest) -> CalibratedForecasts:
     )
 
 
-def _members(tables: "Mapping[str, TrialRows]", names: tuple[str, ...]) -> "TrialRows":
-    """The forecasts of an ensemble's members, side by side."""
-    from foretell.forecasters.combine.ensemble import side_by_side
-
-    if missing := [name for name in names if name not in tables]:
-        raise InputError(f"there are no forecasts by {missing[0]!r}, a member of the ensemble", column="forecaster")
-    return side_by_side({name: tables[name] for name in names})[1]
-
-
-@dataclass(frozen=True, kw_only=True)
 class EnsembleResult(FitResult):
     """Weights of an ensemble."""
 
-    ensemble: "Ensemble"
+    @property
+    def ensemble(self) -> Ensemble:
+        """The members with their weights."""
+        return cast("Ensemble", self.rule)
 
     def rows(self) -> list[dict[str, Any]]:
         """One row for each member."""
         members = zip(self.ensemble.names, self.ensemble.weights, strict=True)
         return [{"forecaster": name, "weight": weight} for name, weight in members]
 
-    def __str__(self) -> str:
+    def print(self, console: Console) -> None:
         """The members with their weights, and why."""
-        columns = [TextColumn(head="Forecaster", shrink=16), TextColumn(head="Weight", right=True)]
         ranked = sorted(self.rows(), key=lambda row: -row["weight"])
-        table = text_table(columns, [(row["forecaster"], f"{row['weight']:.3f}") for row in ranked])
-        reason = f"Weights: {self.ensemble.told}." if self.ensemble.told else ""
-        return f"{table}\n{reason}".rstrip()
+        rows = [{**row, "weight": f"{row['weight']:.3f}"} for row in ranked]
+        columns = {TextColumn(head="Forecaster", shrink=16): "forecaster"}
+        show_table(console, rows, {**columns, TextColumn(head="Weight", right=True): "weight"})
+        if self.ensemble.told:
+            console.file.write(f"Weights: {self.ensemble.told}.\n")
 
 
 def fit_ensemble(request: EnsembleRequest) -> EnsembleResult:
     """Choose weights for several forecasters; `apply` then combines them."""
-    from foretell.forecasters.combine.ensemble import EqualWeights, GreedySelection, SkillWeights, side_by_side
-    from foretell.scoring.examples import answered_rows, read_examples
-
     tables = read_examples(request.forecasts, request.outcomes, drop_unknown=request.drop_unknown)
     if len(tables) < 2:
         raise InputError("an ensemble needs two forecasters or more", path=request.forecasts, column="forecaster")
@@ -165,7 +152,5 @@ def fit_ensemble(request: EnsembleRequest) -> EnsembleResult:
         "skill": SkillWeights(names=names),
         "equal": EqualWeights(names=names),
     }[request.method]
-    fitted = method.fit(examples)
-    return EnsembleResult(
-        rule=fitted, ensemble=fitted, method=request.method, forecaster=f"{len(names)} forecasters", one_sided=False
-    )
+    whose = f"{len(names)} forecasters"
+    return EnsembleResult(rule=method.fit(examples), method=request.method, forecaster=whose, one_sided=False)

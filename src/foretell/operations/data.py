@@ -5,38 +5,39 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from foretell.operations.requests import (
-    ClaimsRequest,
-    CorpusImportRequest,
-    CorpusSearchRequest,
-    DataListRequest,
-    DataPullRequest,
-    FinancialTasksRequest,
-    OptionTasksRequest,
-    TrancheRequest,
+from rich.console import Console
+
+from foretell.data.atomic_file import write_atomically
+from foretell.data.corpus import Corpus, CorpusCounts, CorpusHit, read_documents
+from foretell.data.datasets.cache import DownloadCache, cache_home
+from foretell.data.datasets.forecastbench_download import (
+    FORECASTBENCH_URL,
+    ForecastBenchDownload,
+    PulledFile,
+    pulled_rounds,
+    read_pulled,
 )
-from foretell.operations.result import Result
+from foretell.data.datasets.question_set import QuestionSet
+from foretell.data.http import AsyncHttpClient, HttpLimits, Progress, SourceError
+from foretell.operations import requests
+from foretell.operations.result import Result, show_table
+from foretell.questions.as_of import AsOf, instant
+from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError
-from foretell.report.terminal import TextColumn, text_table
+from foretell.questions.question import SeriesRef
+from foretell.report.terminal import TextColumn
+from foretell.runs.settings import load_settings
+from foretell.scoring.long_tables import outcome_rows, write_rows
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from foretell.data.corpus import CorpusHit
-    from foretell.data.datasets.cache import DownloadCache
-    from foretell.data.datasets.forecastbench_download import PulledFile
-    from foretell.data.datasets.question_set import QuestionSet
-    from foretell.data.http import Progress
-
-WatchDownload = Callable[[str], "Progress"]
+WatchDownload = Callable[[str], Progress]
 """File name → what is told how much of it has come."""
+NO_CUTOFF = AsOf.day("9999-12-31", mode="live")
+"""Everything is seen, whatever it says of its age."""
 
 
-def _cache(folder: Path | None) -> "DownloadCache":
-    from foretell.data.datasets.cache import DownloadCache, cache_home
-
+def _cache(folder: Path | None) -> DownloadCache:
     return DownloadCache(folder or cache_home() / "forecastbench")
 
 
@@ -47,15 +48,10 @@ def _cache(folder: Path | None) -> "DownloadCache":
 class PullResult(Result):
     """Files that were downloaded or were there already."""
 
-    files: "tuple[PulledFile, ...]"
     folder: Path
-
-    def to_dict(self) -> Any:
-        """The folder and its files."""
-        return {"folder": str(self.folder), "files": [asdict(one) for one in self.files]}
+    files: tuple[PulledFile, ...]
 
     def __str__(self) -> str:
-        """A line for each file."""
         lines: list[str] = []
         for one in self.files:
             size = f", {one.bytes / 1e6:.1f} MB" if one.bytes else ""
@@ -64,74 +60,56 @@ class PullResult(Result):
         return "\n".join([*lines, f"in {self.folder}"])
 
 
-def pull(request: DataPullRequest, watch: WatchDownload) -> PullResult:
+async def pull(request: requests.DataPullRequest, watch: WatchDownload | None = None) -> PullResult:
     """Download rounds with their outcomes so far; what is here and intact is not downloaded again."""
-    from foretell.data.datasets.forecastbench_download import FORECASTBENCH_URL, ForecastBenchDownload
-    from foretell.data.http import AsyncHttpClient, HttpLimits
-    from foretell.runs import event_loop
-    from foretell.runs.backtest import run_sync
-
     cache = _cache(request.folder)
-
-    async def download() -> PullResult:
+    try:
         async with AsyncHttpClient(limits=HttpLimits()) as client:
             bench = ForecastBenchDownload(cache, client, url=request.url or FORECASTBENCH_URL)
             newest = [await bench.latest()] if request.latest or not request.rounds else []
             files = await bench.pull(sorted({*request.rounds, *newest}), watch)
-        return PullResult(files=tuple(files), folder=cache.root)
-
-    return run_sync(download(), event_loop.run)
+    except SourceError as error:
+        raise InputError(str(error)) from None
+    return PullResult(files=tuple(files), folder=cache.root)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RoundsResult(Result):
     """Rounds on this machine."""
 
-    rounds: tuple[dict[str, Any], ...]
     folder: Path
-
-    def to_dict(self) -> Any:
-        """The folder and its rounds."""
-        return {"folder": str(self.folder), "rounds": list(self.rounds)}
+    rounds: tuple[dict[str, Any], ...]
 
     def rows(self) -> list[dict[str, Any]]:
         """One row for each round."""
         return list(self.rounds)
 
-    def print(self, console: "Console") -> None:
+    def print(self, console: Console) -> None:
         """A table."""
         if not self.rounds:
             console.file.write(f"nothing in {self.folder}; try: foretell data pull forecastbench --latest\n")
             return
-        columns = [
-            TextColumn(head="source"),
-            TextColumn(head="round"),
-            *(TextColumn(head=head, right=True) for head in ("questions", "targets", "resolved")),
-            TextColumn(head="files", shrink=20),
-        ]
-        lines = [["" if cell is None else cell for cell in row.values()] for row in self.rounds]
-        console.file.write(f"{text_table(columns, lines, console.width)}\nin {self.folder}\n")
+        columns = {TextColumn(head="source"): "source", TextColumn(head="round"): "round"}
+        columns |= {TextColumn(head=head, right=True): head for head in ("questions", "targets", "resolved")}
+        show_table(console, self.rounds, {**columns, TextColumn(head="files", shrink=20): "files"})
+        console.file.write(f"in {self.folder}\n")
 
 
-def list_rounds(request: DataListRequest) -> RoundsResult:
+def list_rounds(request: requests.DataListRequest) -> RoundsResult:
     """The rounds on this machine, with how many targets have an outcome."""
-    from foretell.data.datasets.forecastbench_download import pulled_rounds
-
-    cache = _cache(request.folder)
-    return RoundsResult(rounds=tuple(_round(cache, day) for day in pulled_rounds(cache)), folder=cache.root)
-
-
-def _round(cache: "DownloadCache", day: str) -> dict[str, Any]:
-    from foretell.data.datasets.forecastbench_download import read_pulled
-
-    row: dict[str, Any] = {"source": "forecastbench", "round": day, "questions": None, "targets": None}
-    try:
-        found = read_pulled(cache, day)
-    except InputError as error:
-        return row | {"resolved": None, "files": f"{error.problem}: {error.hint}"}
-    targets = sum(len(question.targets) for question in found.questions)
-    counts = {"questions": len(found.questions), "targets": targets, "resolved": len(found.outcomes())}
-    return row | counts | {"files": "intact"}
+    cache, rounds = _cache(request.folder), list[dict[str, Any]]()
+    for day in pulled_rounds(cache):
+        row: dict[str, Any] = {"source": "forecastbench", "round": day}
+        try:
+            found = read_pulled(cache, day)
+        except InputError as error:
+            row |= {"questions": None, "targets": None, "resolved": None, "files": f"{error.problem}: {error.hint}"}
+        else:
+            targets = sum(len(question.targets) for question in found.questions)
+            row |= {"questions": len(found.questions), "targets": targets, "resolved": len(found.outcomes())}
+            row["files"] = "intact"
+        rounds.append(row)
+    return RoundsResult(rounds=tuple(rounds), folder=cache.root)
 
 
 # Question sets made here.
@@ -141,50 +119,43 @@ def _round(cache: "DownloadCache", day: str) -> dict[str, Any]:
 class BuiltSet(Result):
     """A set of questions with their outcomes, and the files it was written to."""
 
-    found: "QuestionSet"
+    name: str
+    questions: int
+    outcomes: int
     files: tuple[Path, ...]
+    notes: tuple[str, ...]
+    """What was left out, and why."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What was left out, and why."""
-        return self.found.notes
-
-    def to_dict(self) -> Any:
-        """How many there are, and where."""
-        return {
-            "name": self.found.name,
-            "questions": len(self.found.questions),
-            "outcomes": len(self.found.outcomes()),
-            "files": [str(path) for path in self.files],
-            "notes": list(self.found.notes),
-        }
+        return self.notes
 
     def __str__(self) -> str:
-        """How many there are, and where."""
-        counts = f"{len(self.found.questions)} questions with {len(self.found.outcomes())} outcomes"
-        return "\n".join([*(f"Wrote {path}" for path in self.files), f"{self.found.name}: {counts}"])
+        counts = f"{self.questions} questions with {self.outcomes} outcomes"
+        return "\n".join([*(f"Wrote {path}" for path in self.files), f"{self.name}: {counts}"])
 
 
-def _written(found: "QuestionSet", folder: Path) -> BuiltSet:
-    from foretell.data.atomic_file import write_atomically
-    from foretell.questions.codec import to_json
-    from foretell.scoring.long_tables import outcome_rows, write_rows
-
+def _written(found: QuestionSet, folder: Path) -> BuiltSet:
     if not found.questions:
         raise InputError(f"{found.name} holds no question", hint="; ".join(found.notes) or None)
     folder.mkdir(parents=True, exist_ok=True)
     questions = folder / "questions.jsonl"
     write_atomically(questions, "".join(f"{to_json(one)}\n" for one in found.questions).encode())
     outcomes = write_rows(outcome_rows(found.questions, found.resolutions), folder / "outcomes.csv")
-    return BuiltSet(found=found, files=(questions, outcomes))
+    return BuiltSet(
+        name=found.name,
+        questions=len(found.questions),
+        outcomes=len(found.outcomes()),
+        files=(questions, outcomes),
+        notes=found.notes,
+    )
 
 
-def build_tranche(request: TrancheRequest) -> BuiltSet:
+def build_tranche(request: requests.TrancheRequest) -> BuiltSet:
     """A fixed-seed sample of the resolved questions of a round."""
-    from foretell.data.datasets.forecastbench_download import read_pulled
     from foretell.data.datasets.tranches import TranchePlan
     from foretell.data.datasets.tranches import build_tranche as draw
-    from foretell.questions.as_of import instant
 
     try:
         plan = TranchePlan(
@@ -199,58 +170,44 @@ def build_tranche(request: TrancheRequest) -> BuiltSet:
     return _written(draw(read_pulled(_cache(request.data), request.round), plan), request.tables)
 
 
-def build_claims(request: ClaimsRequest) -> BuiltSet:
+def build_claims(request: requests.ClaimsRequest) -> BuiltSet:
     """Claims that a publication later found true or false."""
     from foretell.data.datasets.claims import read_claims
 
     return _written(read_claims(request.source, request.split), request.tables)
 
 
-def build_options(request: OptionTasksRequest) -> BuiltSet:
+def build_options(request: requests.OptionTasksRequest) -> BuiltSet:
     """Tasks in which one of several options pays most."""
     from foretell.data.datasets.payoff_tasks import read_options
 
     return _written(read_options(request.source), request.tables)
 
 
-def build_financial(request: FinancialTasksRequest) -> BuiltSet:
+async def build_financial(request: requests.FinancialTasksRequest) -> BuiltSet:
     """Tasks made from a series of prices."""
-    from foretell.data.datasets.payoff_tasks import (
-        HIGHER_LOWER,
-        LONG_SHORT,
-        FinancialTaskPlan,
-        build_financial_tasks,
-    )
+    from foretell.data.datasets import payoff_tasks
     from foretell.data.series.local import CsvSeries
-    from foretell.questions.as_of import AsOf
-    from foretell.questions.question import SeriesRef
-    from foretell.runs import event_loop
 
     known = CsvSeries(path=request.source)
     ids = known.ids()
+    hint = f"one of {', '.join(ids[:12])}"
     if request.series is None and len(ids) != 1:
-        raise InputError(f"the file holds {len(ids)} series", column="--series", hint=f"one of {', '.join(ids[:12])}")
+        raise InputError(f"the file holds {len(ids)} series", column="--series", hint=hint)
     name = request.series or ids[0]
     if name not in ids:
-        raise InputError(f"there is no series {name!r}", column="--series", hint=f"one of {', '.join(ids[:12])}")
+        raise InputError(f"there is no series {name!r}", column="--series", hint=hint)
     try:
         cutoffs = [date.fromisoformat(day) for day in request.cutoffs]
     except ValueError as error:
         raise InputError(str(error), column="--cutoff") from None
-    kind = LONG_SHORT if request.kind == "long-short" else HIGHER_LOWER
-    plan = FinancialTaskPlan(horizon_days=request.horizon, min_history=request.history)
-    series = event_loop.run(known.fetch(SeriesRef(provider="csv", id=name), AsOf.day("9999-12-31", mode="live")))
-    return _written(build_financial_tasks(series, cutoffs, kind, plan), request.tables)
+    kind = payoff_tasks.LONG_SHORT if request.kind == "long-short" else payoff_tasks.HIGHER_LOWER
+    plan = payoff_tasks.FinancialTaskPlan(horizon_days=request.horizon, min_history=request.history)
+    series = await known.fetch(SeriesRef(provider="csv", id=name), NO_CUTOFF)
+    return _written(payoff_tasks.build_financial_tasks(series, cutoffs, kind, plan), request.tables)
 
 
 # The corpus: dated documents of one's own.
-
-
-def _corpus_path(path: Path | None) -> Path:
-    """Where runs look for it as well."""
-    from foretell.runs.settings import load_settings
-
-    return path or load_settings().corpus
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -268,72 +225,55 @@ class CorpusImport(Result):
         """Documents without a date are of no use to a backtest."""
         return (f"{self.undated} have no date: a backtest never sees them",) if self.undated else ()
 
-    def to_dict(self) -> Any:
-        """Counts."""
-        return asdict(self)
-
     def __str__(self) -> str:
-        """A line."""
         return f"{self.added} added, {self.known} already there, {self.total} in {self.corpus}"
 
 
-def import_documents(request: CorpusImportRequest) -> CorpusImport:
+def import_documents(request: requests.CorpusImportRequest) -> CorpusImport:
     """Import files or folders; what is in the corpus already is not stored twice."""
-    from foretell.data.corpus import Corpus, CorpusCounts, read_documents
-
     for source in request.sources:
         if not source.exists():
             raise InputError("there is no such file or folder", path=source)
-    path = _corpus_path(request.corpus)
+    path = request.corpus or load_settings().corpus
     path.parent.mkdir(parents=True, exist_ok=True)
     with closing(Corpus(path)) as store:
         counts = sum((store.add(read_documents(source)) for source in request.sources), CorpusCounts())
-        return CorpusImport(
-            added=counts.added, known=counts.known, undated=counts.undated, total=len(store), corpus=path
-        )
+        return CorpusImport(**asdict(counts), total=len(store), corpus=path)
 
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusSearchResult(Result):
     """Documents of the corpus, best matches first."""
 
-    found: "tuple[CorpusHit, ...]"
+    found: tuple[CorpusHit, ...]
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """Where there is none."""
         return () if self.found else ("nothing found",)
 
-    def to_dict(self) -> Any:
+    def to_dict(self) -> list[dict[str, Any]]:
         """One dictionary for each document."""
-        return [
-            {
-                "dated": dated.isoformat() if (dated := one.document.published or one.document.captured) else None,
-                "title": one.document.title,
-                "url": one.document.url,
-                "snippet": one.snippet,
-            }
-            for one in self.found
-        ]
+        rows: list[dict[str, Any]] = []
+        for one in self.found:
+            dated = one.document.published or one.document.captured
+            row = {"dated": dated.isoformat() if dated else None, "title": one.document.title, "url": one.document.url}
+            rows.append({**row, "snippet": one.snippet})
+        return rows
 
     def __str__(self) -> str:
-        """Three lines for each document."""
         return "\n".join(
             f"{row['dated'][:10] if row['dated'] else 'undated'}  {row['title']}\n"
             f"            {row['url']}\n            {row['snippet']}"
-            for row in self.rows()
+            for row in self.to_dict()
         )
 
 
-def search_corpus(request: CorpusSearchRequest) -> CorpusSearchResult:
+def search_corpus(request: requests.CorpusSearchRequest) -> CorpusSearchResult:
     """Search the corpus as of a date; without one, all of it."""
-    from foretell.data.corpus import Corpus
-    from foretell.questions.as_of import AsOf
-
     try:
-        # Without a date there is no cutoff: every document is shown, whatever it says of its age.
-        as_of = AsOf.day(request.as_of) if request.as_of else AsOf.day("9999-12-31", mode="live")
+        as_of = AsOf.day(request.as_of) if request.as_of else NO_CUTOFF
     except ValueError as error:
         raise InputError(str(error), column="--as-of") from None
-    with closing(Corpus(_corpus_path(request.corpus), must_exist=True)) as store:
+    with closing(Corpus(request.corpus or load_settings().corpus, must_exist=True)) as store:
         return CorpusSearchResult(found=tuple(store.search(request.query, as_of, request.limit)))

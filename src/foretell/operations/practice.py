@@ -14,6 +14,7 @@ from pathlib import Path
 from shlex import quote
 
 from foretell.operations.requests import PracticeRequest
+from foretell.practice.services import KEY, STOP, ServiceOptions, all_services
 from foretell.questions.errors import InputError
 from foretell.runs.settings import KEYS, Settings
 
@@ -35,8 +36,6 @@ def practice_home(request: PracticeRequest, settings: Settings) -> Path:
 
 def practice_environment(addresses: Mapping[str, str], home: Path) -> dict[str, str | None]:
     """Environment variables of the practice world; None for those that must not be set."""
-    from foretell.practice.services import KEY
-
     values: dict[str, str | None] = dict.fromkeys(UNSET)
     values |= {"FORETELL_HOME": str(home), "FORETELL_MODEL": MODEL, "FORETELL_SEARCH": ENGINE}
     values |= {WORLD: addresses.get("anthropic", "")}
@@ -72,8 +71,6 @@ async def open_practice(
         settings: The user's own; runs of the practice world are stored beside theirs.
         stopped: Set when somebody asks the world to stop.
     """
-    from foretell.practice.services import ServiceOptions, all_services
-
     options = ServiceOptions(now=datetime.now(UTC), port=request.port, latency=request.latency)
     try:
         async with all_services(options, None if stopped is None else stopped.set) as addresses:
@@ -126,8 +123,6 @@ def start_in_background(request: PracticeRequest, settings: Settings) -> str:
 
 def stop_practice() -> bool:
     """Stop the world in the background that this shell is in; whether there was one."""
-    from foretell.practice.services import STOP
-
     address = os.environ.get(WORLD)
     if not address:
         return False

@@ -1,26 +1,35 @@
 """Files of questions: check one, sort it by topic, or fetch what is open on a platform."""
 
+import asyncio
 import json
 from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rich.console import Console
+
+from foretell.data.datasets.question_files import read_questions
+from foretell.data.http import SourceError
+from foretell.data.markets.listing import ListingFilter
+from foretell.data.markets.metaculus import MetaculusClient, MetaculusEvents
+from foretell.data.markets.prophet_arena import ProphetArenaClient, ProphetArenaListing
+from foretell.forecasters.topics import TopicClassifier, TopicLabel
+from foretell.models.journal import Journal
+from foretell.models.names import ModelRoles
+from foretell.models.router import ModelRouter
 from foretell.operations.requests import FetchRequest, QuestionsRequest
-from foretell.operations.result import Result
+from foretell.operations.result import Result, show_table
+from foretell.operations.submit import open_ledger, open_platform
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question
-from foretell.report.terminal import TextColumn, text_table
-from foretell.runs import event_loop
+from foretell.report.terminal import TextColumn
 from foretell.runs.settings import Settings, clock_of, load_settings
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from foretell.forecasters.topics import TopicLabel
+from foretell.submit.ledger import SubmissionHistory
+from foretell.submit.metaculus_client import open_numeric_questions
 
 SHOWN = 20
 """Questions that are shown in a terminal."""
@@ -31,7 +40,7 @@ class QuestionsResult(Result):
     """Questions that are well formed, and their topics where those were asked for."""
 
     questions: tuple[Question, ...]
-    topics: "tuple[TopicLabel, ...]" = ()
+    topics: tuple[TopicLabel, ...] = ()
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> Any:
@@ -49,43 +58,28 @@ class QuestionsResult(Result):
         for place, question in enumerate(self.questions):
             first = question.targets[0]
             resolves = first.resolves_at or question.closes_at
-            found.append(
-                {
-                    "id": question.id,
-                    "asked": question.due.date().isoformat(),
-                    "resolves": resolves.date().isoformat() if resolves else "",
-                    "targets": len(question.targets),
-                    "crowd": first.snapshot.price if first.snapshot else None,
-                    "text": question.text,
-                }
-                | ({"topic": self.topics[place].topic} if self.topics else {})
-            )
+            row = {
+                "id": question.id,
+                "asked": question.due.date().isoformat(),
+                "resolves": resolves.date().isoformat() if resolves else "",
+                "targets": len(question.targets),
+                "crowd": first.snapshot.price if first.snapshot else None,
+                "text": question.text,
+            }
+            found.append(row | ({"topic": self.topics[place].topic} if self.topics else {}))
         return found
 
-    def print(self, console: "Console") -> None:
+    def print(self, console: Console) -> None:
         """The first questions as a table, and a sentence on all of them."""
-        columns = [
-            TextColumn(head="id", shrink=12),
-            TextColumn(head="asked", drop=2),
-            TextColumn(head="resolves"),
-            TextColumn(head="targets", right=True, drop=3),
-            TextColumn(head="crowd", right=True, drop=1),
-            *([TextColumn(head="topic")] if self.topics else []),
-            TextColumn(head="question", shrink=32),
-        ]
-        lines = [
-            (
-                row["id"],
-                row["asked"],
-                row["resolves"],
-                row["targets"],
-                "" if row["crowd"] is None else f"{row['crowd']:.0%}",
-                *([row["topic"]] if self.topics else []),
-                row["text"],
-            )
-            for row in self.rows()[:SHOWN]
-        ]
-        console.file.write(text_table(columns, lines, console.width) + "\n")
+        columns: dict[TextColumn, Any] = {
+            TextColumn(head="id", shrink=12): "id",
+            TextColumn(head="asked", drop=2): "asked",
+            TextColumn(head="resolves"): "resolves",
+            TextColumn(head="targets", right=True, drop=3): "targets",
+            TextColumn(head="crowd", right=True, drop=1): _crowd,
+        }
+        columns |= {TextColumn(head="topic"): "topic"} if self.topics else {}
+        show_table(console, self.rows()[:SHOWN], columns | {TextColumn(head="question", shrink=32): "text"})
         if len(self.questions) > SHOWN:
             console.file.write(f"… and {len(self.questions) - SHOWN} more\n")
         kinds = ", ".join(f"{n} {kind}" for kind, n in Counter(q.kind for q in self.questions).items())
@@ -96,10 +90,12 @@ class QuestionsResult(Result):
         console.file.writelines(f"{note}\n" for note in self.notes)
 
 
-def check_questions(request: QuestionsRequest) -> QuestionsResult:
-    """Check a file of questions, and sort them by topic where that is asked for."""
-    from foretell.data.datasets.question_files import read_questions
+def _crowd(row: dict[str, Any]) -> str:
+    return "" if row["crowd"] is None else f"{row['crowd']:.0%}"
 
+
+async def check_questions(request: QuestionsRequest) -> QuestionsResult:
+    """Check a file of questions, and sort them by topic where that is asked for."""
     try:
         asked_at = instant(request.as_of) if request.as_of else datetime.now(UTC)
     except ValueError as error:
@@ -107,21 +103,13 @@ def check_questions(request: QuestionsRequest) -> QuestionsResult:
     found = read_questions(request.file, asked_at=asked_at)
     if request.model is not None and not request.topics:
         raise InputError("a model has nothing to do here", column="--model", hint="say --topics")
-    topics = event_loop.run(_topics(found.questions, request.model)) if request.topics else ()
+    topics = await _topics(found.questions, request.model) if request.topics else ()
     return QuestionsResult(questions=found.questions, topics=topics, notes=found.notes)
 
 
-async def _topics(questions: tuple[Question, ...], model: str | None) -> "tuple[TopicLabel, ...]":
-    import asyncio
-
-    from foretell.forecasters.topics import TopicClassifier
-
+async def _topics(questions: tuple[Question, ...], model: str | None) -> tuple[TopicLabel, ...]:
     if model is None:
         return tuple([await TopicClassifier().sort(question) for question in questions])
-    from foretell.models.journal import Journal
-    from foretell.models.names import ModelRoles
-    from foretell.models.router import ModelRouter
-
     settings = load_settings()
     with closing(Journal(settings.journal)) as journal:
         async with ModelRouter(settings.keys, journal=journal, addresses=settings.addresses) as router:
@@ -143,22 +131,23 @@ class FetchResult(QuestionsResult):
         """Whole questions, as `foretell run` reads them."""
         return self.to_dict()
 
-    def print(self, console: "Console") -> None:
+    def print(self, console: Console) -> None:
         """How many."""
         console.file.write(f"{len(self.questions)} questions\n")
 
 
-def fetch(request: FetchRequest) -> FetchResult:
+async def fetch(request: FetchRequest) -> FetchResult:
     """The open questions of a platform, as they stand now."""
-    from foretell.data.http import SourceError
-
     settings = load_settings()
     as_of = AsOf(at=clock_of(settings)().replace(microsecond=0), mode="live")
     try:
-        found, notes = event_loop.run(_open_questions(request, settings, as_of))
+        found, notes = await _open_questions(request, settings, as_of)
     except SourceError as error:
         raise InputError(f"{request.platform} could not be read: {error}") from None
-    sent = _already_submitted(settings, request.platform) if request.new else set[str]()
+    # Of a group one part is enough for it to count as submitted.
+    history = SubmissionHistory.of(open_ledger(settings).entries()).taken if request.new else ()
+    taken = [key[2] for key in history if key[0] == request.platform]
+    sent = {name for full in taken for name in (full, full.partition("#")[0])}
     chosen = [question for question in found if question.id not in sent][: request.limit]
     if not chosen:
         kind = "new open question" if request.new else "open question"
@@ -169,11 +158,6 @@ def fetch(request: FetchRequest) -> FetchResult:
 async def _open_questions(
     request: FetchRequest, settings: Settings, as_of: AsOf
 ) -> tuple[list[Question], tuple[str, ...]]:
-    from foretell.data.markets.listing import ListingFilter
-    from foretell.data.markets.metaculus import MetaculusClient, MetaculusEvents
-    from foretell.data.markets.prophet_arena import ProphetArenaClient, ProphetArenaListing
-    from foretell.operations.submit import open_platform
-    from foretell.submit.metaculus_client import open_numeric_questions
 
     wanted = ListingFilter(as_of=as_of, limit=request.limit)
     async with open_platform(request.platform, settings) as wire:
@@ -190,12 +174,3 @@ async def _open_questions(
         added = ("a question of type numeric", "a question of type discrete")
         notes = tuple(note for note in events.ledger.notes() if not any(word in note for word in added))
         return found + [one for one in numbers if one.id not in {question.id for question in found}], notes
-
-
-def _already_submitted(settings: Settings, platform: str) -> set[str]:
-    """Questions of which the platform has taken a forecast; of a group one part is enough."""
-    from foretell.operations.submit import open_ledger
-    from foretell.submit.ledger import SubmissionHistory
-
-    taken = [key[2] for key in SubmissionHistory.of(open_ledger(settings).entries()).taken if key[0] == platform]
-    return {name for full in taken for name in (full, full.partition("#")[0])}

@@ -232,10 +232,13 @@ class RunRequest(OperationRequest):
         return given if to_json is None else json.loads(to_json())
 
 
+_RUN: Any = setting(help="The run's id, or how that begins.", argument=True, min_length=1, max_length=64)
+
+
 class ShowRequest(OperationRequest):
     """Show the answers of RUN, or every step of one QUESTION: searches, beliefs, what was withheld, and the answer."""
 
-    run: str = setting(help="The run's id, or how that begins.", argument=True, min_length=1, max_length=64)
+    run: str = _RUN
     question: str | None = setting(None, "One question, with every step.", argument=True, max_length=2000)
     limit: int | None = setting(None, "At most so many answers, and so many steps of each trial.", ge=1)
 
@@ -253,7 +256,7 @@ class ReplayRequest(OperationRequest):
     A reply that the journal does not hold is an error that names what was asked: nothing is paid.
     """
 
-    run: str = setting(help="The run's id, or how that begins.", argument=True, min_length=1, max_length=64)
+    run: str = _RUN
     dataset: str | None = setting(None, "The questions, where they are not in the spec's own place any more.")
 
 
@@ -314,7 +317,7 @@ class TreeEditRequest(OperationRequest):
     rejudge: bool = setting(False, "Have a model judge anew what it judged before something beneath changed.")
     model: ModelChoice | None = setting(None, "provider:name of the model that judges.", env="FORETELL_MODEL")
     budget: float | None = setting(None, "Hard limit in dollars.", metavar="DOLLARS", gt=0, le=10_000)
-    out: Path | None = setting(None, "Write the tree to this file; without it, to its own.", metavar="FILE")
+    save_as: Path | None = setting(None, "Write the tree to this file; without it, to its own.", metavar="FILE")
 
 
 # Scoring tables, and what is made of them.
@@ -333,6 +336,16 @@ def _columns(value: Any) -> Any:
 Columns = Annotated[tuple[str, ...], BeforeValidator(_columns)]
 """Names of columns: repeated, or with commas between them."""
 
+_FORECASTS: Any = setting(
+    help="Table of forecasts: forecaster, question, target, p, trial.", flag="-f/--forecasts", metavar="FILE"
+)
+_OUTCOMES: Any = setting(
+    help="Table of outcomes: question, target, outcome, due, resolved_on.", flag="-o/--outcomes", metavar="FILE"
+)
+_DROP_UNKNOWN: Any = setting(False, "Leave out forecasts of targets without an outcome row.")
+_FORECASTER: Any = setting(None, "Whose forecasts; needed where there are several.", metavar="NAME")
+_CLUSTER: Any = setting((), "Columns that are resampled as a whole; two of them are crossed.", metavar="COLUMNS")
+_BUILT: Any = "Folder for questions.jsonl and outcomes.csv."
 CombineTrials = Literal["mean", "logit-mean", "separate"]
 Correction = Literal["none", "holm", "bh"]
 CalibrationMethod = Literal["default", "platt", "hierarchical", "isotonic", "beta", "shrink", "bayes-shrink", "paper"]
@@ -354,7 +367,7 @@ class TablesRequest(OperationRequest):
     weights: Literal["equal", "question"] = setting(
         "equal", "Without a weight column, count every target once or every question once."
     )
-    drop_unknown: bool = setting(False, "Leave out forecasts of targets without an outcome row.")
+    drop_unknown: bool = _DROP_UNKNOWN
 
 
 class ScoringRequest(TablesRequest):
@@ -365,7 +378,7 @@ class ScoringRequest(TablesRequest):
     reference: str | None = setting(
         None, "Compare all others with this forecaster; without it, with the leader.", metavar="NAME"
     )
-    cluster: Columns = setting((), "Columns that are resampled as a whole; two of them are crossed.", metavar="COLUMNS")
+    cluster: Columns = _CLUSTER
     missing: float | None = setting(None, "Probability to put in where a forecast is missing.", metavar="P", ge=0, le=1)
     gamma: float = setting(0.0, "Risk aversion, 0 to 1, of the bettor behind return and sharpe.", ge=0, le=1)
     fee: str = setting("none", "Fee that the bettor pays: none, kalshi or a rate.", metavar="FEE")
@@ -416,7 +429,7 @@ class ErrorsRequest(TablesRequest):
     forecaster: str = setting(help="Whose errors to analyse.", argument=True)
     reference: str | None = setting(None, "Show the difference to this forecaster too.", metavar="NAME")
     metric: str = setting("bi", "The metric of the groups.", metavar="NAME", names=METRIC_NAMES)
-    cluster: Columns = setting((), "Columns that are resampled as a whole; two of them are crossed.", metavar="COLUMNS")
+    cluster: Columns = _CLUSTER
 
 
 class PlanRequest(OperationRequest):
@@ -444,6 +457,9 @@ class PlanRequest(OperationRequest):
 # Backtests without models, and calibration.
 
 
+_ROUNDS_FOLDER: Any = setting(None, "Folder of the pulled rounds; without it, the user's cache.", metavar="FOLDER")
+
+
 class BacktestRequest(OperationRequest):
     """Run forecasters over DATASET (demo, forecastbench, a file of questions, a folder of tables) as of their dates.
 
@@ -461,7 +477,7 @@ class BacktestRequest(OperationRequest):
     rounds: tuple[str, ...] = setting(
         (), "Only this round of forecastbench; may be repeated.", flag="--round", metavar="DATE"
     )
-    data: Path | None = setting(None, "Folder of the pulled rounds.", metavar="FOLDER")
+    data: Path | None = _ROUNDS_FOLDER
     series: Path | None = setting(None, "CSV file or folder of time series.", metavar="PATH")
     tables: Path | None = setting(Path("backtest"), "Folder for the tables.", metavar="FOLDER")
 
@@ -476,20 +492,15 @@ class DemoRequest(OperationRequest):
     tables: Path | None = setting(None, "Also write the tables into this folder.", metavar="FOLDER")
 
 
-class TrialsRequest(OperationRequest):
-    """Resolved forecasts of one forecaster, from which something is learnt."""
+class _PastRequest(OperationRequest):
+    """Resolved forecasts, from which something is learnt."""
 
-    forecasts: Path = setting(
-        help="Table of forecasts: forecaster, question, target, p, trial.", flag="-f/--forecasts", metavar="FILE"
-    )
-    outcomes: Path = setting(
-        help="Table of outcomes: question, target, outcome, due, resolved_on.", flag="-o/--outcomes", metavar="FILE"
-    )
-    forecaster: str | None = setting(None, "Whose forecasts; needed where there are several.", metavar="NAME")
-    drop_unknown: bool = setting(False, "Leave out forecasts of targets without an outcome row.")
+    forecasts: Path = _FORECASTS
+    outcomes: Path = _OUTCOMES
+    drop_unknown: bool = _DROP_UNKNOWN
 
 
-class CalibrateFitRequest(TrialsRequest):
+class CalibrateFitRequest(_PastRequest):
     """Fit a rule on forecasts whose outcomes are known.
 
     The outcomes need the columns due (when it was asked) and resolved_on (when the answer became known):
@@ -497,6 +508,7 @@ class CalibrateFitRequest(TrialsRequest):
       foretell calibrate fit -f f.csv -o o.csv --method hierarchical --out rule.json
     """
 
+    forecaster: str | None = _FORECASTER
     method: CalibrationMethod = setting("default", "What to fit.")
 
 
@@ -511,14 +523,12 @@ class CalibrateApplyRequest(OperationRequest):
     """
 
     fitted: Path = setting(help="File of the fitted rule.", argument=True)
-    forecasts: Path = setting(
-        help="Table of forecasts: forecaster, question, target, p, trial.", flag="-f/--forecasts", metavar="FILE"
-    )
+    forecasts: Path = _FORECASTS
     outcomes: Path | None = setting(
         None, "Table with due, source, kind and price of the questions.", flag="-o/--outcomes", metavar="FILE"
     )
-    forecaster: str | None = setting(None, "Whose forecasts; needed where there are several.", metavar="NAME")
-    drop_unknown: bool = setting(False, "Leave out forecasts of targets without an outcome row.")
+    forecaster: str | None = _FORECASTER
+    drop_unknown: bool = _DROP_UNKNOWN
     name: str | None = setting(
         None, "What to call the result; without it, its forecaster with the word calibrated, or ensemble."
     )
@@ -528,7 +538,7 @@ class CalibrateApplyRequest(OperationRequest):
     )
 
 
-class EnsembleRequest(OperationRequest):
+class EnsembleRequest(_PastRequest):
     """Choose weights for several forecasters whose mean would have been good.
 
     How far to go is judged on later rounds than the weights came from; where that shows no gain beyond noise, everybody
@@ -539,11 +549,6 @@ class EnsembleRequest(OperationRequest):
       foretell calibrate apply rule.json -f new.csv -o questions.csv --out combined.csv
     """
 
-    forecasts: Path = setting(help="Table of forecasts by several forecasters.", flag="-f/--forecasts", metavar="FILE")
-    outcomes: Path = setting(
-        help="Table of outcomes: question, target, outcome, due, resolved_on.", flag="-o/--outcomes", metavar="FILE"
-    )
-    drop_unknown: bool = setting(False, "Leave out forecasts of targets without an outcome row.")
     method: Literal["greedy", "skill", "equal"] = setting(
         "greedy", "Add the best step by step, weigh by past skill, or count everybody the same."
     )
@@ -592,13 +597,13 @@ class DataPullRequest(OperationRequest):
     rounds: tuple[str, ...] = setting((), "Due date of a round; may be repeated.", flag="--round", metavar="DATE")
     latest: bool = setting(False, "The newest round, also when no round is named.")
     url: str | None = setting(None, "Where the files are published.", env="FORETELL_FORECASTBENCH_URL")
-    folder: Path | None = setting(None, "Folder to use instead of the user's cache.", metavar="FOLDER")
+    folder: Path | None = _ROUNDS_FOLDER
 
 
 class DataListRequest(OperationRequest):
     """Show the rounds on this machine, with how many targets have an outcome."""
 
-    folder: Path | None = setting(None, "Folder to use instead of the user's cache.", metavar="FOLDER")
+    folder: Path | None = _ROUNDS_FOLDER
 
 
 class TrancheRequest(OperationRequest):
@@ -612,8 +617,8 @@ class TrancheRequest(OperationRequest):
     per_source: int | None = setting(20, "Questions of each source that is a data set.", ge=1)
     markets: int | None = setting(None, "Questions of markets in all; without it, every one.", ge=0)
     seed: int = setting(42, "Seed of the draw.")
-    data: Path | None = setting(None, "Folder of the pulled rounds.", metavar="FOLDER")
-    tables: Path = setting(Path("tranche"), "Folder for questions.jsonl and outcomes.csv.", metavar="FOLDER")
+    data: Path | None = _ROUNDS_FOLDER
+    tables: Path = setting(Path("tranche"), _BUILT, metavar="FOLDER")
 
 
 class ClaimsRequest(OperationRequest):
@@ -621,14 +626,14 @@ class ClaimsRequest(OperationRequest):
 
     source: Path = setting(help="One JSON object a line: claim, label, published.", argument=True, metavar="CLAIMS")
     split: Literal["validation", "test"] | None = setting(None, "Only this part of the claims.")
-    tables: Path = setting(Path("claims"), "Folder for questions.jsonl and outcomes.csv.", metavar="FOLDER")
+    tables: Path = setting(Path("claims"), _BUILT, metavar="FOLDER")
 
 
 class OptionTasksRequest(OperationRequest):
     """Turn TASKS, choices with what a dollar on each of them returned, into questions: which one pays most?"""
 
     source: Path = setting(help="One JSON object a line: options with payoffs.", argument=True, metavar="TASKS")
-    tables: Path = setting(Path("options"), "Folder for questions.jsonl and outcomes.csv.", metavar="FOLDER")
+    tables: Path = setting(Path("options"), _BUILT, metavar="FOLDER")
 
 
 class FinancialTasksRequest(OperationRequest):
@@ -642,7 +647,7 @@ class FinancialTasksRequest(OperationRequest):
     )
     horizon: int = setting(365, "Days from the question to its answer.", ge=1)
     history: int = setting(250, "Observations that a task needs before its question.", ge=1)
-    tables: Path = setting(Path("financial"), "Folder for questions.jsonl and outcomes.csv.", metavar="FOLDER")
+    tables: Path = setting(Path("financial"), _BUILT, metavar="FOLDER")
 
 
 class InspectLogRequest(OperationRequest):
@@ -656,6 +661,11 @@ class InspectLogRequest(OperationRequest):
     name: str | None = setting(None, "Who forecast; without it, the model of each log.", metavar="FORECASTER")
 
 
+_CORPUS: Any = setting(
+    None, "File of the corpus; without it, corpus.db in FORETELL_HOME.", env="FORETELL_CORPUS", metavar="FILE"
+)
+
+
 class CorpusImportRequest(OperationRequest):
     """Import files or folders (.txt, .md, .html, .jsonl, .warc, .warc.gz) into the corpus.
 
@@ -665,9 +675,7 @@ class CorpusImportRequest(OperationRequest):
     sources: tuple[Path, ...] = setting(
         help="Files or folders of documents.", argument=True, metavar="SOURCES...", min_length=1
     )
-    corpus: Path | None = setting(
-        None, "File of the corpus; without it, corpus.db in FORETELL_HOME.", env="FORETELL_CORPUS", metavar="FILE"
-    )
+    corpus: Path | None = _CORPUS
 
 
 class CorpusSearchRequest(OperationRequest):
@@ -676,9 +684,7 @@ class CorpusSearchRequest(OperationRequest):
     query: str = setting(help="What to look for.", argument=True)
     as_of: str | None = setting(None, "Show only what was dated by the end of this day.", metavar="DATE")
     limit: int = setting(10, "Number of documents to show.", ge=1, le=100)
-    corpus: Path | None = setting(
-        None, "File of the corpus; without it, corpus.db in FORETELL_HOME.", env="FORETELL_CORPUS", metavar="FILE"
-    )
+    corpus: Path | None = _CORPUS
 
 
 # Handing forecasts in.
@@ -706,7 +712,7 @@ class ExportRequest(ForecastBenchTeamFields):
     95 % of the market and 95 % of the data-set forecasts; with less, nothing is written unless you say --incomplete.
     """
 
-    run: str = setting(help="Id of the run, or the beginning of it.", argument=True)
+    run: str = _RUN
     combine: str | None = setting(None, _COMBINE_HELP)
 
 
@@ -808,7 +814,14 @@ class ArenaInitRequest(OperationRequest):
     force: bool = setting(False, "Overwrite a file that is there.")
 
 
-class ArenaForecastRequest(ArenaRequest):
+class _AnsweringRequest(ArenaRequest):
+    """How the entries of an arena answer."""
+
+    concurrency: int = setting(50, "Forecasts at a time.", ge=1, le=2000)
+    here: bool = setting(False, "With a shared database, answer in this process, without workers.")
+
+
+class ArenaForecastRequest(_AnsweringRequest):
     """Let every entry answer every moment that is ready and that it has not answered.
 
     With FORETELL_DATABASE_URL set, forecasts that ask models are queued there for every `foretell worker`, and this
@@ -816,8 +829,6 @@ class ArenaForecastRequest(ArenaRequest):
     """
 
     entries: tuple[str, ...] = setting((), "Only this entry; may be repeated.", flag="--entry", metavar="NAME")
-    concurrency: int = setting(50, "Forecasts at a time.", ge=1, le=2000)
-    here: bool = setting(False, "With a shared database, answer in this process, without workers.")
 
 
 class ArenaScoreRequest(ArenaRequest):
@@ -839,15 +850,13 @@ class ArenaShowRequest(OperationRequest):
     file: Path = setting(Path(), "The arena's file or folder.", flag="--arena", metavar="PATH")
 
 
-class ArenaRunRequest(ArenaRequest):
+class ArenaRunRequest(_AnsweringRequest):
     """Collect, gather, forecast and resolve, each in its time, until Ctrl-C.
 
     Start it as often as you like, also on other machines with a shared database: whatever is due is done once. Kill it
     at any moment: another one, or the next start, goes on where it was and pays for no reply twice.
     """
 
-    concurrency: int = setting(50, "Forecasts at a time.", ge=1, le=2000)
-    here: bool = setting(False, "With a shared database, answer in this process, without workers.")
     look: float | None = setting(None, "Seconds between two looks at the clock.", metavar="SECONDS", ge=0.01)
     once: bool = setting(False, "Do what is due now, then leave: for cron.")
 

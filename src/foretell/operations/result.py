@@ -1,12 +1,13 @@
 """What an operation returns: a value that can be printed, saved as JSON, and turned into rows or a data frame."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
-from html import escape
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
+
+from foretell.report.terminal import TextColumn, text_table
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -45,22 +46,15 @@ class Result:
 
     def to_frame(self) -> "DataFrame":
         """The rows as a data frame of pandas."""
-        from foretell.questions.errors import MissingExtra
+        from foretell.scoring.scoreboard import rows_as_frame
 
-        try:
-            from pandas import DataFrame
-        except ImportError:
-            raise MissingExtra("a data frame", "pandas") from None
-        return DataFrame(self.rows())
+        return rows_as_frame(self.rows())
 
     def _repr_html_(self) -> str:
         """The rows as a table in a notebook; every text is escaped."""
-        rows = self.rows()
-        heads = list(dict.fromkeys(name for row in rows for name in row))
-        head = "".join(f"<th>{escape(name)}</th>" for name in heads)
-        lines = ("".join(f"<td>{escape(_cell(row.get(name)))}</td>" for name in heads) for row in rows)
-        body = "".join(f"<tr>{line}</tr>" for line in lines)
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        from foretell.scoring.scoreboard import rows_as_html
+
+        return rows_as_html(self.rows())
 
     def print(self, console: "Console") -> None:
         """Show it in a terminal."""
@@ -109,24 +103,16 @@ def plain(value: Any) -> Any:
     return number() if callable(number) else value
 
 
-CELL_WIDTH = 60
-"""Characters of a cell in a printed table."""
+def show_table(
+    console: "Console", rows: Iterable[Any], columns: Mapping[TextColumn, str | Callable[[Any], object]]
+) -> None:
+    """Print rows as a table no wider than the terminal.
 
-
-def text_table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Rows as lines with aligned columns.
-
-    >>> text_table([{"target": "yes", "p": 0.25}])
-    ['target  p', 'yes     0.25']
+    Args:
+        console: The terminal.
+        rows: One value for each line.
+        columns: Column → the key of a row, or a function of it, that fills its cells.
     """
-    heads = list(dict.fromkeys(name for row in rows for name in row))
-    cells = [heads, *([_cell(row.get(head)) for head in heads] for row in rows)]
-    widths = [max(len(line[n]) for line in cells) for n in range(len(heads))]
-    return ["  ".join(map(str.ljust, line, widths)).rstrip() for line in cells]
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    text = f"{value:.4g}" if isinstance(value, float) else " ".join(str(value).split())
-    return text if len(text) <= CELL_WIDTH else f"{text[: CELL_WIDTH - 1]}…"
+    cells = [[row[cell] if isinstance(cell, str) else cell(row) for cell in columns.values()] for row in rows]
+    lines = [["" if cell is None else cell for cell in line] for line in cells]
+    console.file.write(f"{text_table(list(columns), lines, console.width)}\n")

@@ -6,8 +6,14 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rich.console import Console
+from rich.table import Column, Table
+from rich.text import Text
+
+from foretell.data.corpus import Corpus
+from foretell.models.journal import Journal
 from foretell.operations.ask import stored_questions
 from foretell.operations.requests import ReplayRequest, RunRequest, RunsRequest, ShowRequest
 from foretell.operations.result import Result
@@ -24,9 +30,7 @@ from foretell.runs.runner import PreparedRun, WatchProgress, asks_models, check_
 from foretell.runs.settings import KEYS, Settings, load_settings
 from foretell.runs.spec import read_spec, spec_from_mapping
 from foretell.runs.store import RunRow, RunStore, find_run
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from foretell.scoring.long_tables import write_backtest
 
 # Running a spec.
 
@@ -106,7 +110,7 @@ async def run_spec(
         hint = "set FORETELL_DATABASE_URL, and start `foretell worker`"
         raise InputError("there are no workers for this run", column="--where", hint=hint)
     if shared and request.where != "here":
-        from foretell.operations.shared_runs import run_together
+        from foretell.operations.shared_runs import run_together  # Needs the driver of PostgreSQL.
 
         work = request.concurrency if request.where == "both" else None
         progress = await run_together(prepared, settings, watch=watch, tell=tell, work=work)
@@ -137,8 +141,6 @@ def resume(store: RunStore, run: str, settings: Settings) -> PreparedRun:
 
 def _unconfirmed_calls(settings: Settings) -> tuple[str, ...]:
     """What a bill may hold beyond the replies that are stored; nobody but the provider knows."""
-    from foretell.models.journal import Journal
-
     if not settings.database and not Path(settings.journal).is_file():
         return ()
     with closing(Journal(settings.journal)) as journal:
@@ -151,8 +153,6 @@ def _unconfirmed_calls(settings: Settings) -> tuple[str, ...]:
 
 def write_tables(prepared: PreparedRun, settings: Settings, out: Path) -> tuple[Path, ...]:
     """forecasts.csv (every trial), outcomes.csv and failures.csv of a run."""
-    from foretell.scoring.long_tables import write_backtest
-
     with closing(RunStore(settings.store)) as store:
         result = Backtest(questions=prepared.questions, answers=tuple(store.answers(prepared.spec.id)))
     return tuple(write_backtest(result, prepared.benchmark.questions.resolutions, out).values())
@@ -179,8 +179,6 @@ class RunsResult(Result):
 
     def print(self, console: "Console") -> None:
         """A table."""
-        from rich.table import Column, Table
-
         if not self.total:
             console.file.write("no runs yet; try: foretell ask, or foretell run SPEC.yaml\n")
             return
@@ -267,9 +265,6 @@ class ShowResult(Result):
 
     def print(self, console: "Console") -> None:
         """A table of the answers; of one question every step to each of them."""
-        from rich.table import Column, Table
-        from rich.text import Text
-
         if self.question is None:
             table = Table(Column("question", overflow="fold"), "as of", "trial", "answer", "calls", "$", box=None)
             for row in self.rows():
@@ -338,9 +333,6 @@ class ReplayResult(Result):
 @operation(ReplayRequest)
 def replay(request: ReplayRequest, settings: Settings | None = None) -> ReplayResult:
     """Compute a stored run again from the journal alone, without network, keys or corpus, and compare the answers."""
-    from foretell.data.corpus import Corpus
-    from foretell.models.journal import Journal
-
     settings = settings or load_settings()
     with closing(RunStore(settings.store)) as store:
         run = find_run(store, request.run)

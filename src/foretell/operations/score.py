@@ -1,17 +1,25 @@
 """Score tables of forecasts, compare forecasters, analyse errors, and plan the next comparison."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from rich.console import Console
 
 from foretell.metrics.arrays import Floats
-from foretell.metrics.bootstrap import Interval, Resampling
+from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score
+from foretell.metrics.calibration import calibration_line, murphy_decomposition
+from foretell.metrics.clusters import ResamplingDesign
 from foretell.metrics.comparison import benjamini_hochberg, holm
+from foretell.metrics.difficulty import adjusted_brier, difficulty_anchor, market_difficulty, question_difficulty
+from foretell.metrics.metric import LOG_FLOOR
+from foretell.metrics.power import PowerTarget, questions_needed
 from foretell.metrics.returns import Bettor, kalshi_fee, no_fee, proportional_fee
+from foretell.metrics.scores import metaculus_peer
 from foretell.operations.requests import (
     CompareRequest,
     ErrorsRequest,
@@ -20,20 +28,16 @@ from foretell.operations.requests import (
     ScoringRequest,
     TablesRequest,
 )
-from foretell.operations.result import Result
+from foretell.operations.result import Result, show_table
 from foretell.operations.score_numbers import NumberScores, score_numbers
 from foretell.questions.errors import InputError
-from foretell.report.terminal import TextColumn, text_table
+from foretell.report.terminal import TextColumn
 from foretell.runs.settings import Settings
+from foretell.scoring.error_analysis import ErrorAnalysis, error_analysis
 from foretell.scoring.join import ReadOptions, read_costs, read_table
 from foretell.scoring.score import PairComparison, ScoringOptions, compare_pair, pilot_of, score_table
 from foretell.scoring.scoreboard import Scoreboard
 from foretell.scoring.table import ForecastTable, Labels, with_anchors
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from foretell.scoring.error_analysis import ErrorAnalysis
 
 DIFFICULTY = "difficulty"
 """A column to group by that is made from the forecasts themselves: how hard a question was for everybody."""
@@ -76,15 +80,7 @@ class ScoreResult(Result):
 
     def rows(self) -> list[dict[str, Any]]:
         """One row for each forecaster and group: every metric with its interval."""
-        return [
-            {"forecaster": score.forecaster, **score.group, "n": score.n, "completion": score.completion}
-            | {
-                f"{name}{suffix}": value
-                for name, found in score.metrics.items()
-                for suffix, value in (("", found.estimate), ("_low", found.low), ("_high", found.high))
-            }
-            for score in self.board.scores
-        ]
+        return self.board.rows()
 
     def to_html(self) -> str:
         """The leaderboard as a page."""
@@ -98,36 +94,28 @@ class ScoreResult(Result):
 
         return markdown_board(self.board)
 
-    def print(self, console: "Console") -> None:
+    def print(self, console: Console) -> None:
         """The leaderboard, and the details below it."""
         from foretell.report.leaderboard import print_board
 
         print_board(self.board, console)
         if self.details:
-            console.file.write(f"\n{self._details(console.width)}\n")
-
-    def _details(self, width: int) -> str:
-        columns = [
-            TextColumn(head="Forecaster", shrink=12),
-            *(TextColumn(head=head, right=True, drop=drop) for head, drop in DETAIL_COLUMNS.items()),
-        ]
-        lines = [
-            (
-                one.forecaster,
-                f"{one.peer.estimate:+.1f} [{one.peer.low:+.1f}, {one.peer.high:+.1f}]",
-                f"{one.adjusted.estimate:.3f}",
-                f"{one.reliability:.3f}",
-                f"{one.resolution:.3f}",
-                f"{one.slope:.2f}",
-                f"{one.intercept:+.2f}",
-            )
-            for one in self.details
-        ]
-        return f"{text_table(columns, lines, width)}\n{DETAIL_NOTE}"
+            console.file.write("\n")
+            show_table(console, self.details, DETAIL_COLUMNS)
+            console.file.write(f"{DETAIL_NOTE}\n")
 
 
-DETAIL_COLUMNS = {"Peer": 0, "Adjusted": 0, "Reliab.": 1, "Resol.": 1, "Slope": 2, "Intercept": 3}
-"""Heads of the table of details, with the order in which they are left out where there is no room."""
+DETAIL_COLUMNS: Mapping[TextColumn, Callable[[ScoreDetails], str]] = {
+    TextColumn(head="Forecaster", shrink=12): lambda one: one.forecaster,
+    TextColumn(head="Peer", right=True): lambda one: (
+        f"{one.peer.estimate:+.1f} [{one.peer.low:+.1f}, {one.peer.high:+.1f}]"
+    ),
+    TextColumn(head="Adjusted", right=True): lambda one: f"{one.adjusted.estimate:.3f}",
+    TextColumn(head="Reliab.", right=True, drop=1): lambda one: f"{one.reliability:.3f}",
+    TextColumn(head="Resol.", right=True, drop=1): lambda one: f"{one.resolution:.3f}",
+    TextColumn(head="Slope", right=True, drop=2): lambda one: f"{one.slope:.2f}",
+    TextColumn(head="Intercept", right=True, drop=3): lambda one: f"{one.intercept:+.2f}",
+}
 DETAIL_NOTE = (
     "Peer: Metaculus peer score, above 0 beats the others. Adjusted: Brier score less the\n"
     "difficulty of the questions. Reliability and resolution: Murphy's parts of the\n"
@@ -190,8 +178,6 @@ def target_difficulty(table: ForecastTable) -> Floats:
 
     NaN where nobody answered.
     """
-    from foretell.metrics.difficulty import market_difficulty, question_difficulty
-
     targets = table.targets
     found = np.full(len(targets), np.nan)
     priced = np.isfinite(targets.price)
@@ -218,11 +204,6 @@ def with_difficulty(table: ForecastTable) -> ForecastTable:
 
 def score_details(table: ForecastTable, options: ScoringOptions) -> tuple[ScoreDetails, ...]:
     """Peer score, adjusted Brier score, Murphy's parts and the recalibration line of every forecaster."""
-    from foretell.metrics.calibration import calibration_line, murphy_decomposition
-    from foretell.metrics.difficulty import adjusted_brier, difficulty_anchor
-    from foretell.metrics.metric import LOG_FLOOR
-    from foretell.metrics.scores import metaculus_peer
-
     targets = table.targets
     p = np.array([table.p_of(name) for name in table.forecasters])
     peer = metaculus_peer(p, targets.outcome, floor=LOG_FLOOR)
@@ -252,9 +233,6 @@ def score_details(table: ForecastTable, options: ScoringOptions) -> tuple[ScoreD
 
 def _mean(scores: Floats, table: ForecastTable, rows: Any, options: ScoringOptions) -> Interval:
     """The weighted mean of scores with an interval over clusters."""
-    from foretell.metrics.bootstrap import bootstrap_score
-    from foretell.metrics.clusters import ResamplingDesign
-
     cluster = table.targets.groups.get("cluster", table.targets.question).codes[rows]
     design = ResamplingDesign(cluster=cluster, weight=table.targets.weight[rows])
     return bootstrap_score(scores, design, resampling=options.resampling)
@@ -301,37 +279,23 @@ class CompareResult(Result):
             for found in pair.differences
         ]
 
-    def print(self, console: "Console") -> None:
+    def print(self, console: Console) -> None:
         """Two forecasters head to head; several as a table."""
         from foretell.report.leaderboard import print_pair
+        from foretell.report.numbers import bracket, metric_text, signed
 
         if len(self.pairs) == 1:
             print_pair(self.pairs[0], console)
             return
-        console.file.write(f"{self._table(console.width)}\n")
-
-    def _table(self, width: int) -> str:
-        from foretell.report.numbers import bracket, metric_text, signed
-
         lines: list[Sequence[object]] = []
         for pair, p, corrected in zip(self.pairs, self.p_values, self.corrected, strict=True):
             if not pair.differences:
                 lines.append((pair.first, 0, "–", "", "", ""))
                 continue
-            found = pair.differences[0]
-            decimals = metric_text(found.metric).decimals
-            gap = found.comparison
-            lines.append(
-                (
-                    pair.first,
-                    f"{gap.n:,}",
-                    signed(gap.diff, decimals),
-                    bracket(gap.low, gap.high, decimals),
-                    f"{p:.4f}",
-                    f"{corrected:.4f}",
-                )
-            )
-        heads = [
+            gap, decimals = pair.differences[0].comparison, metric_text(pair.differences[0].metric).decimals
+            numbers = (signed(gap.diff, decimals), bracket(gap.low, gap.high, decimals), f"{p:.4f}", f"{corrected:.4f}")
+            lines.append((pair.first, f"{gap.n:,}", *numbers))
+        columns = [
             TextColumn(head=f"minus {self.reference}", shrink=16),
             TextColumn(head="n", right=True, drop=2),
             TextColumn(head="difference", right=True),
@@ -339,8 +303,9 @@ class CompareResult(Result):
             TextColumn(head="p", right=True, drop=1),
             TextColumn(head="p corrected" if self.correction != "none" else "p as it is", right=True),
         ]
+        show_table(console, lines, {column: itemgetter(place) for place, column in enumerate(columns)})
         note = f"One-sided p-values, corrected for {len(self.pairs)} comparisons: {self.correction}."
-        return f"{text_table(heads, lines, width)}\n{note}"
+        console.file.write(f"{note}\n")
 
 
 def compare(request: CompareRequest) -> CompareResult:
@@ -365,7 +330,7 @@ def compare(request: CompareRequest) -> CompareResult:
 class ErrorsResult(Result):
     """Where a forecaster wins and loses."""
 
-    analysis: "ErrorAnalysis"
+    analysis: ErrorAnalysis
     difficulty: Mapping[tuple[str, str], float]
     """How hard a target was for everybody, by question and target."""
 
@@ -375,7 +340,7 @@ class ErrorsResult(Result):
         return {
             "forecaster": found.forecaster,
             "reference": found.reference,
-            "metric": found.method.metric,
+            "metric": found.scoring.metric,
             "overall": None if found.overall is None else asdict(found.overall),
             "groups": self.rows(),
             "hardest": [self._case(one) for one in found.hardest],
@@ -409,49 +374,38 @@ class ErrorsResult(Result):
 
         return error_analysis_page(self.analysis)
 
-    def print(self, console: "Console") -> None:
+    def print(self, console: Console) -> None:
         """A sentence, and the targets on which it lost most."""
         from rich.text import Text
 
         from foretell.report.error_page import error_analysis_lead
 
         console.print(Text(error_analysis_lead(self.analysis), style="bold"))
-        heads = [
-            TextColumn(head="Most wrong about", shrink=24),
-            TextColumn(head="target", shrink=6, drop=2),
-            TextColumn(head="p", right=True),
-            TextColumn(head="came out", right=True),
-            TextColumn(head="Brier", right=True),
-            TextColumn(head="difficulty", right=True, drop=1),
-        ]
-        lines = [
-            (
-                one.title or one.question,
-                one.target,
-                f"{one.p:.2f}",
-                one.outcome,
-                f"{one.brier:.3f}",
-                f"{self.difficulty.get((one.question, one.target), float('nan')):.3f}",
-            )
-            for one in self.analysis.hardest
-        ]
-        console.file.write(f"\n{text_table(heads, lines, console.width)}\n")
+        console.file.write("\n")
+        columns: dict[TextColumn, Callable[[Any], object]] = {
+            TextColumn(head="Most wrong about", shrink=24): lambda one: one.title or one.question,
+            TextColumn(head="target", shrink=6, drop=2): lambda one: one.target,
+            TextColumn(head="p", right=True): lambda one: f"{one.p:.2f}",
+            TextColumn(head="came out", right=True): lambda one: one.outcome,
+            TextColumn(head="Brier", right=True): lambda one: f"{one.brier:.3f}",
+            TextColumn(head="difficulty", right=True, drop=1): lambda one: (
+                f"{self.difficulty.get((one.question, one.target), float('nan')):.3f}"
+            ),
+        }
+        show_table(console, self.analysis.hardest, columns)
         console.print(Text("\nScores by group and figures: --out FILE.html", style="dim"))
 
 
 def errors(request: ErrorsRequest) -> ErrorsResult:
     """Take one forecaster's errors apart by source, horizon, round and every other column."""
-    from foretell.scoring.breakdown import BreakdownMethod
-    from foretell.scoring.error_analysis import error_analysis
-
     plain = _table(request)
     table = with_anchors(plain)
     for name in filter(None, (request.forecaster, request.reference)):
         table.require(name)
-    method = BreakdownMethod(metric=request.metric, cluster=request.cluster)
+    scoring = ScoringOptions(metric=request.metric, cluster=request.cluster)
     targets, gamma = plain.targets, target_difficulty(plain)
     return ErrorsResult(
-        analysis=error_analysis(table, request.forecaster, request.reference, method=method),
+        analysis=error_analysis(table, request.forecaster, request.reference, scoring=scoring),
         difficulty={
             (targets.question.names[q], targets.target.names[t]): float(hard)
             for q, t, hard in zip(targets.question.codes, targets.target.codes, gamma, strict=True)
@@ -467,44 +421,31 @@ class PlanResult(Result):
     """How many targets it takes, and what that is based on."""
 
     targets: int
-    request: PlanRequest
+    gain: float
+    power: float
+    alpha: float
     sd: float
     design_effect: float
     source: str
 
-    def to_dict(self) -> Any:
-        """Plain data."""
-        asked = self.request
-        return {
-            "targets": self.targets,
-            "gain": asked.gain,
-            "power": asked.power,
-            "alpha": asked.alpha,
-            "sd": self.sd,
-            "design_effect": self.design_effect,
-            "source": self.source,
-        }
-
     def __str__(self) -> str:
-        """Two lines."""
-        asked = self.request
         return (
-            f"{self.targets:,} targets to see {abs(asked.gain):g} points of Brier index with {asked.power:.0%} chance "
-            f"(alpha {asked.alpha:g}).\n"
+            f"{self.targets:,} targets to see {abs(self.gain):g} points of Brier index with {self.power:.0%} chance "
+            f"(alpha {self.alpha:g}).\n"
             f"Paired Brier differences: sd {self.sd:.3f}, design effect {self.design_effect:.2f} ({self.source})."
         )
 
 
 def plan(request: PlanRequest) -> PlanResult:
     """How many targets it takes to see a gain of a given size."""
-    from foretell.metrics.power import PowerTarget, questions_needed
-
     # Around index I the Brier score is b = (1 − I/100)², so a small gain of g points is worth g·√b/50 of Brier score.
     brier_gain = abs(request.gain) * (1 - request.index / 100) / 50
     sd, inflation, source = _spread(request)
-    aim = PowerTarget(power=request.power, alpha=request.alpha)
-    needed = questions_needed(brier_gain, sd, aim, inflation=inflation)
-    return PlanResult(targets=needed, request=request, sd=sd, design_effect=inflation, source=source)
+    needed = questions_needed(
+        brier_gain, sd, PowerTarget(power=request.power, alpha=request.alpha), inflation=inflation
+    )
+    aim = {"gain": request.gain, "power": request.power, "alpha": request.alpha}
+    return PlanResult(targets=needed, sd=sd, design_effect=inflation, source=source, **aim)
 
 
 def _spread(request: PlanRequest) -> tuple[float, float, str]:

@@ -1,18 +1,20 @@
 """Score forecasts of numbers: quantiles or samples against the value that came out."""
 
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from rich.console import Console
 
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score
 from foretell.metrics.distributions import crps_quantiles, crps_samples, interval_covers, interval_score
 from foretell.operations.requests import ScoreRequest
-from foretell.operations.result import Result
+from foretell.operations.result import Result, show_table
 from foretell.questions.errors import InputError
-from foretell.report.terminal import TextColumn, text_table
+from foretell.report.terminal import TextColumn
 from foretell.scoring.table_input import (
     ColumnRule,
     InputTable,
@@ -23,9 +25,6 @@ from foretell.scoring.table_input import (
     table_columns,
     text_rules,
 )
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 NUMBER_NOTE = (
     "CRPS is in the unit of the quantity, lower is better. Coverage: how often the value\n"
@@ -64,30 +63,25 @@ class NumberScores(Result):
             for one in self.scores
         ]
 
-    def print(self, console: "Console") -> None:
+    def print(self, console: Console) -> None:
         """A table."""
-        columns = [
-            TextColumn(head="#", right=True),
-            TextColumn(head="Forecaster", shrink=16),
-            TextColumn(head="n", right=True, drop=2),
-            TextColumn(head="CRPS", right=True),
-            TextColumn(head="interval", right=True, drop=1),
-            TextColumn(head="Coverage", right=True),
-            TextColumn(head="Nominal", right=True),
-        ]
-        lines = [
-            (
-                place,
-                one.forecaster,
-                one.n,
-                f"{one.crps.estimate:.4g}",
-                f"[{one.crps.low:.4g}, {one.crps.high:.4g}]",
-                "–" if one.coverage is None else f"{one.coverage:.0%}",
-                "–" if one.nominal is None else f"{one.nominal:.0%}",
-            )
-            for place, one in enumerate(self.scores, 1)
-        ]
-        console.file.write(f"{text_table(columns, lines, console.width)}\n{NUMBER_NOTE}\n")
+        columns: dict[TextColumn, Callable[[tuple[int, NumberScore]], object]] = {
+            TextColumn(head="#", right=True): lambda row: row[0],
+            TextColumn(head="Forecaster", shrink=16): lambda row: row[1].forecaster,
+            TextColumn(head="n", right=True, drop=2): lambda row: row[1].n,
+            TextColumn(head="CRPS", right=True): lambda row: f"{row[1].crps.estimate:.4g}",
+            TextColumn(head="interval", right=True, drop=1): lambda row: (
+                f"[{row[1].crps.low:.4g}, {row[1].crps.high:.4g}]"
+            ),
+            TextColumn(head="Coverage", right=True): lambda row: _share(row[1].coverage),
+            TextColumn(head="Nominal", right=True): lambda row: _share(row[1].nominal),
+        }
+        show_table(console, enumerate(self.scores, 1), columns)
+        console.file.write(f"{NUMBER_NOTE}\n")
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{value:.0%}"
 
 
 def is_number_table(source: TableSource) -> bool:

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from inspect import iscoroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from foretell.forecasters.forecaster import make_forecaster
 from foretell.models.budget import Budget
@@ -31,14 +31,12 @@ from foretell.runs.runtime import forecaster_options, open_runtime
 from foretell.runs.settings import Settings, load_settings
 from foretell.runs.spec import BudgetSpec, QuestionsSpec, RunSpec, read_spec
 from foretell.runs.store import RunStore
+from foretell.studies.consistency import StatedForecast
+from foretell.studies.habits import TracedTrial
 from foretell.studies.inputs import AgentStudyOptions, AgentTrials, StudyData, StudyModels, StudyOptions
+from foretell.studies.reasoning import ReasoningCase
 from foretell.studies.registry import Study, load_study, study_of
 from foretell.studies.stored_runs import traces_of_runs
-
-if TYPE_CHECKING:
-    from foretell.studies.consistency import StatedForecast
-    from foretell.studies.habits import TracedTrial
-    from foretell.studies.reasoning import ReasoningCase
 
 
 def study(name: str | Callable[[Any, Any], Any], inputs: StudyData | None = None, **options: Any) -> StudyResult:
@@ -152,7 +150,7 @@ class MachineServices:
 
                 yield StudyModels(
                     name=spec.models["agent"],
-                    model=runtime.exchange.within(runtime.budget),
+                    model=runtime.router.within(runtime.budget),
                     journal=journal,
                     progress=progress,
                     runtime=runtime,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -16,9 +16,15 @@ from foretell.forecasters.prompt.prediction_context import PredictionContext, kn
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
+from foretell.runs.question_sets import open_benchmark
 from foretell.runs.settings import Settings
 from foretell.runs.spec import spec_from_json
 from foretell.runs.store import RunStore
+from foretell.scoring.examples import read_examples
+from foretell.scoring.join import ReadOptions, read_table
+from foretell.scoring.long_tables import forecast_rows, outcome_rows, run_rows
+from foretell.scoring.table import ForecastTable
+from foretell.studies.consistency import StatedForecast
 from foretell.studies.inputs import (
     CostOptions,
     RoleOptions,
@@ -30,6 +36,8 @@ from foretell.studies.inputs import (
     TreeStudyOptions,
     WorldOptions,
 )
+from foretell.studies.published_trials import AS_PUBLISHED, TrialAssumptions, read_trial_tables
+from foretell.studies.reasoning import ReasoningCase
 from foretell.studies.stored_runs import (
     StoredRun,
     find_stored_run,
@@ -40,11 +48,6 @@ from foretell.studies.stored_runs import (
 )
 from foretell.studies.trees.inputs import ROLES, ForecastCost, read_cost_table, read_role_table, read_trees
 from foretell.studies.trees.simulation import Simulation
-
-if TYPE_CHECKING:
-    from foretell.scoring.table import ForecastTable
-    from foretell.studies.consistency import StatedForecast
-    from foretell.studies.reasoning import ReasoningCase
 
 TREE_RUN = "tree"
 
@@ -98,8 +101,6 @@ def _with_tables(settings: Settings, options: TableOptions, data: StudyData) -> 
 
 def _trial_tables(options: TableOptions) -> dict[str, Any]:
     if options.data:
-        from foretell.studies.published_trials import AS_PUBLISHED, TrialAssumptions, read_trial_tables
-
         outcome = "paper_outcome" if options.paper_outcomes else "outcome"
         known = TrialAssumptions(price=options.price, prior=options.prior, outcome=outcome)
         folder, prefix = options.data, options.prefix
@@ -109,7 +110,6 @@ def _trial_tables(options: TableOptions) -> dict[str, Any]:
         }
     if not options.outcomes:
         raise InputError("a study needs outcomes", hint="give --outcomes beside --forecasts")
-    from foretell.scoring.examples import read_examples
 
     return {"tables": read_examples(cast(Path, options.forecasts), options.outcomes)}
 
@@ -165,9 +165,6 @@ def _roles(run: StoredRun) -> Mapping[str, str]:
 
 def _run_tables(runs: Sequence[tuple[StoredRun, Sequence[Forecast]]], outcomes: Path | None) -> dict[str, Examples]:
     """Trials of every run on the targets that have resolved; without a table of outcomes, by their question sets."""
-    from foretell.scoring.examples import read_examples
-    from foretell.scoring.long_tables import forecast_rows
-
     targets, questions = _targets_of_runs([run for run, _ in runs])
     rows = [
         {**row, "forecaster": run.name}
@@ -182,9 +179,6 @@ def _run_tables(runs: Sequence[tuple[StoredRun, Sequence[Forecast]]], outcomes: 
 
 def run_table(settings: Settings, starts: Sequence[str]) -> "tuple[ForecastTable, list[str], dict[str, str]]":
     """Runs over common questions as one table, each under its name with its trials combined; and the question texts."""
-    from foretell.scoring.join import ReadOptions, read_table
-    from foretell.scoring.long_tables import run_rows
-
     found = run_rows(settings, starts)
     table = read_table(found.forecasts, found.outcomes, ReadOptions(drop_unknown=True))
     return table, list(found.names), dict(found.texts)
@@ -192,9 +186,6 @@ def run_table(settings: Settings, starts: Sequence[str]) -> "tuple[ForecastTable
 
 def _targets_of_runs(runs: Sequence[StoredRun]) -> tuple[list[dict[str, Any]], dict[tuple[str, str], Question]]:
     """The targets of all runs with their outcomes, and the questions they belong to."""
-    from foretell.runs.question_sets import open_benchmark
-    from foretell.scoring.long_tables import outcome_rows
-
     rows: dict[tuple[str, str, str], dict[str, Any]] = {}
     questions: dict[tuple[str, str], Question] = {}
     for run in runs:

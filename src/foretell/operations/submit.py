@@ -6,9 +6,15 @@ from contextlib import asynccontextmanager, closing
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from foretell.data.http import SourceError
+from foretell.data.atomic_file import write_atomically
+from foretell.data.datasets.cache import DownloadCache
+from foretell.data.datasets.forecastbench_download import read_pulled
+from foretell.data.http import AsyncHttpClient, SourceError
+from foretell.data.markets.metaculus import MetaculusClient
+from foretell.data.markets.prices import market_ref
+from foretell.data.markets.prophet_arena import ProphetArenaClient
 from foretell.operations.requests import (
     ExportRequest,
     ForecastBenchTeamFields,
@@ -21,13 +27,32 @@ from foretell.operations.result import ReportResult, Result
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
+from foretell.runs.combine import combine_trials, combining_by_name, one_forecast_per_question
+from foretell.runs.question_sets import open_benchmark
 from foretell.runs.settings import KEYS, Settings, clock_of, load_settings
+from foretell.runs.spec import RunSpec, spec_from_json
+from foretell.runs.store import RunStore, find_run
+from foretell.submit.forecast_file import read_forecasts
+from foretell.submit.forecastbench import (
+    ForecastBenchSubmitter,
+    ForecastBenchTeam,
+    build_submission,
+    check_submission,
+    files_of,
+    require_coverage,
+    round_of,
+)
 from foretell.submit.ledger import LedgerEntry, LedgerHead, SubmissionLedger
-from foretell.submit.sending import ItemResult, SendOptions, SubmissionSender
+from foretell.submit.metaculus import MetaculusOptions, MetaculusSubmitter, read_posts
+from foretell.submit.metaculus_client import MetaculusWriter
+from foretell.submit.prophet_arena import (
+    ProphetArenaOptions,
+    ProphetArenaSubmitter,
+    ProphetArenaWriter,
+    read_events,
+)
+from foretell.submit.sending import SEND_ONCE, ItemResult, SendOptions, SubmissionSender
 from foretell.submit.submission import SubmissionItem, SubmissionPlan, Submitter
-
-if TYPE_CHECKING:
-    from foretell.runs.spec import RunSpec
 
 SERVICES = {"metaculus": "metaculus", "prophet-arena": "prophet_arena"}
 """Platform → its name in settings."""
@@ -185,11 +210,7 @@ def open_ledger(settings: Settings) -> SubmissionLedger:
 
 def forecasts_to_submit(settings: Settings, what: str, *, combine: str | None, at: datetime) -> SubmissionForecasts:
     """The forecasts of a file, or of the run whose id begins so, its trials combined."""
-    from foretell.runs.combine import combining_by_name, one_forecast_per_question
-
     if Path(what).is_file():
-        from foretell.submit.forecast_file import read_forecasts
-
         forecasts, questions = read_forecasts(Path(what), at)
         return SubmissionForecasts(forecasts=tuple(forecasts), questions=tuple(questions))
     spec, answers, questions = _run_answers(settings, what)
@@ -200,11 +221,8 @@ def forecasts_to_submit(settings: Settings, what: str, *, combine: str | None, a
     return SubmissionForecasts(forecasts=tuple(found), questions=tuple(questions))
 
 
-def _run_answers(settings: Settings, start: str) -> "tuple[RunSpec, list[Forecast | Failure], Sequence[Question]]":
+def _run_answers(settings: Settings, start: str) -> tuple[RunSpec, list[Forecast | Failure], Sequence[Question]]:
     """The run whose id begins so, with its answers and questions, where they may be handed in."""
-    from foretell.runs.spec import spec_from_json
-    from foretell.runs.store import RunStore, find_run
-
     with closing(RunStore(settings.store)) as store:
         run = find_run(store, start)
         spec = spec_from_json(next(row.spec for row in store.runs() if row.id == run))
@@ -222,9 +240,6 @@ def _day_of(answer: Forecast | Failure) -> str:
 
 def _round_questions(settings: Settings, day: str) -> Sequence[Question]:
     """The whole question set of a round, also where only a part of it was asked."""
-    from foretell.data.datasets.cache import DownloadCache
-    from foretell.data.datasets.forecastbench_download import read_pulled
-
     return read_pulled(DownloadCache(settings.home / "forecastbench"), day).questions
 
 
@@ -256,38 +271,8 @@ def relevant(
 
 
 def _belongs(platform: str, question: Question) -> bool:
-    from foretell.data.markets.prices import market_ref
-
     ref = market_ref(question, question.targets[0])
     return SERVICES[platform] in (question.source, None if ref is None else ref.platform)
-
-
-@asynccontextmanager
-async def open_submitter(
-    request: SubmitRequest, settings: Settings, found: SubmissionForecasts, at: datetime
-) -> AsyncGenerator[Submitter]:
-    """A submitter that has looked at what the platform asks now."""
-    if request.to == "forecastbench":
-        yield _round(request, found, at)
-        return
-    async with open_platform(request.to, settings) as wire:
-        open_ = _metaculus if request.to == "metaculus" else _prophet_arena
-        yield await open_(request, found, at, wire)
-
-
-@asynccontextmanager
-async def open_platform(platform: str, settings: Settings) -> "AsyncGenerator[PlatformConnection]":
-    """A way to a platform: one client that reads, and one that writes and never repeats by itself."""
-    from foretell.data.http import AsyncHttpClient
-    from foretell.submit.sending import SEND_ONCE
-
-    service = SERVICES[platform]
-    key = settings.key(service)
-    if not key:
-        raise InputError(f"{platform} needs a key", hint=f"set {KEYS[service][0]}")
-    host = {"host": settings.addresses[service]} if service in settings.addresses else {}
-    async with AsyncHttpClient() as reading, AsyncHttpClient(limits=SEND_ONCE) as writing:
-        yield PlatformConnection(key=key, host=host, reading=reading, writing=writing)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -305,13 +290,34 @@ class PlatformConnection:
         return {**self.host, "per_second": 100.0} if self.host else {}
 
 
+@asynccontextmanager
+async def open_submitter(
+    request: SubmitRequest, settings: Settings, found: SubmissionForecasts, at: datetime
+) -> AsyncGenerator[Submitter]:
+    """A submitter that has looked at what the platform asks now."""
+    if request.to == "forecastbench":
+        yield _round(request, found, at)
+        return
+    async with open_platform(request.to, settings) as wire:
+        open_ = _metaculus if request.to == "metaculus" else _prophet_arena
+        yield await open_(request, found, at, wire)
+
+
+@asynccontextmanager
+async def open_platform(platform: str, settings: Settings) -> AsyncGenerator[PlatformConnection]:
+    """A way to a platform: one client that reads, and one that writes and never repeats by itself."""
+    service = SERVICES[platform]
+    key = settings.key(service)
+    if not key:
+        raise InputError(f"{platform} needs a key", hint=f"set {KEYS[service][0]}")
+    host = {"host": settings.addresses[service]} if service in settings.addresses else {}
+    async with AsyncHttpClient() as reading, AsyncHttpClient(limits=SEND_ONCE) as writing:
+        yield PlatformConnection(key=key, host=host, reading=reading, writing=writing)
+
+
 async def _metaculus(
     request: SubmitRequest, found: SubmissionForecasts, at: datetime, wire: PlatformConnection
 ) -> Submitter:
-    from foretell.data.markets.metaculus import MetaculusClient
-    from foretell.submit.metaculus import MetaculusOptions, MetaculusSubmitter, read_posts
-    from foretell.submit.metaculus_client import MetaculusWriter
-
     ids = {forecast.question_id for forecast in found.forecasts}
     if request.post is not None and len(ids) != 1:
         raise InputError(f"one post cannot be the answer to {len(ids)} questions", column="--as", hint="--question ID")
@@ -326,14 +332,6 @@ async def _metaculus(
 async def _prophet_arena(
     request: SubmitRequest, found: SubmissionForecasts, at: datetime, wire: PlatformConnection
 ) -> Submitter:
-    from foretell.data.markets.prophet_arena import ProphetArenaClient
-    from foretell.submit.prophet_arena import (
-        ProphetArenaOptions,
-        ProphetArenaSubmitter,
-        ProphetArenaWriter,
-        read_events,
-    )
-
     if not request.agent:
         raise InputError("Prophet Arena wants to know which agent this is", column="--agent")
     client = ProphetArenaClient(http=wire.reading, key=wire.key, **wire.address)
@@ -343,8 +341,6 @@ async def _prophet_arena(
 
 
 def _round(request: SubmitRequest, found: SubmissionForecasts, at: datetime) -> Submitter:
-    from foretell.submit.forecastbench import ForecastBenchSubmitter, files_of, round_of
-
     submitter = ForecastBenchSubmitter(
         sender=forecastbench_team(request),
         folder=request.folder,
@@ -357,8 +353,6 @@ def _round(request: SubmitRequest, found: SubmissionForecasts, at: datetime) -> 
 
 def forecastbench_team(request: ForecastBenchTeamFields) -> Any:
     """Whose ForecastBench file it is."""
-    from foretell.submit.forecastbench import ForecastBenchTeam
-
     for name in ("organization", "model"):
         if not getattr(request, name):
             raise InputError("ForecastBench wants to know whose file it is", column=f"--{name}")
@@ -393,11 +387,6 @@ class ExportResult(Result):
 
 def export_forecastbench(request: ExportRequest) -> ExportResult:
     """Write a run as a ForecastBench submission, checked against the round's question set."""
-    from foretell.data.atomic_file import write_atomically
-    from foretell.runs.combine import combine_trials, combining_by_name
-    from foretell.runs.question_sets import open_benchmark
-    from foretell.submit.forecastbench import build_submission, check_submission, require_coverage
-
     team, settings = forecastbench_team(request), load_settings()
     spec, answers, _ = _run_answers(settings, request.run)
     if spec.questions.dataset != "forecastbench":

@@ -3,13 +3,20 @@
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from rich.console import Console
+from rich.table import Column, Table
+from rich.text import Text
 
 from foretell.data.atomic_file import write_atomically
+from foretell.forecasters.tree import exports
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
+from foretell.forecasters.tree.arithmetic.scaling import scale_tree
 from foretell.forecasters.tree.arithmetic.sensitivity import beta_paths, sensitivities
 from foretell.forecasters.tree.description import claim_marks, format_probability, one_line, outline
 from foretell.forecasters.tree.forecaster import CLAIM
+from foretell.forecasters.tree.markdown import to_markdown
 from foretell.forecasters.tree.problems import TreeProblem
 from foretell.forecasters.tree.proposition import Tree
 from foretell.forecasters.tree.tree_file import (
@@ -21,6 +28,7 @@ from foretell.forecasters.tree.tree_file import (
     tree_to_dict,
     write_tree,
 )
+from foretell.forecasters.tree.what_if import compare_scenarios
 from foretell.operations.ask import UNPAID_NOTE, cost_text, typed_question, typed_questions, typed_run_spec
 from foretell.operations.requests import TreeCheckRequest, TreeExportRequest, TreeRequest, TreeShowRequest
 from foretell.operations.result import Result
@@ -29,14 +37,12 @@ from foretell.questions.errors import InputError
 from foretell.questions.forecast import Cost, Forecast
 from foretell.questions.question import Question
 from foretell.questions.trace import EmitEvent, TreeGrown, ignore_event
+from foretell.report.tree_page import tree_page
 from foretell.runs.runner import PreparedRun, check_run, execute_run, prepare_run
 from foretell.runs.runtime import TreeOutput
 from foretell.runs.settings import Settings, load_settings
 from foretell.runs.spec import BudgetSpec, RunSpec
 from foretell.runs.store import RunStore
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 TREE_SUFFIXES = {
     ".json": "json",
@@ -69,8 +75,6 @@ def tree_rows(tree: Tree) -> list[dict[str, Any]]:
 
 def print_tree(tree: Tree, console: "Console") -> None:
     """The outline of a tree: id, probability, claim and remarks, one line each."""
-    from rich.text import Text
-
     for row in tree_rows(tree):
         marks = f" ({row['marks']})" if row["marks"] else ""
         head, p = f"{'  ' * row['depth']}{row['id']} ", format_probability(row["p"])
@@ -250,9 +254,6 @@ class ShownTree(Result):
 
     def print(self, console: "Console") -> None:
         """The outline; then a table of inputs, and a line for each path."""
-        from rich.table import Column, Table
-        from rich.text import Text
-
         print_tree(self.file.tree, console)
         if self.inputs:
             table = Table("input", "p", "slope", "share", Column("claim", overflow="fold"), box=None)
@@ -329,8 +330,6 @@ class ExportedTree(Result):
 
 def export_tree(request: TreeExportRequest) -> ExportedTree:
     """Write the tree in a file as a logic program, a Bayes net, a graph or a report."""
-    from foretell.forecasters.tree.arithmetic.scaling import scale_tree
-
     found, scaled = read_tree_file(request.file), ""
     if request.scaling is not None:
         before = found.tree.nodes[found.tree.root].p
@@ -345,18 +344,12 @@ def export_tree(request: TreeExportRequest) -> ExportedTree:
 
 def format_tree(found: TreeFile, form: str) -> str:
     """The file in one of `TREE_FORMATS`."""
-    from foretell.forecasters.tree import exports
-    from foretell.forecasters.tree.what_if import compare_scenarios
-
     if form in exports.TEXT_FORMATS:
         return exports.TEXT_FORMATS[form](found.tree)
     if form == "json":
         return tree_text(found.tree, found.scenarios)
     outcomes = compare_scenarios(found.tree, found.scenarios.values())
     if form == "markdown":
-        from foretell.forecasters.tree.markdown import to_markdown
-
         return to_markdown(found.tree, outcomes)
-    from foretell.report.tree_page import tree_page
 
     return tree_page(found.tree, outcomes)

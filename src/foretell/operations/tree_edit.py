@@ -70,7 +70,7 @@ async def edit(request: TreeEditRequest, settings: Settings | None = None) -> Tr
     tree = resynthesize(file.tree, [*_edits(request), *edits])
     if request.rejudge:
         tree = await _rejudged(tree, request, settings or load_settings())
-    path = request.out or request.tree
+    path = request.save_as or request.tree
     write_tree(path, tree, file.scenarios)
     changes = tuple(claim_changes(file.tree, tree))
     return TreeEditResult(tree=tree, path=path, changes=changes, stale=tuple(stale_claims(tree)))

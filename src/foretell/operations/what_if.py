@@ -3,9 +3,12 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
+from rich.console import Console
+from rich.table import Column, Table
+from rich.text import Text
 
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
 from foretell.forecasters.tree.arithmetic.sensitivity import (
@@ -27,9 +30,6 @@ from foretell.operations.result import Result
 from foretell.operations.table import operation
 from foretell.questions.errors import InputError
 from foretell.runs.settings import Settings
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 UNNAMED = "as set"
 """The name of the scenario that a request describes itself."""
@@ -134,9 +134,6 @@ class ScenarioComparison(Result):
 
     def print(self, console: "Console") -> None:
         """Old and new for every claim that changes, a column for each scenario; then tornado and spread."""
-        from rich.table import Column, Table
-        from rich.text import Text
-
         if rows := self.rows():
             heads = [Column(Text(one_line(outcome.name))) for outcome in self.outcomes]
             table = Table("claim", "was", *heads, Column("", overflow="fold"), box=None)

@@ -15,15 +15,7 @@ Engine = Callable[[SampleWorld, ServerRequest], ServerResponse]
 def search_server(world: SampleWorld, key: str) -> PracticeServer:
     """All engines on one server: /brave, /exa, /tavily, /serper, /asknews and /gdelt, asked with the same key."""
     server = PracticeServer()
-    engines: list[tuple[str, str, Engine, str]] = [
-        ("GET", "/brave/web/search", _brave, "x-subscription-token"),
-        ("POST", "/exa/search", _exa, "x-api-key"),
-        ("POST", "/tavily/search", _tavily, "authorization"),
-        ("POST", "/serper/search", _serper, "x-api-key"),
-        ("GET", "/asknews/news/search", _asknews, "authorization"),
-        ("GET", "/gdelt/doc/doc", _gdelt, ""),
-    ]
-    for method, path, engine, header in engines:
+    for method, path, engine, header in ROUTES:
         server.route(method, path, _guarded(engine, world, header, key))
     return server
 
@@ -52,11 +44,8 @@ def _brave(world: SampleWorld, request: ServerRequest) -> ServerResponse:
 
 
 def _brave_result(world: SampleWorld, page: SampleWebPage) -> dict[str, Any]:
-    result: dict[str, Any] = {
-        "title": page.title,
-        "url": page.url,
-        "description": f"<strong>{page.text[:20]}</strong>{page.text[20:60]}",
-    }
+    description = f"<strong>{page.text[:20]}</strong>{page.text[20:60]}"
+    result: dict[str, Any] = {"title": page.title, "url": page.url, "description": description}
     result["extra_snippets"] = [page.text]
     if page.shown == "relative":
         result["age"] = world.age(page)
@@ -96,7 +85,7 @@ def _exa(world: SampleWorld, request: ServerRequest) -> ServerResponse:
 def _tavily(world: SampleWorld, request: ServerRequest) -> ServerResponse:
     body = request.json()
     until = _end_of(body["end_date"]) if "end_date" in body else None
-    found = [one for one in world.find(body["query"]) if until is None or one.crawled is None or one.crawled <= until]
+    found = [one for one in world.find(body["query"]) if one.crawled is None or _by(one.crawled, until)]
     results = [
         {"title": one.title, "url": one.url, "content": one.text[:60], "score": 0.9, "raw_content": one.text}
         | ({"published_date": one.crawled.strftime("%a, %d %b %Y %H:%M:%S GMT")} if one.crawled else {})
@@ -131,9 +120,7 @@ def _asknews(world: SampleWorld, request: ServerRequest) -> ServerResponse:
     query = request.query
     end = query.get("end_timestamp")
     until = datetime.fromtimestamp(int(end), UTC) if end else None
-    found = [
-        one for one in world.find(query["query"]) if one.crawled is not None and (until is None or one.crawled <= until)
-    ]
+    found = [one for one in world.find(query["query"]) if one.crawled is not None and _by(one.crawled, until)]
     articles = [
         {"article_url": one.url, "article_id": "0", "title": one.title, "eng_title": one.title, "summary": one.text,
          "pub_date": one.published.isoformat(), "source_id": "news", "language": "en", "as_string_key": "[1]"}
@@ -150,7 +137,7 @@ def _gdelt(world: SampleWorld, request: ServerRequest) -> ServerResponse:
         return html_response("Your query was too short or too long.\n")
     end = query.get("enddatetime")
     until = datetime.strptime(end, "%Y%m%d%H%M%S").replace(tzinfo=UTC) if end else None
-    found = [one for one in world.find(words) if one.crawled is not None and (until is None or one.crawled <= until)]
+    found = [one for one in world.find(words) if one.crawled is not None and _by(one.crawled, until)]
     articles = [
         {"url": one.url, "title": one.title, "seendate": one.crawled.strftime("%Y%m%dT%H%M%SZ"),
          "domain": "news.example", "language": "English", "sourcecountry": "Norway"}
@@ -160,5 +147,21 @@ def _gdelt(world: SampleWorld, request: ServerRequest) -> ServerResponse:
     return json_response({"articles": articles} if articles else {})
 
 
+def _by(at: datetime, until: datetime | None) -> bool:
+    return until is None or at <= until
+
+
 def _end_of(day: str) -> datetime:
     return instant(day) + timedelta(days=1, microseconds=-1)
+
+
+ROUTES: tuple[tuple[str, str, Engine, str], ...] = (
+    ("GET", "/brave/web/search", _brave, "x-subscription-token"),
+    ("POST", "/exa/search", _exa, "x-api-key"),
+    ("POST", "/tavily/search", _tavily, "authorization"),
+    ("POST", "/serper/search", _serper, "x-api-key"),
+    ("GET", "/asknews/news/search", _asknews, "authorization"),
+    ("GET", "/gdelt/doc/doc", _gdelt, ""),
+)
+"""Method, path, engine and the header that holds the key."""
+ENGINES = tuple(path.split("/")[1] for _, path, _, _ in ROUTES)

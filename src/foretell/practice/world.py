@@ -1,13 +1,16 @@
 """What the practice servers know: a handful of dated pages and encyclopedia articles, the same for all of them."""
 
+import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from html import escape
+from importlib.resources import files
 from urllib.parse import urlsplit
 
+from pydantic import TypeAdapter
+
 from foretell.data.search.engine import Dating
-from foretell.questions.as_of import instant
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,61 +85,18 @@ def version_at(versions: list[PageVersion] | tuple[PageVersion, ...], at: dateti
 
 def small_world() -> SampleWorld:
     """A few pages around one topic, with every kind of date an engine can meet."""
-    return SampleWorld(now=instant("2026-10-01"), pages=_pages("https://news.example"), articles=_articles())
+    return _stored_world()[0]
 
 
-def _pages(site: str) -> list[SampleWebPage]:
-    return [
-        SampleWebPage(
-            url=f"{site}/rates-held",
-            title="Norges Bank holds rates",
-            text="The central bank of Norway kept its rate at four per cent — «som ventet». More in September.",
-            published=instant("2026-06-18T09:30:00Z"),
-            crawled=instant("2026-06-18T10:00:00Z"),
-            versions=(
-                PageVersion(at=instant("2026-06-18T12:00:00Z"), text="The central bank kept its rate. First version."),
-                PageVersion(at=instant("2026-09-20T12:00:00Z"), text="Update: the bank has since cut its rate."),
-            ),
-        ),
-        SampleWebPage(
-            url=f"{site}/rates-cut",
-            title="Norges Bank cuts its rate",
-            text="The central bank of Norway cut its rate to three and a half per cent in September.",
-            published=instant("2026-09-17T08:00:00Z"),
-            crawled=instant("2026-09-17T09:00:00Z"),
-        ),
-        SampleWebPage(
-            url=f"{site}/rates-aged",
-            title="Analysts on the rate path",
-            text="Analysts expect the central bank to cut its rate once this year.",
-            published=instant("2026-05-02"),
-            crawled=instant("2026-05-03"),
-            shown="relative",
-        ),
-        SampleWebPage(
-            url=f"{site}/rates-undated",
-            title="What is a policy rate?",
-            text="A policy rate is the rate a central bank sets. Nobody dated this page.",
-            shown="none",
-        ),
-    ]
+def sample_world(now: datetime, site: str = "https://news.example") -> SampleWorld:
+    """The same and more; the dates of pages do not move, only ages are counted from `now`."""
+    small, more = _stored_world()
+    pages = [replace(page, url=site + page.path) for page in [*small.pages, *more]]
+    return SampleWorld(now=now, pages=pages, articles=small.articles)
 
 
-def _articles() -> dict[str, list[PageVersion]]:
-    return {
-        "Norges Bank": [
-            PageVersion(
-                at=instant("2020-01-01T00:00:00Z"), text="'''Norges Bank''' is the [[central bank]] of Norway.\n"
-            ),
-            PageVersion(
-                at=instant("2026-06-20T00:00:00Z"),
-                text="'''Norges Bank''' held its rate.\n== Policy ==\nHeld.\n"
-                "=== Meetings ===\nJune.\n== History ==\n1816.\n",
-            ),
-            PageVersion(
-                at=instant("2026-09-18T00:00:00Z"), text="'''Norges Bank''' cut its rate.\n== Policy ==\nCut.\n"
-            ),
-        ],
-        "2026 rate cut": [PageVersion(at=instant("2026-09-17T12:00:00Z"), text="The '''2026 rate cut''' surprised.")],
-        "Bank of Norway": [PageVersion(at=instant("2019-01-01T00:00:00Z"), text="#REDIRECT [[Norges Bank]]")],
-    }
+def _stored_world() -> tuple[SampleWorld, list[SampleWebPage]]:
+    """What `sample_world.json` holds: a world, and more pages."""
+    body = json.loads(files("foretell.practice").joinpath("sample_world.json").read_text(encoding="utf-8"))
+    more = TypeAdapter(list[SampleWebPage]).validate_python(body.pop("more_pages"))
+    return TypeAdapter(SampleWorld).validate_python(body), more

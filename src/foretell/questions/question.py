@@ -1,7 +1,7 @@
 """What is asked. A question holds no answer: those live in `resolution`, which no forecaster may import."""
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import isfinite
 from typing import Literal
 
@@ -155,8 +155,3 @@ class Question:
         """Calendar days from the due date to the target's resolution, if that is known beforehand."""
         resolves = target.resolves_at or self.closes_at
         return None if resolves is None else (resolves.date() - self.due.date()).days
-
-    def with_snapshots(self, snapshots: dict[str, Snapshot]) -> "Question":
-        """The same question with newer market snapshots, by target id."""
-        targets = tuple(replace(t, snapshot=snapshots.get(t.id, t.snapshot)) for t in self.targets)
-        return replace(self, targets=targets)

@@ -35,7 +35,7 @@ def error_analysis_page(found: ErrorAnalysis, title: str | None = None) -> str:
 
 def error_analysis_lead(found: ErrorAnalysis) -> str:
     """The analysis in a sentence or two."""
-    word = metric_text(found.method.metric)
+    word = metric_text(found.scoring.metric)
     scores = found.brier[np.isfinite(found.brier)]
     who = clean(found.forecaster)
     if not len(scores):
@@ -53,7 +53,7 @@ def error_analysis_lead(found: ErrorAnalysis) -> str:
 
 
 def _groups(found: ErrorAnalysis) -> list[HtmlBlock]:
-    word = metric_text(found.method.metric)
+    word = metric_text(found.scoring.metric)
     if not found.breakdowns:
         return []
     charts = [score_by_group(b, label=word.label, decimals=word.decimals) for b in found.breakdowns]

@@ -19,8 +19,8 @@ from foretell.report.markup import clean, markdown_text
 from foretell.report.numbers import CellValue, metric_text, percent
 from foretell.report.study import RowStyle, StudyColumn, StudyRow, StudyTable
 from foretell.report.study_report import LEAST_NAME, markdown_table, rich_study_table
-from foretell.scoring.breakdown import BreakdownMethod, breakdown, comparable, paired_matrix
-from foretell.scoring.score import PairComparison
+from foretell.scoring.breakdown import breakdown, comparable, paired_matrix
+from foretell.scoring.score import PairComparison, ScoringOptions
 from foretell.scoring.scoreboard import LeaderboardRow, LeaderboardSection, Scoreboard, group_title
 from foretell.scoring.table import ALWAYS_HALF, ANCHORS, ForecastTable, with_anchors
 
@@ -200,12 +200,12 @@ class _PageInput:
     anchors: Collection[str]
 
     @property
-    def method(self) -> BreakdownMethod:
+    def scoring(self) -> ScoringOptions:
         """The board's own metric, clusters and seed, with no more draws than charts need."""
         settings = self.board.settings
         cluster = str(settings.get("cluster") or "")
         draws = min(int(settings.get("draws", CHART_DRAWS)), CHART_DRAWS)
-        return BreakdownMethod(
+        return ScoringOptions(
             metric=self.board.metric,
             cluster=tuple(cluster.split(" × ")) if cluster else (),
             resampling=Resampling(draws=draws, seed=int(settings.get("seed", 0))),
@@ -255,7 +255,7 @@ def _pairs(subject: _PageInput) -> list[HtmlBlock]:
     names = [row.name for row in subject.first.rows if row.name in subject.table.forecasters]
     if len(names) < 2:
         return []
-    matrix = paired_matrix(subject.table, names[:MOST_ROWS], subject.first.group, subject.method)
+    matrix = paired_matrix(subject.table, names[:MOST_ROWS], subject.first.group, subject.scoring)
     used = metric_text(comparable(subject.board.metric))
     chart = difference_heatmap(
         names, matrix, label=used.label, decimals=used.decimals, low_is_better=used.better == "low"
@@ -294,7 +294,7 @@ def _calibration(subject: _PageInput) -> list[HtmlBlock]:
 def _by_group(subject: _PageInput) -> list[HtmlBlock]:
     word = metric_text(subject.board.metric)
     columns = [c for c in CHARTED if c in subject.table.targets.groups]
-    found = [breakdown(subject.table, column, subject.few, subject.method) for column in columns]
+    found = [breakdown(subject.table, column, subject.few, subject.scoring) for column in columns]
     charts = [score_by_group(b, label=word.label, decimals=word.decimals) for b in found if 2 <= len(b.groups) <= 30]
     text = "Faint marks: answered fewer than nine tenths of what others did there, so about other questions."
     return [HtmlBlock(text=text, style="quiet"), HtmlBlock(charts=charts, style="pair")] if charts else []

@@ -4,16 +4,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from foretell.data.atomic_file import write_atomically
 from foretell.metrics.comparison import Comparison
 from foretell.questions.errors import InputError
 from foretell.report.html import HtmlBlock, Section, advice_blocks, page, render_blocks, settings_text
 from foretell.report.markup import Markup, clean, markdown_text
 from foretell.report.numbers import CellValue
 from foretell.report.numbers import value_text as value_text
+from foretell.report.outputs import write_outputs
 from foretell.report.study import StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
 from foretell.report.terminal import GAP, distinct, rich_table
-from foretell.scoring.long_tables import write_rows
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -195,30 +194,6 @@ def write_study(study: StudyResult, path: Path) -> list[Path]:
         several = len(study.charts) > 1
         names = [path.with_stem(f"{path.stem}-{one.name}") if several else path for one in study.charts]
         return [one.chart.save(name) for one, name in zip(study.charts, names, strict=True)]
-    if path.suffix in (".csv", ".parquet"):
-        return [_write_cells(study, path)]
-    texts = {".html": study.to_html, ".md": study.to_markdown, ".json": study.to_json}
-    if path.suffix not in texts:
-        known = ".html .md .json .csv .parquet .svg .png .pdf"
-        raise InputError("a study cannot be written so", path=path, hint=f"use one of {known}, or a folder")
-    write_atomically(path, texts[path.suffix]().encode())
-    return [path]
-
-
-def _write_cells(study: StudyResult, path: Path) -> Path:
-    cells = study.rows()
-    if not cells:
+    if path.suffix in (".csv", ".jsonl", ".parquet") and not study.rows():
         raise InputError("this study has no table", path=path)
-    if path.suffix == ".csv":
-        return write_rows(cells, path)
-    import duckdb
-
-    with duckdb.connect(":memory:") as con:
-        con.execute(
-            'create table cells ("table" text, "row" text, "column" text, value double, low double, high double,'
-            " text text)"
-        )
-        con.executemany("insert into cells values (?, ?, ?, ?, ?, ?, ?)", [list(cell.values()) for cell in cells])
-        target = str(path).replace("'", "''")
-        con.execute(f"copy cells to '{target}' (format parquet)")
-    return path
+    return write_outputs(study, [path])

@@ -5,8 +5,6 @@ from contextlib import asynccontextmanager
 
 from foretell.models.database.interface import Database
 
-# What is due at a moment is done once, however many processes wait for that moment.
-
 NOBODY = 0
 _TAKE = """
 insert into tick (name, due, owner) values (?, ?, ?)
@@ -16,19 +14,20 @@ _DONE = "update tick set done = 1 where name = ? and due = ?"
 
 
 class ClaimTable:
-    """A schedule's moments in the store of runs: one process takes each, and another one if that one dies over it.
+    """What is due is done once, however many processes wait for it: one takes it, and another if that one dies.
 
     ::
 
-        once = Once(store.database)
-        if once.take("collect", "2026-11-15T08:00:00+00:00"):
+        claims = ClaimTable(store.database)
+        if claims.take("collect", "2026-11-15T08:00:00+00:00"):
             collect()
-            once.done("collect", "2026-11-15T08:00:00+00:00")
+            claims.done("collect", "2026-11-15T08:00:00+00:00")
     """
 
     def __init__(self, database: Database) -> None:
         self._db = database
         self._ours: set[tuple[str, str]] = set()
+        self._claimed: set[tuple[str, str]] = set()
 
     def take(self, name: str, due: str) -> bool:
         """Whether it is ours to do now. What we took and did not finish is ours until we are gone."""
@@ -57,28 +56,19 @@ class ClaimTable:
         self._db.write(_GIVE_BACK, (name, due, self._db.life.id))
         self._ours.discard((name, due))
 
-
-class ProcessClaims:
-    """Claims of one process. What was claimed and ended can be claimed again: whether it is done stands elsewhere."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
-        self._once = ClaimTable(database)
-        self._held: set[tuple[str, str]] = set()
-
     @asynccontextmanager
     async def claim(self, name: str, what: str) -> AsyncGenerator[bool]:
-        """Whether it is ours while the block lasts."""
-        if (name, what) in self._held:
+        """Whether it is ours while the block lasts; whether it is done stands elsewhere."""
+        if (name, what) in self._claimed:  # By another task of this process, which may be taking it right now.
             yield False
             return
-        self._held.add((name, what))
+        self._claimed.add((name, what))
         try:
-            mine = await self._db.aside(self._once.take, name, what)
+            ours = await self._db.aside(self.take, name, what)
             try:
-                yield mine
+                yield ours
             finally:
-                if mine:
-                    await self._db.aside(self._once.give_back, name, what)
+                if ours:
+                    await self._db.aside(self.give_back, name, what)
         finally:
-            self._held.discard((name, what))
+            self._claimed.discard((name, what))

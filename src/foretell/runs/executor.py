@@ -6,7 +6,7 @@ Several processes may run the same cells against one store: they share them, and
 import asyncio
 import json
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -42,13 +42,13 @@ class EventOrdering:
         """Pass on what was held."""
         groups = list(self._held.values())
         self._held.clear()
-        for group in sorted(groups, key=_group_key) if len(groups) > 1 else groups:
+
+        def content(group: list[TraceEvent]) -> str:
+            return json.dumps([[type(event).__name__, vars(event)] for event in group], sort_keys=True, default=str)
+
+        for group in sorted(groups, key=content) if len(groups) > 1 else groups:
             for event in group:
                 self._emit(event)
-
-
-def _group_key(group: Sequence[TraceEvent]) -> str:
-    return json.dumps([[type(event).__name__, vars(event)] for event in group], sort_keys=True, default=str)
 
 
 AnswerCell = Callable[[RunCell, EmitEvent], Awaitable[Forecast | Failure]]
@@ -89,9 +89,9 @@ class Executor:
         on_event: "WatchEvents | None" = None,
     ) -> None:
         self._store = store
-        self._once = ClaimTable(store.database)
+        self._claims = ClaimTable(store.database)
         self._concurrency = concurrency
-        self._watch = watch or _ignore_progress
+        self._watch: Callable[[RunProgress], None] = watch or (lambda _: None)
         self._on_event = on_event
         self._waiting: dict[CellKey, list[TraceEvent]] = {}
         self._writing = asyncio.Lock()
@@ -101,47 +101,33 @@ class Executor:
         everything = list(cells)
         finished = self._store.finished(everything[0].run) if everything else set[tuple[str, str, int]]()
         todo = [cell for cell in everything if (cell.key.question, cell.key.due, cell.key.trial) not in finished]
-        progress = RunProgress(
-            total=len(everything), done=len(everything) - len(todo), skipped=len(everything) - len(todo)
-        )
+        skipped = len(everything) - len(todo)
+        progress = RunProgress(total=len(everything), done=skipped, skipped=skipped)
         self._watch(progress)
         async with self.noting():
-            while todo := await self._round(todo, answer, progress):
-                await asyncio.sleep(OTHER_PROCESS_POLL_SECONDS)
+            while todo:
+                queue, elsewhere = iter(todo), list[RunCell]()
+                async with asyncio.TaskGroup() as group:
+                    for _ in range(min(self._concurrency, len(todo))):
+                        group.create_task(self._work(queue, elsewhere, answer, progress))
+                if todo := elsewhere:  # Another process is at them, and may die over them.
+                    await asyncio.sleep(OTHER_PROCESS_POLL_SECONDS)
         return progress
-
-    async def _round(self, cells: Sequence[RunCell], answer: AnswerCell, progress: RunProgress) -> list[RunCell]:
-        """Answer those that no other process is at; what is left are the others."""
-        queue, elsewhere = iter(cells), list[RunCell]()
-        async with asyncio.TaskGroup() as group:
-            for _ in range(min(self._concurrency, len(cells))):
-                group.create_task(self._work(queue, elsewhere, answer, progress))
-        return elsewhere
 
     async def _work(
         self, queue: Iterator[RunCell], elsewhere: list[RunCell], answer: AnswerCell, progress: RunProgress
     ) -> None:
         for cell in queue:
-            async with self._taken(cell.key) as ours:
+            key = cell.key
+            async with self._claims.claim(f"cell {key.run}", f"{key.question} {key.due} {key.trial}") as ours:
                 if not ours:
                     elsewhere.append(cell)
                     continue
-                if not await self._store.aside(self._store.answered, cell.key):  # Another one may have been quicker.
+                if not await self._store.aside(self._store.answered, key):  # Another one may have been quicker.
                     result = await self.one(cell, answer, progress)
                     progress.failed += isinstance(result, Failure)
             progress.done += 1
             self._watch(progress)
-
-    @asynccontextmanager
-    async def _taken(self, key: CellKey) -> AsyncGenerator[bool]:
-        """Whether a cell is ours while the block lasts."""
-        claim = (f"cell {key.run}", f"{key.question} {key.due} {key.trial}")
-        ours = await self._store.aside(self._once.take, *claim)
-        try:
-            yield ours
-        finally:
-            if ours:
-                await self._store.aside(self._once.give_back, *claim)
 
     async def one(self, cell: RunCell, answer: AnswerCell, progress: RunProgress) -> Forecast | Failure:
         """One cell, answered and stored; within `noting`."""
@@ -180,16 +166,17 @@ class Executor:
     @asynccontextmanager
     async def noting(self) -> AsyncGenerator[None]:
         """While it lasts, the events of cells are written to the store now and then."""
-        flusher = asyncio.create_task(self._flush_now_and_then())
+
+        async def flush_now_and_then() -> None:
+            while True:
+                await asyncio.sleep(FLUSH_SECONDS)
+                await self._flush()
+
+        flusher = asyncio.create_task(flush_now_and_then())
         try:
             yield
         finally:
             flusher.cancel()
-            await self._flush()
-
-    async def _flush_now_and_then(self) -> None:
-        while True:
-            await asyncio.sleep(FLUSH_SECONDS)
             await self._flush()
 
     async def _flush(self, only: CellKey | None = None) -> None:
@@ -203,7 +190,3 @@ class Executor:
                 self._waiting.pop(only, None)
             if events:
                 await self._store.aside(self._store.add_events, events)
-
-
-def _ignore_progress(progress: RunProgress) -> None:
-    """The watcher of an executor that was given none."""

@@ -1,12 +1,13 @@
 """From a run spec to its answers: questions, runtime, forecaster, executor, store."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from foretell.data.series.series import SeriesSource
+from foretell.data.service import load_with_key
 from foretell.forecasters.base_rates.past import Past
 from foretell.forecasters.combine.trials import ReasonsPanel
 from foretell.forecasters.forecaster import CannotForecast, Forecaster, NoSeries, make_forecaster
@@ -36,8 +37,7 @@ from foretell.runs.runtime import (
     shown_context,
     under_rules,
 )
-from foretell.runs.services import SEARCH_ENGINES
-from foretell.runs.settings import KEYS, Settings
+from foretell.runs.settings import Settings
 from foretell.runs.spec import RunSpec
 from foretell.runs.store import RunCell, RunStore, cells_of, panel_cells
 
@@ -136,12 +136,10 @@ def check_run(spec: RunSpec, settings: Settings) -> None:
     router.check(models.names())
     refuse_unpriced(spec, models, router, settings.budget)
     for engine in spec.search:
-        if engine not in SEARCH_ENGINES:
-            hint = f"engines are {', '.join(SEARCH_ENGINES)}"
-            raise InputError(f"there is no search engine {engine!r}", column="search", hint=hint)
-        if engine in KEYS and not settings.key(engine):
-            hint = f"set {KEYS[engine][0]}, or use --search local"
-            raise InputError(f"the search engine {engine} needs a key", column="search", hint=hint)
+        try:
+            load_with_key("search_engines", engine, settings.key(engine))
+        except InputError as error:
+            raise error.at(column="search") from None
 
 
 def has_panel(spec: RunSpec) -> bool:
@@ -177,8 +175,8 @@ async def open_answers(  # noqa: PLR0913 - everything a run may need
                 forecaster, runtime = await stack.enter_async_context(made.open(runtime))
             else:
                 forecaster = forecaster_of(made, runtime)
-            trial = runtime.answers(shown_context(forecaster, spec, contexts))
-            answer = _with_panel(trial, _panel(store, runtime), spec) if has_panel(spec) else trial
+            answer = runtime.answers(shown_context(forecaster, spec, contexts))
+            answer = _with_panel(answer, store, runtime) if has_panel(spec) else answer
         yield under_rules(answer, spec, settings, store)
 
 
@@ -189,23 +187,18 @@ def forecaster_of(made: Any, runtime: PlainRuntime) -> Forecaster:
     return replace(made, contexts=runtime.contexts) if isinstance(made, PromptForecaster) else made
 
 
-def _with_panel(trial: AnswerCell, panel: AnswerCell, spec: RunSpec) -> AnswerCell:
-    def answer(cell: RunCell, emit: EmitEvent) -> Awaitable[Forecast | Failure]:
-        return (panel if cell.trial >= spec.trials else trial)(cell, emit)
-
-    return answer
-
-
-def _panel(store: RunStore, runtime: Runtime) -> AnswerCell:
-    """One more cell per question, in which a model reads what the trials wrote."""
+def _with_panel(trial: AnswerCell, store: RunStore, runtime: Runtime) -> AnswerCell:
+    """Trials, and one more cell per question, in which a model reads what they wrote."""
     panel = ReasonsPanel()
 
     async def answer(cell: RunCell, emit: EmitEvent) -> Forecast | Failure:
+        if cell.trial < runtime.spec.trials:
+            return await trial(cell, emit)
         answers = await store.aside(store.answers_to, cell.key)
-        made = [a for a in answers if isinstance(a, Forecast) and a.trial < cell.trial]
+        forecasts = [a for a in answers if isinstance(a, Forecast) and a.trial < cell.trial]
         context = runtime.context(cell.question, cell.trial, emit)
         try:
-            return await panel.judge(cell.question, made, context)
+            return await panel.judge(cell.question, forecasts, context)
         except CannotForecast as reason:
             return Failure(
                 question_id=cell.question.id,

@@ -180,9 +180,9 @@ class Runtime(PlainRuntime):
     """Makes the context of every trial of a run that asks models: with models, tools and series behind the journal."""
 
     models: ModelRoles
-    exchange: ModelRouter
+    router: ModelRouter
     journal: Journal
-    equipment: Services
+    services: Services
     budget: Budget
     settings: Settings
     trees: TreeOutput = field(default_factory=TreeOutput)
@@ -192,52 +192,49 @@ class Runtime(PlainRuntime):
         budget = Budget("question", dollars=self.spec.budget.question, within=self.budget)
         return replace(
             super().context(question, trial, emit),
-            models=Models(roles=self.models, model=self.exchange.within(budget), prices=self.exchange.prices),
+            models=Models(roles=self.models, model=self.router.within(budget), prices=self.router.prices),
             tools=self.tools,
-            series=JournaledSeries(source=self.equipment.series, journal=self.journal),
+            series=JournaledSeries(source=self.services.series, journal=self.journal),
             budget=budget,
         )
 
     def tools(self, question: Question, context: Context) -> FencedTools:
         """New tools with a store of sources of their own, behind the fence."""
         fence = FenceRules(as_of=context.as_of, question=question, clairvoyant=self.spec.clairvoyant, emit=context.emit)
-        shelf = SourceStore()
         leak_filter = LeakFilter(
-            model=context.model("filter"),
-            name=self.models.name("filter"),
-            settings=self.models.setting("filter"),
+            model=context.model("filter"), name=self.models.name("filter"), settings=self.models.setting("filter")
         )
-        engine = self.equipment.engine
+        engine = self.services.engine
         # Another engine finds other pages for the same words.
         scope = journal_scope(question.id, context.trial, engine.name if engine else None)
         reaching = [
             JournaledTool(tool=tool, journal=self.journal, scope=scope, emit=context.emit)
             for tool in self._reaching(question, context)
         ]
+        sources = SourceStore()
         summary = SummarizeResults(
-            shelf=shelf,
+            shelf=sources,
             model=context.model("summariser"),
             name=self.models.name("summariser"),
             question=question,
             settings=self.models.setting("summariser"),
         )
-        return FencedTools.around([*reaching, summary], fence, leak_filter, shelf=shelf)
+        return FencedTools.around([*reaching, summary], fence, leak_filter, shelf=sources)
 
     def _reaching(self, question: Question, context: Context) -> list[Tool]:
         """The tools that leave this machine and can be used for this question."""
-        backtest = context.as_of.mode == "backtest"
-        engine = self.equipment.engine
+        services, clairvoyant = self.services, self.spec.clairvoyant
+        stored = context.as_of.mode == "backtest" and not clairvoyant
         tools: list[Tool] = []
-        if engine is not None and (engine.filters_dates or not backtest or self.spec.clairvoyant):
-            tools.append(WebSearch(engine=engine))
-        stored = backtest and not self.spec.clairvoyant
-        tools.append(LookupUrl(pages=self.equipment.stored_pages if stored else self.equipment.live_pages))
-        tools.append(FetchWikipedia(wikipedia=self.equipment.wikipedia))
-        if question.series is not None and self.equipment.series.supplies(question.series):
+        if services.engine is not None and (services.engine.filters_dates or not stored):
+            tools.append(WebSearch(engine=services.engine))
+        tools.append(LookupUrl(pages=services.stored_pages if stored else services.live_pages))
+        tools.append(FetchWikipedia(wikipedia=services.wikipedia))
+        if question.series is not None and services.series.supplies(question.series):
             tools.append(
                 FetchSeries(
                     question=question,
-                    source=self.equipment.series,
+                    source=services.series,
                     estimate=estimate_from_series,
                     # DBnomics keeps no vintages; its observations are measurements that are hardly ever corrected.
                     allow_revised=question.series.provider == "dbnomics",
@@ -245,9 +242,9 @@ class Runtime(PlainRuntime):
                 )
             )
         ref = market_ref(question)
-        if ref is not None and ref.platform in self.equipment.prices:
-            tools.append(FetchPrices(question=question, sources=self.equipment.prices, emit=note_event))
-        return tools + plugin_tools(self.equipment, question)
+        if ref is not None and ref.platform in services.prices:
+            tools.append(FetchPrices(question=question, sources=services.prices, emit=note_event))
+        return tools + plugin_tools(services, question)
 
 
 async def estimate_from_series(question: Question, series: Series, as_of: AsOf) -> Mapping[str, float]:
@@ -279,11 +276,11 @@ def models_of_run(spec: RunSpec) -> ModelRoles:
     return ModelRoles(agent=spec.models["agent"], others=others, settings={"agent": sampling} if spec.sampling else {})
 
 
-def refuse_unpriced(spec: RunSpec, models: ModelRoles, exchange: ModelRouter, budget: Budget | None) -> None:
+def refuse_unpriced(spec: RunSpec, models: ModelRoles, router: ModelRouter, budget: Budget | None) -> None:
     """A limit in dollars means nothing for a model whose price nobody knows: say so before the first cell fails."""
     if spec.budget.run is None and spec.budget.question is None and budget is None:
         return
-    unpriced = [name for name in models.names() if exchange.prices.of(name) is None]
+    unpriced = [name for name in models.names() if router.prices.of(name) is None]
     if unpriced:
         raise InputError(
             f"a budget in dollars needs a known price, and that of {unpriced[0]} is not known",
@@ -309,22 +306,17 @@ async def open_runtime(
     allowed = {place: patience.allowing(settings.limits.get(place)) for place in {*providers, *settings.limits}}
     async with (
         AsyncHttpClient() as client,
-        ModelRouter(
-            settings.keys,
-            journal=journal,
-            limits=allowed,
-            addresses=settings.addresses,
-        ) as exchange,
+        ModelRouter(settings.keys, journal=journal, limits=allowed, addresses=settings.addresses) as router,
     ):
-        exchange.check(models.names())
-        refuse_unpriced(spec, models, exchange, settings.budget)
+        router.check(models.names())
+        refuse_unpriced(spec, models, router, settings.budget)
         with _budget(spec, journal, settings) as budget:
             yield Runtime(
                 spec=spec,
                 models=models,
-                exchange=exchange,
+                router=router,
                 journal=journal,
-                equipment=open_services(settings, client, spec.search),
+                services=open_services(settings, client, spec.search),
                 past=past,
                 budget=budget,
                 settings=settings,

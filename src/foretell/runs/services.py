@@ -11,7 +11,7 @@ from foretell.data.markets.prices import PriceSource
 from foretell.data.pages import PageSource
 from foretell.data.search.engine import SearchEngine
 from foretell.data.series.series import SeriesByProvider, SeriesSource
-from foretell.data.service import ServiceConfig, needs_key, open_service
+from foretell.data.service import ServiceConfig, load_with_key, needs_key, open_service
 from foretell.data.settlements.settlement import SettlementSource
 from foretell.data.wikipedia import Wikipedia
 from foretell.plugins import Names, exists, load, load_object, names
@@ -68,7 +68,7 @@ def open_services(settings: Settings, client: AsyncHttpClient, engines: Sequence
         stored_pages=WaybackPages(client, **address("wayback")),
         wikipedia=Wikipedia(client, **address("wikipedia")),
         series=_series(settings, config),
-        prices=_open_markets(settings, client, names("markets")).prices,
+        prices=_prices(settings, config),
         config=config,
     )
 
@@ -113,36 +113,29 @@ class MarketSources:
 
 
 def open_markets(settings: Settings, client: AsyncHttpClient, platforms: Sequence[str]) -> MarketSources:
-    """Readers of these platforms. One that needs a key and has none is an `InputError` now."""
-    for platform in platforms:
-        market: Market = load("markets", platform)
-        if needs_key(market) and not settings.key(platform):
-            raise InputError(f"the platform {platform} needs a key", hint=f"set {market.key_variables[0]}")
-    return _open_markets(settings, client, platforms, with_answers=True)
-
-
-def _open_markets(
-    settings: Settings, client: AsyncHttpClient, platforms: Sequence[str], *, with_answers: bool = False
-) -> MarketSources:
-    """Readers of the platforms that can be read; one connection for each, shared by all that read it."""
+    """Readers of these platforms, with one connection for each. A missing key is an `InputError` now."""
     events: dict[str, EventSource] = {}
-    prices: dict[str, PriceSource] = {}
     settlements: dict[str, SettlementSource] = {}
+    prices: dict[str, PriceSource] = {}
     for platform in platforms:
-        market: Market = load("markets", platform)
-        if needs_key(market) and not settings.key(platform):
-            continue
+        market: Market = load_with_key("markets", platform, settings.key(platform))
         connection = market.client(service_config(settings, client, platform))
         if market.events is not None:
             events[platform] = market.events(connection)
         if market.prices is not None:
             prices[platform] = market.prices(connection)
-        if with_answers and (settle := _settlements(platform, market)) is not None:
-            settlements[platform] = settle(connection)
+        if market.settlements:
+            settlements[platform] = load_object(market.settlements)(connection)
+        elif exists("settlements", platform):
+            settlements[platform] = load("settlements", platform)(connection)
     return MarketSources(events=events, settlements=settlements, prices=prices)
 
 
-def _settlements(platform: str, market: Market) -> Callable[[Any], SettlementSource] | None:
-    if market.settlements:
-        return load_object(market.settlements)
-    return load("settlements", platform) if exists("settlements", platform) else None
+def _prices(settings: Settings, config: Callable[[str], ServiceConfig]) -> dict[str, PriceSource]:
+    """Of every platform that needs no key or has one; how events came out is nothing for tools."""
+    sources: dict[str, PriceSource] = {}
+    for platform in names("markets"):
+        market: Market = load("markets", platform)
+        if market.prices is not None and (settings.key(platform) or not needs_key(market)):
+            sources[platform] = market.prices(market.client(config(platform)))
+    return sources

@@ -1,23 +1,25 @@
 """Where trees are grown: the forecaster with its grounders, notebooks, served search and files."""
 
+import hashlib
+import re
 from collections.abc import AsyncGenerator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from foretell.forecasters.forecaster import Forecaster
 from foretell.forecasters.tree.forecaster import TreeForecaster
 from foretell.forecasters.tree.grow.ground import Grounder, Leaf
 from foretell.forecasters.tree.proposition import Tree
-from foretell.forecasters.tree.thoughts import ThoughtSettings, ThoughtsForecaster
+from foretell.forecasters.tree.thoughts import ThoughtsForecaster
 from foretell.forecasters.tree.tree_file import write_tree
 from foretell.plugins import load, names
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question, SeriesRef
-from foretell.questions.trace import EmitEvent, ignore_event
 from foretell.runs.runtime import Runtime
 from foretell.runs.settings import Settings
-from foretell.runs.tree_options import ThoughtOptions, TreeOptions
+from foretell.runs.tree_options import GroundingOptions, ThoughtOptions, TreeOptions
 
 if TYPE_CHECKING:
     from foretell.forecasters.tree.grounders.deep_research import SearchServer
@@ -42,7 +44,7 @@ class TreeFolder:
             return self.file
         return self.folder / f"{_file_name_part(question)}-{_file_name_part(target)}-{trial}.json"
 
-    def keep(self, question: Question, trial: int, target: str, tree: Tree) -> None:
+    def store(self, question: Question, trial: int, target: str, tree: Tree) -> None:
         """Write a finished tree."""
         path = self.path(question.id, trial, target)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -60,148 +62,92 @@ def _file_name_part(text: str) -> str:
     >>> _file_name_part("fred/DGS10"), _file_name_part("yes")
     ('fred-DGS10-44bcbd', 'yes')
     """
-    import hashlib
-    import re
-
-    kept = re.sub(r"[^A-Za-z0-9_.-]+", "-", text).strip(".-")[:60]
-    return kept if kept == text else f"{kept}-{hashlib.sha256(text.encode()).hexdigest()[:6]}"
+    safe = re.sub(r"[^A-Za-z0-9_.-]+", "-", text).strip(".-")[:60]
+    return safe if safe == text else f"{safe}-{hashlib.sha256(text.encode()).hexdigest()[:6]}"
 
 
-@dataclass(frozen=True, kw_only=True)
-class TreeRuntime:
-    """Where trees are grown: makes the forecaster with all it needs, and closes that again."""
+@asynccontextmanager
+async def open_forecaster(options: GroundingOptions, runtime: Runtime) -> AsyncGenerator[tuple[Forecaster, Runtime]]:
+    """The forecaster `tree` or `thoughts` and the runtime it works with; kernels and served search close with it.
 
-    bench: Runtime
-    settings: Settings
-    options: TreeOptions
-    shelf: TreeFolder
-    watch: EmitEvent = ignore_event
-    warnings: list[str] = field(default_factory=list[str])
-
-    @asynccontextmanager
-    async def trees(self) -> AsyncGenerator[tuple[TreeForecaster, Runtime]]:
-        """The forecaster that grows trees and the runtime it works with; kernels and served search close with it."""
-        spec = self.bench.spec
-        async with AsyncExitStack() as stack:
-            bench, grounder = await self._grounder(stack)
-            settings = self.options.settings(spec.budget.question, spec.seed)
-            forecaster = TreeForecaster(
-                grounder=grounder, settings=settings, store_tree=self.shelf.keep, on_event=self.watch
-            )
-            yield forecaster, bench
-
-    @asynccontextmanager
-    async def thoughts(self, settings: ThoughtSettings) -> AsyncGenerator[tuple[ThoughtsForecaster, Runtime]]:
-        """The forecaster that thinks over the same grounders, and the runtime it works with."""
-        async with AsyncExitStack() as stack:
-            bench, grounder = await self._grounder(stack)
-            yield ThoughtsForecaster(grounder=grounder, settings=settings, on_event=self.watch), bench
-
-    async def _grounder(self, stack: AsyncExitStack) -> tuple[Runtime, Grounder]:
-        from foretell.forecasters.tree.grounders.adaptive import AdaptiveGrounder
-
-        wanted = self.options.grounder
-        bench = self.bench
-        # The other three need more than the context of a question; those of other packages are made without arguments.
-        simple = [wanted] if wanted not in ("deep", "notebook", "auto") else ["search", "agent", "plain"]
-        made: dict[str, Grounder] = {name: load("grounders", name)() for name in simple}
-        if wanted in ("deep", "auto"):
-            bench, made["deep"] = await self._deep(stack)
-        if wanted == "notebook":
-            made["notebook"] = await self._notebook(stack)
-        elif wanted == "auto":
-            try:
-                made["notebook"] = await self._notebook(stack)
-            except InputError as problem:
-                self.warnings.append(f"no notebooks: {problem}")
-        return bench, AdaptiveGrounder(grounders=made) if wanted == "auto" else made[wanted]
-
-    async def _deep(self, stack: AsyncExitStack) -> tuple[Runtime, Grounder]:
-        from foretell.forecasters.tree.grounders.deep_research import (
-            DeepResearchGrounder,
-            is_deep_research_model,
-            open_search_server,
-        )
-        from foretell.models.names import is_loopback
-
-        model = self.options.deep_model
-        if model is None or not is_deep_research_model(model):
-            return self.bench, DeepResearchGrounder(model=model)
-        public = self.settings.addresses.get("mcp")
-        if public is None and not is_loopback(self.settings.addresses.get("openai", "")):
-            raise InputError(
-                f"{model} has to reach the search on this machine",
-                hint=f"set FORETELL_MCP_URL to the address of a tunnel to port {SEARCH_SERVER_PORT}, "
-                "or use another model",
-            )
-        bridge = await stack.enter_async_context(
-            open_search_server(public_url=public, port=SEARCH_SERVER_PORT if public else 0)
-        )
-        return await self._researching(stack, bridge), DeepResearchGrounder(model=model, server=bridge)
-
-    async def _researching(self, stack: AsyncExitStack, bridge: "SearchServer") -> Runtime:
-        """The bench with an exchange that knows how to talk to models that research by themselves."""
-        from foretell.models.router import ModelRouter
-
-        exchange = ModelRouter(
-            self.settings.keys,
-            journal=self.bench.journal,
-            prices=self.bench.exchange.prices,
-            limits={"openai": self.options.limits()},
-            addresses=self.settings.addresses,
-            wire=lambda written: _wire(written, self.settings, bridge),
-        )
-        await stack.enter_async_context(exchange)
-        return replace(self.bench, exchange=exchange)
-
-    async def _notebook(self, stack: AsyncExitStack) -> Grounder:
-        from foretell.forecasters.tree.grounders.notebook import NotebookGrounder
-        from foretell.tools.notebook.pool import KernelPool
-
-        pool = KernelPool(most=self.options.kernels, unsandboxed=self.options.unsandboxed)
-        if self.bench.journal.mode == "live":
-            # A replay runs no cell: it needs no kernel and no sandbox.
-            pool: KernelPool = await stack.enter_async_context(pool)
-        return NotebookGrounder(
-            pool=pool,
-            endpoints=_endpoints(self.bench),
-            journal=self.bench.journal,
-            save=self.shelf.notebook,
-            base=self.shelf.folder,
-        )
-
-
-def open_tree(options: TreeOptions, runtime: Runtime) -> AbstractAsyncContextManager[tuple[TreeForecaster, Runtime]]:
-    """The forecaster `tree`. Each tree is stored in the home, in a folder of the run, or in the one file named."""
-    folder = TreeFolder(folder=runtime.settings.home / "trees" / runtime.spec.id)
-    if runtime.spec.questions.typed:  # One claim that a person typed: one tree, in one file.
+    Trees and notebooks are stored in the home, in a folder of the run, or in the one file named.
+    """
+    spec, watch = runtime.spec, runtime.trees.watch
+    kind = "trees" if isinstance(options, TreeOptions) else "thoughts"
+    folder = TreeFolder(folder=runtime.settings.home / kind / spec.id)
+    if isinstance(options, TreeOptions) and spec.questions.typed:  # One claim that a person typed: one tree, one file.
         file = (runtime.trees.file or folder.folder.with_suffix(".json")).resolve()
         folder = TreeFolder(folder=file.parent, file=file)
-    return _tree_runtime(runtime, options, folder).trees()
+    async with AsyncExitStack() as stack:
+        runtime, grounder = await _grounder(options, runtime, folder, stack)
+        if isinstance(options, TreeOptions):
+            settings = options.settings(spec.budget.question, spec.seed)
+            yield (
+                TreeForecaster(grounder=grounder, settings=settings, store_tree=folder.store, on_event=watch),
+                runtime,
+            )
+        elif isinstance(options, ThoughtOptions):
+            settings = options.settings(spec.budget.question)
+            yield ThoughtsForecaster(grounder=grounder, settings=settings, on_event=watch), runtime
 
 
-def open_thoughts(
-    options: ThoughtOptions, runtime: Runtime
-) -> AbstractAsyncContextManager[tuple[ThoughtsForecaster, Runtime]]:
-    """The forecaster `thoughts`. Notebooks are stored in the home, in a folder of the run."""
-    folder = TreeFolder(folder=runtime.settings.home / "thoughts" / runtime.spec.id)
-    settings = options.settings(runtime.spec.budget.question)
-    return _tree_runtime(runtime, options.grounding, folder).thoughts(settings)
+async def _grounder(
+    options: GroundingOptions, runtime: Runtime, folder: TreeFolder, stack: AsyncExitStack
+) -> tuple[Runtime, Grounder]:
+    from foretell.forecasters.tree.grounders.adaptive import AdaptiveGrounder
+
+    wanted = options.grounder
+    # The other three need more than the context of a question; those of other packages are made without arguments.
+    simple = [wanted] if wanted not in ("deep", "notebook", "auto") else ["search", "agent", "plain"]
+    made: dict[str, Grounder] = {name: load("grounders", name)() for name in simple}
+    if wanted in ("deep", "auto"):
+        runtime, made["deep"] = await _deep_research(options, runtime, stack)
+    if wanted in ("notebook", "auto"):
+        try:
+            made["notebook"] = await _notebook(options, runtime, folder, stack)
+        except InputError as problem:
+            if wanted == "notebook":
+                raise
+            runtime.trees.warnings.append(f"no notebooks: {problem}")
+    return runtime, AdaptiveGrounder(grounders=made) if wanted == "auto" else made[wanted]
 
 
-def _tree_runtime(runtime: Runtime, options: TreeOptions, folder: TreeFolder) -> TreeRuntime:
-    output = runtime.trees
-    return TreeRuntime(
-        bench=runtime,
-        settings=runtime.settings,
-        options=options,
-        shelf=folder,
-        watch=output.watch,
-        warnings=output.warnings,
+async def _deep_research(
+    options: GroundingOptions, runtime: Runtime, stack: AsyncExitStack
+) -> tuple[Runtime, Grounder]:
+    """The grounder, and the runtime with a router that knows how to talk to models that research by themselves."""
+    from foretell.forecasters.tree.grounders.deep_research import (
+        DeepResearchGrounder,
+        is_deep_research_model,
+        open_search_server,
     )
+    from foretell.models.names import is_loopback
+    from foretell.models.router import ModelRouter
+
+    model, settings = options.deep_model, runtime.settings
+    if model is None or not is_deep_research_model(model):
+        return runtime, DeepResearchGrounder(model=model)
+    public = settings.addresses.get("mcp")
+    if public is None and not is_loopback(settings.addresses.get("openai", "")):
+        raise InputError(
+            f"{model} has to reach the search on this machine",
+            hint=f"set FORETELL_MCP_URL to the address of a tunnel to port {SEARCH_SERVER_PORT}, or use another model",
+        )
+    served = open_search_server(public_url=public, port=SEARCH_SERVER_PORT if public else 0)
+    server = await stack.enter_async_context(served)
+    router = ModelRouter(
+        settings.keys,
+        journal=runtime.journal,
+        prices=runtime.router.prices,
+        limits={"openai": options.limits()},
+        addresses=settings.addresses,
+        wire=lambda written: _wire(written, settings, server),
+    )
+    await stack.enter_async_context(router)
+    return replace(runtime, router=router), DeepResearchGrounder(model=model, server=server)
 
 
-def _wire(written: str, settings: Settings, bridge: "SearchServer") -> "ProviderClient":
+def _wire(written: str, settings: Settings, server: "SearchServer") -> "ProviderClient":
     from foretell.models.names import ModelName
     from foretell.models.provider import load_provider
     from foretell.models.providers.research import ResearchingModel
@@ -213,21 +159,37 @@ def _wire(written: str, settings: Settings, bridge: "SearchServer") -> "Provider
         return open_provider(written, settings.keys, address=address)
     key = api_key_for(name, settings.keys)
     return ResearchingModel(
-        address or load_provider("openai").address, key, lambda request: bridge.address_for(request.slot)
+        address or load_provider("openai").address, key, lambda request: server.address_for(request.slot)
     )
 
 
-def _endpoints(bench: Runtime) -> "list[Endpoint]":
-    """Data for notebooks besides the search: series and prices, each answer kept in the journal."""
-    from foretell.tools.notebook.endpoints import JournaledEndpoint, MarketPricesEndpoint, SeriesEndpoint
+async def _notebook(options: GroundingOptions, runtime: Runtime, folder: TreeFolder, stack: AsyncExitStack) -> Grounder:
+    from foretell.forecasters.tree.grounders.notebook import NotebookGrounder
+    from foretell.tools.notebook.pool import KernelPool
 
-    source = bench.equipment.series
+    pool = KernelPool(most=options.kernels, unsandboxed=options.unsandboxed)
+    if runtime.journal.mode == "live":  # A replay runs no cell: it needs no kernel and no sandbox.
+        pool: KernelPool = await stack.enter_async_context(pool)
+    return NotebookGrounder(
+        pool=pool,
+        endpoints=_endpoints(runtime),
+        journal=runtime.journal,
+        save=folder.notebook,
+        base=folder.folder,
+    )
+
+
+def _endpoints(runtime: Runtime) -> "list[Endpoint]":
+    """Data for notebooks besides the search: series and prices, each answer kept in the journal."""
+    from foretell.tools.notebook.endpoints import journaled_endpoint, market_prices_endpoint, series_endpoint
+
+    source = runtime.services.series
     providers: dict[str, str] = {}
     for name in names("series"):
         description: str = getattr(load("series", name), "description", name)
         # A source that has two names is shown under the first.
         if description not in providers.values() and source.supplies(SeriesRef(provider=name, id=name)):
             providers[name] = description
-    series = SeriesEndpoint(source=source, providers=providers, allow_revised=frozenset({"dbnomics"}))
-    prices = MarketPricesEndpoint(sources=bench.equipment.prices)
-    return [JournaledEndpoint(endpoint=one, journal=bench.journal) for one in (series, prices)]
+    series = series_endpoint(source, providers, allow_revised=frozenset({"dbnomics"}))
+    prices = market_prices_endpoint(runtime.services.prices)
+    return [journaled_endpoint(one, runtime.journal) for one in (series, prices)]

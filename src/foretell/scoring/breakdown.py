@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from foretell.metrics.arrays import Floats, Ints
-from foretell.metrics.bootstrap import Interval, Resampling, brier_index_from_sums, mean_from_sums
+from foretell.metrics.bootstrap import Interval, brier_index_from_sums, mean_from_sums
 from foretell.metrics.clusters import ResamplingDesign
 from foretell.metrics.comparison import Comparison, PairwiseMatrix, compare_matrix
 from foretell.metrics.metric import METRICS, MetricRows
@@ -122,23 +122,8 @@ def label_shares(codes: Ints, size: int, weight: Floats | None = None) -> Floats
 
 NOT_GROUPS = frozenset({"cluster", "text", "title", "question_text", "url"})
 """Columns that name single questions; a score by them says nothing."""
-
 READABLE_GROUP = "readable group"
-
-QUICK_RESAMPLING = Resampling(draws=2000)
-
-
-@dataclass(frozen=True, kw_only=True)
-class BreakdownMethod:
-    """Which number the pictures show, and how sure they are of it."""
-
-    metric: str = "bi"
-    cluster: tuple[str, ...] = ()
-    """Columns resampled as wholes; empty means `cluster` if there is one, else `question`."""
-    resampling: Resampling = QUICK_RESAMPLING
-
-
-BRIER_INDEX = BreakdownMethod()
+BRIER_INDEX = ScoringOptions()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,39 +144,57 @@ class Breakdown:
 
 
 def breakdown(
-    table: ForecastTable, column: str, forecasters: Sequence[str], method: BreakdownMethod = BRIER_INDEX
+    table: ForecastTable, column: str, forecasters: Sequence[str], scoring: ScoringOptions = BRIER_INDEX
 ) -> Breakdown:
     """Score every forecaster in every readable group (see `group_labels`) of a column of `table.targets.groups`."""
     by = group_labels(column, table.targets.groups[column])
-    if not any(len(table.rows_of(name)) for name in forecasters):
-        return _breakdown(table, by, forecasters, {})
-    board = _scored(table.only(*forecasters), by, method)
-    found = {(s.forecaster, s.group.get(READABLE_GROUP)): (s.metrics.get(method.metric), s.n) for s in board.scores}
-    return _breakdown(table, by, forecasters, found)
+    found: dict[tuple[str, str | None], tuple[Interval | None, int]] = {}
+    if any(len(table.rows_of(name)) for name in forecasters):
+        board = _scored(table.only(*forecasters), by, replace(scoring, reference=None))
+        found = {
+            (s.forecaster, s.group.get(READABLE_GROUP)): (s.metrics.get(scoring.metric), s.n) for s in board.scores
+        }
+    lines = {name: [found.get((name, str(i)), (None, 0)) for i in range(len(by.names))] for name in forecasters}
+    return Breakdown(
+        column=column,
+        ordered=by.ordered,
+        groups=by.names,
+        n=tuple(np.bincount(by.codes, minlength=len(by.names)).tolist()),
+        base_rate=_rates(table, by),
+        scores={name: tuple(score for score, _ in line) for name, line in lines.items()},
+        answered={name: tuple(n for _, n in line) for name, line in lines.items()},
+    )
 
 
 def differences(
-    table: ForecastTable, column: str, forecaster: str, reference: str, method: BreakdownMethod = BRIER_INDEX
+    table: ForecastTable, column: str, forecaster: str, reference: str, scoring: ScoringOptions = BRIER_INDEX
 ) -> Breakdown:
     """Forecaster minus reference on the targets both answered, in every readable group that has any.
 
     Both are recomputed on the same resamples; `n` counts shared targets.
     """
     by = group_labels(column, table.targets.groups[column])
-    board = _scored(table.only(forecaster, reference), by, method, reference)
-    found = {
-        (d.forecaster, d.group.get(READABLE_GROUP)): (_interval(d.comparison), d.comparison.n)
-        for d in board.differences
-    }
-    return _shared(_breakdown(table, by, [forecaster], found), forecaster)
+    board = _scored(table.only(forecaster, reference), by, replace(scoring, reference=reference))
+    groups = {d.group.get(READABLE_GROUP): d.comparison for d in board.differences}
+    shared = [(i, groups[str(i)]) for i in range(len(by.names)) if str(i) in groups]
+    rates = _rates(table, by)
+    return Breakdown(
+        column=column,
+        ordered=by.ordered,
+        groups=tuple(by.names[i] for i, _ in shared),
+        n=tuple(one.n for _, one in shared),
+        base_rate=tuple(rates[i] for i, _ in shared),
+        scores={forecaster: tuple(_interval(one) for _, one in shared)},
+        answered={forecaster: tuple(one.n for _, one in shared)},
+    )
 
 
-def overall(table: ForecastTable, forecaster: str, method: BreakdownMethod = BRIER_INDEX) -> Interval | None:
+def overall(table: ForecastTable, forecaster: str, scoring: ScoringOptions = BRIER_INDEX) -> Interval | None:
     """The metric over all targets (the mean over kinds, or that of the only kind answered), None without any."""
     if not len(table.rows_of(forecaster)):
         return None
-    board = score_table(table.only(forecaster), _scoring(method))
-    return next((s.metrics[method.metric] for s in board.scores if method.metric in s.metrics), None)
+    board = score_table(table.only(forecaster), replace(scoring, by=(), reference=None, anchors=False))
+    return next((s.metrics[scoring.metric] for s in board.scores if scoring.metric in s.metrics), None)
 
 
 def columns_to_group(table: ForecastTable) -> tuple[str, ...]:
@@ -211,57 +214,11 @@ def _rates(table: ForecastTable, by: LabelGrouping) -> tuple[float, ...]:
     return tuple(np.divide(yes, weight, out=np.full(len(weight), np.nan), where=weight > 0).tolist())
 
 
-def _scoring(method: BreakdownMethod, by: tuple[str, ...] = (), reference: str | None = None) -> ScoringOptions:
-    return ScoringOptions(
-        by=by,
-        metric=method.metric,
-        reference=reference,
-        cluster=method.cluster,
-        anchors=False,
-        resampling=method.resampling,
-    )
-
-
-def _scored(
-    table: ForecastTable, by: LabelGrouping, method: BreakdownMethod, reference: str | None = None
-) -> Scoreboard:
+def _scored(table: ForecastTable, by: LabelGrouping, scoring: ScoringOptions) -> Scoreboard:
     """The board by readable groups, under a column name of our own: they are not those of the table's column."""
     labels = Labels(codes=by.codes, names=tuple(str(i) for i in range(len(by.names))))
     targets = replace(table.targets, groups={**table.targets.groups, READABLE_GROUP: labels})
-    return score_table(replace(table, targets=targets), _scoring(method, (READABLE_GROUP,), reference))
-
-
-def _breakdown(
-    table: ForecastTable,
-    by: LabelGrouping,
-    forecasters: Sequence[str],
-    found: Mapping[tuple[str, str | None], tuple[Interval | None, int]],
-) -> Breakdown:
-    places = [str(i) for i in range(len(by.names))]
-    none: tuple[Interval | None, int] = (None, 0)
-    return Breakdown(
-        column=by.column,
-        ordered=by.ordered,
-        groups=by.names,
-        n=tuple(np.bincount(by.codes, minlength=len(by.names)).tolist()),
-        base_rate=_rates(table, by),
-        scores={name: tuple(found.get((name, place), none)[0] for place in places) for name in forecasters},
-        answered={name: tuple(found.get((name, place), none)[1] for place in places) for name in forecasters},
-    )
-
-
-def _shared(found: Breakdown, forecaster: str) -> Breakdown:
-    """Only the groups with a difference, counted by what stands behind it."""
-    kept = [i for i, interval in enumerate(found.scores[forecaster]) if interval is not None]
-    counts = tuple(found.answered[forecaster][i] for i in kept)
-    return replace(
-        found,
-        groups=tuple(found.groups[i] for i in kept),
-        n=counts,
-        base_rate=tuple(found.base_rate[i] for i in kept),
-        scores={forecaster: tuple(found.scores[forecaster][i] for i in kept)},
-        answered={forecaster: counts},
-    )
+    return score_table(replace(table, targets=targets), replace(scoring, by=(READABLE_GROUP,), anchors=False))
 
 
 def _interval(c: Comparison) -> Interval:
@@ -284,20 +241,20 @@ def comparable(metric: str) -> str:
 
 
 def paired_matrix(
-    table: ForecastTable, forecasters: Sequence[str], group: Mapping[str, str], method: BreakdownMethod
+    table: ForecastTable, forecasters: Sequence[str], group: Mapping[str, str], scoring: ScoringOptions
 ) -> PairwiseMatrix:
-    """All paired differences of `comparable(method.metric)` within a group of the board.
+    """All paired differences of `comparable(scoring.metric)` within a group of the board.
 
     The overall group of several kinds is the mean over kinds, each resampled apart.
     """
-    targets, metric = table.targets, comparable(method.metric)
+    targets, metric = table.targets, comparable(scoring.metric)
     rows = np.ones(len(targets), dtype=np.bool_)
     whole = group.get("kind") == OVERALL
     for column, name in group.items():
         if column in targets.groups and not (column == "kind" and whole):
             rows &= targets.groups[column].mask(name)
     kinds = targets.groups.get("kind") if whole else None
-    ways = _pair_clusters(table, method.cluster)
+    ways = _pair_clusters(table, scoring.cluster)
     design = ResamplingDesign(
         cluster=ways[0][rows],
         crossed=ways[1][rows] if len(ways) > 1 else None,
@@ -306,7 +263,7 @@ def paired_matrix(
     )
     statistic = brier_index_from_sums if metric == "bi" else mean_from_sums
     scores = _pointwise(table, forecasters, "brier" if metric == "bi" else metric)
-    return compare_matrix(scores[rows], design, statistic=statistic, resampling=method.resampling)
+    return compare_matrix(scores[rows], design, statistic=statistic, resampling=scoring.resampling)
 
 
 def _pair_clusters(table: ForecastTable, cluster: tuple[str, ...]) -> list[Ints]:

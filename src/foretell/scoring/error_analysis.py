@@ -11,7 +11,6 @@ from foretell.metrics.calibration import reliability_bins
 from foretell.scoring.breakdown import (
     BRIER_INDEX,
     Breakdown,
-    BreakdownMethod,
     breakdown,
     columns_to_group,
     differences,
@@ -19,6 +18,7 @@ from foretell.scoring.breakdown import (
     label_shares,
     overall,
 )
+from foretell.scoring.score import ScoringOptions
 from foretell.scoring.table import ForecastTable, Targets
 
 # Does a sample look like the whole? Shares of each group in both, and how far apart they are.
@@ -118,7 +118,7 @@ class ErrorAnalysis:
 
     forecaster: str
     reference: str | None
-    method: BreakdownMethod
+    scoring: ScoringOptions
     overall: Interval | None
     in_sample: Interval | None
     """The score within the sample, where one was given."""
@@ -147,7 +147,7 @@ def error_analysis(
     forecaster: str,
     reference: str | None = None,
     *,
-    method: BreakdownMethod = BRIER_INDEX,
+    scoring: ScoringOptions = BRIER_INDEX,
     sample: Bools | None = None,
 ) -> ErrorAnalysis:
     """Take one forecaster's errors apart, beside a reference where one is named.
@@ -163,13 +163,13 @@ def error_analysis(
     return ErrorAnalysis(
         forecaster=forecaster,
         reference=reference,
-        method=method,
-        overall=overall(table, forecaster, method),
-        in_sample=None if sample is None else overall(_restricted(table, sample), forecaster, method),
-        breakdowns=tuple(breakdown(table, column, [forecaster], method) for column in columns),
+        scoring=scoring,
+        overall=overall(table, forecaster, scoring),
+        in_sample=None if sample is None else overall(_restricted(table, sample), forecaster, scoring),
+        breakdowns=tuple(breakdown(table, column, [forecaster], scoring) for column in columns),
         differences=()
         if reference is None
-        else tuple(differences(table, column, forecaster, reference, method) for column in columns),
+        else tuple(differences(table, column, forecaster, reference, scoring) for column in columns),
         shares=representativeness(table, answered_targets(table, forecaster) if sample is None else sample),
         p=p,
         targets=table.targets,

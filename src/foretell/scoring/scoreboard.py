@@ -257,5 +257,5 @@ TABLE = (
 
 def _cells(rows: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
     names = list(dict.fromkeys(name for row in rows for name in row))
-    values = [[row.get(name, "") for name in names] for row in rows]
+    values = [["" if row.get(name) is None else row[name] for name in names] for row in rows]
     return names, [[f"{one:.4g}" if isinstance(one, float) else str(one) for one in line] for line in values]

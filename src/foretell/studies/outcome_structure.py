@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal, cast
 
-from foretell.forecasters.combine.claims import NEGATED, ClaimTemplate, Order, Strike, orders, read_claim
+from foretell.forecasters.combine.claims import Order, orders
 from foretell.forecasters.combine.claims import OrderedClaims as Line
-from foretell.forecasters.combine.coherence import OWN_DAY
+from foretell.forecasters.combine.coherence import target_claim
 from foretell.forecasters.prompt.answers import OutcomeNames
 from foretell.forecasters.prompt.rendering import outcomes
 from foretell.models.model import Model, ModelError, ModelSettings, Request, SystemMessage, UserMessage
 from foretell.models.structured_output import UnusableReply, ask_until_usable, closed_object
-from foretell.questions.question import Question, Target
+from foretell.questions.question import Question
 from foretell.studies.inputs import StudyProgress, gather_bounded, ignore_progress
 
 StructureOrigin = Literal["declared", "wording", "judge"]
@@ -62,19 +62,8 @@ def plain_structure(question: Question) -> OutcomeStructure:
     """
     if question.exclusive and len(question.targets) > 1:
         return OutcomeStructure(exclusive=tuple(target.id for target in question.targets))
-    claims = {target.id: claim for target in question.targets if (claim := _claim(question, target)) is not None}
+    claims = {target.id: claim for target in question.targets if (claim := target_claim(question, target)) is not None}
     return OutcomeStructure(chains=tuple(chain for order in orders(claims) for chain in _chains(order)))
-
-
-def _claim(question: Question, target: Target) -> ClaimTemplate | None:
-    """The target's wording; strikes are compared only where they are about the same day."""
-    day = target.resolves_at.date().isoformat() if target.resolves_at else ""
-    text = target.label or target.id
-    claim = read_claim(OWN_DAY.sub(rf"\1 {day}", text) if day else text, question.due.date())
-    if claim is None or NEGATED.search(question.text):
-        return None
-    strikes_only = all(isinstance(slot, Strike) for slot in claim.slots)
-    return replace(claim, template=f"{day if strikes_only else ''}\0{claim.template}")
 
 
 def _chains(order: Order) -> list[ImplicationChain]:

@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
 
+from foretell.data.datasets.rows import Row, jsonl_rows, read_text, record
 from foretell.questions.as_of import AsOf
 from foretell.questions.codec import from_dict
 from foretell.questions.errors import InputError
@@ -23,7 +24,8 @@ def read_forecasts(path: Path, now: datetime) -> tuple[list[Forecast], list[Ques
     """Forecasts, and questions where the file holds some; plain rows are forecasts of now."""
     forecasts: list[Forecast] = []
     questions: list[Question] = []
-    for number, row in _rows(path):
+    for record_ in _rows(path):
+        row = dict(record_.fields)
         try:
             kind = row.get("type", "")
             if kind == "Question":
@@ -33,32 +35,21 @@ def read_forecasts(path: Path, now: datetime) -> tuple[list[Forecast], list[Ques
             elif not kind and "event" not in row:
                 forecasts.append(_plain(row, now))
         except InputError as error:
-            raise error.at(path=path, row=number) from None
+            raise error.at(path=path, row=record_.number) from None
     if not forecasts:
         raise InputError("holds no forecast", path=path, hint="rows such as {'question': 'metaculus/123', 'p': 0.63}")
     return forecasts, questions
 
 
-def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def _rows(path: Path) -> Iterator[Row]:
     """The objects of a JSON file, or of JSON lines."""
-    text = path.read_text(encoding="utf-8")
     try:
-        whole = json.loads(text)
+        whole = json.loads(read_text(path))
     except ValueError:
-        entries = [(n, _object(path, n, line)) for n, line in enumerate(text.splitlines(), 1) if line.strip()]
-    else:
-        entries = list(enumerate(cast("list[Any]", whole) if isinstance(whole, list) else [whole], start=1))
-    for number, entry in entries:
-        if not isinstance(entry, dict):
-            raise InputError("expected a JSON object", path=path, row=number)
-        yield number, cast("dict[str, Any]", entry)
-
-
-def _object(path: Path, number: int, line: str) -> Any:
-    try:
-        return json.loads(line)
-    except ValueError as error:
-        raise InputError(f"is not JSON: {error}", path=path, row=number) from None
+        yield from jsonl_rows(path)
+        return
+    for number, entry in enumerate(cast("list[Any]", whole) if isinstance(whole, list) else [whole], start=1):
+        yield record(path, number, entry)
 
 
 def _plain(row: Mapping[str, Any], now: datetime) -> Forecast:
@@ -75,11 +66,9 @@ def _plain(row: Mapping[str, Any], now: datetime) -> Forecast:
             as_of=AsOf(at=now, mode="live"),
             p=p if isinstance(p, dict) else {"yes": p},
             rationale=str(row.get("rationale", "")),
-            distribution=_numeric(row["quantiles"]) if "quantiles" in row else None,
+            distribution=Numeric.from_quantiles({float(level): float(x) for level, x in row["quantiles"].items()})
+            if "quantiles" in row
+            else None,
         )
     except (ValueError, TypeError, AttributeError) as error:
         raise InputError(str(error), column="p" if "p" in row else "quantiles") from None
-
-
-def _numeric(quantiles: Mapping[str, Any]) -> Numeric:
-    return Numeric.from_quantiles({float(level): float(value) for level, value in quantiles.items()})

@@ -288,7 +288,12 @@ class SubmissionLedger:
         with locked(self._beside("lock")):
             self._mend()
             last = self._last()
-            entries = _sealed(drafts, last, at.isoformat(timespec="microseconds"))
+            entries: list[LedgerEntry] = []
+            for draft in drafts:
+                before = entries[-1] if entries else last
+                number, previous = (before.number + 1, before.hash) if before else (1, FIRST_PREVIOUS)
+                when = at.isoformat(timespec="microseconds")
+                entries.append(LedgerEntry.sealed(draft, number=number, at=when, previous=previous))
             self._write("".join(f"{entry.line()}\n" for entry in entries).encode(), new=last is None)
         return entries
 
@@ -345,8 +350,10 @@ class SubmissionLedger:
         if not self.path.exists():
             return
         with self.path.open("r+b") as file:
-            size = file.seek(0, os.SEEK_END)
-            if size == 0 or _ends_with_newline(file.fileno(), size):
+            if file.seek(0, os.SEEK_END) == 0:
+                return
+            file.seek(-1, os.SEEK_END)
+            if file.read() == b"\n":
                 return
             file.seek(0)
             text = file.read()
@@ -367,20 +374,6 @@ class SubmissionLedger:
             os.close(file)
         if new:
             _sync_folder(self.path.parent)
-
-
-def _sealed(drafts: Iterable[LedgerDraft], last: LedgerEntry | None, at: str) -> list[LedgerEntry]:
-    entries: list[LedgerEntry] = []
-    for draft in drafts:
-        number, previous = (last.number + 1, last.hash) if last else (1, FIRST_PREVIOUS)
-        last = LedgerEntry.sealed(draft, number=number, at=at, previous=previous)
-        entries.append(last)
-    return entries
-
-
-def _ends_with_newline(file: int, size: int) -> bool:
-    os.lseek(file, size - 1, os.SEEK_SET)
-    return os.read(file, 1) == b"\n"
 
 
 def _sync_folder(folder: Path) -> None:
@@ -417,13 +410,10 @@ class SubmissionHistory:
             if entry.kind == "intention":
                 by_number[entry.number] = entry
                 found.open.setdefault(entry.key, []).append(entry)
-            elif (meant := by_number.get(entry.content.get("intention", 0))) is not None:
-                found._close(meant, taken=entry.kind == "receipt")
+                continue
+            meant = by_number.get(entry.content.get("intention", 0))
+            if meant is not None and meant in (waiting := found.open.get(meant.key, [])):
+                waiting.remove(meant)
+                if entry.kind == "receipt":
+                    found.taken.setdefault(meant.key, []).append(meant)
         return found
-
-    def _close(self, meant: LedgerEntry, *, taken: bool) -> None:
-        waiting = self.open.get(meant.key, [])
-        if meant in waiting:
-            waiting.remove(meant)
-            if taken:
-                self.taken.setdefault(meant.key, []).append(meant)

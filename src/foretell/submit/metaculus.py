@@ -1,6 +1,6 @@
 """Forecasts handed in to Metaculus: one list of forecasts, then a comment on each post that is to have one."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from http import HTTPStatus
@@ -8,10 +8,17 @@ from typing import Any, Literal
 
 from foretell.data.http import SourceError
 from foretell.data.markets.prices import MarketRef, market_ref, split_part
-from foretell.questions.forecast import Forecast, Numeric
+from foretell.questions.forecast import Categorical, Forecast, Numeric
 from foretell.questions.question import Question
-from foretell.submit.metaculus_cdf import cdf_problems, continuous_cdf, share_outside
-from foretell.submit.metaculus_client import COMMENT, FORECAST, MetaculusAccount, MetaculusWriter, OpenMetaculusQuestion
+from foretell.submit.metaculus_cdf import NumericRange, cdf_problems, continuous_cdf, share_outside
+from foretell.submit.metaculus_client import (
+    COMMENT,
+    CONTINUOUS_KINDS,
+    FORECAST,
+    MetaculusAccount,
+    MetaculusWriter,
+    OpenMetaculusQuestion,
+)
 from foretell.submit.sending import send_one
 from foretell.submit.submission import (
     SUM_TOLERANCE,
@@ -39,81 +46,73 @@ MAX_OUTSIDE_SHARE = 0.5
 
 @dataclass(kw_only=True)
 class ForecastBody:
-    """A body under construction, with what was found on the way."""
+    """A body under construction, with what was noticed on the way."""
 
+    clip: bool
+    """Whether what clipping mends is a note instead of a problem."""
     body: dict[str, Any] = field(default_factory=dict[str, Any])
     problems: list[str] = field(default_factory=list[str])
     notes: list[str] = field(default_factory=list[str])
 
-    def complain(self, problem: str, *, clip: bool) -> None:
-        """Something that clipping mends: a note where it is allowed, a problem where it is not."""
+    def complain(self, problem: str) -> None:
+        """Something that clipping mends."""
         if problem:
-            (self.notes if clip else self.problems).append(problem)
+            (self.notes if self.clip else self.problems).append(problem)
+
+    def add_binary(self, p: Mapping[str, float]) -> None:
+        """A yes-or-no question."""
+        if len(p) != 1 and "yes" not in p:
+            self.problems.append(f"a yes-or-no question needs one probability, not {len(p)}")
+            return
+        yes = p["yes"] if "yes" in p else next(iter(p.values()))
+        self.complain(ACCEPTED_LIMITS.complaint(yes))
+        self.body["probability_yes"] = ACCEPTED_LIMITS.clipped(yes)
+
+    def add_choice(self, p: Mapping[str, float], options: Sequence[str]) -> None:
+        """A choice of options."""
+        self.problems += [f"{option!r} is not an option" for option in p if option not in options]
+        self.problems += [f"the option {option!r} has no probability" for option in options if option not in p]
+        if self.problems:
+            return
+        total = sum(p.values())
+        if abs(total - 1) > SUM_TOLERANCE:
+            self.complain(f"the options sum to {total:.6g}, clipped they would be scaled to 1")
+        for option in options:
+            self.complain(ACCEPTED_LIMITS.complaint(p[option], option))
+        self.body["probability_yes_per_category"] = fit_to_limits({o: p[o] for o in options}, ACCEPTED_LIMITS)
+
+    def add_continuous(self, distribution: Categorical | Numeric | None, scale: NumericRange | None) -> None:
+        """A question about a number."""
+        if not isinstance(distribution, Numeric) or scale is None:
+            self.problems.append("a question about a number needs a distribution, not a probability")
+            return
+        lost = share_outside(distribution, scale)
+        outside = f"{lost:.0%} of the distribution lies outside the closed range {scale.minimum:g} to {scale.maximum:g}"
+        if lost > MAX_OUTSIDE_SHARE:
+            self.problems.append(f"{outside}: another unit?")
+            return
+        if lost > NOTABLE_SHARE:
+            self.notes.append(f"{outside} and was dropped")
+        self.body["continuous_cdf"] = continuous_cdf(distribution, scale)
+        self.problems += cdf_problems(self.body["continuous_cdf"], scale)
 
 
 def forecast_body(
     asked: OpenMetaculusQuestion, forecast: Forecast, p: Mapping[str, float], *, clip: bool
 ) -> ForecastBody:
     """The forecast of one question; `p` are the probabilities that belong to it."""
-    make = MAKERS.get(asked.kind)
-    if make is None:
-        return ForecastBody(problems=[f"a question of type {asked.kind} cannot be forecast here"])
-    made = make(asked, forecast, p, clip)
-    made.body = {"question": asked.id, **made.body} if not made.problems else {}
-    return made
-
-
-def _binary(asked: OpenMetaculusQuestion, forecast: Forecast, p: Mapping[str, float], clip: bool) -> ForecastBody:
-    made = ForecastBody()
-    if len(p) != 1 and "yes" not in p:
-        return ForecastBody(problems=[f"a yes-or-no question needs one probability, not {len(p)}"])
-    told = p["yes"] if "yes" in p else next(iter(p.values()))
-    made.complain(ACCEPTED_LIMITS.complaint(told), clip=clip)
-    made.body = {"probability_yes": ACCEPTED_LIMITS.clipped(told)}
-    return made
-
-
-def _choice(asked: OpenMetaculusQuestion, forecast: Forecast, p: Mapping[str, float], clip: bool) -> ForecastBody:
-    made = ForecastBody()
-    gone, missing = [o for o in p if o not in asked.options], [o for o in asked.options if o not in p]
-    made.problems += [f"{option!r} is not an option" for option in gone]
-    made.problems += [f"the option {option!r} has no probability" for option in missing]
+    made = ForecastBody(clip=clip, body={"question": asked.id})
+    if asked.kind == "binary":
+        made.add_binary(p)
+    elif asked.kind == "multiple_choice":
+        made.add_choice(p, asked.options)
+    elif asked.kind in CONTINUOUS_KINDS:
+        made.add_continuous(forecast.distribution, asked.scale)
+    else:
+        made.problems.append(f"a question of type {asked.kind} cannot be forecast here")
     if made.problems:
-        return made
-    total = sum(p.values())
-    if abs(total - 1) > SUM_TOLERANCE:
-        made.complain(f"the options sum to {total:.6g}, clipped they would be scaled to 1", clip=clip)
-    for option in asked.options:
-        made.complain(ACCEPTED_LIMITS.complaint(p[option], option), clip=clip)
-    made.body = {"probability_yes_per_category": fit_to_limits({o: p[o] for o in asked.options}, ACCEPTED_LIMITS)}
+        made.body = {}
     return made
-
-
-def _continuous(asked: OpenMetaculusQuestion, forecast: Forecast, p: Mapping[str, float], clip: bool) -> ForecastBody:
-    made, told, scale = ForecastBody(), forecast.distribution, asked.scale
-    if not isinstance(told, Numeric) or scale is None:
-        return ForecastBody(problems=["a question about a number needs a distribution, not a probability"])
-    lost = share_outside(told, scale)
-    range_ = f"{scale.minimum:g} to {scale.maximum:g}"
-    if lost > MAX_OUTSIDE_SHARE:
-        return ForecastBody(
-            problems=[f"{lost:.0%} of the distribution lies outside the closed range {range_}: another unit?"]
-        )
-    if lost > NOTABLE_SHARE:
-        made.notes.append(f"{lost:.0%} of the distribution lies outside the closed range {range_} and was dropped")
-    cdf = continuous_cdf(told, scale)
-    made.problems += cdf_problems(cdf, scale)
-    made.body = {"continuous_cdf": cdf}
-    return made
-
-
-MAKERS: Mapping[str, Callable[[OpenMetaculusQuestion, Forecast, Mapping[str, float], bool], ForecastBody]] = {
-    "binary": _binary,
-    "multiple_choice": _choice,
-    "numeric": _continuous,
-    "discrete": _continuous,
-    "date": _continuous,
-}
 
 
 # Is this the forecast that counts on Metaculus already?
@@ -126,28 +125,18 @@ def is_current_forecast(asked: OpenMetaculusQuestion, body: Mapping[str, Any], n
     standing = asked.standing
     if body.get("question") != asked.id or standing is None or (standing.until is not None and standing.until <= now):
         return False
-    meant = _values(asked, body)
     shown = standing.values
-    if asked.kind == "binary":
-        # Shown as no and yes, or as yes alone.
-        shown = shown[-1:]
-    return len(meant) == len(shown) and all(_alike(a, b) for a, b in zip(meant, shown, strict=True))
-
-
-def _values(asked: OpenMetaculusQuestion, body: Mapping[str, Any]) -> list[float | None]:
-    """In the order in which the platform shows them."""
     if "probability_yes" in body:
-        return [body["probability_yes"]]
-    if "continuous_cdf" in body:
-        return list(body["continuous_cdf"])
-    options = body.get("probability_yes_per_category", {})
-    shown = asked.standing.values if asked.standing else ()
-    order = asked.options if len(shown) == len(asked.options) else asked.counted
-    return [options.get(option) for option in order]
-
-
-def _alike(a: float | None, b: float | None) -> bool:
-    return a is None and b is None if a is None or b is None else abs(a - b) <= TOLERANCE
+        # Shown as no and yes, or as yes alone.
+        meant, shown = [body["probability_yes"]], shown[-1:]
+    elif "continuous_cdf" in body:
+        meant = list(body["continuous_cdf"])
+    else:
+        order = asked.options if len(shown) == len(asked.options) else asked.counted
+        meant = [body.get("probability_yes_per_category", {}).get(option) for option in order]
+    return len(meant) == len(shown) and all(
+        a is b if a is None or b is None else abs(a - b) <= TOLERANCE for a, b in zip(meant, shown, strict=True)
+    )
 
 
 PLATFORM = "metaculus"

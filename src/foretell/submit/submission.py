@@ -198,31 +198,29 @@ def fit_to_limits(p: Mapping[str, float], limits: ProbabilityLimits) -> dict[str
     """
     if not limits.low * len(p) <= 1 <= limits.high * len(p):
         raise ValueError(f"{len(p)} options cannot sum to one between {limits.low} and {limits.high}")
+    # Scaled to the largest first, so that the factor can be found however small the numbers are.
+    largest = max(p.values()) or 1.0
+    p = {option: value / largest for option, value in p.items()}
+
+    def scaled(factor: float) -> dict[str, float]:
+        return {option: min(max(value * factor, limits.low), limits.high) for option, value in p.items()}
+
     low, high = 0.0, 1.0
-    while _total(p, limits, high) < 1 and high < 1e300:
+    while sum(scaled(high).values()) < 1 and high < 1e300:
         high *= 2
     for _ in range(2000):
         middle = (low + high) / 2
         if middle in (low, high):
             break
-        low, high = (middle, high) if _total(p, limits, middle) < 1 else (low, middle)
-    found = {option: round(_clipped(value * high, limits), DIGITS) for option, value in p.items()}
-    return _exact(found, limits)
-
-
-def _clipped(value: float, limits: ProbabilityLimits) -> float:
-    return min(max(value, limits.low), limits.high)
-
-
-def _total(p: Mapping[str, float], limits: ProbabilityLimits, factor: float) -> float:
-    return sum(_clipped(value * factor, limits) for value in p.values())
+        low, high = (middle, high) if sum(scaled(middle).values()) < 1 else (low, middle)
+    return _exact({option: round(value, DIGITS) for option, value in scaled(high).items()}, limits)
 
 
 def _exact(p: dict[str, float], limits: ProbabilityLimits) -> dict[str, float]:
     """Rounding, and mass that nobody claimed, go where there is room for it."""
     rest = 1 - sum(p.values())
     for option in sorted(p, key=lambda name: -p[name]):
-        moved = _clipped(p[option] + rest, limits) - p[option]
+        moved = min(max(p[option] + rest, limits.low), limits.high) - p[option]
         p[option] = round(p[option] + moved, DIGITS)
         rest -= moved
         if abs(rest) < 10.0 ** -(DIGITS + 1):

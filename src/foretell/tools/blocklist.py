@@ -66,11 +66,7 @@ def _closed_with(hosts: tuple[str, ...]) -> AddressPatterns:
 
 
 def is_living(url: str) -> bool:
-    """Whether a page is rewritten for ever under its address.
-
-    >>> is_living("https://en.m.wikipedia.org/wiki/Elo"), is_living("https://www.reuters.com/world/x")
-    (True, False)
-    """
+    """Whether a page is rewritten for ever under its address."""
     return REWRITTEN.over_any(_readable(url)) is not None
 
 
@@ -122,11 +118,7 @@ class Blocklist:
         )
 
     def check(self, url: str, *, arrived: bool = False) -> BlockedAddress | None:
-        """Why the address is closed, or None. A redirector says nothing until one has `arrived` somewhere.
-
-        >>> Blocklist().check("https://web.archive.org/web/2026/https%3A%2F%2Fpolymarket.com/event/x")
-        BlockedAddress(reason='polymarket.com is a forecasting platform', unless_stored=False)
-        """
+        """Why the address is closed, or None. A redirector says nothing until one has `arrived` somewhere."""
         try:
             found = places_in(url)
         except UnreadableAddress as error:

@@ -152,11 +152,7 @@ def _task(excerpts: Sequence[Excerpt], as_of: AsOf, question: str) -> str:
 
 
 def read_verdicts(text: str, count: int) -> list[LeakVerdict]:
-    """One verdict per text, DROP for every one that was not given clearly.
-
-    >>> [v.word for v in read_verdicts('{"verdicts": [{"id": "r2", "verdict": "KEEP", "reason": "old"}]}', 2)]
-    ['DROP', 'KEEP']
-    """
+    """One verdict per text, DROP for every one that was not given clearly."""
     stripped = text.strip()
     fenced = FENCE.match(stripped)
     given: dict[str, list[LeakVerdict]] = {}

@@ -52,13 +52,7 @@ HINTS = {
 
 
 def offered_tools(source: str, step: int, available: Collection[str], *, fixed: bool = True) -> tuple[str, ...]:
-    """The tools on offer at a step (counted from 1), of those available; submitting is always possible at the end.
-
-    >>> offered_tools("fred", 1, {"fetch_series", "web_search", "submit"})
-    ('fetch_series', 'web_search', 'submit')
-    >>> [offered_tools("dbnomics", step, {"fetch_series", "submit"}) for step in (1, 2)]
-    [('fetch_series',), ('submit',)]
-    """
+    """The tools on offer at a step (counted from 1), of those available; submitting is always possible at the end."""
     if step < 1:
         raise ValueError(f"steps count from 1, got {step}")
     steps = FIXED.get(source) if fixed else None
@@ -69,9 +63,5 @@ def offered_tools(source: str, step: int, available: Collection[str], *, fixed: 
 
 
 def tool_hint(tools: Collection[str]) -> str:
-    """What to begin with, named only if it is really on offer.
-
-    >>> tool_hint(("web_search", "submit")).split(",")[0], tool_hint(("submit",))
-    ('Begin with web_search', '')
-    """
+    """What to begin with, named only if it is really on offer."""
     return next((text for tool, text in HINTS.items() if tool in tools), "")

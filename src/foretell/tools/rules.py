@@ -50,11 +50,7 @@ def _admitted(moment: datetime, as_of: AsOf) -> bool:
 
 
 def clamp_text(text: str, as_of: AsOf) -> tuple[str, list[str]]:
-    r"""The text without dated rows after the cutoff and without fields told later, and the lines left out.
-
-    >>> clamp_text("2025-10-26,3.1\n2025-10-27,3.2\nVolume: 9", AsOf.day("2025-10-26"))
-    ('2025-10-26,3.1', ['2025-10-27,3.2', 'Volume: 9'])
-    """
+    """The text without dated rows after the cutoff and without fields told later, and the lines left out."""
     lines = text.splitlines()
     late = [line for line in lines if TOLD_LATER.match(line) or _is_late(line, as_of)]
     return "\n".join(line for line in lines if line not in late), late

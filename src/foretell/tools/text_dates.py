@@ -36,19 +36,8 @@ YEAR = re.compile(r"(?<!\d)(?:19|20)\d{2}(?!\d)")
 BEFORE_YEAR, AFTER_YEAR = 26, 10
 """How far a date reaches around its year."""
 STEMS = (
-    "updat",
-    "modif",
-    "edited",
-    "revised",
-    "correct",
-    "publi",
-    "posted",
-    "aktuali",
-    "veröff",
-    "à jour",
-    "actualiz",
-    "date",
-    "editor",
+    *("updat", "modif", "edited", "revised", "correct", "publi", "posted", "date", "editor"),
+    *("aktuali", "veröff", "à jour", "actualiz"),
 )
 STAMP = re.compile(
     r"(?P<word>updated?|modified|edited|revised|corrected|published|posted|aktualisiert|veröffentlicht|à jour|publiée?"
@@ -134,12 +123,7 @@ def is_after(day: date, as_of: AsOf) -> bool:
 
 
 def late_stamp(text: str, as_of: AsOf) -> str | None:
-    """A line in which the text dates itself after the cutoff.
-
-    >>> late_stamp("Rates held. Updated March 5, 2026 at 10:12", AsOf.day("2025-10-26"))
-    'Updated March 5, 2026'
-    >>> late_stamp("The minutes will be published on March 5, 2026.", AsOf.day("2025-10-26"))
-    """
+    """A line in which the text dates itself after the cutoff."""
     for found in _stamps(text):
         dated = DATE.match(found["rest"])
         if dated is None or not _about_itself(text, found):
@@ -150,11 +134,7 @@ def late_stamp(text: str, as_of: AsOf) -> str | None:
 
 
 def age_stamp(text: str) -> str | None:
-    """A line in which the text tells its age, which means nothing without the day it was read.
-
-    >>> age_stamp("By Jane Doe | Updated 3 hours ago")
-    'Updated 3 hours ago'
-    """
+    """A line in which the text tells its age, which means nothing without the day it was read."""
     for found in _stamps(text):
         age = AGE.match(found["rest"])
         if age is not None and _about_itself(text, found):
@@ -202,11 +182,7 @@ def late_entry(title: str, text: str, as_of: AsOf) -> str | None:
 
 
 def late_path(url: str, as_of: AsOf) -> str | None:
-    """A publication date after the cutoff in an address, such as /2026/03/05/. Addresses of agendas do not count.
-
-    >>> late_path("https://news.example/2026/03/05/rates", AsOf.day("2025-10-26"))
-    '/2026/03/05'
-    """
+    """A publication date after the cutoff in an address, such as /2026/03/05/. Addresses of agendas do not count."""
     try:
         address = address_of(url)
     except UnreadableAddress:
@@ -222,11 +198,7 @@ def late_path(url: str, as_of: AsOf) -> str | None:
 
 
 def without_age(text: str) -> str:
-    """A snippet without the age that engines put before it.
-
-    >>> without_age("3 days ago — Rates were held.")
-    'Rates were held.'
-    """
+    """A snippet without the age that engines put before it."""
     return LEADING_AGE.sub("", text)
 
 

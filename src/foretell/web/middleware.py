@@ -1,7 +1,5 @@
 """Around every request: the host it names, the size of what it brings, who may read; and the headers of answers."""
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from http import HTTPStatus
 from typing import Any
 
@@ -14,71 +12,43 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from foretell.questions.errors import InputError
+from foretell.web.rendering import html_page
 from foretell.web.security import AccessRules, has_token
 
-# What goes wrong, told the same way everywhere: problem JSON for programs (RFC 9457), a page for people.
+# What goes wrong, said the same way everywhere: problem JSON for programs (RFC 9457), a page for people.
 
 PROBLEM_MEDIA_TYPE = "application/problem+json"
 
 
-@dataclass(frozen=True, kw_only=True)
-class HttpProblem:
-    """Why a request was not answered."""
-
-    title: str
-    """The status in words."""
-    status: int
-    detail: str
-    """What is wrong, and where it helps, what to do."""
-    field: str | None = None
-    """The field at fault, if it is one."""
-
-
 def problem_response(request: Request, status: int, detail: str, field: str | None = None) -> Response:
-    """An answer that says no."""
-    problem = HttpProblem(title=HTTPStatus(status).phrase, status=status, detail=detail, field=field)
-    if _for_programs(request):
-        return JSONResponse(asdict(problem), status_code=status, media_type=PROBLEM_MEDIA_TYPE)
-    from foretell.web.rendering import html_page
-
+    """An answer that says no, what is wrong, and in which field."""
+    problem = {"title": HTTPStatus(status).phrase, "status": status, "detail": detail, "field": field}
+    if request.url.path.startswith(("/api/", "/openapi.json", "/static/")):
+        return JSONResponse(problem, status_code=status, media_type=PROBLEM_MEDIA_TYPE)
     return html_page(request, "problem.html", problem, status=status)
 
 
-def _for_programs(request: Request) -> bool:
-    return request.url.path.startswith(("/api/", "/openapi.json", "/static/"))
-
-
 def handle_problems(app: FastAPI) -> None:
-    """Have every error of the app end in a refusal."""
-    app.add_exception_handler(HTTPException, _on_http_error)
-    app.add_exception_handler(RequestValidationError, _on_validation_error)
-    app.add_exception_handler(InputError, _on_input_error)
+    """Have every error of the app end in a problem."""
+    for kind in (HTTPException, RequestValidationError, InputError):
+        app.add_exception_handler(kind, _on_error)
 
 
-def _on_http_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    answer = problem_response(request, error.status_code, str(error.detail))
-    answer.headers.update(error.headers or {})
-    return answer
-
-
-def _on_validation_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)
-    told, field = validation_messages(error.errors())
-    return problem_response(request, 422, told, field or None)
-
-
-def validation_messages(errors: Sequence[Any]) -> tuple[str, str]:
-    """The first of several faults in words, and the field it is in."""
-    first = errors[0]
-    field = ".".join(str(part) for part in first["loc"] if part not in ("body", "query", "path"))
-    told = str(first["msg"]).removeprefix("Value error, ")
-    return f"{field}: {told}" if field else told, field
-
-
-def _on_input_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, InputError)
-    return problem_response(request, 422, str(error), error.column)
+def _on_error(request: Request, error: Exception) -> Response:
+    match error:
+        case HTTPException():
+            answer = problem_response(request, error.status_code, str(error.detail))
+            answer.headers.update(error.headers or {})
+            return answer
+        case RequestValidationError():
+            first = error.errors()[0]
+            field = ".".join(str(part) for part in first["loc"] if part not in ("body", "query", "path"))
+            message = str(first["msg"]).removeprefix("Value error, ")
+            return problem_response(request, 422, f"{field}: {message}" if field else message, field or None)
+        case InputError():
+            return problem_response(request, 422, str(error), error.column)
+        case _:
+            raise error
 
 
 # The API's own description, with refusals as they really come.
@@ -116,17 +86,15 @@ def describe_api(app: FastAPI) -> dict[str, Any]:
         for name in ("HTTPValidationError", "ValidationError"):
             parts["schemas"].pop(name, None)
         parts["securitySchemes"] = TOKEN_SCHEME
+        content = {PROBLEM_MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+        problems = {code: {"description": text, "content": content} for code, text in PROBLEM_STATUSES.items()}
         for methods in found["paths"].values():
             for method, operation in methods.items():
-                operation["responses"] |= {code: _problem_responses(told) for code, told in PROBLEM_STATUSES.items()}
+                operation["responses"] |= problems
                 if method == "post":
                     operation["security"] = [{"token": []}]
         app.openapi_schema = found
     return app.openapi_schema
-
-
-def _problem_responses(told: str) -> dict[str, Any]:
-    return {"description": told, "content": {PROBLEM_MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
 
 
 MAX_BODY_BYTES = 1_000_000
@@ -143,6 +111,7 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Cache-Control": "no-store",
 }
 OPEN_PATHS = ("/login", "/static/")
 """What a stranger may see where reading needs the token."""
@@ -156,7 +125,7 @@ class BodyTooLarge(HTTPException):
 
 
 class RequestGuard:
-    """Lets requests through that may come through, and marks every answer."""
+    """Lets requests through that may come through, and puts our headers on every answer."""
 
     def __init__(self, app: ASGIApp, *, access: AccessRules) -> None:
         self._app = app
@@ -167,18 +136,34 @@ class RequestGuard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request = Request(scope)
-        refused = self._refused(request)
-        marked = _HeaderSender(send)
-        if refused is not None:
-            await problem_response(request, *refused)(scope, receive, marked)
+        request, started, received = Request(scope), False, 0
+
+        async def send_marked(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        async def receive_limited() -> Message:
+            nonlocal received
+            message = await receive()
+            received += len(message.get("body", b""))
+            if received > MAX_BODY_BYTES:
+                raise BodyTooLarge
+            return message
+
+        if (refused := self._refused(request)) is not None:
+            await problem_response(request, *refused)(scope, receive, send_marked)
             return
         try:
-            await self._app(scope, _limited(receive), marked)
+            await self._app(scope, receive_limited, send_marked)
         except Exception:  # whatever broke is logged by the server; whoever asked learns only that
-            if not marked.started:
-                told = "something broke in foretell; the server's log has it"
-                await problem_response(request, 500, told)(scope, receive, marked)
+            if not started:
+                message = "something broke in foretell; the server's log has it"
+                await problem_response(request, 500, message)(scope, receive, send_marked)
             raise
 
     def _refused(self, request: Request) -> tuple[int, str] | None:
@@ -190,34 +175,3 @@ class RequestGuard:
         if self._access.private or request.url.path.startswith(OPEN_PATHS) or has_token(request, self._access):
             return None
         return 401, "reading this server from elsewhere needs its token: open /login"
-
-
-class _HeaderSender:
-    """Sends, with our headers on every answer."""
-
-    def __init__(self, send: Send) -> None:
-        self._send = send
-        self.started = False
-
-    async def __call__(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self.started = True
-            headers = MutableHeaders(scope=message)
-            for name, value in HEADERS.items():
-                headers.setdefault(name, value)
-            headers.setdefault("Cache-Control", "no-store")
-        await self._send(message)
-
-
-def _limited(receive: Receive) -> Receive:
-    seen = 0
-
-    async def limited() -> Any:
-        nonlocal seen
-        message = await receive()
-        seen += len(message.get("body", b""))
-        if seen > MAX_BODY_BYTES:
-            raise BodyTooLarge
-        return message
-
-    return limited

@@ -110,20 +110,22 @@ def visitor_of(request: Request) -> Visitor:
     return Visitor(can_log_in=access.token is not None, still=access.still)
 
 
+def _bearer(request: Request) -> str | None:
+    """What is given as the token, if anything is."""
+    kind, _, given = request.headers.get("authorization", "").partition(" ")
+    return given.strip() if kind.lower() == "bearer" else None
+
+
 def has_token(request: Request, access: AccessRules) -> bool:
     """Whether a request carries the token itself or a session made with it."""
-    kind, _, given = request.headers.get("authorization", "").partition(" ")
-    if kind.lower() == "bearer" and access.holds(given.strip()):
-        return True
-    return access.valid_session(request.cookies.get(COOKIE))
+    return access.holds(_bearer(request) or "") or access.valid_session(request.cookies.get(COOKIE))
 
 
 async def _trusted(request: Request) -> None:
     """Refuses whoever may not spend or write: no token, or a session whose form is not ours."""
     access = access_of(request)
-    kind, _, given = request.headers.get("authorization", "").partition(" ")
-    if kind.lower() == "bearer":
-        if not access.holds(given.strip()):
+    if (given := _bearer(request)) is not None:
+        if not access.holds(given):
             raise HTTPException(401, "that is not the token of this server", {"WWW-Authenticate": "Bearer"})
         return
     cookie = request.cookies.get(COOKIE)
@@ -131,18 +133,11 @@ async def _trusted(request: Request) -> None:
         how = "open the link that foretell serve printed, or send Authorization: Bearer TOKEN"
         reason = how if access.token is not None else "the server was started without one"
         raise HTTPException(401, f"this needs the token: {reason}", {"WWW-Authenticate": "Bearer"})
-    if not (_same_origin(request) and await _own_form(request, access.csrf(cookie))):
-        raise HTTPException(403, "the form did not come from this server; reload the page and send it again")
-
-
-def _same_origin(request: Request) -> bool:
     origin = request.headers.get("origin")
-    return origin is None or urlsplit(origin).netloc == request.headers.get("host", "")
-
-
-async def _own_form(request: Request, expected: str) -> bool:
-    given = request.headers.get(HEADER) or (await form_of(request)).get(FIELD, [""])[0]
-    return hmac.compare_digest(given.encode(), expected.encode())
+    same_origin = origin is None or urlsplit(origin).netloc == request.headers.get("host", "")
+    sign = request.headers.get(HEADER) or (await form_of(request)).get(FIELD, [""])[0]
+    if not same_origin or not hmac.compare_digest(sign.encode(), access.csrf(cookie).encode()):
+        raise HTTPException(403, "the form did not come from this server; reload the page and send it again")
 
 
 async def form_of(request: Request) -> dict[str, list[str]]:

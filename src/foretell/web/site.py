@@ -2,8 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from html import escape, unescape
 from pathlib import Path
@@ -15,6 +14,8 @@ from foretell.data.atomic_file import write_atomically
 from foretell.operations.result import Result
 from foretell.questions.errors import InputError
 from foretell.runs.settings import Settings
+from foretell.web.app import create_app
+from foretell.web.static_files import static_text
 
 if TYPE_CHECKING:
     import httpx2
@@ -62,7 +63,13 @@ def _module(name: str, read: Callable[[str], str], known: dict[str, str], done: 
 # From the address of a page to the file it is written to.
 
 MAX_NAME = 80
-FILE_ENDINGS = {"text/css": ".css", "text/javascript": ".js", "image/svg+xml": ".svg", "application/json": ".json"}
+FILE_ENDINGS = {
+    "text/html": ".html",
+    "text/css": ".css",
+    "text/javascript": ".js",
+    "image/svg+xml": ".svg",
+    "application/json": ".json",
+}
 
 
 def file_of(address: str, kind: str = "text/html") -> str:
@@ -73,34 +80,16 @@ def file_of(address: str, kind: str = "text/html") -> str:
     >>> file_of("/trees/view/run%2Fq"), file_of("/runs?offset=50")
     ('trees/view/run-q-....html', 'runs-....html')
     """
+    if address == "/":
+        return "index.html"
     parts = urlsplit(address)
-    if parts.path.startswith("/static/"):
-        return parts.path.lstrip("/")
-    names = (
-        [_file_name_part(unquote(one)) for one in parts.path.strip("/").split("/")] if parts.path != "/" else ["index"]
-    )
-    exact = "/".join(names) == parts.path.strip("/") and not parts.query
-    mark = "" if exact or address == "/" else "-" + hashlib.sha256(address.encode()).hexdigest()[:8]
-    names[-1] += mark + _ending(names, kind)
-    return "/".join(names)
-
-
-def _file_name_part(text: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._=-]+", "-", text)[:MAX_NAME].strip(".-") or "page"
-
-
-def _ending(names: list[str], kind: str) -> str:
-    kind = kind.partition(";")[0].strip()
-    return ".html" if kind == "text/html" else FILE_ENDINGS.get(kind, ".txt")
-
-
-def link_between(page: str, target: str) -> str:
-    """From one file to another, relative, so that the site may lie anywhere.
-
-    >>> link_between("runs/3f2a.html", "static/theme.css"), link_between("index.html", "runs.html")
-    ('../static/theme.css', 'runs.html')
-    """
-    return relpath(target, dirname(page) or ".")
+    path = parts.path.strip("/")
+    if path.startswith("static/"):
+        return path
+    names = [re.sub(r"[^A-Za-z0-9._=-]+", "-", unquote(one))[:MAX_NAME].strip(".-") for one in path.split("/")]
+    file = "/".join(name or "page" for name in names)
+    mark = "" if file == path and not parts.query else "-" + hashlib.sha256(address.encode()).hexdigest()[:8]
+    return file + mark + FILE_ENDINGS.get(kind.partition(";")[0].strip(), ".txt")
 
 
 # A served page as a file: links lead to files, scripts are plain ones, and what only a server can do is gone.
@@ -208,7 +197,9 @@ class _Crawl:
             address = waiting.pop(0)
             found = await self._get(address)
             for link in links_in(found) if found else ():
-                if link not in seen and (link.startswith("/static/") or self.chosen.takes(_path(link))):
+                if link not in seen and (
+                    link.startswith("/static/") or self.chosen.takes(unquote(urlsplit(link).path))
+                ):
                     seen.add(link)
                     waiting.append(link)
             self.progress(len(self.bodies), len(self.bodies) + len(waiting))
@@ -229,27 +220,16 @@ class _Crawl:
         """What goes into the file of an address."""
         kind, body = self.bodies[address]
         if kind.startswith("text/javascript"):
-            return bundle(Path(self.files[address]).name, _script).encode()
-        text = body.decode("utf-8", "replace")
+            return bundle(Path(self.files[address]).name, lambda name: static_text(name) or "").encode()
         if not kind.startswith("text/html") or address.startswith(EXTRA_FILES):
             return body
-        page = self.files[address]
-        targets = {link: self.files[link] for link in links_in(text) if link in self.files}
-        return rewrite_page(text, lambda link: link_between(page, targets[link]) if link in targets else None).encode()
+        folder = dirname(self.files[address]) or "."
 
+        def relative(link: str) -> str | None:
+            """So that the site may lie anywhere."""
+            return relpath(self.files[link], folder) if link in self.files else None
 
-def _path(address: str) -> str:
-    from urllib.parse import unquote, urlsplit
-
-    return unquote(urlsplit(address).path)
-
-
-def _script(name: str) -> str:
-    from foretell.web.static_files import static_text
-
-    text = static_text(name)
-    assert text is not None, name
-    return text
+        return rewrite_page(body.decode("utf-8", "replace"), relative).encode()
 
 
 async def write_site(
@@ -260,33 +240,22 @@ async def write_site(
     progress: SiteProgress = lambda done, all: None,
 ) -> WrittenSite:
     """Write the pages into a folder. Files that are there are replaced one by one, others are left alone."""
-    chosen = chosen or SiteSelection()
-    if out.exists() and not out.is_dir():
-        raise InputError("is a file, not a folder", path=out)
-    async with _visitor(settings) as client:
-        walk = _Crawl(client=client, chosen=chosen, progress=progress)
-        await walk.run()
-    size = 0
-    for address, file in walk.files.items():
-        content = walk.content(address)
-        path = out / file
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, content)
-        size += len(content)
-    pages = sum(kind.startswith("text/html") for kind, _ in walk.bodies.values())
-    return WrittenSite(folder=out, pages=pages, files=len(walk.files), size=size, broken=tuple(walk.broken))
-
-
-@asynccontextmanager
-async def _visitor(settings: Settings) -> "AsyncGenerator[httpx2.AsyncClient]":
-    """Somebody who looks at the application without a network and may change nothing."""
     import httpx2
 
-    from foretell.web.app import create_app
-
+    if out.exists() and not out.is_dir():
+        raise InputError("is a file, not a folder", path=out)
+    # Somebody who looks at the application without a network and may change nothing.
     app = create_app(settings, still=True)
     try:
         async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url=LOCAL_HOST) as client:
-            yield client
+            walk = _Crawl(client=client, chosen=chosen or SiteSelection(), progress=progress)
+            await walk.run()
     finally:
         app.state.serving.close()
+    size = 0
+    for address, file in walk.files.items():
+        content = walk.content(address)
+        write_atomically(out / file, content)
+        size += len(content)
+    pages = sum(kind.startswith("text/html") for kind, _ in walk.bodies.values())
+    return WrittenSite(folder=out, pages=pages, files=len(walk.files), size=size, broken=tuple(walk.broken))

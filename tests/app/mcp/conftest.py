@@ -8,20 +8,20 @@ from pathlib import Path
 import pytest
 from tests.app.mcp.office import DOCUMENTS, Office
 
-from fakes.models import FakeModelProcess
+from fakes.models import BackgroundModels
 from foretell.data.corpus import Corpus, read_documents
 
 BRAIN = "foretell.practice.models.scripts:tree_script"
 
 
 @pytest.fixture(scope="session")
-def provider() -> Iterator[FakeModelProcess]:
-    with FakeModelProcess(script=BRAIN) as fake:
+def provider() -> Iterator[BackgroundModels]:
+    with BackgroundModels(script=BRAIN) as fake:
         yield fake
 
 
 @pytest.fixture
-def office(tmp_path: Path, provider: FakeModelProcess) -> Office:
+def office(tmp_path: Path, provider: BackgroundModels) -> Office:
     pytest.importorskip("mcp", reason="mcp is not installed: pip install 'foretell[mcp]'")
     provider.reset()
     environment = {"OPENAI_API_KEY": "sk-canary", "FORETELL_OPENAI_URL": f"{provider.url}/v1"}

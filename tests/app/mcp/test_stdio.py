@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.app.mcp.office import Office, parsed, problem
 
-from fakes.models import FakeModelProcess
+from fakes.models import BackgroundModels
 from foretell.practice.search import search_server
 from foretell.practice.world import small_world
 
@@ -50,7 +50,7 @@ def served(office: Office, work: Work, *options: Any) -> None:
     asyncio.run(run())
 
 
-def test_without_leave_to_spend_only_free_tools_are_on_offer(office: Office, provider: FakeModelProcess):
+def test_without_leave_to_spend_only_free_tools_are_on_offer(office: Office, provider: BackgroundModels):
     async def work(client: Any) -> None:
         found = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert list(found) == ["ask", "what_if", "score", "search_as_of", "list_runs", "show_run", "replay_run"]
@@ -151,7 +151,7 @@ def test_files_elsewhere_are_not_read(office: Office):
     served(office, without)
 
 
-def test_a_search_needs_a_date_or_says_live(office: Office, provider: FakeModelProcess):
+def test_a_search_needs_a_date_or_says_live(office: Office, provider: BackgroundModels):
     async def work(client: Any) -> None:
         query = {"query": "harbour bridge"}
         assert "no date was given" in problem(await client.call_tool("search_as_of", query))
@@ -180,7 +180,7 @@ def test_a_search_needs_a_date_or_says_live(office: Office, provider: FakeModelP
     served(office, web, "--search", "brave")
 
 
-def test_with_leave_to_spend_everything_is_researched_and_kept(office: Office, provider: FakeModelProcess):
+def test_with_leave_to_spend_everything_is_researched_and_kept(office: Office, provider: BackgroundModels):
     async def work(client: Any) -> None:
         found = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert "grow_tree" in found
@@ -223,7 +223,7 @@ def test_a_tree_is_grown_and_played_with(office: Office):
     served(office, work, *SPENDING)
 
 
-def test_the_budget_holds_for_all_calls_together(office: Office, provider: FakeModelProcess):
+def test_the_budget_holds_for_all_calls_together(office: Office, provider: BackgroundModels):
     """Each question alone would fit; together they may not cost more than was allowed."""
     allowed = 0.03
     options = ("--allow-spending", str(allowed), *SPENDING[2:])

@@ -21,7 +21,7 @@ from foretell.report.study import StudyColumn, StudyResult, StudyRow, StudyTable
 from foretell.report.study_report import markdown_study, print_study, study_page, value_text
 from foretell.studies.inputs import StudyData
 
-QUICK = Resampling(draws=100)
+QUICK = Resampling(draws=50)
 
 
 def tables() -> dict[str, Examples]:

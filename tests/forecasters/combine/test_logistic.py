@@ -10,9 +10,13 @@ from foretell.forecasters.combine.logistic import (
     LogisticProblem,
     coefficients_without,
     fit_logistic_ridge,
-    leave_out,
 )
 from foretell.forecasters.combine.rows import sigmoid
+
+
+def leave_out(whole: LogisticProblem, groups: np.ndarray) -> np.ndarray:
+    """The linear predictor of every row from coefficients fitted without its group."""
+    return np.einsum("ij,ij->i", whole.design, coefficients_without(whole, groups)[groups])
 
 
 def problem(n: int, p: int, seed: int, *, scale: float = 1.0, penalty: float = 0.1) -> LogisticProblem:

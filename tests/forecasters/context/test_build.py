@@ -114,10 +114,8 @@ def test_pages_with_the_same_address_or_words_count_once() -> None:
 def test_fusion_puts_first_what_several_searches_found_and_does_not_depend_on_luck() -> None:
     items = [SourceItem(title=f"t{n}", text=f"text {n}", url=f"https://a.example/{n}") for n in range(5)]
     fused = fuse([[items[0], items[1]], [items[2], items[1]], [items[3], items[1]]])
-    assert fused.items[0] == items[1]
-    assert fused.items[1:] == (items[0], items[2], items[3])
-    assert fused.dropped == {SAME_ADDRESS: 2}
-    assert fuse([]).items == ()
+    assert fused == ((items[1], items[0], items[2], items[3]), {SAME_ADDRESS: 2})
+    assert fuse([]) == ((), {})
     assert page_of("file:///etc") == "file:///etc"
     assert page_of("https://a.example/?id=1") != page_of("https://a.example/?id=2")
 

@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from foretell.forecasters.base_rates.past import PastQuestions
+from foretell.forecasters.base_rates.past import Past, PastQuestions
 
 Row = dict[str, Any]
 Bank = Callable[[list[Row]], PastQuestions]
@@ -13,7 +13,7 @@ NUMBERS = ("price", "size", "outcome")
 TOWNS = ("Oslo", "Rome", "Lima")
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def bank_of() -> Bank:
     """A bank from rows that name only what matters."""
 
@@ -44,7 +44,7 @@ def bank_of() -> Bank:
     return build
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def taught(bank_of: Bank) -> PastQuestions:
     """Rounds in which whatever is a parade comes true and whatever is a comet does not."""
     rng = np.random.default_rng(3)
@@ -69,3 +69,9 @@ def taught(bank_of: Bank) -> PastQuestions:
                 row["price"] = 0.7 if parade else 0.15
             rows.append(row)
     return bank_of(rows)
+
+
+@pytest.fixture(scope="session")
+def taught_past(taught: PastQuestions) -> Past:
+    """The same as a past: what was fitted for a day is shared."""
+    return Past.of_table(taught)

@@ -3,7 +3,7 @@ from dataclasses import replace
 from datetime import date, timedelta
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foretell.forecasters.base_rates.outside_fit import fit_outside
@@ -69,9 +69,9 @@ def test_more_time_never_helps_things_to_stay(template: str, word: str, spans: l
 
 
 @given(spans=SPANS, template=st.sampled_from(TEMPLATES))
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_the_same_for_a_model_fitted_on_a_bank(spans: list[int], template: str, taught: PastQuestions) -> None:
-    p = over_deadlines(OutsideView(), template, "by", spans, AsOf.day("2025-12-31"), Past.of_table(taught))
+@settings(max_examples=15, deadline=None)
+def test_the_same_for_a_model_fitted_on_a_bank(spans: list[int], template: str, taught_past: Past) -> None:
+    p = over_deadlines(OutsideView(), template, "by", spans, AsOf.day("2025-12-31"), taught_past)
     assert p == sorted(p)
 
 
@@ -110,11 +110,11 @@ def test_a_backtest_is_fitted_once_for_each_day_from_the_bank(taught: PastQuesti
     assert past.cached(fitted, lambda: None) is model
 
 
-def test_its_own_price_plays_no_part(taught: PastQuestions) -> None:
+def test_its_own_price_plays_no_part(taught_past: Past) -> None:
     question = asked("Will a parade be seen over Lima by 1 August 2025?", due="2025-06-15")
     priced = replace(question, targets=(Target(id="yes", snapshot=Snapshot(at="2025-06-15", last_price=0.99)),))
-    view, past = OutsideView(), Past.of_table(taught)
-    assert said(view, question, question.as_of, past) == said(view, priced, question.as_of, past)
+    view = OutsideView()
+    assert said(view, question, question.as_of, taught_past) == said(view, priced, question.as_of, taught_past)
 
 
 def test_options_share_one() -> None:
@@ -141,9 +141,9 @@ def test_data_set_questions_get_the_rate_of_their_kind() -> None:
     assert 0 < rate("never seen", "all") < 1
 
 
-def test_the_rationale_names_reasons_and_the_reference_class(taught: PastQuestions) -> None:
+def test_the_rationale_names_reasons_and_the_reference_class(taught_past: Past) -> None:
     question = asked("Will a parade be seen over Lima by 1 August 2025?", due="2025-06-15", source="polymarket")
-    found = asyncio.run(OutsideView().forecast(question, Context(as_of=question.as_of, past=Past.of_table(taught))))
+    found = asyncio.run(OutsideView().forecast(question, Context(as_of=question.as_of, past=taught_past)))
     assert "Questions of polymarket start at" in found.rationale
     assert "parade" in found.rationale
     assert "most similar questions" in found.rationale

@@ -26,7 +26,7 @@ from foretell.questions.trace import LeakBlocked, ModelCalled, ToolUsed
 pytest.importorskip("mcp")
 from foretell.forecasters.tree.grounders.deep_research import SearchServer, open_search_server
 
-MODEL = "openai:o4-mini-deep-research"
+MODEL = "openai:gpt-6.1-sol"
 
 
 class Both:

@@ -80,7 +80,7 @@ def test_edits_from_a_file_are_applied_and_without_a_model_judgements_are_marked
     assert read_tree_file(file).tree.nodes["P1"].children == ("P1.1", "P1.2", "P1.3")
     out = tmp_path / "other.json"
     shown = CliRunner().invoke(
-        operation_command("tree edit"), [str(file), "--set", "P2=0.3", "--out", str(out), "--json"]
+        operation_command("tree edit"), [str(file), "--set", "P2=0.3", "--save-as", str(out), "--json"]
     )
     assert json.loads(shown.stdout)["changes"][0]["is"] == 0.3
     assert (read_tree(out).nodes["P2"].p, read_tree(file).nodes["P2"].p) == (0.3, 0.2)

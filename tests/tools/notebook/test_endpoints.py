@@ -19,14 +19,14 @@ from foretell.questions.trace import LeakBlocked, TraceEvent
 from foretell.tools.fence import FencedTools
 from foretell.tools.notebook.endpoints import (
     Endpoint,
-    FencedToolEndpoint,
-    JournaledEndpoint,
     LocalFile,
-    LocalFilesEndpoint,
-    MarketPricesEndpoint,
-    SeriesEndpoint,
     check_parameters,
     describe_endpoint,
+    fenced_tool_endpoint,
+    journaled_endpoint,
+    local_files_endpoint,
+    market_prices_endpoint,
+    series_endpoint,
 )
 from foretell.tools.tool import LeakRefused, ToolFailed
 from foretell.tools.web import WebSearch
@@ -39,9 +39,9 @@ def call(endpoint: Endpoint, params: Mapping[str, Any], as_of: AsOf = CUTOFF) ->
     return asyncio.run(endpoint.call(check_parameters(endpoint, params), as_of))
 
 
-def series(**options: Any) -> SeriesEndpoint:
+def series(**options: Any) -> Endpoint:
     given: dict[str, Any] = {"source": Numbers(rows=ROWS), "providers": {"fred": "ids such as DGS10"}}
-    return SeriesEndpoint(**{**given, **options})
+    return series_endpoint(**{**given, **options})
 
 
 FRED = {"provider": "fred", "id": "DGS10"}
@@ -84,8 +84,8 @@ def test_series_that_are_not_there() -> None:
     assert "ids such as DGS10" in describe_endpoint(series())
 
 
-def prices(points: Any) -> MarketPricesEndpoint:
-    return MarketPricesEndpoint(sources={"polymarket": Prices(points=points)})
+def prices(points: Any) -> Endpoint:
+    return market_prices_endpoint(sources={"polymarket": Prices(points=points)})
 
 
 MARKET = {"platform": "polymarket", "id": "0x1"}
@@ -119,7 +119,7 @@ def searching(**options: Any) -> tuple[FencedTools, list[TraceEvent]]:
 
 def test_a_notebook_sees_of_a_search_what_an_agent_would() -> None:
     toolbox, events = searching()
-    endpoint = FencedToolEndpoint(toolbox=toolbox)
+    endpoint = fenced_tool_endpoint(toolbox)
     assert endpoint.path == "/search/web"
     assert "The words to search for." in describe_endpoint(endpoint)
     found = call(endpoint, {"query": "bill"})
@@ -131,24 +131,24 @@ def test_a_notebook_sees_of_a_search_what_an_agent_would() -> None:
 def test_a_search_of_a_later_day_is_closed() -> None:
     toolbox, _ = searching(as_of=AsOf.day("2026-01-01"))
     with pytest.raises(ToolFailed, match="later cutoff"):
-        call(FencedToolEndpoint(toolbox=toolbox), {"query": "bill"})
+        call(fenced_tool_endpoint(toolbox), {"query": "bill"})
 
 
 def test_a_search_that_fails_says_what_the_fence_says() -> None:
     toolbox, _ = fenced(WebSearch(engine=Engine(hits=[], filters_dates=False)))
     with pytest.raises(ToolFailed, match="Searching is not possible"):
-        call(FencedToolEndpoint(toolbox=toolbox), {"query": "bill"})
+        call(fenced_tool_endpoint(toolbox), {"query": "bill"})
 
 
 @pytest.fixture
-def tables(tmp_path: Path) -> LocalFilesEndpoint:
+def tables(tmp_path: Path) -> Endpoint:
     (tmp_path / "sub").mkdir()
     (tmp_path / "polls.csv").write_text(
         "day,share,note\n2025-10-25,41.5,ok\n2025-10-27,44,late\nsoon,1,odd\n2025-10-26T10:00:00Z,7,\n",
         encoding="utf-8",
     )
     (tmp_path / "sub" / "codes.csv").write_text("code,name\n007,Bond\n12,Twelve\n", encoding="utf-8")
-    return LocalFilesEndpoint.in_folder(
+    return local_files_endpoint(
         tmp_path,
         polls=LocalFile(path=Path("polls.csv"), meaning="polls by day", date_column="day"),
         codes=LocalFile(path=Path("sub/codes.csv"), meaning="codes", known_since=date(2020, 1, 1)),
@@ -156,7 +156,7 @@ def tables(tmp_path: Path) -> LocalFilesEndpoint:
     )
 
 
-def test_rows_of_a_table_end_at_the_cutoff(tables: LocalFilesEndpoint) -> None:
+def test_rows_of_a_table_end_at_the_cutoff(tables: Endpoint) -> None:
     found = call(tables, {"name": "polls"})
     assert found["columns"] == ["day", "share", "note"]
     assert found["rows"] == [
@@ -167,7 +167,7 @@ def test_rows_of_a_table_end_at_the_cutoff(tables: LocalFilesEndpoint) -> None:
     assert len(call(tables, {"name": "polls"}, AsOf.day("2026-01-01"))["rows"]) == 3
 
 
-def test_tables_without_dates_need_a_day_in_a_backtest(tables: LocalFilesEndpoint) -> None:
+def test_tables_without_dates_need_a_day_in_a_backtest(tables: Endpoint) -> None:
     assert call(tables, {"name": "codes"})["rows"][0] == {"code": "007", "name": "Bond"}
     assert call(tables, {"name": "undated"}, LIVE)["rows"]
     with pytest.raises(ToolFailed, match="no table 'undated'; tables: polls, codes"):
@@ -176,7 +176,7 @@ def test_tables_without_dates_need_a_day_in_a_backtest(tables: LocalFilesEndpoin
         call(tables, {"name": "codes"}, AsOf.day("2019-01-01"))
 
 
-def test_rows_can_be_read_in_parts(tables: LocalFilesEndpoint) -> None:
+def test_rows_can_be_read_in_parts(tables: Endpoint) -> None:
     first = call(tables, {"name": "codes", "limit": 1})
     assert (first["rows"][0]["name"], first["more"]) == ("Bond", True)
     second = call(tables, {"name": "codes", "limit": 1, "offset": 1})
@@ -187,7 +187,7 @@ def test_rows_can_be_read_in_parts(tables: LocalFilesEndpoint) -> None:
 @pytest.mark.parametrize(
     "name", ["../../etc/passwd", "/etc/passwd", "polls.csv", "sub/codes.csv", "polls\0", "..", "codes/../polls"]
 )
-def test_names_never_become_paths(tables: LocalFilesEndpoint, name: str) -> None:
+def test_names_never_become_paths(tables: Endpoint, name: str) -> None:
     with pytest.raises(ToolFailed, match="there is no table"):
         call(tables, {"name": name})
 
@@ -199,9 +199,9 @@ def test_files_must_lie_in_their_folder(tmp_path: Path) -> None:
     (folder / "link.csv").symlink_to(tmp_path / "secret.csv")
     for path in ("../secret.csv", str(tmp_path / "secret.csv"), "link.csv"):
         with pytest.raises(InputError, match="outside of"):
-            LocalFilesEndpoint.in_folder(folder, secret=LocalFile(path=Path(path), meaning=""))
+            local_files_endpoint(folder, secret=LocalFile(path=Path(path), meaning=""))
     with pytest.raises(InputError, match="no such file"):
-        LocalFilesEndpoint.in_folder(folder, gone=LocalFile(path=Path("gone.csv"), meaning=""))
+        local_files_endpoint(folder, gone=LocalFile(path=Path("gone.csv"), meaning=""))
 
 
 class Journal:
@@ -218,13 +218,13 @@ class Journal:
 
 def test_answers_and_failures_are_the_same_in_a_replay() -> None:
     journal = Journal()
-    kept = JournaledEndpoint(endpoint=series(), journal=journal)
-    empty = JournaledEndpoint(endpoint=series(source=Numbers(rows={})), journal=journal)
+    kept = journaled_endpoint(series(), journal=journal)
+    empty = journaled_endpoint(series(source=Numbers(rows={})), journal=journal)
     first = call(kept, FRED)
     assert call(empty, FRED) == first
     assert (kept.path, kept.parameters, kept.documentation) == (empty.path, empty.parameters, empty.documentation)
-    refused = JournaledEndpoint(endpoint=series(source=Numbers(rows=ROWS, revised=True)), journal=journal, scope="b")
-    broken = JournaledEndpoint(endpoint=series(source=SeriesInMemory(series={})), journal=journal, scope="c")
+    refused = journaled_endpoint(series(source=Numbers(rows=ROWS, revised=True)), journal=journal, scope="b")
+    broken = journaled_endpoint(series(source=SeriesInMemory(series={})), journal=journal, scope="c")
     for _ in range(2):
         with pytest.raises(LeakRefused, match="corrected later"):
             call(refused, FRED)

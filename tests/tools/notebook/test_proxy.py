@@ -14,7 +14,7 @@ import pytest
 from foretell.questions.as_of import AsOf
 from foretell.questions.trace import LeakBlocked, TraceEvent
 from foretell.tools.notebook.endpoints import Parameter, check_parameters
-from foretell.tools.notebook.proxy import DataProxy, ProxyLimits, as_facts
+from foretell.tools.notebook.proxy import DataProxy, ProxyLimits
 from foretell.tools.tool import LeakRefused, Refusal, ToolFailed
 
 CUTOFF = AsOf.day("2025-10-26")
@@ -93,7 +93,7 @@ def test_calls_and_documentation() -> None:
     (params, as_of), *_ = echo.seen
     assert params["day"].isoformat() == "2025-01-02"
     assert as_of == CUTOFF
-    (fact,) = as_facts(calls)
+    (fact,) = calls
     assert fact["path"] == "/echo"
     assert fact["params"] == {"word": "hi", "times": "2", "day": "2025-01-02"}
     assert len(fact["digest"]) == 16
@@ -151,7 +151,7 @@ SOURCE = failing(ToolFailed("the series ended in 2027"), OSError("404"))
 def test_failures(does: Any, as_of: AsOf, told: str, noted: int) -> None:
     async def talk() -> tuple[Any, list[TraceEvent], str]:
         async with served(Echo(does=does), as_of) as (proxy, path, events):
-            return await asked(path, call="/echo", params={"word": "x"}), events, proxy.calls[-1].error
+            return await asked(path, call="/echo", params={"word": "x"}), events, proxy.calls[-1]["error"]
 
     answer, events, error = asyncio.run(talk())
     assert answer == {"error": told}

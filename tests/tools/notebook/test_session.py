@@ -13,7 +13,7 @@ from tests.tools.notebook.conftest import Loop
 
 from foretell.questions.as_of import AsOf
 from foretell.questions.trace import LeakBlocked, TraceEvent
-from foretell.tools.notebook.endpoints import LocalFile, LocalFilesEndpoint, SeriesEndpoint
+from foretell.tools.notebook.endpoints import LocalFile, local_files_endpoint, series_endpoint
 from foretell.tools.notebook.notebook import MarkdownCell, PythonCell
 from foretell.tools.notebook.pool import KernelPool
 from foretell.tools.notebook.proxy import ProxyLimits
@@ -33,10 +33,8 @@ def pool(loop: Loop, sandboxed: None) -> Iterator[KernelPool]:
 def opened(pool: KernelPool, tmp_path: Path, **options: Any) -> AbstractAsyncContextManager[NotebookSession]:
     (tmp_path / "polls.csv").write_text("day,share\n2025-10-20,41\n2025-10-30,666\n", encoding="utf-8")
     (tmp_path / "secret.csv").write_text("a\nthe host's secret\n", encoding="utf-8")
-    files = LocalFilesEndpoint.in_folder(
-        tmp_path, polls=LocalFile(path=Path("polls.csv"), meaning="polls", date_column="day")
-    )
-    series = SeriesEndpoint(
+    files = local_files_endpoint(tmp_path, polls=LocalFile(path=Path("polls.csv"), meaning="polls", date_column="day"))
+    series = series_endpoint(
         source=Numbers(rows=ROWS), providers={"fred": "ids such as DGS10"}, emit=options.get("emit", lambda _: None)
     )
     return open_notebook(pool, CUTOFF, [series, files], **options)

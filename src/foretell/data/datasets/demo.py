@@ -1,48 +1,97 @@
-"""The demonstration data set: questions about real series that ship with a library, so that nothing is downloaded."""
+"""The demonstration data set: questions about real series that ship with a library, so that nothing is downloaded.
 
-from dataclasses import dataclass
-from datetime import date
+The form is that of ForecastBench's data-set questions: will the value be higher on a later day than on the day of
+asking? Any series becomes a benchmark of its own this way.
+"""
+
+from datetime import date, timedelta
+
+import numpy as np
 
 from foretell.data.datasets.dataset import Dataset, DatasetRequest
-from foretell.data.datasets.from_series import SeriesQuestionPlan, SeriesSubject, due_dates, questions_from
-from foretell.data.datasets.question_set import QuestionSet, union
+from foretell.data.datasets.question_set import QuestionSet, QuestionSetBuilder, asked_key, union
 from foretell.data.series.local import PackagedSeries
-from foretell.questions.question import SeriesRef
+from foretell.data.series.series import Series
+from foretell.questions.as_of import instant
+from foretell.questions.question import Question, SeriesRef, Target
+from foretell.questions.resolution import Resolution
 
-
-@dataclass(frozen=True, kw_only=True)
-class DemoSchedule:
-    """How often the demo asks about some of the packaged series, and how far ahead."""
-
-    every_days: int
-    """More than the longest horizon, so that no two rounds look at the same stretch."""
-    horizons: tuple[int, ...]
-
-
-DEMO = {
-    "elnino": DemoSchedule(every_days=400, horizons=(30, 90, 180, 365)),
-    "co2": DemoSchedule(every_days=400, horizons=(7, 30, 90, 180, 365)),
-    "macro": DemoSchedule(every_days=400, horizons=(90, 180, 365)),
-    "sunspots": DemoSchedule(every_days=1200, horizons=(365, 1095)),
-    "nile": DemoSchedule(every_days=1200, horizons=(365, 1095)),
+DEMO: dict[str, tuple[int, tuple[int, ...]]] = {
+    "elnino": (400, (30, 90, 180, 365)),
+    "co2": (400, (7, 30, 90, 180, 365)),
+    "macro": (400, (90, 180, 365)),
+    "sunspots": (1200, (365, 1095)),
+    "nile": (1200, (365, 1095)),
 }
+"""Days between two rounds and how many days ahead each asks; no two rounds look at the same stretch."""
 BURN_IN = 0.4
 """Share of each series that is history before the first question."""
+LEAST_HISTORY = 24
+"""Observations that must be known on the due date."""
 
 
 def demo(request: DatasetRequest | None = None) -> Dataset:
     """Real series that ship inside statsmodels, turned into questions of ForecastBench's form."""
     del request
     source = PackagedSeries()
-    found = union("demo", [_demo_questions(source, id) for id in source.ids()])
+    sets: list[QuestionSet] = []
+    for id in source.ids():
+        series, name = source.series(id), id.partition(".")[0]
+        every, horizons = DEMO[name]
+        first, last = series.days[int(BURN_IN * len(series))].astype(date), series.days[-1].astype(date)
+        dues = [first + timedelta(days=days) for days in range(0, (last - first).days + 1, every)]
+        sets.append(questions_from(series, SeriesRef(provider=name, id=id), source.title(id), dues, horizons))
+    found = union("demo", sets)
     return Dataset(questions=found, history=found, series=source)
 
 
-def _demo_questions(source: PackagedSeries, id: str) -> QuestionSet:
-    series, name = source.series(id), id.partition(".")[0]
-    schedule = DEMO[name]
-    first, last = series.days[int(BURN_IN * len(series))].astype(date), series.days[-1].astype(date)
-    subject = SeriesSubject(series=series, ref=SeriesRef(provider=name, id=id), title=source.title(id), source=name)
-    return questions_from(
-        subject, SeriesQuestionPlan(dues=due_dates(first, last, schedule.every_days), horizons=schedule.horizons)
+def questions_from(
+    series: Series, ref: SeriesRef, title: str, dues: list[date], horizons: tuple[int, ...]
+) -> QuestionSet:
+    """One question per due date with one target per horizon in days, and the outcomes the series itself gives.
+
+    Horizons shorter than the spacing of the observations are left out: nothing could have changed. The title reads well
+    after "Will": "the sea surface temperature".
+    """
+    id, last = f"{ref.provider}/{series.id}", series.days[-1].astype(date)
+    spacing = float(np.median(np.diff(series.days).astype(int)))
+    found = QuestionSetBuilder()
+    for due in dues:
+        if np.searchsorted(series.days, np.asarray(due, "M8[D]"), side="right") < LEAST_HISTORY:
+            found.counts["due dates with too little history"] += 1
+            continue
+        ahead = [due + timedelta(days=horizon) for horizon in horizons if horizon >= 0.9 * spacing]
+        days = [day for day in ahead if day <= last]
+        found.counts["targets beyond the end of the series"] += len(ahead) - len(days)
+        if not days:
+            continue
+        question = Question(
+            id=id,
+            source=ref.provider,
+            kind="dataset",
+            subtype="rise",
+            text=f"Will {title} be higher on the resolution date than on {due.isoformat()}?",
+            criteria="Compares the last observation on or before each of the two days; an equal value counts as no.",
+            due=instant(due),
+            targets=tuple(Target(id=day.isoformat(), resolves_at=instant(day)) for day in days),
+            # What happens after one date moves all series together; what happens after another does not.
+            cluster=due.isoformat(),
+            series=ref,
+        )
+        found.questions[asked_key(question)] = question
+        found.resolutions += [_resolution(series, question, due, day) for day in days]
+    return found.build(id)
+
+
+def _resolution(series: Series, question: Question, due: date, day: date) -> Resolution:
+    before, after = series.at(due), series.at(day)
+    assert before is not None
+    assert after is not None
+    return Resolution(
+        question_id=question.id,
+        target_id=day.isoformat(),
+        due=question.due,
+        outcome=int(after > before),
+        resolved_at=instant(day),
+        provenance=f"{after:g} against {before:g}",
     )

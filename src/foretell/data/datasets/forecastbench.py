@@ -49,16 +49,12 @@ def read_forecastbench_file(path: Path, list_name: str) -> ForecastBenchFile:
 
 def _due(head: Row) -> datetime:
     """The due date, named outright or by the question set's file name."""
-    told = head.text("forecast_due_date")
-    named = head.text("question_set")[:10]
-    field = "forecast_due_date" if told else "question_set"
-    if told and named and told[:10] != named:
-        problem = f"forecast_due_date {told} and question_set {named} name two rounds"
+    stated, named = head.text("forecast_due_date"), head.text("question_set")[:10]
+    if stated and named and stated[:10] != named:
+        problem = f"forecast_due_date {stated} and question_set {named} name two rounds"
         raise InputError(problem, path=head.path, column="question_set")
-    try:
-        due = Row(path=head.path, number=0, fields={field: told or named}).moment(field)
-    except InputError as error:
-        raise InputError(error.problem, path=head.path, column=field) from None
+    field = "forecast_due_date" if stated or not named else "question_set"
+    due = replace(head, fields={field: stated or named}).moment(field)
     if due is None:
         raise InputError("names no forecast due date", path=head.path, column="forecast_due_date")
     return due
@@ -68,8 +64,8 @@ def question_identity(row: Row) -> tuple[str, Row] | None:
     """The question's id as '<source>/<id>' and the row that says so in its errors; None for a combination."""
     if isinstance(row.need("id"), list):
         return None
-    question_id = f"{row.text('source') or row.need('source')}/{row.text('id')}"
-    return question_id, Row(path=row.path, number=row.number, fields=row.fields, name=f"question {question_id}")
+    question_id = f"{row.need_text('source')}/{row.text('id')}"
+    return question_id, row.named(f"question {question_id}")
 
 
 # The templates behind ForecastBench questions: which kind of thing is asked, told by the wording.
@@ -159,8 +155,13 @@ def read_question_set(path: str | Path) -> QuestionSet:
 
 def _question(document: ForecastBenchFile, question_id: str, row: Row) -> Question:
     kind: QuestionKind = "dataset" if isinstance(row.get("resolution_dates"), list) else "market"
-    text = _text(row, "question") or row.need("question")
-    source, url = row.text("source"), _text(row, "url")
+    text = stated(row, "question") or row.need("question")
+    source, url, due = row.text("source"), stated(row, "url"), document.day
+    value, at = stated(row, "freeze_datetime_value"), _moment(row, "freeze_datetime")
+    meaning = filled(stated(row, "freeze_datetime_value_explanation"), due=due)
+    known = "" if kind == "market" or not value or at is None else f"Value known on {at.date().isoformat()}: {value}."
+    criteria = (stated(row, "resolution_criteria"), stated(row, "market_info_resolution_criteria"))
+    background = filled(stated(row, "background"), due=due)
     return row.reading(
         "question",
         lambda: Question(
@@ -168,12 +169,15 @@ def _question(document: ForecastBenchFile, question_id: str, row: Row) -> Questi
             source=source,
             kind=kind,
             subtype=subtype_of(source, kind, text),
-            text=filled(text, due=document.day),
+            text=filled(text, due=due),
             due=document.due,
-            targets=_horizons(document, row, text) if kind == "dataset" else (_market(row),),
-            criteria=_criteria(document, row),
-            background=_background(document, row, kind),
-            last_value=None if kind == "market" else _last_value(document, row),
+            targets=dated_targets(row.moments("resolution_dates"), text, due)
+            if kind == "dataset"
+            else (market_target(row, "freeze_datetime_value", at),),
+            criteria=filled(paragraphs(*criteria), due=due),
+            # For data-set questions also the last value known at the freeze, with its date.
+            background=paragraphs(background, f"{known} {meaning}".strip() if known else ""),
+            last_value=None if kind == "market" else _last_value(value, at, meaning),
             opens_at=_moment(row, "market_info_open_datetime"),
             closes_at=_moment(row, "market_info_close_datetime"),
             url=url,
@@ -182,67 +186,45 @@ def _question(document: ForecastBenchFile, question_id: str, row: Row) -> Questi
     )
 
 
-def _horizons(document: ForecastBenchFile, row: Row, text: str) -> tuple[Target, ...]:
+def dated_targets(moments: Iterable[datetime], text: str, due: str) -> tuple[Target, ...]:
     """One target per resolution date; the label is the question's first paragraph with that date in it."""
-    return tuple(_horizon(document, row, text.split("\n\n")[0], day) for day in row.items("resolution_dates"))
-
-
-def _horizon(document: ForecastBenchFile, row: Row, text: str, day: Any) -> Target:
-    moment = Row(path=row.path, number=row.number, fields={"resolution_dates": day}, name=row.name).moment(
-        "resolution_dates"
+    first = text.split("\n\n")[0]
+    days = [(moment, moment.date().isoformat()) for moment in moments]
+    return tuple(
+        Target(id=day, label=filled(first, due=due, resolution=day), resolves_at=moment) for moment, day in days
     )
-    if moment is None:
-        raise row.problem("resolution_dates", "holds an empty date")
-    iso = moment.date().isoformat()
-    return Target(id=iso, label=filled(text, due=document.day, resolution=iso), resolves_at=moment)
 
 
-def _market(row: Row) -> Target:
-    """The one target of a market question with the crowd's price at the freeze; when it ends nobody knows."""
-    price = None if _text(row, "freeze_datetime_value") == "" else row.real("freeze_datetime_value")
-    at = _moment(row, "freeze_datetime")
+def market_target(row: Row, column: str, at: datetime | None) -> Target:
+    """The one target of a market question with the crowd's price, if there is one; when it ends nobody knows."""
+    price = None if stated(row, column) == "" else row.real(column)
     if price is None or at is None:
         return Target(id=YES)
-    return Target(id=YES, snapshot=row.reading("freeze_datetime_value", lambda: Snapshot(at=at, last_price=price)))
+    return Target(id=YES, snapshot=row.reading(column, lambda: Snapshot(at=at, last_price=price)))
 
 
-def _criteria(document: ForecastBenchFile, row: Row) -> str:
-    parts = (_text(row, "resolution_criteria"), _text(row, "market_info_resolution_criteria"))
-    return filled("\n\n".join(filter(None, parts)), due=document.day)
-
-
-def _background(document: ForecastBenchFile, row: Row, kind: QuestionKind) -> str:
-    """The published background; for data-set questions also the last value known at the freeze, with its date."""
-    background = filled(_text(row, "background"), due=document.day)
-    value, at = _text(row, "freeze_datetime_value"), _moment(row, "freeze_datetime")
-    if kind == "market" or not value or at is None:
-        return background
-    meaning = filled(_text(row, "freeze_datetime_value_explanation"), due=document.day)
-    known = " ".join(filter(None, [f"Value known on {at.date().isoformat()}: {value}.", meaning]))
-    return "\n\n".join(filter(None, [background, known]))
-
-
-def _last_value(document: ForecastBenchFile, row: Row) -> LastValue | None:
+def _last_value(text: str, at: datetime | None, meaning: str) -> LastValue | None:
     """The value at the freeze as a number; some sources freeze a word, which stays in the background alone."""
-    at = _moment(row, "freeze_datetime")
     try:
-        value = float(_text(row, "freeze_datetime_value"))
+        value = float(text)
     except ValueError:
         return None
-    if at is None or not isfinite(value):
-        return None
-    return LastValue(
-        value=value, at=at, meaning=filled(_text(row, "freeze_datetime_value_explanation"), due=document.day)
-    )
+    return LastValue(value=value, at=at, meaning=meaning) if at is not None and isfinite(value) else None
 
 
-def _text(row: Row, field: str) -> str:
+def stated(row: Row, field: str) -> str:
+    """The text of a field that may be "not applicable"."""
     text = row.text(field)
     return "" if text == NOT_APPLICABLE else text
 
 
-def _moment(row: Row, field: str) -> Any:
-    return None if _text(row, field) == "" else row.moment(field)
+def paragraphs(*parts: str) -> str:
+    """Those that say something, with an empty line between them."""
+    return "\n\n".join(filter(None, parts))
+
+
+def _moment(row: Row, field: str) -> datetime | None:
+    return None if stated(row, field) == "" else row.moment(field)
 
 
 # Resolution sets: how a round came out so far. The files are rewritten in place, so versions are compared too.
@@ -295,28 +277,23 @@ def resolution_revisions(old: Iterable[Resolution], new: Iterable[Resolution]) -
 
 
 def _resolution(document: ForecastBenchFile, question_id: str, row: Row, counts: Counter[str]) -> Resolution:
-    moment = row.moment("resolution_date")
-    if moment is None:
-        raise row.problem("resolution_date", "is missing")
-    outcome = _outcome(row, counts)
+    moment = row.need_moment("resolution_date")
     return Resolution(
         question_id=question_id,
         target_id=YES if row.text("source") in MARKETS else moment.date().isoformat(),
         due=document.due,
-        outcome=outcome,
+        outcome=read_outcome(row, "resolved_to", counts),
         resolved_at=moment if row.flag("resolved") else None,
         provenance=document.path.name,
     )
 
 
-def _outcome(row: Row, counts: Counter[str]) -> int | None:
-    resolved = row.flag("resolved")
-    if resolved is None:
-        raise row.problem("resolved", "is missing")
-    if not resolved:
+def read_outcome(row: Row, column: str, counts: Counter[str]) -> int | None:
+    """0 or 1; None, counted, for what is open or came out as neither."""
+    if not row.need_flag("resolved"):
         counts[UNRESOLVED] += 1
         return None
-    value = row.real("resolved_to")
+    value = row.real(column)
     if value not in (0.0, 1.0):
         counts[AMBIGUOUS] += 1
         return None
@@ -405,64 +382,44 @@ class ForecastBenchSubmission:
         return f"{self.organization}:{self.model}"
 
 
-@dataclass(kw_only=True)
-class _SubmissionRows:
-    """The probabilities of one question while its rows are being collected."""
-
-    p: dict[str, float]
-    rationale: str = ""
-
-
 def read_submission(path: str | Path) -> ForecastBenchSubmission:
     """Read a submission file. Missing forecasts are counted, never filled in."""
     document = read_forecastbench_file(Path(path), "forecasts")
     counts: Counter[str] = Counter()
-    sheets: dict[str, _SubmissionRows] = {}
-    for row in document.rows:
-        named = question_identity(row)
+    probabilities: dict[str, dict[str, float]] = {}
+    rationales: dict[str, str] = {}
+    for line in document.rows:
+        named = question_identity(line)
         if named is None:
             counts["forecasts of combination questions dropped"] += 1
             continue
-        _collect(sheets, *named, counts)
+        id, row = named
+        target, p = _target(row), row.real("forecast")
+        if p is None:
+            counts["rows without a forecast"] += 1
+            continue
+        if not 0 <= p <= 1:
+            raise row.problem("forecast", f"{p} is outside [0, 1]", "write 0.12 for 12 %")
+        given = probabilities.setdefault(id, {})
+        if given.setdefault(target, p) != p:
+            raise row.problem("forecast", f"target {target} is forecast twice, {given[target]} and {p}")
+        rationales[id] = rationales.get(id) or row.text("reasoning")
     organization, model = str(document.head.need("organization")), str(document.head.need("model"))
-    return ForecastBenchSubmission(
-        organization=organization,
-        model=model,
-        due=document.due,
-        forecasts=_forecasts(document, sheets, f"{organization}:{model}"),
-        notes=count_notes(counts),
+    as_of = AsOf.day(document.due.date())
+    forecasts = tuple(
+        Forecast(question_id=id, forecaster=f"{organization}:{model}", as_of=as_of, p=p, rationale=rationales[id])
+        for id, p in probabilities.items()
     )
-
-
-def _collect(sheets: dict[str, _SubmissionRows], question_id: str, row: Row, counts: Counter[str]) -> None:
-    target = _target(row)
-    p = row.real("forecast")
-    if p is None:
-        counts["rows without a forecast"] += 1
-        return
-    if not 0 <= p <= 1:
-        raise row.problem("forecast", f"{p} is outside [0, 1]", "write 0.12 for 12 %")
-    sheet = sheets.setdefault(question_id, _SubmissionRows(p={}))
-    if sheet.p.setdefault(target, p) != p:
-        raise row.problem("forecast", f"target {target} is forecast twice, {sheet.p[target]} and {p}")
-    sheet.rationale = sheet.rationale or row.text("reasoning")
+    return ForecastBenchSubmission(
+        organization=organization, model=model, due=document.due, forecasts=forecasts, notes=count_notes(counts)
+    )
 
 
 def _target(row: Row) -> str:
     """A market has one target whatever date a row carries; a data-set row must say for which date it is."""
     if row.text("source") in MARKETS:
         return YES
-    moment = None if row.text("resolution_date") == NOT_APPLICABLE else row.moment("resolution_date")
+    moment = _moment(row, "resolution_date")
     if moment is None:
         raise row.problem("resolution_date", "is missing", "only market questions go without a date")
     return moment.date().isoformat()
-
-
-def _forecasts(
-    document: ForecastBenchFile, sheets: dict[str, _SubmissionRows], forecaster: str
-) -> tuple[Forecast, ...]:
-    as_of = AsOf.day(document.due.date())
-    return tuple(
-        Forecast(question_id=key, forecaster=forecaster, as_of=as_of, p=sheet.p, rationale=sheet.rationale)
-        for key, sheet in sheets.items()
-    )

@@ -1,17 +1,25 @@
 """ForecastBench rounds as two flat tables, Parquet or CSV: one row per asking, one row per outcome."""
 
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
 from foretell.data.datasets.dataset import Dataset, DatasetRequest, FileFormat
-from foretell.data.datasets.forecastbench import AMBIGUOUS, NOT_APPLICABLE, UNRESOLVED, YES, filled, series_of
-from foretell.data.datasets.question_set import OutcomeKey, QuestionSet, count_notes, outcome_key
+from foretell.data.datasets.forecastbench import (
+    YES,
+    dated_targets,
+    filled,
+    market_target,
+    paragraphs,
+    read_outcome,
+    series_of,
+    stated,
+)
+from foretell.data.datasets.question_set import OutcomeKey, QuestionSet, QuestionSetBuilder, asked_key, outcome_key
 from foretell.data.datasets.rows import Row
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
-from foretell.questions.question import LastValue, Question, QuestionKind, Snapshot, Target
+from foretell.questions.question import LastValue, Question, QuestionKind, Target
 from foretell.questions.resolution import Resolution
 
 OutcomeColumn = Literal["outcome", "paper_outcome"]
@@ -48,47 +56,47 @@ def read_question_tables(
         price: The crowd's price of a market question: on the due date where known ("due"), or at the freeze.
     """
     root = Path(folder)
-    told = _rows(_file(root, f"{prefix}resolutions"), (*RESOLUTION_COLUMNS, outcomes))
+    resolved = _rows(_file(root, f"{prefix}resolutions"), (*RESOLUTION_COLUMNS, outcomes))
     by_asking: dict[TableAskingKey, list[Row]] = {}
-    for row in told:
+    for row in resolved:
         by_asking.setdefault(_asking_key(row), []).append(row)
     rows = _rows(_file(root, f"{prefix}questions"), QUESTION_COLUMNS)
-    counts: Counter[str] = Counter()
-    questions = _questions(rows, by_asking, price, counts)
-    asked = {(q.id, q.due.date().isoformat()): q for q in questions}
-    resolutions = _resolutions(told, asked, outcomes, counts)
-    return QuestionSet(
-        name=f"{root.name}/{prefix}questions",
-        questions=tuple(questions),
-        resolutions=tuple(resolutions),
-        notes=count_notes(counts),
-    )
-
-
-def _questions(
-    rows: list[Row], by_asking: dict[TableAskingKey, list[Row]], price: PriceMoment, counts: Counter[str]
-) -> list[Question]:
     pages = {row.text("question_id"): row.text("url") for row in rows if row.text("url").count("/") > 4}
-    questions: list[Question] = []
-    seen: dict[TableAskingKey, int] = {}
+    found, places, asked = QuestionSetBuilder(), dict[TableAskingKey, int](), dict[TableAskingKey, Question]()
     for row in rows:
         asking = _asking_key(row)
-        if seen.setdefault(asking, row.number) != row.number:
-            raise row.problem("question_id", f"is asked on the same day in row {seen[asking]} as well")
+        if places.setdefault(asking, row.number) != row.number:
+            raise row.problem("question_id", f"is asked on the same day in row {places[asking]} as well")
         dated = by_asking.get(asking, [])
         if _kind(row) == "dataset" and not dated:
-            counts["data-set questions without a resolution date left out"] += 1
+            found.counts["data-set questions without a resolution date left out"] += 1
             continue
-        questions.append(_question(row, dated, price, pages.get(row.text("question_id"), row.text("url"))))
-    return questions
+        asked[asking] = _question(row, dated, price, pages.get(row.text("question_id"), row.text("url")))
+        found.questions[asked_key(asked[asking])] = asked[asking]
+    settled: set[OutcomeKey] = set()
+    for row in resolved:
+        question = asked.get(_asking_key(row))
+        if question is None:
+            found.counts["outcomes without a question dropped"] += 1
+            continue
+        resolution = _resolution(row, question, outcomes, found.counts)
+        if resolution is None:
+            continue
+        if outcome_key(resolution) in settled:
+            raise row.problem("resolution_date", f"question {question.id} is resolved twice for {resolution.target_id}")
+        settled.add(outcome_key(resolution))
+        found.resolutions.append(resolution)
+    return found.build(f"{root.name}/{prefix}questions")
 
 
 def _question(row: Row, dated: list[Row], price: PriceMoment, page: str) -> Question:
-    """The same shape as `forecastbench.questions` gives to the published files."""
+    """The same shape as `forecastbench` gives to the published files."""
     kind, source, id, due = _kind(row), row.text("source"), row.text("question_id"), row.text("forecast_due_date")
-    text = row.text("question") or str(row.need("question"))
+    text = row.need_text("question")
     last = _last_value(row, due) if kind == "dataset" else None
-    criteria = (_text(row, "resolution_criteria"), _text(row, "market_info_resolution_criteria"))
+    # The last value known at the freeze, with its date.
+    known = "" if last is None else f"Value known on {last.at.date().isoformat()}: {last.value:g}. {last.meaning}"
+    criteria = (stated(row, "resolution_criteria"), stated(row, "market_info_resolution_criteria"))
     return row.reading(
         "question",
         lambda: Question(
@@ -97,10 +105,12 @@ def _question(row: Row, dated: list[Row], price: PriceMoment, page: str) -> Ques
             kind=kind,
             subtype=row.text("subtype"),
             text=filled(text, due=due),
-            due=row.moment("forecast_due_date") or row.need("forecast_due_date"),
-            targets=_horizons(dated, text, due) if kind == "dataset" else (_market(row, price),),
-            criteria=filled("\n\n".join(filter(None, criteria)), due=due),
-            background=_background(filled(_text(row, "background"), due=due), last),
+            due=row.need_moment("forecast_due_date"),
+            targets=dated_targets(sorted(one.need_moment("resolution_date") for one in dated), text, due)
+            if kind == "dataset"
+            else (_market(row, price),),
+            criteria=filled(paragraphs(*criteria), due=due),
+            background=paragraphs(filled(stated(row, "background"), due=due), known.strip()),
             last_value=last,
             opens_at=row.moment("market_open"),
             closes_at=row.moment("market_close"),
@@ -110,70 +120,30 @@ def _question(row: Row, dated: list[Row], price: PriceMoment, page: str) -> Ques
     )
 
 
-def _horizons(dated: list[Row], text: str, due: str) -> tuple[Target, ...]:
-    """One target per resolution date, in order; the label is the question's first paragraph with that date in it."""
-    first = text.split("\n\n")[0]
-    days = sorted(_day(row) for row in dated)
-    return tuple(Target(id=day, label=filled(first, due=due, resolution=day), resolves_at=instant(day)) for day in days)
-
-
 def _market(row: Row, price: PriceMoment) -> Target:
     """The one target of a market question with the crowd's price, if there is one."""
-    column, day = "price_on_due_date", "forecast_due_date"
-    if price == "freeze" or row.real(column) is None:
-        column, day = "freeze_value", "freeze_date"
-    value, at = row.real(column), row.moment(day)
-    if value is None or at is None:
-        return Target(id=YES)
-    return Target(id=YES, snapshot=row.reading(column, lambda: Snapshot(at=at, last_price=value)))
+    if price == "freeze" or row.real("price_on_due_date") is None:
+        return market_target(row, "freeze_value", row.moment("freeze_date"))
+    return market_target(row, "price_on_due_date", row.moment("forecast_due_date"))
 
 
 def _last_value(row: Row, due: str) -> LastValue | None:
     at, value = row.moment("freeze_date"), row.real("freeze_value")
     if at is None or value is None or row.text("subtype") in WORDS:
         return None
-    return LastValue(value=value, at=at, meaning=filled(_text(row, "freeze_value_explanation"), due=due))
-
-
-def _background(text: str, last: LastValue | None) -> str:
-    """The published background, with the last value known at the freeze and its date."""
-    known = "" if last is None else f"Value known on {last.at.date().isoformat()}: {last.value:g}. {last.meaning}"
-    return "\n\n".join(filter(None, [text, known.strip()]))
-
-
-def _resolutions(
-    told: Iterable[Row], asked: dict[tuple[str, str], Question], column: OutcomeColumn, counts: Counter[str]
-) -> list[Resolution]:
-    found: dict[OutcomeKey, Resolution] = {}
-    for row in told:
-        id, due = f"{row.text('source')}/{row.text('question_id')}", row.text("forecast_due_date")[:10]
-        question = asked.get((id, due))
-        if question is None:
-            counts["outcomes without a question dropped"] += 1
-            continue
-        resolution = _resolution(row, question, column, counts)
-        if resolution is not None and found.setdefault(outcome_key(resolution), resolution) is not resolution:
-            raise row.problem("resolution_date", f"question {id} is resolved twice for {resolution.target_id}")
-    return list(found.values())
+    return LastValue(value=value, at=at, meaning=filled(stated(row, "freeze_value_explanation"), due=due))
 
 
 def _resolution(row: Row, question: Question, column: OutcomeColumn, counts: Counter[str]) -> Resolution | None:
-    resolved = row.flag("resolved")
-    if resolved is None:
-        raise row.problem("resolved", "is missing")
-    if not resolved:
-        counts[UNRESOLVED] += 1
+    outcome = read_outcome(row, column, counts)
+    if outcome is None:
         return None
-    value = row.real(column)
-    if value not in (0.0, 1.0):
-        counts[AMBIGUOUS] += 1
-        return None
-    day = _day(row)
+    day = row.need_moment("resolution_date").date()
     return Resolution(
         question_id=question.id,
-        target_id=YES if question.kind == "market" else day,
+        target_id=YES if question.kind == "market" else day.isoformat(),
         due=question.due,
-        outcome=int(value),
+        outcome=outcome,
         resolved_at=instant(day),
         provenance=row.path.name,
     )
@@ -223,18 +193,6 @@ def _kind(row: Row) -> QuestionKind:
     if kind is None:
         raise row.problem("source_type", f"{row.text('source_type')!r} is neither market nor dataset")
     return kind
-
-
-def _day(row: Row) -> str:
-    moment = row.moment("resolution_date")
-    if moment is None:
-        raise row.problem("resolution_date", "is missing")
-    return moment.date().isoformat()
-
-
-def _text(row: Row, field: str) -> str:
-    text = row.text(field)
-    return "" if text == NOT_APPLICABLE else text
 
 
 def _open(request: DatasetRequest) -> Dataset:

@@ -1,6 +1,5 @@
 """Option tasks with payoffs (Analytica, appendix C): which of several choices returns most per dollar?"""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -10,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from foretell.data.datasets.dataset import FileFormat
-from foretell.data.datasets.question_set import AskedKey, QuestionSet, asked_key, count_notes
+from foretell.data.datasets.question_set import AskedKey, QuestionSet, QuestionSetBuilder, asked_key
 from foretell.data.datasets.rows import Row, jsonl_rows
 from foretell.data.series.series import Series
 from foretell.questions.as_of import AsOf, instant
@@ -28,13 +27,10 @@ def read_options(path: str | Path) -> QuestionSet:
     `resolves`, `id`, `category`, `criteria`, `background`, `source` and `cluster` may be there. Dollars are what one
     dollar put on the option returned; leave all of them out (null) while a task is open.
     """
-    counts: Counter[str] = Counter()
-    questions: list[Question] = []
-    resolutions: list[Resolution] = []
-    seen: set[AskedKey] = set()
+    found, seen = QuestionSetBuilder(), set[AskedKey]()
     for line in jsonl_rows(Path(path)):
         line.known_fields(FIELDS)
-        row = Row(path=line.path, number=line.number, fields=line.fields, name=line.text("id"))
+        row = line.named(line.text("id"))
         payoffs = _read_payoffs(row)
         question = _option_question(row, tuple(payoffs))
         if asked_key(question) in seen:
@@ -42,12 +38,11 @@ def read_options(path: str | Path) -> QuestionSet:
         seen.add(asked_key(question))
         known = {label: value for label, value in payoffs.items() if value is not None}
         if known and best_option(known) is None:
-            counts[NO_BEST] += 1
+            found.counts[NO_BEST] += 1
             continue
-        questions.append(question)
-        resolutions += resolve_options(question, known, provenance=row.path.name)
-    name = Path(path).stem
-    return QuestionSet(name=name, questions=tuple(questions), resolutions=tuple(resolutions), notes=count_notes(counts))
+        found.questions[asked_key(question)] = question
+        found.resolutions += resolve_options(question, known, provenance=row.path.name)
+    return found.build(Path(path).stem)
 
 
 def best_option(payoffs: Mapping[str, float], *, tolerance: float = 1e-9) -> str | None:
@@ -92,13 +87,11 @@ def complete_binary(p_first: float) -> tuple[float, float]:
 
 
 def _option_question(row: Row, labels: tuple[str, ...]) -> Question:
-    due = row.moment("cutoff")
-    if due is None:
-        raise row.problem("cutoff", "is missing", "the day whose evening is the last thing a forecaster may know")
+    due = row.need_moment("cutoff", "the day whose evening is the last thing a forecaster may know")
     resolves = row.moment("resolves")
     if resolves is not None and resolves <= due:
         raise row.problem("resolves", f"{resolves.date()} is not after the cutoff {due.date()}")
-    text = row.text("question") or row.need("question")
+    text = row.need_text("question")
     return row.reading(
         "options",
         lambda: Question(
@@ -117,14 +110,16 @@ def _option_question(row: Row, labels: tuple[str, ...]) -> Question:
 
 
 def _read_payoffs(row: Row) -> dict[str, float | None]:
-    given = row.need("options")
+    given: Any = row.need("options")
     if isinstance(given, dict):
         given = [{"label": label, "value": value} for label, value in cast(dict[Any, Any], given).items()]
     if not isinstance(given, list) or len(cast(list[Any], given)) < 2:
         raise row.problem("options", "needs two or more options")
     found: dict[str, float | None] = {}
     for item in cast(list[Any], given):
-        part = Row(path=row.path, number=row.number, fields=_fields(row, item), name=row.name)
+        part = row.part("options", {"label": item} if isinstance(item, str) else item)
+        if not {"label", "value"} >= set(part.fields):
+            raise row.problem("options", f"expected a label and a value, found {str(item)[:60]}")
         label = str(part.need("label"))
         if label in found:
             raise row.problem("options", f"option {label!r} is there twice")
@@ -132,14 +127,6 @@ def _read_payoffs(row: Row) -> dict[str, float | None]:
     if len({value is None for value in found.values()}) > 1:
         raise row.problem("options", "some options have dollars and some have none")
     return found
-
-
-def _fields(row: Row, item: Any) -> dict[str, Any]:
-    if isinstance(item, str):
-        return {"label": item}
-    if not isinstance(item, dict) or not {"label", "value"} >= set(cast(dict[str, Any], item)):
-        raise row.problem("options", f"expected a label and a value, found {str(item)[:60]}")
-    return cast(dict[str, Any], item)
 
 
 # Financial tasks out of a price series: long or short, higher or lower, with what each choice returned.
@@ -204,24 +191,27 @@ def build_financial_tasks(
     ('1 tasks dropped: no price at the end',)
     """
     plan = plan or FinancialTaskPlan()
-    counts: Counter[str] = Counter()
-    questions: list[Question] = []
-    outcomes: list[dict[str, float]] = []
+    found = QuestionSetBuilder()
     for cutoff in sorted(set(cutoffs)):
         payoffs = _series_payoffs(series, cutoff, wager, plan)
         if isinstance(payoffs, str):
-            counts[f"tasks dropped: {payoffs}"] += 1
+            found.counts[f"tasks dropped: {payoffs}"] += 1
             continue
-        questions.append(_financial_question(series.id, cutoff, wager, plan, tuple(payoffs)))
-        outcomes.append(payoffs)
-    return QuestionSet(
-        name=f"{series.id} {wager.name}",
-        questions=tuple(questions),
-        resolutions=tuple(
-            r for q, p in zip(questions, outcomes, strict=True) for r in resolve_options(q, p, provenance=q.id)
-        ),
-        notes=count_notes(counts),
-    )
+        end = cutoff + timedelta(days=plan.horizon_days)
+        words = {"asset": series.id, "days": plan.horizon_days, "start": cutoff.isoformat(), "end": end.isoformat()}
+        question = Question(
+            id=f"{wager.name}/{series.id}/{plan.horizon_days}d",
+            source="financial",
+            subtype=wager.name,
+            text=wager.text.format(**words),
+            due=instant(cutoff),
+            targets=tuple(Target(id=label, label=label, resolves_at=instant(end)) for label in payoffs),
+            exclusive=True,
+            cluster=f"financial/{series.id}",
+        )
+        found.questions[asked_key(question)] = question
+        found.resolutions += resolve_options(question, payoffs, provenance=question.id)
+    return found.build(f"{series.id} {wager.name}")
 
 
 def _series_payoffs(
@@ -247,22 +237,6 @@ def _price(series: Series, day: date, plan: FinancialTaskPlan) -> float | None:
     if index < 0 or np.datetime64(day, "D") - series.days[index] > np.timedelta64(plan.max_stale_days, "D"):
         return None
     return float(series.values[index])
-
-
-def _financial_question(
-    asset: str, cutoff: date, wager: FinancialTaskKind, plan: FinancialTaskPlan, labels: tuple[str, ...]
-) -> Question:
-    end = cutoff + timedelta(days=plan.horizon_days)
-    return Question(
-        id=f"{wager.name}/{asset}/{plan.horizon_days}d",
-        source="financial",
-        subtype=wager.name,
-        text=wager.text.format(asset=asset, days=plan.horizon_days, start=cutoff.isoformat(), end=end.isoformat()),
-        due=instant(cutoff),
-        targets=tuple(Target(id=label, label=label, resolves_at=instant(end)) for label in labels),
-        exclusive=True,
-        cluster=f"financial/{asset}",
-    )
 
 
 options = FileFormat(read=lambda request: read_options(request.path))

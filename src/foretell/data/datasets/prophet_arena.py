@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from foretell.data.datasets.dataset import DatasetRequest, FileFormat
-from foretell.data.datasets.question_set import AskedKey, ContextSource, QuestionSet, asked_key, count_notes
+from foretell.data.datasets.question_set import ContextSource, QuestionSet, QuestionSetBuilder, asked_key
 from foretell.data.datasets.rows import Row, csv_rows, jsonl_rows
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question, Snapshot, Target
@@ -84,48 +84,48 @@ def read_events_csv(path: str | Path, *, exclusive: frozenset[str] = frozenset()
     Only markets that are both listed and resolved become targets; the others are counted. Whether an event is
     exclusive is never guessed from how it came out.
     """
-    counts: Counter[str] = Counter()
-    questions: list[Question] = []
-    resolutions: list[Resolution] = []
-    contexts: dict[AskedKey, tuple[ContextSource, ...]] = {}
+    found = QuestionSetBuilder()
     for row in csv_rows(Path(path)):
         event = _event(row)
-        names = _matching(event, counts)
+        names = _matching(event, found.counts)
         if not names:
             continue
         question = _csv_question(event, names, exclusive)
-        if asked_key(question) in contexts:
+        if asked_key(question) in found.questions:
             raise event.row.problem("event_ticker", "is there twice for the same moment")
-        questions.append(question)
-        resolutions += _csv_resolutions(event, question)
-        contexts[asked_key(question)] = context_sources(event.row, _parsed(event.row, "sources", list))
-    return QuestionSet(
-        name="prophet arena",
-        questions=tuple(questions),
-        resolutions=tuple(resolutions),
-        notes=count_notes(counts),
-        contexts=contexts,
-    )
+        found.questions[asked_key(question)] = question
+        found.resolutions += _csv_resolutions(event, question)
+        found.contexts[asked_key(question)] = context_sources(event.row, _parsed(event.row, "sources", list))
+    return found.build("prophet arena")
 
 
 def context_sources(row: Row, items: list[Any]) -> tuple[ContextSource, ...]:
     """The articles of an event, in the order given."""
-    return tuple(_context_source(row, item) for item in items)
+    articles = [row.part("sources", item) for item in items]
+    return tuple(
+        ContextSource(
+            title=article.text("title"),
+            url=article.text("url"),
+            summary=article.text("summary"),
+            rank=int(article.real("ranking") or article.real("rank") or 0),
+        )
+        for article in articles
+    )
 
 
 def _event(row: Row) -> _Event:
-    row = Row(path=row.path, number=row.number, fields=row.fields, name=f"event {row.need('event_ticker')}")
-    at = row.moment("snapshot_time")
-    if at is None:
-        raise row.problem("snapshot_time", "is missing")
+    row = row.named(f"event {row.need('event_ticker')}")
+    at = row.need_moment("snapshot_time")
     info = _parsed(row, "market_info", dict)
-    quotes = {str(name): _quote_row(row, str(name), fields) for name, fields in info.items()}
     return _Event(
         row=row,
         at=at,
         markets=[str(name) for name in _parsed(row, "markets", list)],
         outcomes={str(name): value for name, value in _parsed(row, "market_outcome", dict).items()},
-        quotes=quotes,
+        quotes={
+            str(name): row.part("market_info", fields).named(f"{row.name}, {str(name)!r}")
+            for name, fields in info.items()
+        },
     )
 
 
@@ -147,7 +147,7 @@ def _csv_question(event: _Event, names: list[str], exclusive: frozenset[str]) ->
         lambda: Question(
             id=f"{SOURCE}/{ticker}",
             source=SOURCE,
-            text=row.text("title") or row.need("title"),
+            text=row.need_text("title"),
             due=event.at,
             targets=tuple(_target(event, name) for name in names),
             category=row.text("category"),
@@ -215,29 +215,11 @@ def _outcome(row: Row, value: Any) -> int | None:
     raise row.problem("market_outcome", f"{value!r} is neither 0 nor 1")
 
 
-def _quote_row(row: Row, market: str, fields: Any) -> Row:
-    if not isinstance(fields, dict):
-        raise row.problem("market_info", f"market {market!r} has no fields")
-    return Row(path=row.path, number=row.number, fields=cast(dict[str, Any], fields), name=f"{row.name}, {market!r}")
-
-
 def _parsed(row: Row, field: str, shape: type) -> Any:
     value = row.reading(field, lambda: literal(str(row.need(field))))
     if not isinstance(value, shape):
         raise row.problem(field, f"expected a {shape.__name__}, found a {type(value).__name__}")
     return value
-
-
-def _context_source(row: Row, item: Any) -> ContextSource:
-    if not isinstance(item, dict):
-        raise row.problem("sources", f"expected an article with fields, found {str(item)[:40]!r}")
-    article = Row(path=row.path, number=row.number, fields=cast(dict[str, Any], item), name=row.name)
-    return ContextSource(
-        title=article.text("title"),
-        url=article.text("url"),
-        summary=article.text("summary"),
-        rank=int(article.real("ranking") or article.real("rank") or 0),
-    )
 
 
 # Prophet Arena event sets in the shape its SDK downloads: `events.jsonl`, one event with several windows a line.
@@ -254,36 +236,37 @@ def read_events_jsonl(path: str | Path) -> QuestionSet:
 
     Here the file itself says whether exactly one outcome comes true. Void outcomes have no outcome and are counted.
     """
-    counts: Counter[str] = Counter()
-    questions: list[Question] = []
-    resolutions: list[Resolution] = []
-    contexts: dict[AskedKey, tuple[ContextSource, ...]] = {}
+    found = QuestionSetBuilder()
     for line in jsonl_rows(Path(path)):
-        row = Row(path=line.path, number=line.number, fields=line.fields, name=f"event {line.need('slug')}")
-        answers = _answers(row, counts)
+        row = line.named(f"event {line.need('slug')}")
+        answers = _answers(row, found.counts)
         windows = row.items("windows")
-        counts["events without a window dropped"] += not windows
+        found.counts["events without a window dropped"] += not windows
         for item in windows:
-            window = _part(row, "windows", item)
+            window = row.part("windows", item)
             question = _jsonl_question(row, window, tuple(answers))
-            if asked_key(question) in contexts:
+            key = asked_key(question)
+            if key in found.questions:
                 raise row.problem("windows", f"{question.due.isoformat()} is asked twice")
-            questions.append(question)
-            resolutions += _jsonl_resolutions(question, answers, row.path.name)
-            contexts[asked_key(question)] = context_sources(row, window.items("context"))
-    return QuestionSet(
-        name="prophet arena",
-        questions=tuple(questions),
-        resolutions=tuple(resolutions),
-        notes=count_notes(counts),
-        contexts=contexts,
-    )
+            found.questions[key] = question
+            found.resolutions += [
+                Resolution(
+                    question_id=question.id,
+                    target_id=name,
+                    due=question.due,
+                    outcome=answer,
+                    provenance=row.path.name,
+                )
+                for name, answer in answers.items()
+            ]
+            found.contexts[key] = context_sources(row, window.items("context"))
+    return found.build("prophet arena")
 
 
 def _answers(row: Row, counts: Counter[str]) -> dict[str, int | None]:
     found: dict[str, int | None] = {}
     for item in row.items("outcomes"):
-        part = _part(row, "outcomes", item)
+        part = row.part("outcomes", item)
         name, told = str(part.need("name")), part.text("resolution").lower()
         if told not in ANSWERS_FILE:
             raise part.problem("outcomes", f"resolution {told!r} of {name!r} is not yes, no or void")
@@ -298,13 +281,14 @@ def _jsonl_question(row: Row, window: Row, names: tuple[str, ...]) -> Question:
     at = window.moment("taken_at")
     if at is None:
         raise window.problem("windows", "a window has no taken_at")
-    crowd = _crowd(window)
+    prices = window.part("crowd", window.get("crowd") or {})
+    crowd = {name: price for name in prices.fields if (price := prices.real(name)) is not None}
     return row.reading(
         "windows",
         lambda: Question(
             id=f"{SOURCE}/{row.text('slug')}",
             source=SOURCE,
-            text=row.text("title") or row.need("title"),
+            text=row.need_text("title"),
             due=at,
             targets=tuple(
                 Target(id=name, label=name, snapshot=Snapshot(at=at, last_price=crowd[name]) if name in crowd else None)
@@ -316,27 +300,6 @@ def _jsonl_question(row: Row, window: Row, names: tuple[str, ...]) -> Question:
             closes_at=row.moment("close_at"),
         ),
     )
-
-
-def _crowd(window: Row) -> dict[str, float]:
-    value = window.get("crowd")
-    if value is None:
-        return {}
-    prices = _part(window, "crowd", value)
-    return {name: p for name in prices.fields if (p := prices.real(name)) is not None}
-
-
-def _jsonl_resolutions(question: Question, answers: dict[str, int | None], provenance: str) -> list[Resolution]:
-    return [
-        Resolution(question_id=question.id, target_id=name, due=question.due, outcome=answer, provenance=provenance)
-        for name, answer in answers.items()
-    ]
-
-
-def _part(row: Row, field: str, value: Any) -> Row:
-    if not isinstance(value, dict):
-        raise row.problem(field, f"expected an object, found {str(value)[:40]!r}")
-    return Row(path=row.path, number=row.number, fields=cast(dict[str, Any], value), name=row.name)
 
 
 # Which kind of Prophet Arena file it is, if it is one: its first line tells.
@@ -352,28 +315,18 @@ def read_arena_file(path: str | Path) -> QuestionSet | None:
 
 
 def _reader(path: Path) -> Callable[[str | Path], QuestionSet] | None:
-    first = _first_line(path)
+    if path.suffix.lower() not in (".csv", ".jsonl"):
+        return None
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
+        first = file.readline()
     columns = [column.strip().strip('"') for column in first.split(",")]
     if all(column in columns for column in CSV_COLUMNS):
         return read_events_csv
-    if all(field in _fields(first) for field in JSON_FIELDS):
-        return read_events_jsonl
-    return None
-
-
-def _first_line(path: Path) -> str:
-    if path.suffix.lower() not in (".csv", ".jsonl"):
-        return ""
-    with path.open(encoding="utf-8-sig", errors="replace") as file:
-        return file.readline()
-
-
-def _fields(line: str) -> Any:
     try:
-        found = json.loads(line)
+        fields = json.loads(first)
     except ValueError:
-        return ()
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else ()
+        return None
+    return read_events_jsonl if isinstance(fields, dict) and all(name in fields for name in JSON_FIELDS) else None
 
 
 def _open(request: DatasetRequest) -> QuestionSet:

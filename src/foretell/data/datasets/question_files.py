@@ -15,40 +15,20 @@ from foretell.questions.codec import from_dict
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question, QuestionKind, SeriesRef, Snapshot, Target
 
-FIELDS = (
-    "text",
-    "id",
-    "due",
-    "by",
-    "resolves",
-    "dates",
-    "options",
-    "exclusive",
-    "price",
-    "price_at",
-    "source",
-    "kind",
-    "subtype",
-    "category",
-    "criteria",
-    "background",
-    "cluster",
-    "url",
-    "opens",
-    "closes",
-    "series",
-    "above",
-    "below",
-)
+_NAMES = """
+    text id due by resolves dates options exclusive price price_at source kind subtype category criteria background
+    cluster url opens closes series above below
+"""
+FIELDS = tuple(_NAMES.split())
 YES = "yes"
 
 
 def plain_question(row: Row, asked_at: datetime | None = None) -> Question:
     """A question out of plain fields; only `text` is always needed."""
-    text = row.text("text") or row.need("text")
-    due = row.moment("due") or asked_at
-    if due is None:
-        raise row.problem("due", "is missing", "the day as of which the question is asked, e.g. 2026-01-18")
+    text = row.need_text("text")
+    hint = "the day as of which the question is asked, e.g. 2026-01-18"
+    due = row.moment("due") or asked_at or row.need_moment("due", hint)
+    exclusive = row.flag("exclusive")
     return row.reading(
         None,
         lambda: Question(
@@ -62,7 +42,8 @@ def plain_question(row: Row, asked_at: datetime | None = None) -> Question:
             category=row.text("category"),
             criteria=row.text("criteria"),
             background=row.text("background"),
-            exclusive=_exclusive(row),
+            # Options exclude each other unless the row says otherwise.
+            exclusive=bool(row.items("options")) if exclusive is None else exclusive,
             opens_at=row.moment("opens"),
             closes_at=row.moment("closes"),
             cluster=row.text("cluster"),
@@ -85,13 +66,19 @@ def default_id(text: str) -> str:
 def _targets(row: Row, due: datetime) -> tuple[Target, ...]:
     """One target; or one per option, or one per date, of which a question may have only one kind."""
     options, dates = row.items("options"), row.items("dates")
-    resolves = _resolves(row)
+    by, resolves = row.moment("by"), row.moment("resolves")
+    if by is not None and resolves is not None:
+        raise row.problem("resolves", "by and resolves mean the same; give one")
+    resolves = by or resolves
     if options and dates:
         raise row.problem("dates", "a question has options or dates, not both")
     if dates and resolves is not None:
         raise row.problem("dates", "already says when the question resolves; leave out by and resolves")
     if dates:
-        return tuple(_dated(row, day, due) for day in dates)
+        moments = row.moments("dates")
+        for early in (moment for moment in moments if moment < due):
+            raise row.problem("dates", f"{early.date()} is not a date after the due day {due.date()}")
+        return tuple(Target(id=moment.date().isoformat(), resolves_at=moment) for moment in moments)
     if resolves is not None and resolves < due:
         raise row.problem(
             "by" if row.get("by") else "resolves", f"{resolves.date()} is before {due.date()}, its due day"
@@ -104,20 +91,6 @@ def _targets(row: Row, due: datetime) -> tuple[Target, ...]:
         Target(id=label, label=label if options else "", resolves_at=resolves, snapshot=prices.get(label))
         for label in labels
     )
-
-
-def _resolves(row: Row) -> datetime | None:
-    by, resolves = row.moment("by"), row.moment("resolves")
-    if by is not None and resolves is not None:
-        raise row.problem("resolves", "by and resolves mean the same; give one")
-    return by or resolves
-
-
-def _dated(row: Row, day: Any, due: datetime) -> Target:
-    moment = Row(path=row.path, number=row.number, fields={"dates": day}, name=row.name).moment("dates")
-    if moment is None or moment < due:
-        raise row.problem("dates", f"{day} is not a date after the due day {due.date()}")
-    return Target(id=moment.date().isoformat(), resolves_at=moment)
 
 
 def _prices(row: Row, due: datetime, labels: list[str]) -> dict[str, Snapshot]:
@@ -134,12 +107,8 @@ def _prices(row: Row, due: datetime, labels: list[str]) -> dict[str, Snapshot]:
     at = row.moment("price_at") or due
     if at > due:
         raise row.problem("price_at", "the price is from after the due moment: it would give away the future")
-    return {label: _snapshot(row, at, value) for label, value in prices.items()}
-
-
-def _snapshot(row: Row, at: datetime, value: Any) -> Snapshot:
-    price = Row(path=row.path, number=row.number, fields={"price": value}, name=row.name).real("price")
-    return row.reading("price", lambda: Snapshot(at=at, last_price=price))
+    values = {label: replace(row, fields={"price": value}).real("price") for label, value in prices.items()}
+    return row.reading("price", lambda: {label: Snapshot(at=at, last_price=p) for label, p in values.items()})
 
 
 def _kind(row: Row) -> QuestionKind:
@@ -147,12 +116,6 @@ def _kind(row: Row) -> QuestionKind:
     if told not in get_args(QuestionKind):
         raise row.problem("kind", f"{told!r} is not a kind", hint_for([], get_args(QuestionKind)))
     return cast(QuestionKind, told)
-
-
-def _exclusive(row: Row) -> bool:
-    """Options exclude each other unless the row says otherwise."""
-    told = row.flag("exclusive")
-    return bool(row.items("options")) if told is None else told
 
 
 def _series(row: Row) -> SeriesRef | None:
@@ -167,12 +130,9 @@ def _series(row: Row) -> SeriesRef | None:
         raise row.problem("series", f"{told!r} does not name a series", "write provider/id, e.g. fred/DGS10")
     if above is not None and below is not None:
         raise row.problem("below", "give above or below, not both")
-    threshold = below if above is None else above
+    comparison = "below" if below is not None else "above"
     return SeriesRef(
-        provider=provider,
-        id=series_id,
-        comparison="below" if below is not None else "above",
-        threshold=threshold,
+        provider=provider, id=series_id, comparison=comparison, threshold=below if above is None else above
     )
 
 
@@ -216,14 +176,9 @@ def _question(row: Row, asked_at: datetime | None) -> Question:
             raise row.problem(
                 field, "questions hold no answers", "put outcomes into a table with columns question,target,outcome"
             )
-    if "targets" in row.fields or "schema" in row.fields:
-        return _whole(row)
-    row.known_fields(FIELDS)
-    return plain_question(row, asked_at)
-
-
-def _whole(row: Row) -> Question:
-    """A question as `to_json` writes it."""
+    if "targets" not in row.fields and "schema" not in row.fields:
+        row.known_fields(FIELDS)
+        return plain_question(row, asked_at)
     try:
         return from_dict(dict(row.fields), Question)
     except InputError as error:

@@ -1,5 +1,6 @@
 """What every reader of a data set returns: questions, how they came out, and what was left out and why."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -76,18 +77,38 @@ class QuestionSet:
         )
 
 
+@dataclass(kw_only=True)
+class QuestionSetBuilder:
+    """A set while its file is being read."""
+
+    questions: dict[AskedKey, Question] = field(default_factory=dict[AskedKey, Question])
+    resolutions: list[Resolution] = field(default_factory=list[Resolution])
+    contexts: dict[AskedKey, tuple[ContextSource, ...]] = field(
+        default_factory=dict[AskedKey, tuple[ContextSource, ...]]
+    )
+    counts: Counter[str] = field(default_factory=Counter[str])
+    """What was left out, by reason."""
+
+    def build(self, name: str) -> QuestionSet:
+        """The finished set."""
+        return QuestionSet(
+            name=name,
+            questions=tuple(self.questions.values()),
+            resolutions=tuple(self.resolutions),
+            notes=count_notes(self.counts),
+            contexts=self.contexts,
+        )
+
+
 def union(name: str, sets: Iterable[QuestionSet]) -> QuestionSet:
     """Several sets as one; each note says which set it came from. An asking may occur only once."""
     parts = tuple(sets)
-    contexts: dict[AskedKey, tuple[ContextSource, ...]] = {}
-    for part in parts:
-        contexts.update(part.contexts)
     return QuestionSet(
         name=name,
         questions=tuple(q for part in parts for q in part.questions),
         resolutions=tuple(r for part in parts for r in part.resolutions),
         notes=tuple(f"{part.name}: {note}" for part in parts for note in part.notes),
-        contexts=contexts,
+        contexts={key: sources for part in parts for key, sources in part.contexts.items()},
     )
 
 

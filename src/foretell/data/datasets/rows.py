@@ -3,7 +3,7 @@
 import csv
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from difflib import get_close_matches
 from io import StringIO
@@ -43,6 +43,20 @@ class Row:
             raise self.problem(field, "is missing")
         return value
 
+    def named(self, name: str) -> "Row":
+        """The same record, whose errors say what it is about."""
+        return replace(self, name=name)
+
+    def part(self, field: str, value: Any) -> "Row":
+        """An object inside the record, whose errors name the record."""
+        if not isinstance(value, dict):
+            raise self.problem(field, f"expected an object, found {str(value)[:40]!r}")
+        return replace(self, fields=cast(dict[str, Any], value))
+
+    def need_text(self, field: str) -> str:
+        """A text that must be there."""
+        return self.text(field) or str(self.need(field))
+
     def text(self, field: str) -> str:
         """The field as text; numbers and truth values are taken as written, nothing is ''."""
         value = self.get(field)
@@ -71,6 +85,24 @@ class Row:
         if not isinstance(value, str | date):
             raise self.problem(field, f"{value!r} is not a date", "write e.g. 2026-12-31 or 2026-12-31T18:00:00Z")
         return self.reading(field, lambda: instant(value.strip() if isinstance(value, str) else value))
+
+    def need_moment(self, field: str, hint: str | None = None) -> datetime:
+        """A moment that must be there."""
+        moment = self.moment(field)
+        if moment is None:
+            raise self.problem(field, "is missing", hint)
+        return moment
+
+    def moments(self, field: str) -> list[datetime]:
+        """A list of moments; an empty one among them is refused."""
+        return [replace(self, fields={field: value}).need_moment(field) for value in self.items(field)]
+
+    def need_flag(self, field: str, hint: str | None = None) -> bool:
+        """A truth value that must be there."""
+        flag = self.flag(field)
+        if flag is None:
+            raise self.problem(field, "is missing", hint)
+        return flag
 
     def flag(self, field: str) -> bool | None:
         """The field as a truth value: true/false, yes/no, 1/0."""
@@ -134,15 +166,11 @@ def jsonl_rows(path: Path) -> Iterator[Row]:
     """The objects of a JSONL file; blank lines are skipped but counted."""
     for number, line in enumerate(read_text(path).split("\n"), start=1):
         if line.strip():
-            yield _jsonl_row(path, number, line)
-
-
-def _jsonl_row(path: Path, number: int, line: str) -> Row:
-    try:
-        value = json.loads(line)
-    except ValueError as error:
-        raise InputError(f"is not JSON: {error}", path=path, row=number) from None
-    return record(path, number, value)
+            try:
+                value = json.loads(line)
+            except ValueError as error:
+                raise InputError(f"is not JSON: {error}", path=path, row=number) from None
+            yield record(path, number, value)
 
 
 def csv_rows(path: Path) -> Iterator[Row]:

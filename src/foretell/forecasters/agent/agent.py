@@ -9,7 +9,7 @@ from foretell.forecasters.agent.belief import QUESTION, BeliefEvidence, starting
 from foretell.forecasters.agent.loop import AgentTrial, BeliefIntervention, StopReason, TrialResult
 from foretell.forecasters.agent.prompts import StartingSignals, crowd_of, prior_of, question_prompt, system_prompt
 from foretell.forecasters.agent.settings import FULL, AgentSettings, AgentVariant
-from foretell.forecasters.forecaster import CannotForecast, Context, Forecaster
+from foretell.forecasters.forecaster import CannotForecast, Context, Forecaster, forecast_of
 from foretell.models.model import SystemMessage, UserMessage
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
@@ -98,15 +98,9 @@ class BeliefAgent:
         form = trial.offer.form
         p = self.settings.clamp.apply(ending.p, exclusive=form.exclusive)
         context.emit(ForecastMade(p=p, how=ending.stop.value))
-        return Forecast(
-            question_id=question.id,
-            forecaster=name,
-            as_of=context.as_of,
-            p=p,
-            trial=context.trial,
-            rationale=rationale(ending, p, trial.toolbox.shelf),
-            distribution=form.distribution(p, ending.distribution),
-        )
+        words = rationale(ending, p, trial.toolbox.shelf)
+        distribution = form.distribution(p, ending.distribution)
+        return forecast_of(p, question, context, name, words, distribution=distribution)
 
     def _trial(self, question: Question, context: Context) -> AgentTrial:
         toolbox = context.tools_for(question)

@@ -72,10 +72,11 @@ class BaseRateForecaster:
 
     async def forecast(self, question: Question, context: Context) -> Forecast:
         """The base rate of every target."""
-        p = {t.id: _rate(self.rates, question, t, context) for t in question.targets}
-        return forecast_of(
-            p, question, context, self.name, f"Base rate of {question.source} {question.subtype}".strip()
-        )
+        kind, rates = f"{question.source} {question.subtype}", self.rates or context.past
+        p = {t.id: rates.rate(question, t, context.as_of) for t in question.targets}
+        if None in p.values():
+            raise CannotForecast(f"no past outcome of {kind} at {context.as_of}")
+        return forecast_of(p, question, context, self.name, f"Base rate of {kind}".strip())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,10 +105,3 @@ def _price_or(target: Target, fallback: float | None, question: Question, contex
     if fallback is None:
         raise CannotForecast(f"target {target.id} of question {question.id} has no price known at {context.as_of}")
     return fallback
-
-
-def _rate(rates: Rates | None, question: Question, target: Target, context: Context) -> float:
-    rate = (rates or context.past).rate(question, target, context.as_of)
-    if rate is None:
-        raise CannotForecast(f"no past outcome of {question.source} {question.subtype} at {context.as_of}")
-    return rate

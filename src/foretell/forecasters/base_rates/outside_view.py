@@ -10,7 +10,6 @@ from foretell.forecasters.base_rates.outside_model import (
     LogOddsPart,
     OutsideModel,
     RateClass,
-    RateTable,
     shipped_model,
 )
 from foretell.forecasters.base_rates.past import Past, question_text
@@ -35,23 +34,16 @@ def reasons_of_text(parts: Sequence[LogOddsPart], seen: TextFeatures, source: st
     """The level, then the strongest parts with the direction and size of their pull; no source means any."""
     level = next(part.log_odds for part in parts if part.name == "level")
     whose = f"Questions of {source}" if source else "Market questions in general"
-    text = [f"{whose} start at {_percent(level)} at this time."]
+    text = [f"{whose} start at {float(sigmoid(level)):.0%} at this time."]
     ranked = sorted((p for p in parts if p.name not in ("level", UNSEEN)), key=lambda p: -abs(p.log_odds))
     strong = [p for p in ranked if abs(p.log_odds) >= WORTH_TELLING][:STRONGEST]
     for pull, way in (("Raised", 1), ("Lowered", -1)):
-        these = [f"{_told(p.name, seen)} ({p.log_odds:+.2f})" for p in strong if p.log_odds * way > 0]
+        these = [f"{_meaning(p.name, seen)} ({p.log_odds:+.2f})" for p in strong if p.log_odds * way > 0]
         if these:
             text.append(f"{pull}, in log-odds, by: {'; '.join(these)}.")
     if seen.days is None:
         text.append("No deadline is named.")
     return " ".join(text)
-
-
-def reasons_of_rate(kind: RateClass, table: RateTable) -> str:
-    """Which class of data-set questions the rate was counted in."""
-    days = "" if kind.days is None else f" at a horizon of {kind.days:.0f} days"
-    name = f"{kind.source} {kind.subtype}".strip()
-    return f"Base rate of {name}{days}, from about {table.outcomes_counted(kind):.0f} independent outcomes."
 
 
 def reasons_of_class(found: ReferenceClass) -> str:
@@ -65,13 +57,9 @@ def reasons_of_class(found: ReferenceClass) -> str:
     return f"{found.sentence[0].upper()}{found.sentence[1:]}, nearest: {nearest}."
 
 
-def _percent(log_odds: float) -> str:
-    return f"{float(sigmoid(log_odds)):.0%}"
-
-
-def _told(name: str, seen: TextFeatures) -> str:
+def _meaning(name: str, seen: TextFeatures) -> str:
     if name in TURNS:
-        return TURNS[name].told
+        return TURNS[name][1]
     if name in HORIZON.values():
         return f"{seen.days:.0f} days to the deadline"
     return {
@@ -121,7 +109,9 @@ class OutsideView:
         kind = kind_of(question, target)
         rate = model.rates.rate(kind) if question.kind == "dataset" else None
         if rate is not None:
-            return rate, reasons_of_rate(kind, model.rates)
+            days = "" if kind.days is None else f" at a horizon of {kind.days:.0f} days"
+            name, n = f"{kind.source} {kind.subtype}".strip(), model.rates.outcomes_counted(kind)
+            return rate, f"Base rate of {name}{days}, from about {n:.0f} independent outcomes."
         features = target_features(question, target)
         parts = model.text.parts(features, question.source, question.due.date())
         p = float(sigmoid(sum(part.log_odds for part in parts)))
@@ -152,11 +142,9 @@ def _refuse_hindsight(model: OutsideModel, question: Question, day: date) -> Non
 
 def target_features(question: Question, target: Target) -> TextFeatures:
     """What is seen of one target: a date of its own is definite, a market's closing date is not."""
-    due = question.due.date()
-    text = question_text(question, target)
-    definite = target.resolves_at is not None
-    end = target.resolves_at or question.closes_at
-    return text_features(read(text, due), due, end.date() if end else None, definite=definite)
+    due, end = question.due.date(), target.resolves_at or question.closes_at
+    reading = read(question_text(question, target), due)
+    return text_features(reading, due, end.date() if end else None, definite=target.resolves_at is not None)
 
 
 def kind_of(question: Question, target: Target) -> RateClass:

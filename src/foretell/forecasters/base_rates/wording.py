@@ -194,56 +194,47 @@ Course = Literal["by", "still", "at", "none"]
 """How the chance moves with the deadline: by, it can only grow; still, it can only shrink; at and none, unknown."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class WordingPattern:
-    """A turn of phrase: how it is recognised in a text without dates, and how it is named to a reader."""
-
-    pattern: str
-    told: str
-
-
-TURNS: Mapping[str, WordingPattern] = {
-    "before": WordingPattern(pattern=r"\bbefore\b|\bantes de\b", told='it asks for something "before" a date or event'),
-    "by": WordingPattern(pattern=r"\bby\b", told='it asks for something "by" a date'),
-    "threshold": WordingPattern(
-        pattern=r"\bat least\b|\bor (?:more|higher|above)\b|\bmore than\b|\bover\b|\babove\b|\breach|\bhit\b|≥|>|\d\+",
-        told="a number has to be reached",
+TURNS: Mapping[str, tuple[str, str]] = {
+    "before": (r"\bbefore\b|\bantes de\b", 'it asks for something "before" a date or event'),
+    "by": (r"\bby\b", 'it asks for something "by" a date'),
+    "threshold": (
+        r"\bat least\b|\bor (?:more|higher|above)\b|\bmore than\b|\bover\b|\babove\b|\breach|\bhit\b|≥|>|\d\+",
+        "a number has to be reached",
     ),
-    "under": WordingPattern(
-        pattern=r"\bat most\b|\bor (?:less|fewer|lower|below)\b|\bless than\b|\bfewer than\b|\bbelow\b|\bdip\b|≤|<",
-        told="a number has to be undercut",
+    "under": (
+        r"\bat most\b|\bor (?:less|fewer|lower|below)\b|\bless than\b|\bfewer than\b|\bbelow\b|\bdip\b|≤|<",
+        "a number has to be undercut",
     ),
-    "between": WordingPattern(pattern=r"\bbetween\b|\d\s?[-–]\s?\d|\bexactly\b", told="a narrow range has to be met"),
-    "record": WordingPattern(
-        pattern=r"\brecord|\ball[- ]time\b|\bhottest\b|\bhighest\b|\blargest\b", told="a record is needed"
-    ),
-    "first": WordingPattern(pattern=r"\bfirst\b", told='something has to be the "first"'),
-    "ever": WordingPattern(pattern=r"\bever\b", told='it says "ever"'),
-    "any": WordingPattern(pattern=r"\bany(?:one|body|thing)?\b|\banother\b|\ba new\b", told='"any" case counts'),
-    "win": WordingPattern(
-        pattern=r"\bwin(?:s|ner)?\b|\bchampions?\b|\bnominee\b|\bnext (?:president|mayor|prime|pope|leader|chancellor)"
+    "between": (r"\bbetween\b|\d\s?[-–]\s?\d|\bexactly\b", "a narrow range has to be met"),
+    "record": (r"\brecord|\ball[- ]time\b|\bhottest\b|\bhighest\b|\blargest\b", "a record is needed"),
+    "first": (r"\bfirst\b", 'something has to be the "first"'),
+    "ever": (r"\bever\b", 'it says "ever"'),
+    "any": (r"\bany(?:one|body|thing)?\b|\banother\b|\ba new\b", '"any" case counts'),
+    "win": (
+        r"\bwin(?:s|ner)?\b|\bchampions?\b|\bnominee\b|\bnext (?:president|mayor|prime|pope|leader|chancellor)"
         r"|\bganar",
-        told="one of several rivals has to win",
+        "one of several rivals has to win",
     ),
-    "most": WordingPattern(pattern=r"\bmost\b|\btop\b|\bbest\b|#\s?1\b", told="it has to come out on top"),
-    "out": WordingPattern(
-        pattern=r"\bout\b|\bresign|\bcease|\bleav|\bstep(?:s)? down\b|\bremoved?\b|\bimpeach|\bfired\b|\boust",
-        told="somebody or something has to go",
+    "most": (r"\bmost\b|\btop\b|\bbest\b|#\s?1\b", "it has to come out on top"),
+    "out": (
+        r"\bout\b|\bresign|\bcease|\bleav|\bstep(?:s)? down\b|\bremoved?\b|\bimpeach|\bfired\b|\boust",
+        "somebody or something has to go",
     ),
-    "negated": WordingPattern(
-        pattern=r"\bstill\b|\bremain|\bstay|\bcontinu|\bsurviv|\bno\b|\bnot\b|\bnever\b|\bwithout\b|\bavoid|\bmaintain"
+    "negated": (
+        r"\bstill\b|\bremain|\bstay|\bcontinu|\bsurviv|\bno\b|\bnot\b|\bnever\b|\bwithout\b|\bavoid|\bmaintain"
         r"|\bretain|\bkeeps?\b|\brefrain|\bseguir",
-        told="it asks whether things stay as they are",
+        "it asks whether things stay as they are",
     ),
-    "either": WordingPattern(pattern=r"\bor\b|\beither\b", told="it names alternatives"),
-    "both": WordingPattern(pattern=r"\band\b|\bboth\b", told="it joins several conditions"),
-    "condition": WordingPattern(pattern=r"^\W*if\b|\bif\b.*\bwill\b", told="it depends on a condition"),
-    "money": WordingPattern(pattern=r"[$€£]\s?\d", told="it is about a sum or a price"),
-    "number": WordingPattern(pattern=r"\d", told="it holds a number besides dates"),
-    "will": WordingPattern(pattern=r"^\W*will\b", told='it begins with "Will"'),
-    "exists": WordingPattern(pattern=r"\bthere be\b|\boccur|\bhappen", told="it asks whether something happens at all"),
+    "either": (r"\bor\b|\beither\b", "it names alternatives"),
+    "both": (r"\band\b|\bboth\b", "it joins several conditions"),
+    "condition": (r"^\W*if\b|\bif\b.*\bwill\b", "it depends on a condition"),
+    "money": (r"[$€£]\s?\d", "it is about a sum or a price"),
+    "number": (r"\d", "it holds a number besides dates"),
+    "will": (r"^\W*will\b", 'it begins with "Will"'),
+    "exists": (r"\bthere be\b|\boccur|\bhappen", "it asks whether something happens at all"),
 }
-_COMPILED = {name: re.compile(turn.pattern) for name, turn in TURNS.items()}
+"""Turns of phrase: how each is recognised in a text without dates, and how it is named to a reader."""
+_COMPILED = {name: re.compile(pattern) for name, (pattern, _) in TURNS.items()}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -61,7 +61,7 @@ def coherent(question: Question, p: Mapping[str, float], *, distance: Distance =
         over = float(values.sum() - 1)
         gaps.append(abs(over) if whole else over)
     else:
-        claims = {t.id: claim for t in question.targets if t.id in p and (claim := _claim(question, t))}
+        claims = {t.id: claim for t in question.targets if t.id in p and (claim := target_claim(question, t))}
         recognised = orders(claims)
         rules = tuple(order.rule for order in recognised)
         for order in recognised:
@@ -72,7 +72,7 @@ def coherent(question: Question, p: Mapping[str, float], *, distance: Distance =
     return CoherentProbabilities(p=after, rules=rules, gap=max(gaps), moved=moved)
 
 
-def _claim(question: Question, target: Target) -> ClaimTemplate | None:
+def target_claim(question: Question, target: Target) -> ClaimTemplate | None:
     """The target's wording with what else must agree: the question's own words, and for strikes the day."""
     day = target.resolves_at.date().isoformat() if target.resolves_at else ""
     text = target.label or target.id

@@ -108,11 +108,6 @@ def fit_logistic_ridge(problem: LogisticProblem, start: Floats | None = None) ->
     return at
 
 
-def leave_out(problem: LogisticProblem, groups: Ints) -> Floats:
-    """The linear predictor of every row from coefficients fitted without its group; exact."""
-    return np.einsum("ij,ij->i", problem.design, coefficients_without(problem, groups)[groups])
-
-
 def coefficients_without(problem: LogisticProblem, groups: Ints) -> Floats:
     """The coefficients fitted without each group 0…G−1, a row per group.
 

@@ -13,7 +13,7 @@ from foretell.forecasters.agent.answer_format import AnswerFormat, StatedProbabi
 from foretell.forecasters.agent.prompts import StartingSignals, question_prompt
 from foretell.forecasters.agent.settings import ZERO_SHOT, Clamp
 from foretell.forecasters.combine.aggregate import Aggregate
-from foretell.forecasters.forecaster import CannotForecast, Context, UsageMeter
+from foretell.forecasters.forecaster import CannotForecast, Context, UsageMeter, forecast_of
 from foretell.models.model import ModelError, Request, SystemMessage, UserMessage
 from foretell.models.names import ModelRole
 from foretell.models.structured_output import ask_typed, closed_object
@@ -74,16 +74,8 @@ class ReasonsPanel:
         p = self.clamp.apply(form.coherent({**mean, **stated.p}), exclusive=form.exclusive) if stated.p else mean
         how = _how(stated, len(forecasts))
         meter(ForecastMade(p=p, how=how.rstrip(".")))
-        return Forecast(
-            question_id=question.id,
-            forecaster=self.name,
-            as_of=context.as_of,
-            p=p,
-            trial=context.trial,
-            rationale="\n\n".join(filter(None, [how, reason])),
-            usage=meter.usage,
-            distribution=form.distribution(p, stated.distribution),
-        )
+        words, distribution = "\n\n".join(filter(None, [how, reason])), form.distribution(p, stated.distribution)
+        return forecast_of(p, question, context, self.name, words, usage=meter.usage, distribution=distribution)
 
     def request(self, question: Question, forecasts: Sequence[Forecast], context: Context) -> Request:
         """What the model is asked."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from foretell.forecasters.agent.agent import BeliefAgent
 from foretell.forecasters.forecaster import AdmitAll, CannotForecast, Context, Forecaster
-from foretell.forecasters.prompt.prediction_context import PredictionContext, PredictionContexts, RankedSource
+from foretell.forecasters.prompt.prediction_context import PredictionContext, PredictionContexts
 from foretell.forecasters.prompt.rendering import BOTH, ContextView, material, read_view
 from foretell.forecasters.prompt.summaries import words
 from foretell.models.model import ToolSpec
@@ -40,11 +40,7 @@ class ContextSearchTool:
     """Searches a context and nothing else."""
 
     context: PredictionContext
-
-    @property
-    def spec(self) -> ToolSpec:
-        """As shown to the model."""
-        return SPEC
+    spec: ToolSpec = SPEC
 
     async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> ToolMaterial:
         """The sources that fit, as they stood when the context was made."""
@@ -52,12 +48,10 @@ class ContextSearchTool:
         shared = [(len(wanted & words(f"{one.title} {one.summary}")), one) for one in self.context.sources]
         fitting = [(n, one) for n, one in shared if n] or shared
         ordered = sorted(fitting, key=lambda pair: (-pair[0], pair[1].rank))
-        return ToolMaterial(heading="Sources:", items=tuple(self._item(source) for _, source in ordered))
-
-    def _item(self, source: RankedSource) -> SourceItem:
-        """Without its address, which today may lead to another page; stored just before the moment."""
+        # Without their addresses, which today may lead to other pages; stored just before the moment.
         captured = self.context.as_of.at - INSTANT
-        return SourceItem(title=source.title, text=f"{source.summary} ({source.url})", captured=captured)
+        items = (SourceItem(title=s.title, text=f"{s.summary} ({s.url})", captured=captured) for _, s in ordered)
+        return ToolMaterial(heading="Sources:", items=tuple(items))
 
 
 def context_toolbox(context: PredictionContext, emit: EmitEvent, *, searchable: bool = True) -> FencedTools:
@@ -102,7 +96,7 @@ class ContextAdapter:
     async def forecast(self, question: Question, context: Context) -> Forecast:
         """The forecast of the other forecaster, under this name."""
         shared = await self.contexts.of(question, context.as_of)
-        shown, surroundings = self._told(shared), self._surroundings(shared, question, context)
+        shown, surroundings = self._shown_question(shared), self._surroundings(shared, question, context)
         try:
             made = await self._inner().forecast(shown, surroundings)
         except CannotForecast as reason:
@@ -120,7 +114,7 @@ class ContextAdapter:
             return replace(self.forecaster, variant=replace(self.forecaster.variant, tools=False, steps=1))
         return self.forecaster
 
-    def _told(self, shared: PredictionContext) -> Question:
+    def _shown_question(self, shared: PredictionContext) -> Question:
         question = shared.question
         if not self.shown.market:
             question = replace(question, targets=tuple(replace(target, snapshot=None) for target in question.targets))

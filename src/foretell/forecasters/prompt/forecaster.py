@@ -9,7 +9,7 @@ from foretell.forecasters.agent.agent import FORECAST
 from foretell.forecasters.agent.settings import Clamp
 from foretell.forecasters.combine.coherence import CoherentProbabilities, coherent
 from foretell.forecasters.combine.projection import Distance, check_distance
-from foretell.forecasters.forecaster import CannotForecast, Context
+from foretell.forecasters.forecaster import CannotForecast, Context, forecast_of
 from foretell.forecasters.prompt.answers import ElicitedAnswer
 from foretell.forecasters.prompt.elicitation import Elicitation, ElicitationCall, call_of, read_elicitation
 from foretell.forecasters.prompt.prediction_context import PredictionContext, PredictionContexts, QuestionOnly
@@ -79,8 +79,8 @@ class PromptForecaster:
     @property
     def name(self) -> str:
         """As shown in tables."""
-        way = self.way.name
-        return self.label or " ".join(["context", self.shown.name, *([] if way == "default" else [way])])
+        way = "" if self.way.name == "default" else f" {self.way.name}"
+        return self.label or f"context {self.shown.name}{way}"
 
     @property
     def shown(self) -> ContextView:
@@ -143,13 +143,12 @@ class PromptForecaster:
         # All numbers on one line, which whoever must not see them leaves out.
         was = f"; stated {_numbers(stated)}" if fitted.moved > 0 else ""
         how = f"{self.way.name}, {self.shown.name}, context {shared.digest[:12]}{was}"
-        return Forecast(
-            question_id=question.id,
-            forecaster=self.name,
-            as_of=context.as_of,
-            p=p,
-            trial=context.trial,
-            rationale=f"{FORECAST}{_numbers(p)} ({how}).\n\n{reasons}".strip(),
+        return forecast_of(
+            p,
+            question,
+            context,
+            self.name,
+            f"{FORECAST}{_numbers(p)} ({how}).\n\n{reasons}".strip(),
             trace=f"context {shared.digest}",
             distribution=Categorical(p=p, normalise=True) if several else None,
             stated=dict(stated) if p != dict(stated) else None,

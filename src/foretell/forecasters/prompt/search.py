@@ -4,7 +4,7 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from foretell.data.search.engine import SearchEngine
@@ -34,17 +34,11 @@ _Face = tuple[tuple[str, ...], frozenset[tuple[str, str, str]]]
 SAME_ADDRESS, SAME_WORDS = "found by another search already", "a copy of another find"
 
 
-@dataclass(frozen=True, kw_only=True)
-class FusedResults:
-    """One list, and what was left out of it."""
+def fuse(searches: Sequence[Sequence[SourceItem]]) -> tuple[tuple[SourceItem, ...], dict[str, int]]:
+    """The results of all searches in one order, and how many were left out by reason.
 
-    items: tuple[SourceItem, ...]
-    dropped: Mapping[str, int]
-    """By reason."""
-
-
-def fuse(searches: Sequence[Sequence[SourceItem]]) -> FusedResults:
-    """The results of all searches in one order. The same results give the same order, however they came in."""
+    The same results give the same order, however they came in.
+    """
     dropped: Counter[str] = Counter()
     first: dict[Address | str, SourceItem] = {}
     score: Counter[Address | str] = Counter()
@@ -53,7 +47,9 @@ def fuse(searches: Sequence[Sequence[SourceItem]]) -> FusedResults:
             key = page_of(item.url)
             dropped[SAME_ADDRESS] += key in first
             score[key] += 1 / (K + place)  # pyright: ignore[reportArgumentType] - a Counter of floats
-            first[key] = _fuller(first.get(key), item)
+            # Of two finds of one page the one that says more; of equals the first.
+            if key not in first or len(item.text) > len(first[key].text):
+                first[key] = item
     ordered = [first[key] for key in sorted(first, key=lambda key: (-score[key], first[key].url))]
     kept: list[tuple[SourceItem, _Face]] = []
     for item in ordered:
@@ -62,7 +58,7 @@ def fuse(searches: Sequence[Sequence[SourceItem]]) -> FusedResults:
             dropped[SAME_WORDS] += 1
         else:
             kept.append((item, face))
-    return FusedResults(items=tuple(item for item, _ in kept), dropped={why: n for why, n in dropped.items() if n})
+    return tuple(item for item, _ in kept), {why: n for why, n in dropped.items() if n}
 
 
 def page_of(url: str) -> Address | str:
@@ -78,11 +74,6 @@ def page_of(url: str) -> Address | str:
     if found is None:
         return url.strip()
     return replace(found, params=frozenset(pair for pair in found.params if not pair[0].startswith(TRACKING)))
-
-
-def _fuller(known: SourceItem | None, item: SourceItem) -> SourceItem:
-    """Of two finds of one page the one that says more; of equals the first."""
-    return item if known is None or len(item.text) > len(known.text) else known
 
 
 def _face(item: SourceItem) -> _Face:
@@ -129,9 +120,8 @@ class ParallelSearch:
         if not brought:
             raise ToolFailed(f"All {len(queries)} searches failed; the first: {self.failures[0]}")
         self.found = sum(map(len, brought))
-        fused = fuse(brought)
-        self.dropped = fused.dropped
-        return ToolMaterial(heading="Results", items=fused.items)
+        items, self.dropped = fuse(brought)
+        return ToolMaterial(heading="Results", items=items)
 
     async def _one(self, query: str, as_of: AsOf) -> ToolMaterial | None:
         asked = {"query": query}

@@ -67,7 +67,7 @@ class AutoChoice:
     above: float
     below: float
     weights: dict[str, float]
-    said: dict[str, float]
+    chances: dict[str, float]
     """P(above) by each candidate."""
     evidence: dict[str, float]
     """Log-odds the past gives each candidate over the walk."""
@@ -84,7 +84,7 @@ def choices(asked: AskedSeries, expected: Expectation = NOTHING_KNOWN) -> list[A
     past = history(asked)
     trials = BacktestedModels(past=past, threshold=asked.threshold, expected=expected)
     at = trials.offset
-    known = AutoChoice(above=float(at < 0), below=float(at > 0), weights={}, said={}, evidence={})
+    known = AutoChoice(above=float(at < 0), below=float(at > 0), weights={}, chances={}, evidence={})
     return [trials.choose(h) if h > 0 else known for h in past.steps(asked).tolist()]
 
 
@@ -129,7 +129,7 @@ class BacktestedModels:
             above=above,
             below=min(below, 1 - above),
             weights=weights,
-            said={name: chance[0] for name, chance in said.items()},
+            chances={name: chance[0] for name, chance in said.items()},
             evidence=evidence,
         )
 

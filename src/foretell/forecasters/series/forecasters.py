@@ -154,6 +154,6 @@ class Auto:
         trusted: list[str] = []
         for i in sorted({0, len(chosen) - 1}):
             parts = sorted(chosen[i].weights.items(), key=lambda item: -item[1])
-            named = ", ".join(f"{name} {weight:.0%} (says {chosen[i].said[name]:.2f})" for name, weight in parts[:3])
+            named = ", ".join(f"{name} {weight:.0%} (says {chosen[i].chances[name]:.2f})" for name, weight in parts[:3])
             trusted.append(f"{days[i]} days: {named}.")
         return _forecast(question, context, self.name, asked, chances, " ".join(trusted))

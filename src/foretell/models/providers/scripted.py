@@ -23,13 +23,7 @@ class ScriptCue:
 
 
 class ScriptedModel:
-    """Replies in order, or by a function of the request. Errors in the script are raised.
-
-    >>> import asyncio
-    >>> model = ScriptedModel(["yes"])
-    >>> asyncio.run(model.complete(Request(model="scripted:x", messages=()))).text
-    'yes'
-    """
+    """Replies in order, or by a function of the request. Errors in the script are raised."""
 
     def __init__(self, script: Iterable[ScriptLine | ScriptCue] | Callable[[Request], ScriptLine]) -> None:
         self.requests: list[Request] = []

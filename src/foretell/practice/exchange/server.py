@@ -33,7 +33,7 @@ from foretell.practice.markets.kalshi import (
     candle_ends,
     kalshi_event_body,
 )
-from foretell.practice.search import search_server
+from foretell.practice.search import ENGINES, search_server
 from foretell.practice.server import (
     Middleware,
     PracticeServer,
@@ -43,7 +43,6 @@ from foretell.practice.server import (
     html_response,
     json_response,
 )
-from foretell.practice.services import ENGINES
 from foretell.practice.world import SampleWebPage, SampleWorld
 from foretell.questions.as_of import Clock, instant
 

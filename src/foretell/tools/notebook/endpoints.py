@@ -1,19 +1,18 @@
 """Data that notebooks may ask for by a path: fenced tools, series, prices, and tables of this machine."""
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from itertools import islice
 from math import isfinite
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 
 from foretell.data.markets.prices import MarketRef, PriceSource
 from foretell.data.series.series import SeriesSource
-from foretell.models.model import ToolSpec
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.errors import InputError
 from foretell.questions.question import SeriesRef
@@ -55,30 +54,20 @@ class Parameter:
         raise ToolFailed(f"the parameter {self.name!r} must be {like}")
 
 
-class Endpoint(Protocol):
-    """Answers one path. Whatever it returns was known at the cutoff: this is where plug-ins are held to it."""
+@dataclass(frozen=True, kw_only=True)
+class Endpoint:
+    """What answers one path. Whatever it returns was known at the cutoff: this is where it is held to it."""
 
-    @property
-    def path(self) -> str:
-        """Such as `/series/observations`."""
-        ...
+    path: str
+    """Such as `/series/observations`."""
+    documentation: str
+    """What it answers with, whence, and an example; the first line says what it is for."""
+    parameters: tuple[Parameter, ...]
+    call: Callable[[Mapping[str, Any], AsOf], Awaitable[Any]]
+    """The answer as JSON can hold it, with nothing later than the cutoff, or `ToolFailed` in our own words.
 
-    @property
-    def documentation(self) -> str:
-        """What it answers with, whence, and an example; the first line says what it is for."""
-        ...
-
-    @property
-    def parameters(self) -> tuple[Parameter, ...]:
-        """What it takes."""
-        ...
-
-    async def call(self, params: Mapping[str, Any], as_of: AsOf) -> Any:
-        """The answer as JSON can hold it, with nothing later than the cutoff, or `ToolFailed` in our own words.
-
-        One that was raised from another error is withheld in a backtest: why a source fails can tell the future.
-        """
-        ...
+    A failure that was raised from another error is withheld in a backtest: why a source fails can tell the future.
+    """
 
 
 def check_parameters(endpoint: Endpoint, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -112,47 +101,30 @@ def summarize_endpoints(endpoint: Endpoint) -> str:
 PATHS = {WEB_SEARCH: "/search/web", LOOKUP_URL: "/search/page", FETCH_WIKIPEDIA: "/search/wikipedia"}
 
 
-@dataclass(frozen=True, kw_only=True)
-class FencedToolEndpoint:
+def fenced_tool_endpoint(toolbox: FencedTools, tool: str = WEB_SEARCH) -> Endpoint:
     """Asks a toolbox. The cutoff is that of its fence, and must be the notebook's."""
+    spec = next(spec for spec in toolbox.specs() if spec.name == tool)
 
-    toolbox: FencedTools
-    tool: str = WEB_SEARCH
-
-    @property
-    def path(self) -> str:
-        """By the name of the tool."""
-        return PATHS.get(self.tool, f"/tool/{self.tool}")
-
-    @property
-    def documentation(self) -> str:
-        """As shown to the notebook."""
-        return (
-            f"{self._spec.description}\n"
-            'Answer: {"rows": [{"id", "title", "url", "published", "text"}, …]}, empty where nothing could be admitted.'
-        )
-
-    @property
-    def parameters(self) -> tuple[Parameter, ...]:
-        """Those of the tool."""
-        needed = self._spec.parameters.get("required", ())
-        return tuple(
-            Parameter(name=name, meaning=str(shape.get("description", "")), needed=name in needed)
-            for name, shape in self._spec.parameters.get("properties", {}).items()
-        )
-
-    async def call(self, params: Mapping[str, Any], as_of: AsOf) -> dict[str, Any]:
-        """What the fence let through."""
-        if as_of.at < self.toolbox.as_of.at:
+    async def call(params: Mapping[str, Any], as_of: AsOf) -> dict[str, Any]:
+        if as_of.at < toolbox.as_of.at:
             raise ToolFailed("this source stands at a later cutoff than the notebook, so it is closed")
-        seen = await self.toolbox.use(self.tool, params)
+        seen = await toolbox.use(tool, params)
         if seen.failed:
             raise ToolFailed(seen.text)
-        return {"rows": [_source_row(self.toolbox.shelf[source_id]) for source_id in seen.source_ids]}
+        return {"rows": [_source_row(toolbox.shelf[source_id]) for source_id in seen.source_ids]}
 
-    @property
-    def _spec(self) -> ToolSpec:
-        return next(spec for spec in self.toolbox.specs() if spec.name == self.tool)
+    return Endpoint(
+        path=PATHS.get(tool, f"/tool/{tool}"),
+        documentation=f"{spec.description}\n"
+        'Answer: {"rows": [{"id", "title", "url", "published", "text"}, …]}, empty where nothing could be admitted.',
+        parameters=tuple(
+            Parameter(
+                name=name, meaning=str(shape.get("description", "")), needed=name in spec.parameters.get("required", ())
+            )
+            for name, shape in spec.parameters.get("properties", {}).items()
+        ),
+        call=call,
+    )
 
 
 def _source_row(admitted: AdmittedSource) -> dict[str, Any]:
@@ -161,42 +133,22 @@ def _source_row(admitted: AdmittedSource) -> dict[str, Any]:
     return {**row, "published": published, "text": admitted.shown}
 
 
-@dataclass(frozen=True, kw_only=True)
-class JournaledEndpoint:
-    """An endpoint that reaches off this machine.
+def journaled_endpoint(endpoint: Endpoint, journal: ToolJournal, scope: str = "") -> Endpoint:
+    """An endpoint that reaches off this machine, with its answers and failures stored before a notebook sees them.
 
-    Its answers and failures are stored before a notebook sees them, and are the same in every replay.
+    They are the same in every replay; `scope` is whatever they depend on besides parameters and cutoff.
     """
 
-    endpoint: Endpoint
-    journal: ToolJournal
-    scope: str = ""
-    """Whatever the answer depends on besides parameters and cutoff."""
-
-    @property
-    def path(self) -> str:
-        """That of the endpoint."""
-        return self.endpoint.path
-
-    @property
-    def documentation(self) -> str:
-        """That of the endpoint."""
-        return self.endpoint.documentation
-
-    @property
-    def parameters(self) -> tuple[Parameter, ...]:
-        """Those of the endpoint."""
-        return self.endpoint.parameters
-
-    async def call(self, params: Mapping[str, Any], as_of: AsOf) -> Any:
-        """The answer, now or when it was first given."""
+    async def call(params: Mapping[str, Any], as_of: AsOf) -> Any:
         given = {name: str(value) for name, value in params.items()}
-        asked = ["endpoint", self.path, given, as_of.at.isoformat(), as_of.mode, self.scope]
+        asked = ["endpoint", endpoint.path, given, as_of.at.isoformat(), as_of.mode, scope]
 
         async def produce() -> dict[str, Any]:
-            return {"answer": await self.endpoint.call(params, as_of)}
+            return {"answer": await endpoint.call(params, as_of)}
 
-        return (await stored_result(self.journal, asked, "endpoint", produce))["answer"]
+        return (await stored_result(journal, asked, "endpoint", produce))["answer"]
+
+    return replace(endpoint, call=call)
 
 
 # Tables of this machine that were named beforehand, row by row up to the cutoff.
@@ -264,53 +216,26 @@ def _value(text: str | None) -> str | float | int | None:
     return text
 
 
-@dataclass(frozen=True, kw_only=True)
-class LocalFilesEndpoint:
-    """Reads named files only: a name is looked up and never becomes part of a path."""
+def local_files_endpoint(folder: Path, **files: LocalFile) -> Endpoint:
+    """Files given by paths relative to a folder, which they must not leave.
 
-    files: Mapping[str, LocalFile]
+    Only named ones are read: a name is looked up and never becomes part of a path.
+    """
+    top = folder.resolve()
+    known: dict[str, LocalFile] = {}
+    for name, file in files.items():
+        place = (top / file.path).resolve()
+        if not place.is_relative_to(top):
+            raise InputError(f"the file for {name!r} lies outside of {folder}", path=file.path)
+        if not place.is_file():
+            raise InputError("there is no such file", path=place)
+        known[name] = replace(file, path=place)
 
-    path = "/files/read"
-
-    @classmethod
-    def in_folder(cls, folder: Path, **files: LocalFile) -> "LocalFilesEndpoint":
-        """Files given by paths relative to a folder, which they must not leave."""
-        top = folder.resolve()
-        found: dict[str, LocalFile] = {}
-        for name, file in files.items():
-            place = (top / file.path).resolve()
-            if not place.is_relative_to(top):
-                raise InputError(f"the file for {name!r} lies outside of {folder}", path=file.path)
-            if not place.is_file():
-                raise InputError("there is no such file", path=place)
-            found[name] = replace(file, path=place)
-        return cls(files=found)
-
-    @property
-    def documentation(self) -> str:
-        """As shown to the notebook."""
-        known = "\n".join(f"  {name}: {file.meaning}" for name, file in self.files.items())
-        return (
-            f"Rows of a table kept on this machine.\nTables:\n{known}\n"
-            'Answer: {"name", "columns": […], "rows": [{column: value}, …], "more": true if rows are left}; numbers '
-            f"are numbers, empty fields None. {ROWS:,} rows if not told otherwise, at most {MOST_ROWS:,}."
-        )
-
-    @property
-    def parameters(self) -> tuple[Parameter, ...]:
-        """What it takes."""
-        return (
-            Parameter(name="name", meaning=f"one of {', '.join(self.files)}", needed=True),
-            Parameter(name="limit", meaning="how many rows", kind="number"),
-            Parameter(name="offset", meaning="how many rows to leave out before", kind="number"),
-        )
-
-    async def call(self, params: Mapping[str, Any], as_of: AsOf) -> dict[str, Any]:
-        """The known rows of a table."""
-        file = self.files.get(params["name"])
+    async def call(params: Mapping[str, Any], as_of: AsOf) -> dict[str, Any]:
+        file = known.get(params["name"])
         if file is None or not file.open_at(as_of):
-            known = [name for name, file in self.files.items() if file.open_at(as_of)]
-            raise ToolFailed(f"there is no table {params['name']!r}; tables: {', '.join(known) or 'none'}")
+            tables = [name for name, file in known.items() if file.open_at(as_of)]
+            raise ToolFailed(f"there is no table {params['name']!r}; tables: {', '.join(tables) or 'none'}")
         offset = int(max(params.get("offset", 0), 0))
         limit = int(min(max(params.get("limit", ROWS), 0), MOST_ROWS))
         try:
@@ -318,6 +243,20 @@ class LocalFilesEndpoint:
         except (OSError, UnicodeDecodeError, csv.Error) as error:
             raise ToolFailed("the table cannot be read") from error
         return {"name": params["name"], "columns": columns, "rows": rows, "more": more}
+
+    tables = "\n".join(f"  {name}: {file.meaning}" for name, file in known.items())
+    return Endpoint(
+        path="/files/read",
+        documentation=f"Rows of a table kept on this machine.\nTables:\n{tables}\n"
+        'Answer: {"name", "columns": […], "rows": [{column: value}, …], "more": true if rows are left}; numbers '
+        f"are numbers, empty fields None. {ROWS:,} rows if not told otherwise, at most {MOST_ROWS:,}.",
+        parameters=(
+            Parameter(name="name", meaning=f"one of {', '.join(known)}", needed=True),
+            Parameter(name="limit", meaning="how many rows", kind="number"),
+            Parameter(name="offset", meaning="how many rows to leave out before", kind="number"),
+        ),
+        call=call,
+    )
 
 
 # Prices of prediction markets, and time series of any provider, as they were known at the cutoff.
@@ -327,89 +266,54 @@ MAX_PRICE_DAYS = 365
 MAX_OBSERVATIONS = 20_000
 
 
-@dataclass(frozen=True, kw_only=True)
-class MarketPricesEndpoint:
-    """Reads the prices of any market of some platforms."""
+def market_prices_endpoint(sources: Mapping[str, PriceSource], emit: EmitEvent = ignore_event) -> Endpoint:
+    """The prices of any market of some platforms, which are named with their sources."""
+    platforms = ", ".join(sources)
 
-    sources: Mapping[str, PriceSource]
-    """By platform."""
-    emit: EmitEvent = ignore_event
-
-    path = "/market/prices"
-
-    @property
-    def documentation(self) -> str:
-        """As shown to the notebook."""
-        return (
-            "Prices at which a prediction market traded, as probabilities of yes, oldest first.\n"
-            f"Platforms: {', '.join(self.sources)}. The id is the platform's own.\n"
-            'Answer: {"platform", "id", "rows": [{"at": "2025-10-24T12:00:00+00:00", "p": 0.41}, …]}.'
-        )
-
-    @property
-    def parameters(self) -> tuple[Parameter, ...]:
-        """What it takes."""
-        return (
-            Parameter(name="platform", meaning=f"one of {', '.join(self.sources)}", needed=True),
-            Parameter(name="id", meaning="the platform's id of the market", needed=True),
-            Parameter(name="days", meaning=f"how many days back, {PRICE_DAYS} if not given", kind="number"),
-        )
-
-    async def call(self, params: Mapping[str, Any], as_of: AsOf) -> dict[str, Any]:
-        """The known prices of a market."""
-        source = self.sources.get(params["platform"])
+    async def call(params: Mapping[str, Any], as_of: AsOf) -> dict[str, Any]:
+        source = sources.get(params["platform"])
         if source is None:
-            raise ToolFailed(f"there is no platform {params['platform']!r}; platforms: {', '.join(self.sources)}")
+            raise ToolFailed(f"there is no platform {params['platform']!r}; platforms: {platforms}")
         ref = MarketRef(platform=params["platform"], id=params["id"])
         days = int(min(max(params.get("days", PRICE_DAYS), 1), MAX_PRICE_DAYS))
-        known = await known_prices(source, ref, as_of, days, self.emit)
+        known = await known_prices(source, ref, as_of, days, emit)
         if not known:
             raise ToolFailed("no price was known at the cutoff")
         rows = [{"at": point.at.isoformat(), "p": point.p} for point in known]
         return {"platform": ref.platform, "id": ref.id, "rows": rows}
 
+    return Endpoint(
+        path="/market/prices",
+        documentation="Prices at which a prediction market traded, as probabilities of yes, oldest first.\n"
+        f"Platforms: {platforms}. The id is the platform's own.\n"
+        'Answer: {"platform", "id", "rows": [{"at": "2025-10-24T12:00:00+00:00", "p": 0.41}, …]}.',
+        parameters=(
+            Parameter(name="platform", meaning=f"one of {platforms}", needed=True),
+            Parameter(name="id", meaning="the platform's id of the market", needed=True),
+            Parameter(name="days", meaning=f"how many days back, {PRICE_DAYS} if not given", kind="number"),
+        ),
+        call=call,
+    )
 
-@dataclass(frozen=True, kw_only=True)
-class SeriesEndpoint:
-    """Reads series. Those corrected after the cutoff are refused in a backtest, as everywhere."""
 
-    source: WithProvenance | SeriesSource
-    providers: Mapping[str, str]
-    """Who can be asked, and a line on what they have and how they name it."""
-    allow_revised: frozenset[str] = frozenset()
-    """Providers whose values may have been corrected since, and are read nevertheless."""
-    emit: EmitEvent = ignore_event
+def series_endpoint(
+    source: WithProvenance | SeriesSource,
+    providers: Mapping[str, str],
+    *,
+    allow_revised: frozenset[str] = frozenset(),
+    emit: EmitEvent = ignore_event,
+) -> Endpoint:
+    """Series of any provider; `providers` has a line on what each has and how it names it.
 
-    path = "/series/observations"
+    Values corrected after the cutoff are refused in a backtest, but for the providers in `allow_revised`.
+    """
+    names = ", ".join(providers)
 
-    @property
-    def documentation(self) -> str:
-        """As shown to the notebook."""
-        known = "\n".join(f"  {name}: {line}" for name, line in self.providers.items())
-        return (
-            "Observations of an economic or financial time series, by day, oldest first.\n"
-            f"Providers:\n{known}\n"
-            'Answer: {"provider", "id", "rows": [{"date": "2025-10-24", "value": 4.02}, …]}; to_frame(answer) makes a '
-            f"table of it. At most the newest {MAX_OBSERVATIONS:,} observations."
-        )
-
-    @property
-    def parameters(self) -> tuple[Parameter, ...]:
-        """What it takes."""
-        return (
-            Parameter(name="provider", meaning=f"one of {', '.join(self.providers)}", needed=True),
-            Parameter(name="id", meaning="the provider's name of the series", needed=True),
-            Parameter(name="start", meaning="first day", kind="date"),
-            Parameter(name="end", meaning="last day", kind="date"),
-        )
-
-    async def call(self, params: Mapping[str, Any], as_of: AsOf) -> dict[str, Any]:
-        """What of the series was known."""
-        if params["provider"] not in self.providers:
-            raise ToolFailed(f"there is no provider {params['provider']!r}; providers: {', '.join(self.providers)}")
+    async def call(params: Mapping[str, Any], as_of: AsOf) -> dict[str, Any]:
+        if params["provider"] not in providers:
+            raise ToolFailed(f"there is no provider {params['provider']!r}; providers: {names}")
         ref = SeriesRef(provider=params["provider"], id=params["id"])
-        allow_revised = ref.provider in self.allow_revised
-        series = await known_series(self.source, ref, as_of, allow_revised=allow_revised, emit=self.emit)
+        series = await known_series(source, ref, as_of, allow_revised=ref.provider in allow_revised, emit=emit)
         start, end = params.get("start"), params.get("end")
         first = 0 if start is None else int(np.searchsorted(series.days, np.datetime64(start, "D")))
         last = len(series) if end is None else int(np.searchsorted(series.days, np.datetime64(end, "D"), side="right"))
@@ -417,3 +321,19 @@ class SeriesEndpoint:
         values = series.values[first:last][-MAX_OBSERVATIONS:].tolist()
         rows = [{"date": day, "value": value} for day, value in zip(days, values, strict=True)]
         return {"provider": ref.provider, "id": ref.id, "rows": rows}
+
+    listed = "\n".join(f"  {name}: {line}" for name, line in providers.items())
+    return Endpoint(
+        path="/series/observations",
+        documentation="Observations of an economic or financial time series, by day, oldest first.\n"
+        f"Providers:\n{listed}\n"
+        'Answer: {"provider", "id", "rows": [{"date": "2025-10-24", "value": 4.02}, …]}; to_frame(answer) makes a '
+        f"table of it. At most the newest {MAX_OBSERVATIONS:,} observations.",
+        parameters=(
+            Parameter(name="provider", meaning=f"one of {names}", needed=True),
+            Parameter(name="id", meaning="the provider's name of the series", needed=True),
+            Parameter(name="start", meaning="first day", kind="date"),
+            Parameter(name="end", meaning="last day", kind="date"),
+        ),
+        call=call,
+    )

@@ -67,16 +67,7 @@ NotebookCell = MarkdownCell | PythonCell
 
 @dataclass(frozen=True, kw_only=True)
 class Notebook:
-    """Cells in order. There is no way to change or remove one that stands.
-
-    >>> book = Notebook().appended(PythonCell(source="1/0", ok=False)).corrected(PythonCell(source="1/1", ok=True))
-    >>> book.cells[0].source, book.cells[0].attempts[0].source
-    ('1/1', '1/0')
-    >>> book.corrected(PythonCell(source="2"))
-    Traceback (most recent call last):
-    ...
-    ValueError: only a last cell that failed can be corrected
-    """
+    """Cells in order. There is no way to change or remove one that stands."""
 
     cells: tuple[NotebookCell, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict[str, Any])

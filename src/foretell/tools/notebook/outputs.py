@@ -36,20 +36,12 @@ MAX_OPEN = 200
 
 
 def plain_text(text: str) -> str:
-    r"""The text without colours, control characters and halves of characters.
-
-    >>> plain_text("\x1b[31mred\x1b[0m \x07\ud800")
-    'red ?'
-    """
+    """The text without colours, control characters and halves of characters."""
     return CONTROLS.sub("", ESCAPES.sub("", text)).encode("utf-8", "replace").decode()
 
 
 def overwritten_text(text: str) -> str:
-    r"""The text as it stands in the end where a line was written over and over.
-
-    >>> overwritten_text("10 %\r90 %\r\nready")
-    '90 %\nready'
-    """
+    """The text as it stands in the end where a line was written over and over."""
     text = text.replace("\r\n", "\n")
     if "\r" not in text:
         return text

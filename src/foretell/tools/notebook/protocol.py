@@ -128,11 +128,7 @@ class ZmtpConnection:
 
 
 def _frame(body: bytes, flags: int) -> bytes:
-    r"""One part of a message.
-
-    >>> _frame(b"ab", MORE)
-    b'\x01\x02ab'
-    """
+    """One part of a message."""
     if len(body) < 256:
         return bytes([flags, len(body)]) + body
     return bytes([flags | LONG]) + len(body).to_bytes(8, "big") + body

@@ -10,7 +10,7 @@ import json
 import os
 from asyncio import StreamReader, StreamWriter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -48,18 +48,6 @@ class ProxyLimits:
     """How long somebody may take to say or to hear something."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ProxyCall:
-    """One request for data, as it is noted with the cell that made it."""
-
-    path: str
-    params: Mapping[str, Any]
-    error: str = ""
-    bytes: int = 0
-    digest: str = ""
-    """Of the answer, so that one can tell later whether the same data came."""
-
-
 class DataProxy:
     """Serves the endpoints to one notebook, as of one cutoff. Close it with the notebook."""
 
@@ -81,12 +69,8 @@ class DataProxy:
         self._next = 0.0
         self._asked = 0
         self._faults = 0
-        self._calls: list[ProxyCall] = []
-
-    @property
-    def calls(self) -> tuple[ProxyCall, ...]:
-        """Every request for data so far, in the order of their answers."""
-        return tuple(self._calls)
+        self.calls: list[dict[str, Any]] = []
+        """Every request for data so far, in the order of their answers, as it is noted with the cell that made it."""
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -193,9 +177,14 @@ class DataProxy:
         except Exception as broken:  # the boundary of a plug-in: the notebook goes on, the owner hears of it
             self._emit(LeakBlocked(layer="data", reason=f"{endpoint.path} broke: {broken!r}"))
             error = "this source is broken"
-        digest = hashlib.sha256(data).hexdigest()[:16] if data else ""
-        noted = {str(name)[:100]: str(value)[:300] for name, value in list(given.items())[:20]}
-        self._calls.append(ProxyCall(path=endpoint.path, params=noted, error=error, bytes=len(data), digest=digest))
+        noted: dict[str, Any] = {"path": endpoint.path}
+        if given:
+            noted["params"] = {str(name)[:100]: str(value)[:300] for name, value in list(given.items())[:20]}
+        if error:
+            noted["error"] = error
+        else:  # The digest lets one tell later whether the same data came.
+            noted |= {"bytes": len(data), "digest": hashlib.sha256(data).hexdigest()[:16]}
+        self.calls.append(noted)
         if error:
             raise ToolFailed(f"{endpoint.path}: {error}")
         return data
@@ -217,8 +206,3 @@ class DataProxy:
             return str(failure)
         self._emit(LeakBlocked(layer="data", reason=f"why it failed is kept back: {failure}", title=endpoint.path))
         return f"nothing could be admitted as of {self._as_of.at.date()}"
-
-
-def as_facts(calls: Iterable[ProxyCall]) -> list[dict[str, Any]]:
-    """Calls as they stand in the metadata of a cell."""
-    return [{name: value for name, value in asdict(call).items() if value} for call in calls]

@@ -14,7 +14,7 @@ from foretell.tools.notebook.notebook import MarkdownCell, Notebook, NotebookCel
 from foretell.tools.notebook.outputs import Output, join_outputs, plain_text
 from foretell.tools.notebook.pool import KernelPool
 from foretell.tools.notebook.process import CollectedFiles, collect_files, module_source
-from foretell.tools.notebook.proxy import SOCKET, DataProxy, ProxyLimits, as_facts
+from foretell.tools.notebook.proxy import SOCKET, DataProxy, ProxyLimits
 from foretell.tools.notebook.sandbox import API, SandboxUnavailable
 
 MAX_SOURCE = 100_000
@@ -134,7 +134,7 @@ class NotebookSession:
         start = now()
         outputs, ended = await self._executed(source, seconds)
         facts: dict[str, Any] = {"seconds": round(now() - start, 3)}
-        if calls := as_facts(self._proxy.calls[before:]):
+        if calls := self._proxy.calls[before:]:
             facts["calls"] = calls
         problems = {"dead": "The kernel died", "interrupted": "The cell was interrupted"}
         cell = PythonCell(

@@ -18,7 +18,7 @@ from foretell.questions import trace as kinds
 from foretell.questions.trace import EmitEvent, ToolUsed, TraceEvent
 from foretell.tools.fence import FencedTools
 from foretell.tools.journal import ToolJournal
-from foretell.tools.notebook.endpoints import PATHS, Endpoint, FencedToolEndpoint, summarize_endpoints
+from foretell.tools.notebook.endpoints import PATHS, Endpoint, fenced_tool_endpoint, summarize_endpoints
 from foretell.tools.notebook.notebook import MarkdownCell, Notebook, NotebookCell, PythonCell, ipynb
 from foretell.tools.notebook.outputs import shortened
 from foretell.tools.notebook.pool import KernelPool
@@ -199,7 +199,7 @@ class NotebookGrounder:
 
     def _offered(self, toolbox: FencedTools) -> list[Endpoint]:
         names = [spec.name for spec in toolbox.specs() if spec.name in PATHS]
-        return [*(FencedToolEndpoint(toolbox=toolbox, tool=name) for name in names), *self.endpoints]
+        return [*(fenced_tool_endpoint(toolbox, name) for name in names), *self.endpoints]
 
     def _saved(self, leaf: Leaf, trial: int, book: JournaledNotebook) -> str:
         if self.save is None or not book.cells:

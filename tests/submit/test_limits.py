@@ -22,6 +22,10 @@ def test_options_sum_to_one_within_limits_and_keep_their_order(p: dict[str, floa
         assert all(found[a] <= found[b] + 1e-8 for a, b in pairwise(names))
 
 
+def test_even_the_smallest_numbers_keep_their_order():
+    assert fit_to_limits({"a": 5e-324, "b": 1e-310}, TAKEN) == {"a": 0.001, "b": 0.999}
+
+
 def test_what_is_within_limits_stays():
     assert fit_to_limits({"a": 0.6, "b": 0.4}, TAKEN) == {"a": 0.6, "b": 0.4}
 

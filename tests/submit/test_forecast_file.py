@@ -48,7 +48,7 @@ def test_whole_forecasts_with_their_questions(tmp_path: Path):
     [
         ("", "holds no forecast"),
         ("nonsense", "row 1: is not JSON"),
-        ("[1]", "row 1: expected a JSON object"),
+        ("[1]", "row 1: expected an object with fields"),
         ('{"question": "q", "prob": 0.2}', "row 1, column prob: is not a field"),
         ('{"question": "q"}', "needs a question, and either p or quantiles"),
         ('{"question": "q", "p": 20}', "column p: probability of target 'yes' is 20"),

@@ -179,3 +179,26 @@ def test_open_ends_need_some_mass_outside():
 def test_steps_scale_with_the_number_of_cells():
     assert (least_step(200), greatest_step(200)) == (0.00005, 0.2)
     assert (least_step(10), greatest_step(10)) == (0.001, 1.0)
+
+
+def test_edges_of_a_logarithmic_range_follow_the_platforms_map():
+    scale = NumericRange(minimum=2.0, maximum=500.0, zero_point=-10.0)
+    edges = scale.edges()
+    ratio = (500.0 + 10.0) / (2.0 + 10.0)
+    place = (np.log((edges - 2.0) * (ratio - 1) + 498.0) - np.log(498.0)) / np.log(ratio)
+    assert place == pytest.approx(np.linspace(0, 1, 201))
+    assert (edges[0], edges[-1]) == (2.0, 500.0)
+    assert (np.diff(edges) > 0).all()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"minimum": 1, "maximum": 1},
+        {"minimum": 0, "maximum": 1, "zero_point": 0.5},
+        {"minimum": 0, "maximum": 1, "outcomes": 0},
+    ],
+)
+def test_what_is_no_range(wrong: dict[str, float]):
+    with pytest.raises(ValueError):
+        NumericRange(**wrong)

@@ -125,7 +125,7 @@ def test_newer_prices_in_dollars(events) -> None:
             {"market_info": repr({"Detroit": QUOTE | {"yes_ask": 140}})},
             "event GAME, 'Detroit': yes_ask = 1.4 is outside",
         ),
-        ({"sources": "['x']"}, "column sources: event GAME: expected an article"),
+        ({"sources": "['x']"}, "column sources: event GAME: expected an object"),
         ({"event_ticker": ""}, "column event_ticker: is missing"),
     ],
 )

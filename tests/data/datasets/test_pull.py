@@ -236,10 +236,9 @@ def test_another_directory_and_a_damaged_file(bench, run, tmp_path: Path) -> Non
 def test_a_failing_server_is_one_plain_line(bench, site, run) -> None:
     site.says(QUESTIONS, reply(site, status=403))
     result = run("pull", "forecastbench", "--round", DUE)
-    assert result.exit_code == 1
-    assert result.output.startswith("Error: http://127.0.0.1")
-    assert "403" in result.output
-    assert "Traceback" not in result.output
+    assert isinstance(result.exception, InputError)
+    assert str(result.exception).startswith("http://127.0.0.1")
+    assert "403" in str(result.exception)
 
 
 def test_an_unknown_source(run) -> None:

@@ -1,0 +1,630 @@
+"""Kalshi: candlesticks in all their notations, events in both, and how they came out."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fakes.faults import FieldDrift, MarketFaults, busy, cut_off, failing, garbled
+from fakes.market_reader import CANARY, NOW, Reader, asked, edited
+from fakes.markets import FakeKalshi
+from foretell.data.http import SourceError
+from foretell.data.markets.listing import LiveOnly
+from foretell.data.markets.prices import MarketRef, PricesUnavailable, market_ref
+from foretell.data.payload import MalformedPayload
+from foretell.practice.markets.kalshi import (
+    KalshiCatalogue,
+    SampleKalshiBook,
+    SampleKalshiEvent,
+    SampleKalshiMarket,
+    kalshi_event_body,
+)
+from foretell.questions.as_of import AsOf, instant
+
+kalshi = Reader("kalshi")
+
+
+TICKER = "KXFED-26MAR-T4.25"
+CUTOFF = AsOf(at="2026-02-10T18:30:00Z")
+
+
+def second(text: str) -> int:
+    return int(instant(text).timestamp())
+
+
+QUOTES = (
+    (second("2025-11-01"), 0.10, 0.14),
+    (second("2026-02-01"), 0.30, 0.34),
+    (second("2026-02-10T17:10:00Z"), 0.40, 0.44),
+    (second("2026-02-10T18:10:00Z"), 0.70, 0.74),
+    (second("2026-02-11"), 0.99, 1.00),
+)
+
+
+def fake(*, quotes: Any = QUOTES, archived: bool = False, **options: Any) -> FakeKalshi:
+    return FakeKalshi({TICKER: SampleKalshiBook(quotes=quotes, archived=archived)}, **options)
+
+
+@pytest.mark.parametrize("archived", [False, True])
+@pytest.mark.parametrize("schema", ["dollars", "cents"])
+def test_the_middle_of_the_book_to_the_hour(schema: Literal["dollars", "cents"], archived: bool) -> None:
+    server = fake(schema=schema, archived=archived, canary=CANARY, careless=True).server()
+    points = kalshi.prices(server, TICKER, CUTOFF)
+    # The quotes of 18:10 stand in no candle that was complete at 18:30.
+    assert (points[-1].at, points[-1].p) == (instant("2026-02-10T18:00:00Z"), pytest.approx(0.42))
+    assert [round(p.p, 6) for p in points if p.at < instant("2026-02-01")][-1] == 0.12
+    assert len(points) == 60
+
+
+def test_settled_markets_are_looked_for_in_the_archive_first_when_the_cutoff_says_so() -> None:
+    old = second("2026-06-01")
+    kalshi.prices(fake(archived=True, cutoff=old), TICKER, CUTOFF)
+    assert [one.path.removeprefix("/trade-api/v2") for one in kalshi.server.requests] == [
+        "/historical/cutoff",
+        f"/historical/markets/{TICKER}/candlesticks",
+        f"/historical/markets/{TICKER}/candlesticks",
+    ]
+    kalshi.prices(fake(cutoff=old), TICKER, CUTOFF)
+    assert [one.path.rpartition("v2")[2] for one in kalshi.server.requests[-2:]] == ["/markets/candlesticks"] * 2
+
+
+def test_windows_end_at_the_cutoff() -> None:
+    kalshi.prices(fake(), TICKER, CUTOFF, days=10)
+    coarse, fine = (one.query for one in kalshi.server.requests[1:])
+    assert int(coarse["end_ts"]) == int(fine["end_ts"]) == second("2026-02-10T18:30:00Z")
+    assert int(coarse["start_ts"]) == second("2026-01-31T18:30:00Z")
+    assert (coarse["period_interval"], fine["period_interval"]) == ("1440", "60")
+    assert coarse["include_latest_before_start"] == "true"
+
+
+def test_an_empty_book_is_no_price() -> None:
+    quotes = ((second("2026-01-01"), 0.2, 0.3), (second("2026-02-05"), 0.0, 1.0))
+    points = kalshi.prices(fake(quotes=quotes), TICKER, CUTOFF)
+    assert points[-1].at < instant("2026-02-06")
+    assert points[-1].p == pytest.approx(0.25)
+    with pytest.raises(PricesUnavailable, match="no price history"):
+        kalshi.prices(fake(quotes=quotes[1:]), TICKER, CUTOFF)
+
+
+def test_a_side_without_a_quote_is_left_out() -> None:
+    quotes = ((second("2026-01-01"), 0.2, 0.3), (second("2026-02-05"), None, 0.9))
+    assert kalshi.prices(fake(quotes=quotes), TICKER, CUTOFF)[-1].p == pytest.approx(0.25)
+
+
+def test_unknown_and_not_yet_open_markets() -> None:
+    with pytest.raises(PricesUnavailable, match="no price history of KXNOPE-1"):
+        kalshi.prices(fake(), "KXNOPE-1", CUTOFF)
+    with pytest.raises(PricesUnavailable):
+        kalshi.prices(fake(), TICKER, AsOf.day("2025-10-01"))
+
+
+def test_a_busy_server_and_a_lost_cutoff() -> None:
+    assert kalshi.prices(fake(), TICKER, CUTOFF, faults=[busy(), busy()])[-1].p == pytest.approx(0.42)
+    # The cutoff only tells where to look first.
+    assert kalshi.prices(fake(), TICKER, CUTOFF, faults=[failing()] * 3)[-1].p == pytest.approx(0.42)
+    with pytest.raises(SourceError, match="500"):
+        kalshi.prices(fake(), TICKER, CUTOFF, faults=[failing()] * 6)
+
+
+def first_candle(body: Any) -> dict[str, Any]:
+    return body["markets"][0]["candlesticks"][0]
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        (lambda body: body.pop("markets"), "markets is missing"),
+        (lambda body: body["markets"][0].pop("market_ticker"), r"markets\[0\]\.market_ticker is missing"),
+        (lambda body: body["markets"][0].pop("candlesticks"), r"markets\[0\]\.candlesticks is missing"),
+        (lambda body: first_candle(body).pop("end_period_ts"), r"candlesticks\[0\]\.end_period_ts is missing"),
+        (lambda body: first_candle(body).pop("yes_bid"), r"candlesticks\[0\]\.yes_bid is missing"),
+        (lambda body: first_candle(body)["yes_ask"].pop("close_dollars"), r"yes_ask\.close_dollars is missing"),
+        (lambda body: first_candle(body)["yes_ask"].update(close_dollars="1.5"), "close_dollars is not a probability"),
+        (
+            lambda body: first_candle(body)["yes_ask"].update(close_dollars=0.5),
+            "close_dollars is not dollars in a text",
+        ),
+    ],
+)
+def test_a_changed_answer_names_the_field(change: Callable[[Any], None], field: str) -> None:
+    same = edited(lambda body: None)
+    with pytest.raises(SourceError, match=field) as caught:
+        kalshi.prices(fake(canary=CANARY), TICKER, CUTOFF, faults=[same, edited(change)])
+    assert CANARY not in str(caught.value)
+
+
+def test_a_changed_cutoff_or_half_an_answer() -> None:
+    with pytest.raises(MalformedPayload, match="market_settled_ts is missing"):
+        kalshi.prices(fake(), TICKER, CUTOFF, faults=[edited(lambda body: body.clear())])
+    with pytest.raises(MalformedPayload, match="market_settled_ts is not a time"):
+        kalshi.prices(fake(), TICKER, CUTOFF, faults=[edited(lambda body: body.update(market_settled_ts="x"))])
+    number = edited(lambda body: body.update(market_settled_ts=5))
+    assert kalshi.prices(fake(), TICKER, CUTOFF, faults=[number])
+    with pytest.raises(MalformedPayload, match="not JSON"):
+        kalshi.prices(fake(), TICKER, CUTOFF, faults=[garbled()])
+
+
+@settings(deadline=None, max_examples=15)
+@given(
+    quotes=st.lists(
+        st.tuples(st.integers(0, 90 * 24), st.integers(0, 100), st.integers(0, 100)),
+        max_size=12,
+        unique_by=lambda q: q[0],
+    ),
+    hours=st.integers(0, 90 * 24),
+    archived=st.booleans(),
+)
+def test_the_future_changes_nothing(quotes: list[tuple[int, int, int]], hours: int, archived: bool) -> None:
+    start = second("2026-01-01")
+    book = tuple((start + 3600 * at + 60, bid / 100, ask_ / 100) for at, bid, ask_ in sorted(quotes))
+    cutoff = AsOf(at=instant("2026-01-01").fromtimestamp(start + 3600 * hours + 600, instant("2026-01-01").tzinfo))
+    past = tuple(quote for quote in book if quote[0] <= cutoff.at.timestamp())
+    answers = []
+    for known in (book, past):
+        server = fake(quotes=known, archived=archived, careless=known is book).server()
+        try:
+            answers.append(kalshi.prices(server, TICKER, cutoff))
+        except PricesUnavailable:
+            answers.append([])
+    assert answers[0] == answers[1]
+
+
+def test_no_days_is_a_mistake() -> None:
+    with pytest.raises(ValueError, match="days must be at least 1"):
+        kalshi.prices(fake(), TICKER, CUTOFF, days=0)
+
+
+FED = SampleKalshiEvent(
+    ticker="KXFED-26DEC",
+    series="KXFED",
+    title="Fed decision in December?",
+    period="In Dec 2026",
+    exclusive=True,
+    markets=(
+        SampleKalshiMarket(
+            ticker="KXFED-26DEC-CUT",
+            label="Cut",
+            bid=0.41,
+            ask=0.44,
+            last=0.42,
+            volume=1200,
+            volume_24h=30,
+            open_interest=700,
+            liquidity=12.5,
+            closes="2027-01-15T00:00:00Z",
+            expected="2026-12-10T19:00:00Z",
+            rules="If the bank cuts.",
+        ),
+        SampleKalshiMarket(ticker="KXFED-26DEC-HOLD", label="Hold", volume=300, rules="If the bank holds."),
+    ),
+)
+EGGS = SampleKalshiEvent(
+    ticker="KXEGGS",
+    series="KXEGGS",
+    title="Eggs above $4?",
+    category="Food",
+    markets=(SampleKalshiMarket(ticker="KXEGGS-26-4", label="Above $4", bid=0.2, ask=0.3, rules="If eggs cost more."),),
+)
+
+
+def server(*events: SampleKalshiEvent, schema: Literal["dollars", "cents"] = "dollars", **options: Any) -> Any:
+    trouble = options.pop("trouble", None)
+    catalogue = KalshiCatalogue([kalshi_event_body(event, schema) for event in events or (FED, EGGS)], **options)
+    return FakeKalshi({}).having(catalogue, trouble).server()
+
+
+@pytest.mark.parametrize("schema", ["dollars", "cents"])
+def test_an_event_in_either_notation(schema: Any) -> None:
+    (fed, eggs), ledger = kalshi.listing(server(schema=schema))
+    question, (cut, hold) = fed.question, fed.question.targets
+    assert (question.id, question.source, question.text) == (
+        "kalshi/KXFED-26DEC",
+        "kalshi",
+        "Fed decision in December? (In Dec 2026)",
+    )
+    assert (question.exclusive, question.due, question.subtype) == (True, NOW.at, "KXFED")
+    assert question.criteria == "Cut: If the bank cuts.\nHold: If the bank holds."
+    assert eggs.question.criteria == "If eggs cost more."
+    assert question.closes_at == fed.closes_at == instant("2027-01-01")
+    assert (cut.id, cut.label, cut.resolves_at) == ("KXFED-26DEC-CUT", "Cut", instant("2026-12-10T19:00:00Z"))
+    quotes = cut.snapshot
+    assert quotes is not None
+    assert (quotes.yes_bid, quotes.yes_ask, quotes.no_ask, quotes.last_price) == pytest.approx((0.41, 0.44, 0.59, 0.42))
+    assert (quotes.at, quotes.volume) == (NOW.at, 1200)
+    # A book without orders and a market never traded say nothing.
+    assert hold.snapshot is not None
+    assert (hold.snapshot.price, hold.snapshot.yes_ask, hold.snapshot.volume) == (None, None, 300)
+    assert (fed.volume, fed.volume_24h, fed.open_interest, fed.unit) == (1500, 30, 700, "USD")
+    assert fed.liquidity == (12.5 if schema == "cents" else None)
+    assert (fed.recurrence, fed.category, fed.status, fed.platform) == ("KXFED", "Economics", "open", "kalshi")
+    assert (ledger.notes(), ledger.complete) == ((), True)
+
+
+def test_every_target_leads_to_its_own_market() -> None:
+    """Also of an event with a single market, whose ticker is not the event's."""
+    (fed, eggs), _ = kalshi.listing(server())
+    assert market_ref(fed.question, fed.question.targets[1]) == MarketRef(platform="kalshi", id="KXFED-26DEC-HOLD")
+    assert market_ref(eggs.question) == MarketRef(platform="kalshi", id="KXEGGS-26-4")
+    assert market_ref(fed.question) is None
+
+
+def test_pages_are_followed_to_the_end() -> None:
+    many = [
+        SampleKalshiEvent(
+            ticker=f"KXA-{n}",
+            series="KXA",
+            title=f"{n}?",
+            markets=(SampleKalshiMarket(ticker=f"KXA-{n}-T", label="T"),),
+        )
+        for n in range(7)
+    ]
+    found, ledger = kalshi.listing(server(*many, page=3))
+    assert [event.question.id for event in found] == [f"kalshi/KXA-{n}" for n in range(7)]
+    assert (ledger.pages, ledger.complete) == (3, True)
+    queries = [request.query for request in kalshi.server.requests]
+    assert [("cursor" in query) for query in queries] == [False, True, True]
+    assert {(query["status"], query["limit"], query["with_nested_markets"]) for query in queries} == {
+        ("open", "200", "true")
+    }
+    assert len(kalshi.listing(server(*many, page=3), pages=2)[0]) == 6
+
+
+def test_the_wish_is_passed_on_and_checked_again() -> None:
+    found, ledger = kalshi.listing(server(), closes_after="2026-12-01", closes_before="2026-12-31")
+    assert (found, dict(ledger.left_out)) == ([], {"closes after the window": 2})
+    assert kalshi.server.requests[0].query["min_close_ts"] == str(int(instant("2026-12-01").timestamp()))
+    assert [e.category for e in kalshi.listing(server(), category="food")[0]] == ["Food"]
+    assert [e.volume for e in kalshi.listing(server(), minimum_volume=1000)[0]] == [1500]
+    kalshi.listing(server(), status="resolved")
+    assert kalshi.server.requests[0].query["status"] == "settled"
+
+
+def test_markets_that_are_over_are_no_targets() -> None:
+    names = ("A", "B", "C", "D")
+    states = (("active", ""), ("initialized", ""), ("finalized", "no"), ("determined", "yes"))
+    markets = tuple(
+        SampleKalshiMarket(ticker=f"KXN-1-{name}", label=name, status=status, result=result, volume=10)
+        for name, (status, result) in zip(names, states, strict=True)
+    )
+    event = SampleKalshiEvent(ticker="KXN-1", series="KXN", title="Who?", exclusive=True, markets=markets)
+    (found,), _ = kalshi.listing(server(event))
+    assert [target.label for target in found.question.targets] == ["A", "B"]
+    assert found.finished == ("KXN-1-C", "KXN-1-D")
+    assert (found.question.exclusive, found.volume) == (False, 40)
+    lost = SampleKalshiEvent(ticker="KXN-1", series="KXN", title="Who?", exclusive=True, markets=markets[:3])
+    assert kalshi.listing(server(lost))[0][0].question.exclusive
+
+
+def test_scalar_markets_are_left_out() -> None:
+    scalar = SampleKalshiMarket(ticker="KXS-1-X", label="X", kind="scalar")
+    mixed = SampleKalshiEvent(ticker="KXS-1", series="KXS", title="How much?", markets=(scalar, EGGS.markets[0]))
+    only = SampleKalshiEvent(ticker="KXS-2", series="KXS", title="How much?", markets=(scalar,))
+    (found,), ledger = kalshi.listing(server(mixed, only))
+    assert [target.id for target in found.question.targets] == ["KXEGGS-26-4"]
+    assert [(skipped.id, skipped.kind) for skipped in ledger.skipped] == [("KXS-2", "unsupported")]
+
+
+def test_categories_and_tags_of_the_series() -> None:
+    bare = SampleKalshiEvent(ticker="KXB-1", series="KXB", title="?", category=None, markets=EGGS.markets)
+    again = SampleKalshiEvent(ticker="KXB-2", series="KXB", title="?", category=None, markets=FED.markets)
+    lost = SampleKalshiEvent(ticker="KXC-1", series="KXC", title="?", category=None, markets=FED.markets)
+    series = {"KXB": {"ticker": "KXB", "category": "Food", "tags": ["Eggs", "Prices"]}}
+    found, _ = kalshi.listing(server(bare, again, lost, series=series), category="eggs")
+    assert [(event.category, event.tags) for event in found] == [("Food", ("Eggs", "Prices"))] * 2
+    assert [request.path.rpartition("v2")[2] for request in kalshi.server.requests[1:]] == [
+        "/series/KXB",
+        "/series/KXC",
+    ]
+
+
+def test_one_event_by_its_ticker_also_from_the_archive() -> None:
+    assert kalshi.event(server(), "KXFED-26DEC").question.exclusive
+    settled = SampleKalshiEvent(
+        ticker="KXOLD-25",
+        series="KXOLD",
+        title="Old?",
+        markets=(
+            SampleKalshiMarket(
+                ticker="KXOLD-25-A", label="A", status="finalized", result="yes", closes="2025-01-01T00:00:00Z"
+            ),
+        ),
+    )
+    old = kalshi.event(server(settled, archived=["KXOLD-25-A"]), "KXOLD-25")
+    assert (old.status, old.closes_at) == ("resolved", instant("2025-01-01"))
+    assert [request.path.rpartition("v2")[2] for request in kalshi.server.requests] == [
+        "/events/KXOLD-25",
+        "/historical/markets",
+    ]
+    with pytest.raises(SourceError, match="kalshi event KXNOPE-1 is not there"):
+        kalshi.event(server(), "KXNOPE-1")
+    empty = SampleKalshiEvent(ticker="KXE-1", series="KXE", title="?", markets=())
+    with pytest.raises(SourceError, match="kalshi event KXE-1 cannot be asked"):
+        kalshi.event(server(empty), "KXE-1")
+
+
+def test_a_backtest_is_refused_before_anything_is_asked() -> None:
+    with pytest.raises(LiveOnly):
+        kalshi.event(server(), "KXFED-26DEC", AsOf(at=NOW.at))
+    assert not kalshi.server.requests
+
+
+@pytest.mark.parametrize(
+    ("path", "change", "reason"),
+    [
+        ("events.0.title", "drop", "kalshi event KXFED-26DEC: field events[0].title is missing"),
+        ("events.0.title", "retype", "events[0].title is not a text"),
+        ("events.0.mutually_exclusive", "rename", "events[0].mutually_exclusive is missing"),
+        ("events.0.mutually_exclusive", "retype", "mutually_exclusive is not true or false"),
+        ("events.0.series_ticker", "drop", "series_ticker is missing"),
+        ("events.0.markets", "drop", "events[0].markets is missing"),
+        ("events.0.markets", "retype", "events[0].markets is not a list"),
+        ("events.0.markets.1.ticker", "drop", "events[0].markets[1].ticker is missing"),
+        ("events.0.markets.1.status", "drop", "markets[1].status is missing"),
+        ("events.0.markets.0.close_time", "drop", "markets[0].close_time is missing"),
+        ("events.0.markets.0.yes_ask_dollars", "drop", "markets[0].yes_ask_dollars is missing"),
+        ("events.0.markets.0.yes_ask_dollars", "retype", "yes_ask_dollars is not dollars in a text, nor whole cents"),
+        ("events.0.markets.0.last_price_dollars", "rename", "last_price_dollars is missing"),
+        ("events.0.markets.0.volume_fp", "drop", "markets[0].volume_fp is missing"),
+        ("events.0.markets.0.rules_primary", "drop", "rules_primary is missing"),
+        ("events.0.markets.0.yes_sub_title", "drop", "yes_sub_title is missing"),
+    ],
+)
+def test_drift_names_platform_event_and_field_and_spares_the_rest(path: str, change: Any, reason: str) -> None:
+    fake = server(trouble=MarketFaults(drifts=(FieldDrift(path=path, change=change),)))
+    found, ledger = kalshi.listing(fake)
+    assert [event.question.id for event in found] == ["kalshi/KXEGGS"]
+    (skipped,) = ledger.skipped
+    assert (skipped.platform, skipped.id, skipped.kind) == ("kalshi", "KXFED-26DEC", "malformed")
+    assert skipped.reason.startswith("kalshi event KXFED-26DEC: field ")
+    assert reason in skipped.reason
+
+
+def test_a_drift_of_everything_and_a_wrong_page_are_errors() -> None:
+    everywhere = MarketFaults(drifts=(FieldDrift(path="events.*.markets.*.yes_bid_dollars", change="rename"),))
+    with pytest.raises(
+        MalformedPayload, match=r"none of 2 entries .* kalshi event KXFED-26DEC: .*yes_bid_dollars is missing"
+    ):
+        kalshi.listing(server(trouble=everywhere))
+    for path, told in (("events", "events is missing"), ("cursor", "cursor is missing")):
+        with pytest.raises(MalformedPayload, match=f"kalshi list: field {told}"):
+            kalshi.listing(server(trouble=MarketFaults(drifts=(FieldDrift(path=path),))))
+    single = MarketFaults(drifts=(FieldDrift(path="event.markets.0.status"),))
+    with pytest.raises(
+        MalformedPayload, match=r"kalshi event KXFED-26DEC: field event\.markets\[0\]\.status is missing"
+    ):
+        kalshi.event(server(trouble=single), "KXFED-26DEC")
+
+
+def test_new_fields_are_ignored_and_noted() -> None:
+    drifts = (
+        FieldDrift(path="events.*.brand_new", change="add"),
+        FieldDrift(path="events.*.markets.*.newer", change="add"),
+    )
+    found, ledger = kalshi.listing(server(trouble=MarketFaults(drifts=drifts)))
+    assert len(found) == 2
+    assert ledger.notes() == (
+        "3 × unknown field ignored: market.newer",
+        "2 × unknown field ignored: event.brand_new",
+    )
+
+
+def test_an_unknown_status_and_broken_numbers_are_told() -> None:
+    def spoil(body: Any) -> None:
+        body["events"][0]["markets"][0]["status"] = "hibernating"
+        body["events"][1]["markets"][0]["yes_ask_dollars"] = "1.7"
+
+    with pytest.raises(MalformedPayload, match=r"none of 2 entries could be read; .*status is not a status we know"):
+        kalshi.listing(server(), faults=[edited(spoil)])
+
+
+def test_busy_broken_and_partly_down() -> None:
+    assert len(kalshi.listing(server(), faults=[busy(), cut_off()])[0]) == 2
+    assert len(kalshi.listing(server(), faults=[failing(503), failing(500)])[0]) == 2
+    with pytest.raises(SourceError, match="429"):
+        kalshi.listing(server(), faults=[busy()] * 3)
+    with pytest.raises(SourceError, match="429"):
+        kalshi.listing(server(), faults=[busy("3600")])
+    with pytest.raises(MalformedPayload, match="kalshi list: the answer is not JSON"):
+        kalshi.listing(server(), faults=[garbled()])
+    with pytest.raises(SourceError, match="503"):
+        kalshi.listing(server(trouble=MarketFaults(down=("/events",))))
+    bare = SampleKalshiEvent(ticker="KXB-1", series="KXB", title="?", category=None, markets=EGGS.markets)
+    with pytest.raises(SourceError, match=r"series/KXB.*503"):
+        kalshi.listing(server(bare, trouble=MarketFaults(down=("/series",))))
+
+
+@pytest.mark.shared_data
+def test_every_real_event_of_the_old_notation(shared_data: Path) -> None:
+    """65 events with 622 markets as the exchange sent them in 2025."""
+    raw = json.loads((shared_data / "kalshi" / "events_old_schema.json").read_text())
+    fake = FakeKalshi({}).having(KalshiCatalogue(raw, page=20))
+    settled, ledger = kalshi.listing(fake.server(), status="resolved", limit=1000)
+    opened, other = kalshi.listing(fake.server(), status="open")
+    found = {event.question.id.removeprefix("kalshi/"): event for event in [*settled, *opened]}
+    assert not ledger.skipped
+    assert not other.skipped
+    assert not ledger.unknown_fields
+    # The one event that is partly open was met among the settled ones too.
+    assert dict(ledger.left_out) == {"open, not resolved": 1}
+    assert set(found) == {event["event_ticker"] for event in raw}
+    assert sum(len(event.question.targets) + len(event.finished) for event in found.values()) == 622
+    for event in raw:
+        mine = found[event["event_ticker"]]
+        assert mine.volume == pytest.approx(event["volume"])
+        assert mine.question.exclusive == (event["mutually_exclusive"] and len(event["markets"]) > 1)
+        quotes = {market["ticker"]: market for market in event["markets"]}
+        for target in mine.question.targets:
+            market, snapshot = quotes[target.id], target.snapshot
+            assert snapshot is not None
+            assert (snapshot.last_price or 0) * 100 == pytest.approx(market["last_price"])
+            if snapshot.yes_ask is not None:
+                assert snapshot.yes_ask * 100 == pytest.approx(market["yes_ask"])
+                assert market["rules_primary"].strip() in mine.question.criteria
+    assert len(found["KXWHVISIT-25"].finished) == 2
+
+
+OVER = {"status": "finalized", "settled": "2026-12-11T00:00:00Z"}
+MARKETS = (
+    SampleKalshiMarket(ticker="KXA-1-YES", label="a", result="yes", paid=1.0, **OVER),
+    SampleKalshiMarket(ticker="KXA-1-NO", label="b", result="no", paid=0.0, **OVER),
+    SampleKalshiMarket(ticker="KXA-1-OPEN", label="c"),
+    SampleKalshiMarket(ticker="KXA-1-CLOSED", label="d", status="closed"),
+    SampleKalshiMarket(ticker="KXA-1-DETERMINED", label="e", status="determined", result="yes"),
+    SampleKalshiMarket(ticker="KXA-1-DISPUTED", label="f", status="disputed", result="yes"),
+    SampleKalshiMarket(ticker="KXA-1-AMENDED", label="g", status="amended", result="no"),
+    SampleKalshiMarket(ticker="KXA-1-HALF", label="h", result="", paid=0.5, **OVER),
+    SampleKalshiMarket(ticker="KXA-1-VOID", label="i", result="void", **OVER),
+    SampleKalshiMarket(ticker="KXA-1-PART", label="j", result="yes", paid=0.4, **OVER),
+    SampleKalshiMarket(ticker="KXA-1-ODD", label="k", result="maybe", **OVER),
+)
+EVENT = SampleKalshiEvent(ticker="KXA-1", series="KXA", title="?", markets=MARKETS)
+TICKERS = [market.ticker for market in MARKETS]
+
+
+def settled_server(schema: Any = "dollars", trouble: MarketFaults | None = None, **options: Any) -> Any:
+    return FakeKalshi({}).having(KalshiCatalogue([kalshi_event_body(EVENT, schema)], **options), trouble).server()
+
+
+@pytest.mark.parametrize("schema", ["dollars", "cents"])
+@pytest.mark.parametrize("archived", [False, True])
+def test_only_what_is_final_has_come_out(schema: Any, archived: bool) -> None:
+    question = asked("kalshi/KXA-1", *TICKERS)
+    found = kalshi.settle(settled_server(schema, archived=TICKERS if archived else ()), [question])
+    assert {ticker[6:]: (one.outcome, one.payoff) for ticker, one in found.items()} == {
+        "YES": (1, None),
+        "NO": (0, None),
+        "HALF": (None, 0.5),
+        "VOID": (None, None),
+        "PART": (None, 0.4),
+    }
+    first = found["KXA-1-YES"]
+    assert (first.question_id, first.due) == ("kalshi/KXA-1", question.due)
+    # The older notation only tells when trading ended.
+    assert first.resolved_at == instant("2026-12-11" if schema == "dollars" else "2027-01-01")
+    assert first.provenance.endswith(f"/trade-api/v2{'/historical' if archived else ''}/markets/KXA-1-YES")
+    assert kalshi.reasons == {
+        "KXA-1-ODD": "kalshi market KXA-1-ODD: field markets[10].result is not yes, no or nothing"
+    }
+    paths = [request.path.rpartition("v2")[2] for request in kalshi.server.requests]
+    assert paths == (["/markets", "/historical/markets"] if archived else ["/markets"])
+
+
+def test_markets_asked_by_their_own_ticker_several_times_and_of_other_platforms() -> None:
+    questions = [
+        asked("kalshi/KXA-1-YES"),
+        asked("kalshi/KXA-1-YES", due="2026-02-01"),
+        asked("kalshi/KXA-1-YES"),
+        asked("manifold/abcdefgh12"),
+        asked("kalshi/KXNOPE-1"),
+    ]
+    kalshi.settle(settled_server(), questions)
+    assert [(one.due, one.outcome) for one in kalshi.settled] == [(questions[0].due, 1), (questions[1].due, 1)]
+    assert kalshi.reasons == {"KXNOPE-1": "the platform knows no such market"}
+    assert kalshi.settle(settled_server(), []) == {}
+    assert not kalshi.server.requests
+
+
+def test_many_markets_in_few_requests_with_pages() -> None:
+    markets = tuple(SampleKalshiMarket(ticker=f"KXM-1-{n}", label=str(n), result="yes", **OVER) for n in range(250))
+    event = kalshi_event_body(SampleKalshiEvent(ticker="KXM-1", series="KXM", title="?", markets=markets))
+    fake = FakeKalshi({}).having(KalshiCatalogue([event], page=40)).server()
+    found = kalshi.settle(fake, [asked("kalshi/KXM-1", *(market.ticker for market in markets))])
+    assert len(found) == 250
+    assert len(kalshi.server.requests) == 3 + 3 + 2
+
+
+def test_one_bad_market_keeps_nothing_else_from_being_read() -> None:
+    question = asked("kalshi/KXA-1", "KXA-1-YES", "KXA-1-NO")
+    for change, told in (("drop", "is missing"), ("retype", "is not a text")):
+        trouble = MarketFaults(drifts=(FieldDrift(path="markets.0.result", change=change),))
+        assert list(kalshi.settle(settled_server(trouble=trouble), [question])) == ["KXA-1-NO"]
+        assert kalshi.reasons == {"KXA-1-YES": f"kalshi market KXA-1-YES: field markets[0].result {told}"}
+    with pytest.raises(SourceError, match="field markets is missing"):
+        kalshi.settle(settled_server(trouble=MarketFaults(drifts=(FieldDrift(path="markets"),))), [question])
+
+
+def test_busy_broken_and_down() -> None:
+    question = asked("kalshi/KXA-1", "KXA-1-YES")
+    assert kalshi.settle(settled_server(), [question], faults=[busy(), cut_off()])["KXA-1-YES"].outcome == 1
+    with pytest.raises(SourceError, match="500"):
+        kalshi.settle(settled_server(), [question], faults=[failing()] * 3)
+    with pytest.raises(SourceError, match="503"):
+        kalshi.settle(settled_server(archived=["KXA-1-YES"], trouble=MarketFaults(down=("/historical",))), [question])
+    with pytest.raises(SourceError, match=r"historical/markets.*503"):
+        kalshi.settle(settled_server(trouble=MarketFaults(down=("/historical",))), [asked("kalshi/KXNOPE-1")])
+
+
+@pytest.mark.shared_data
+@pytest.mark.parametrize("archived", [False, True])
+def test_real_results_of_the_old_notation(shared_data: Path, archived: bool) -> None:
+    """609 finalized markets as sent in 2025; the 13 still active are absent."""
+    raw = json.loads((shared_data / "kalshi" / "events_old_schema.json").read_text())
+    results = {market["ticker"]: market["result"] for event in raw for market in event["markets"]}
+    questions = [
+        asked(f"kalshi/{event['event_ticker']}", *(market["ticker"] for market in event["markets"])) for event in raw
+    ]
+    fake = FakeKalshi({}).having(KalshiCatalogue(raw, archived=results if archived else ()))
+    found = kalshi.settle(fake, questions)
+    assert not kalshi.skipped
+    assert len(found) == 609
+    told = {ticker: {"yes": 1, "no": 0}[result] for ticker, result in results.items() if result}
+    assert {ticker: one.outcome for ticker, one in found.items()} == told
+    assert all(one.resolved_at is not None and one.payoff is None for one in found.values())
+
+
+@pytest.mark.shared_data
+def test_real_results_of_the_new_notation(shared_data: Path) -> None:
+    """267 markets of 2026, quoted while open and known to have come out since."""
+    lines = (shared_data / "kalshi" / "resolved_markets.jsonl").read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
+    events: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        event = events.setdefault(
+            row["event"]["event_ticker"], {"event_ticker": row["event"]["event_ticker"], "markets": []}
+        )
+        names = {"ticker": row["event"]["market_ticker"], "event_ticker": row["event"]["event_ticker"]}
+        event["markets"].append(
+            {
+                **row["market_snapshot"],
+                **names,
+                "status": "finalized",
+                "result": row["result"],
+                "close_time": row["event"]["close_time"],
+            }
+        )
+    still_open = [
+        {**event, "markets": [{**m, "status": "active", "result": ""} for m in event["markets"]]}
+        for event in events.values()
+    ]
+    questions = [
+        asked(f"kalshi/{ticker}", *(m["ticker"] for m in event["markets"])) for ticker, event in events.items()
+    ]
+    found = kalshi.settle(FakeKalshi({}).having(KalshiCatalogue(events.values())), questions)
+    assert {t: one.outcome for t, one in found.items()} == {
+        row["event"]["market_ticker"]: int(row["result"] == "yes") for row in rows
+    }
+    assert kalshi.settle(FakeKalshi({}).having(KalshiCatalogue(still_open)), questions) == {}
+    assert not kalshi.skipped
+
+
+def test_one_market_all_the_way_from_listed_to_priced_to_settled() -> None:
+    still = SampleKalshiMarket(ticker="KXRAIN-26NOV05-Y", label="Rain", bid=0.6, ask=0.64)
+    over = replace(still, status="finalized", result="yes", settled="2026-11-06T00:00:00Z")
+    book = SampleKalshiBook(quotes=((second("2026-10-20"), 0.6, 0.64),))
+
+    def during(market: SampleKalshiMarket) -> FakeKalshi:
+        event = SampleKalshiEvent(ticker="KXRAIN-26NOV05", series="KXRAIN", title="Rain?", markets=(market,))
+        return FakeKalshi({still.ticker: book}).having(KalshiCatalogue([kalshi_event_body(event)]))
+
+    (listed,), _ = kalshi.listing(during(still))
+    ref = market_ref(listed.question, listed.question.targets[0])
+    assert ref is not None
+    assert kalshi.prices(during(still), ref.id, AsOf(at="2026-10-30T00:00:00Z"), days=5)[-1].p == 0.62
+    assert kalshi.settle(during(still), [listed.question]) == {}
+    found = kalshi.settle(during(over), [listed.question])[still.ticker]
+    assert (found.outcome, found.resolved_at) == (1, instant("2026-11-06"))
