@@ -128,19 +128,19 @@ class PydanticAIClient:
     def _problem(self, model: str, error: Exception) -> ModelError:
         from pydantic_ai import exceptions as theirs
 
-        told = redact_key(str(error), self._key)
+        message = redact_key(str(error), self._key)
         if isinstance(error, theirs.ModelQuotaExceededError):
-            return ModelRefused(f"{model}: {told} (no credit is left)")
+            return ModelRefused(f"{model}: {message} (no credit is left)")
         if isinstance(error, theirs.ModelHTTPError):
-            told = redact_key(str(error.body or ""), self._key)
-            return http_model_error(error.status_code, told, model=model, wait=error.retry_after)
+            message = redact_key(str(error.body or ""), self._key)
+            return http_model_error(error.status_code, message, model=model, wait=error.retry_after)
         if isinstance(error, theirs.ModelRateLimitError | theirs.ModelUnavailableError):
-            return ModelBusy(f"{model}: {told}", wait=error.retry_after)
+            return ModelBusy(f"{model}: {message}", wait=error.retry_after)
         if isinstance(error, theirs.ModelRequestRejectedError):
-            return ModelRefused(f"{model}: {told}")
+            return ModelRefused(f"{model}: {message}")
         if isinstance(error, theirs.ModelConnectionError) and error.phase == "connect":
             return ModelBusy(f"{model}: no connection")
-        return ReplyLost(f"{model}: {told or type(error).__name__}")
+        return ReplyLost(f"{model}: {message or type(error).__name__}")
 
 
 def _provider(vendor: PydanticAIVendor, key: str, address: str | None) -> Any:
