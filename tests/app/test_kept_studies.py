@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from tests.arena.studies.made_trials import SIMULATED
+from tests.studies.made_trials import SIMULATED
 
 from foretell.cli.study import study as command
 from foretell.metrics.bootstrap import Interval

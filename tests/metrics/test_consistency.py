@@ -1,14 +1,10 @@
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foretell.metrics.agreement import (
     chain_gap,
-    complement_gaps,
-    exclusivity_gaps,
     exclusivity_score,
-    horizon_gaps,
     logical_chain_score,
 )
 
@@ -40,28 +36,9 @@ def test_gap_is_zero_exactly_when_all_steps_hold(p):
 
 def test_exclusivity_by_hand():
     p, event = [0.5, 0.3, 0.2, 0.6, 0.43, 0.9], ["a", "a", "a", "b", "b", "c"]
-    assert exclusivity_gaps(p, event).tolist() == pytest.approx([0, 0.03, -0.1])
     assert exclusivity_score(p, event) == pytest.approx(1 / 3)
     assert exclusivity_score(p, event, tolerance=0.03) == pytest.approx(2 / 3)
     assert exclusivity_score([0.1] * 10, ["e"] * 10, tolerance=0) == 1
-
-
-def test_complement_gaps_keep_their_sign():
-    assert complement_gaps([0.7, 0.2], [0.5, 0.7]).tolist() == pytest.approx([0.2, -0.1])
-
-
-def test_horizon_gaps_sort_by_horizon():
-    p = [0.5, 0.2, 0.3, 0.9]
-    assert horizon_gaps(p, [365, 7, 30, 7], ["a", "a", "a", "b"]).tolist() == [0, 0]
-    assert horizon_gaps(p, [7, 30, 365, 7], ["a", "a", "a", "b"]).tolist() == pytest.approx([0.3, 0])
-
-
-@settings(deadline=None, max_examples=40)
-@given(p=chain, seed=st.integers(0, 999))
-def test_horizon_gaps_are_chain_gaps_in_any_row_order(p, seed):
-    order = np.random.default_rng(seed).permutation(len(p))
-    gap = horizon_gaps(np.array(p)[order], np.arange(len(p))[order], np.zeros(len(p), dtype=int))
-    assert gap.tolist() == [chain_gap(p)]
 
 
 @pytest.mark.parametrize(
@@ -71,9 +48,7 @@ def test_horizon_gaps_are_chain_gaps_in_any_row_order(p, seed):
         (lambda: logical_chain_score([[0.5, 0.6], [0.5]]), r"chains\[1\] needs at least two"),
         (lambda: logical_chain_score([[0.5, 1.5]]), r"chains\[0\]\[1\] = 1.5"),
         (lambda: exclusivity_score([0.5], ["a"], tolerance=-1), "tolerance"),
-        (lambda: exclusivity_gaps([0.5, 0.5], ["a"]), "shapes differ"),
-        (lambda: complement_gaps([0.5], [0.5, 0.5]), "shapes differ"),
-        (lambda: horizon_gaps([0.5], [np.nan], ["a"]), r"horizon\[0\] = nan"),
+        (lambda: exclusivity_score([0.5, 0.5], ["a"]), "shapes differ"),
     ],
 )
 def test_bad_input_is_named(call, message):

@@ -54,11 +54,11 @@ def test_two_tools_of_one_name_are_refused() -> None:
 
 
 def test_a_shelf_belongs_to_one_fence() -> None:
-    shelf = SourceStore()
+    sources = SourceStore()
     fence = FenceRules(as_of=LIVE, question=question())
-    FencedTools.around((), fence, None, shelf=shelf)
+    FencedTools.around((), fence, None, sources=sources)
     with pytest.raises(ValueError, match="its own"):
-        FencedTools.around((), fence, None, shelf=shelf)
+        FencedTools.around((), fence, None, sources=sources)
 
 
 def test_admitted_results_are_numbered_shown_and_shelved() -> None:
@@ -68,8 +68,8 @@ def test_admitted_results_are_numbered_shown_and_shelved() -> None:
     assert seen.source_ids == ("search_1_result_1", "search_1_result_2")
     assert "[search_1_result_2] T3 (n.example, 2025-10-01)\nS3" in seen.text
     assert "T2" not in seen.text
-    assert toolbox.shelf["search_1_result_2"].url == "https://n.example/3"
-    assert toolbox.shelf["search_1_result_2"].published == at("2025-10-01")
+    assert toolbox.sources["search_1_result_2"].url == "https://n.example/3"
+    assert toolbox.sources["search_1_result_2"].published == at("2025-10-01")
     assert use(toolbox, "web_search", query="again").source_ids[0] == "search_2_result_1"
 
 
@@ -192,11 +192,11 @@ def test_the_whole_text_passes_the_filter_before_it_is_read() -> None:
     hits = (hit(1, text="S1 and then it was settled."), hit(2, text="S2 and talks go on."))
     toolbox, events = fenced(WebSearch(engine=Engine(hits=hits)), model=model)
     assert len(use(toolbox, "web_search", query="q").source_ids) == 2
-    read = asyncio.run(toolbox.shelf.read(["search_1_result_1", "search_1_result_2"]))
+    read = asyncio.run(toolbox.sources.read(["search_1_result_1", "search_1_result_2"]))
     assert [text for _, text in read] == ["S1", "S2 and talks go on."]
     assert [event.layer for event in blocked(events)] == ["content"]
     asked = len(model.asked)
-    asyncio.run(toolbox.shelf.read(["search_1_result_1"]))
+    asyncio.run(toolbox.sources.read(["search_1_result_1"]))
     assert len(model.asked) == asked
 
 
@@ -233,10 +233,10 @@ def test_a_trial_leaves_no_circle_behind():
     """Texts must be freed with the trial itself, not when a collector comes along."""
     fence = FenceRules(as_of=CUTOFF, question=question())
     toolbox = FencedTools.around((), fence, LeakFilter(model=keeps_all(), name="scripted:x"))
-    shelf = weakref.ref(toolbox.shelf)
+    sources = weakref.ref(toolbox.sources)
     gc.disable()
     try:
         del toolbox
-        assert shelf() is None
+        assert sources() is None
     finally:
         gc.enable()

@@ -23,8 +23,8 @@ ROWS = {"2025-10-20": 4.0, "2025-10-24": 4.25}
 
 
 def reading(model: Any, filter_model: Any = None) -> FencedTools:
-    """A search and a summariser on one shelf."""
-    shelf = SourceStore()
+    """A search and a summariser with one store of sources."""
+    sources = SourceStore()
     hits = tuple(
         SearchHit(
             url=f"https://n.example/{n}",
@@ -36,10 +36,10 @@ def reading(model: Any, filter_model: Any = None) -> FencedTools:
         for n in (1, 2)
     )
     asked = question(criteria="By the gazette.")
-    summarizer = SummarizeResults(shelf=shelf, model=model, name="m:sum", question=asked)
+    summarizer = SummarizeResults(sources=sources, model=model, name="m:sum", question=asked)
     fence = FenceRules(as_of=CUTOFF, question=asked)
     leak_filter = LeakFilter(model=filter_model or keeps_all(), name="m:filter")
-    return FencedTools.around((WebSearch(engine=Engine(hits=hits)), summarizer), fence, leak_filter, shelf=shelf)
+    return FencedTools.around((WebSearch(engine=Engine(hits=hits)), summarizer), fence, leak_filter, sources=sources)
 
 
 def test_a_summary_is_made_of_admitted_full_texts_and_told_what_decides() -> None:
@@ -49,7 +49,7 @@ def test_a_summary_is_made_of_admitted_full_texts_and_told_what_decides() -> Non
     seen = use(toolbox, "summarize_results", ids=["search_1_result_2"], question="Where do talks stand?")
     assert "Talks go on" in seen.text
     assert seen.source_ids == ("summary_1",)
-    assert toolbox.shelf["summary_1"].published == at("2025-10-02")
+    assert toolbox.sources["summary_1"].published == at("2025-10-02")
     task = model.requests[0].messages[-1].text
     assert "full text 2" in task
     assert "full text 1" not in task
@@ -75,20 +75,20 @@ def test_unknown_ids_and_a_failing_summariser_are_told() -> None:
 
 
 def test_a_shelf_without_a_fence_gives_nothing() -> None:
-    shelf = SourceStore()
-    tool = SummarizeResults(shelf=shelf, model=keeps_all(), name="m:x", question=question())
+    sources = SourceStore()
+    tool = SummarizeResults(sources=sources, model=keeps_all(), name="m:x", question=question())
     with pytest.raises(ToolFailed):
         asyncio.run(tool.use({"ids": ["a"], "question": "?"}, CUTOFF))
 
 
 def test_numbers_can_be_summarised_too() -> None:
-    shelf = SourceStore()
+    sources = SourceStore()
     model = ScriptedModel(["It rose by a quarter point [series_1]."])
     tools = (
         FetchSeries(question=YIELD, source=Numbers(rows=ROWS)),
-        SummarizeResults(shelf=shelf, model=model, name="m:s", question=YIELD),
+        SummarizeResults(sources=sources, model=model, name="m:s", question=YIELD),
     )
     leak_filter = LeakFilter(model=keeps_all(), name="m:f")
-    toolbox = FencedTools.around(tools, FenceRules(as_of=CUTOFF, question=YIELD), leak_filter, shelf=shelf)
+    toolbox = FencedTools.around(tools, FenceRules(as_of=CUTOFF, question=YIELD), leak_filter, sources=sources)
     assert use(toolbox, "fetch_series").source_ids == ("series_1",)
     assert "quarter point" in use(toolbox, "summarize_results", ids=["series_1"], question="trend?").text

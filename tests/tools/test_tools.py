@@ -56,7 +56,7 @@ def test_every_schema_is_an_object_that_names_its_arguments() -> None:
         FetchSeries(question=YIELD, source=Numbers(rows={})),
         FetchPrices(question=YIELD, sources={}),
         FetchWikipedia(wikipedia=Articles(revision_=PageUnavailable(""))),
-        SummarizeResults(shelf=SourceStore(), model=keeps_all(), name="m:x", question=YIELD),
+        SummarizeResults(sources=SourceStore(), model=keeps_all(), name="m:x", question=YIELD),
     ]
     for tool in tools:
         schema = tool.spec.parameters

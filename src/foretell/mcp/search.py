@@ -64,7 +64,7 @@ async def search_as_of(permissions: ServerPermissions, request: SearchRequest) -
         seen = await tools.use(WEB_SEARCH, {"query": request.query})
         if seen.failed:
             raise InputError(seen.text)
-        found = [tools.shelf[id] for id in seen.source_ids[: request.limit]]
+        found = [tools.sources[id] for id in seen.source_ids[: request.limit]]
     return {
         "query": request.query,
         "mode": "live" if request.live else "as of",

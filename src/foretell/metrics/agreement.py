@@ -14,7 +14,6 @@ import numpy.typing as npt
 from foretell.metrics.arrays import (
     Floats,
     Ints,
-    as_floats,
     as_probabilities,
     as_vector,
     as_weights,
@@ -175,36 +174,10 @@ def exclusivity_score(p: npt.ArrayLike, event: npt.ArrayLike, *, tolerance: floa
     """
     if not tolerance >= 0:
         raise ValueError(f"tolerance must be >= 0, it is {tolerance}")
-    return float(np.mean(np.abs(exclusivity_gaps(p, event)) <= tolerance + ROUNDING_TOLERANCE))
-
-
-def exclusivity_gaps(p: npt.ArrayLike, event: npt.ArrayLike) -> Floats:
-    """Σp − 1 of each event, in the sorted order of event labels; above 0 when too much is promised."""
-    p = np.atleast_1d(as_probabilities(p))
-    events = factorise(event, "event")
+    p, events = np.atleast_1d(as_probabilities(p)), factorise(event, "event")
     same_shape(p=p, event=events.codes)
-    return group_sums(events.codes, p, events.n) - 1
-
-
-def complement_gaps(p: npt.ArrayLike, p_not: npt.ArrayLike) -> Floats:
-    """P(A) + P(not A) − 1 for claims asked both ways: above 0 is a leaning to say yes."""
-    p, p_not = as_probabilities(p), as_probabilities(p_not, "p_not")
-    same_shape(p=p, p_not=p_not)
-    return p + p_not - 1
-
-
-def horizon_gaps(p: npt.ArrayLike, horizon: npt.ArrayLike, question: npt.ArrayLike) -> Floats:
-    """Worst fall of p with a longer horizon, per question of the kind "will it happen by …".
-
-    Such probabilities can only rise with the horizon. One row per (question, horizon); results are in the
-    sorted order of question labels. A question with one horizon has gap 0.
-    """
-    p, horizon = np.atleast_1d(as_probabilities(p)), np.atleast_1d(as_floats(horizon, "horizon"))
-    questions = factorise(question, "question")
-    same_shape(p=p, horizon=horizon, question=questions.codes)
-    order = np.lexsort((p, horizon, questions.codes))
-    starts = np.searchsorted(questions.codes[order], np.arange(1, questions.n))
-    return np.array([largest_decrease(part) for part in np.split(p[order], starts)])
+    gaps = group_sums(events.codes, p, events.n) - 1
+    return float(np.mean(np.abs(gaps) <= tolerance + ROUNDING_TOLERANCE))
 
 
 def largest_decrease(p: Floats) -> float:

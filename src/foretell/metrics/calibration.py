@@ -1,7 +1,6 @@
 """Do things forecast at 70 % happen 70 % of the time? Bins, calibration error, Murphy's decomposition."""
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -76,9 +75,6 @@ def _penalised_logistic(design: Floats, outcome: Floats, penalty: float = 1e-6) 
     return beta, np.asarray(np.linalg.inv(hessian), dtype=np.float64)
 
 
-BinStrategy = Literal["width", "mass"]
-
-
 @dataclass(frozen=True, kw_only=True)
 class ReliabilityBins:
     """One entry per bin that holds at least one forecast, in rising order; all entries are finite."""
@@ -107,17 +103,14 @@ def reliability_bins(
     weight: npt.ArrayLike | None = None,
     *,
     bins: int = 10,
-    strategy: BinStrategy = "width",
     level: float = 0.95,
 ) -> ReliabilityBins:
     """Mean forecast against observed frequency, bin by bin (Murphy & Winkler 1977).
 
-    Bins are (low, high], the first one includes 0 (Guo et al. 2017). `width` cuts [0, 1] into equal parts;
-    `mass` cuts at weighted quantiles of p, and equal forecasts always share a bin, so that there may be
-    fewer bins than asked for. Interval: Wilson (1927).
+    Bins are (low, high] of equal width, the first one includes 0 (Guo et al. 2017). Interval: Wilson (1927).
     """
     f, o, w = _checked_rows(p, outcome, weight)
-    edges = _edges(f, w, bins, strategy)
+    edges = width_edges(bins)
     code = bin_codes(f, edges)
     used = np.flatnonzero(group_sums(code, w, len(edges) - 1))
     mass, sum_f, sum_o, square = (group_sums(code, c, len(edges) - 1)[used] for c in (w, w * f, w * o, w**2))
@@ -141,7 +134,6 @@ def ece(
     weight: npt.ArrayLike | None = None,
     *,
     bins: int = 10,
-    strategy: BinStrategy = "width",
 ) -> float:
     """Expected calibration error Σ_b w_b |ō_b − p̄_b| / Σ_b w_b over bins, in [0, 1], lower is better.
 
@@ -149,7 +141,7 @@ def ece(
     cancel inside a bin, and a finite sample has a positive error even for a perfect forecaster: compare it
     between forecasters on the same questions.
     """
-    return reliability_bins(p, outcome, weight, bins=bins, strategy=strategy).ece
+    return reliability_bins(p, outcome, weight, bins=bins).ece
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,19 +223,6 @@ def width_edges(bins: int) -> Floats:
     if bins < 1:
         raise ValueError(f"bins must be at least 1, it is {bins}")
     return np.arange(bins + 1) / bins
-
-
-def _edges(p: Floats, weight: Floats, bins: int, strategy: BinStrategy) -> Floats:
-    if strategy == "width":
-        return width_edges(bins)
-    if strategy != "mass":
-        raise ValueError(f"strategy must be 'width' or 'mass', it is {strategy!r}")
-    order = np.argsort(p)
-    cumulative = np.cumsum(weight[order])
-    # The relative slack keeps 3 · (1/3) of the mass inside the third part.
-    targets = width_edges(bins)[1:-1] * cumulative[-1] * (1 - 1e-12)
-    cuts = p[order][np.searchsorted(cumulative, targets)]
-    return np.unique(np.concatenate([[0.0], cuts, [1.0]]))
 
 
 def _checked_rows(

@@ -163,13 +163,13 @@ class Journal:
 
     def _take_over(self, asked: JournalRequest, key: bytes, me: int) -> bool:
         """Whether it is ours to send, although it was somebody's."""
-        ((kept, owner),) = self._db.read(_LOOK, (key, key))
-        if kept is not None or owner is None or self._held(asked, owner, by_us=1):
+        ((stored, owner),) = self._db.read(_LOOK, (key, key))
+        if stored is not None or owner is None or self._held(asked, owner, by_us=1):
             return False
         return owner == me or bool(self._db.write(_INTEND, (key, me, owner)))
 
     def keep(self, asked: JournalRequest, answer: JournalEntry) -> bytes:
-        """Keep an answer and return what is kept: the first one, should another process have been quicker."""
+        """Keep an answer and return what is stored: the first one, should another process have been quicker."""
         tokens = answer.tokens
         row = (bytes.fromhex(asked.key), asked.kind, asked.model, asked.slot)
         cost = (tokens.input, tokens.output, tokens.cached, answer.dollars)
@@ -191,7 +191,7 @@ class Journal:
                 del self._sending[key]
 
     async def once(self, key: str, kind: str, produce: Callable[[], Awaitable[bytes]]) -> bytes:
-        """The kept bytes for `key`, or those `produce` makes, kept before they are returned."""
+        """The stored bytes for `key`, or those `produce` makes, stored before they are returned."""
         asked = JournalRequest(key=key, kind=kind)
 
         async def record() -> bytes:
@@ -214,7 +214,7 @@ class Journal:
     ) -> T:
         """The kept answer as `read` understands it, that of an equal request on its way, or what `produce` returns."""
         flight = (asyncio.get_running_loop(), asked.key)
-        while (kept := await self._found(asked, flight)) is None:
+        while (stored := await self._found(asked, flight)) is None:
             ahead = self._flying.get(flight)
             if ahead is None:
                 self._refuse_in_replay(asked)
@@ -235,7 +235,7 @@ class Journal:
             await asyncio.wait([ahead])
             if not ahead.cancelled() and not isinstance(ahead.exception(), RequestInFlight):
                 return ahead.result()
-        return read(kept)
+        return read(stored)
 
     async def _found(self, asked: JournalRequest, flight: _InFlight) -> bytes | None:
         """The kept answer; while another process asks for it, wait for its answer or until it gave up or is gone."""
@@ -243,17 +243,17 @@ class Journal:
             return await self._db.aside(self.find, asked.key)
         pause = _FIRST_POLL
         while True:
-            kept, held = await self._db.aside(self._look, asked)
-            if kept is not None or not held or flight in self._flying:
-                return kept
+            stored, held = await self._db.aside(self._look, asked)
+            if stored is not None or not held or flight in self._flying:
+                return stored
             await asyncio.sleep(pause)
             pause = min(_LONGEST_POLL, 1.5 * pause)
 
     def _look(self, asked: JournalRequest) -> tuple[bytes | None, bool]:
         """The kept answer, and whether somebody is asking for it."""
         key = bytes.fromhex(asked.key)
-        ((kept, owner),) = self._db.read(_LOOK, (key, key))
-        return kept, kept is None and owner is not None and self._held(asked, owner)
+        ((stored, owner),) = self._db.read(_LOOK, (key, key))
+        return stored, stored is None and owner is not None and self._held(asked, owner)
 
     def _held(self, asked: JournalRequest, owner: int, *, by_us: int = 0) -> bool:
         """Whether somebody is asking, besides so many of us.

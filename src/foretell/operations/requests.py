@@ -26,6 +26,7 @@ ModelChoice = Annotated[str, Field(max_length=300)] | SkipJsonSchema[Callable[..
 """A model as `provider:name`, or in Python a function that answers in its place."""
 
 METRIC_NAMES, ENGINE_NAMES = "foretell.metrics.metric:METRICS", "foretell.runs.services:SEARCH_ENGINES"
+GROUNDER_NAMES, RULE_NAMES = "foretell.forecasters.tree:GROUNDERS", "foretell.forecasters.tree:RULES"
 
 # Ask, tree: a question and the models that answer it.
 
@@ -132,11 +133,9 @@ class TreeRequest(_ResearchRequest):
     """
 
     claim: str = setting(help="A claim that will turn out true or false.", argument=True, min_length=1, max_length=5000)
-    grounder: Literal["search", "agent", "notebook", "deep", "plain", "auto"] = setting(
-        "search", "Who judges the leaves.", group="tree"
-    )
-    rule: Literal["linear", "logic", "vanilla", "average", "random", "noisy-or", "inhibited-noisy-or"] = setting(
-        "linear", "How children are joined into their parent.", group="tree"
+    grounder: str = setting("search", "Who judges the leaves.", metavar="NAME", names=GROUNDER_NAMES, group="tree")
+    rule: str = setting(
+        "linear", "How children are joined into their parent.", metavar="NAME", names=RULE_NAMES, group="tree"
     )
     leaves: int = setting(10, "About how many leaves one analysis makes.", ge=2, le=100, group="tree")
     rounds: int = setting(1, "How often leaves are analysed again.", ge=1, le=6, group="tree")

@@ -213,13 +213,13 @@ class Runtime(PlainRuntime):
         ]
         sources = SourceStore()
         summary = SummarizeResults(
-            shelf=sources,
+            sources=sources,
             model=context.model("summariser"),
             name=self.models.name("summariser"),
             question=question,
             settings=self.models.setting("summariser"),
         )
-        return FencedTools.around([*reaching, summary], fence, leak_filter, shelf=sources)
+        return FencedTools.around([*reaching, summary], fence, leak_filter, sources=sources)
 
     def _reaching(self, question: Question, context: Context) -> list[Tool]:
         """The tools that leave this machine and can be used for this question."""

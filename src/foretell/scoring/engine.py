@@ -18,7 +18,7 @@ from foretell.metrics.arrays import Bools, Floats, Ints
 from foretell.metrics.bootstrap import Interval, Resampling, mean_from_sums, summarise
 from foretell.metrics.clusters import ResamplingDesign, ResamplingStratum, cluster_warning, resample_counts
 from foretell.metrics.comparison import Comparison, comparison_of
-from foretell.metrics.metric import Metric, SumColumns
+from foretell.metrics.metric import Metric
 from foretell.questions.errors import InputError
 from foretell.scoring.table import OVERALL, ForecastTable, Labels, Targets, metric_rows
 
@@ -95,7 +95,16 @@ class MetricDraws:
         exists = np.flatnonzero(np.isfinite(self.estimate))
         replicates = self.replicates[:, exists]
         if resampling.interval != "percentile" or not np.isfinite(replicates).all():
-            return {self.names[i]: self._interval(int(i), resampling) for i in exists}
+            return {
+                self.names[i]: summarise(
+                    float(self.estimate[i]),
+                    self.replicates[:, i],
+                    resampling,
+                    n_clusters=self.support[i].n_clusters,
+                    warning=self.support[i].warning,
+                )
+                for i in exists
+            }
         tail = (1 - resampling.level) / 2
         low, high = np.quantile(replicates, [tail, 1 - tail], axis=0)
         se = np.std(replicates, axis=0, ddof=1)
@@ -120,16 +129,6 @@ class MetricDraws:
             for i, name in enumerate(self.names)
             if name in intervals
         }
-
-    def _interval(self, i: int, resampling: Resampling) -> Interval:
-        support = self.support[i]
-        return summarise(
-            float(self.estimate[i]),
-            self.replicates[:, i],
-            resampling,
-            n_clusters=support.n_clusters,
-            warning=support.warning,
-        )
 
 
 def mean_of_draws(parts: Sequence[MetricDraws], shares: Sequence[float] | None = None) -> MetricDraws:
@@ -449,26 +448,24 @@ def _draw(
     answers = [answer for answer in answers if len(answer[1])]
     if not answers:
         return [[] for _ in layers]
-    columns = _Columns(
-        table=table,
-        parts=tuple({part.names: part for one in metrics for part in one.sums}.values()),
-        needs=frozenset(one.needs for one in metrics),
-    )
-    step = max(1, CHUNK // (len(columns.names) * sum(int(layer.starts[-1]) for layer in layers)))
-    chunks = [
-        [
-            [{one.name: sums.draws_of(one) for one in metrics} for sums in blocks]
-            for blocks in _draw_chunk(layers, answers[i : i + step], columns, resampling)
-        ]
-        for i in range(0, len(answers), step)
-    ]
-    return [
-        [
-            {one.name: _join_draws([chunk[at][b][one.name] for chunk in chunks]) for one in metrics}
-            for b in range(len(layer.blocks))
-        ]
-        for at, layer in enumerate(layers)
-    ]
+    parts = tuple({part.names: part for one in metrics for part in one.sums}.values())
+    columns, needs = tuple(name for part in parts for name in part.names), frozenset(one.needs for one in metrics)
+    step = max(1, CHUNK // (len(columns) * sum(int(layer.starts[-1]) for layer in layers)))
+    found = [[{one.name: list[MetricDraws]() for one in metrics} for _ in layer.blocks] for layer in layers]
+    for start in range(0, len(answers), step):
+        chunk = answers[start : start + step]
+        sums: list[list[Floats]] = [[] for _ in layers]
+        for _, targets, given in chunk:
+            rows = [metric_rows(table, targets, p, who, needs) for who, p in given]
+            numbers = np.column_stack([part.of(rows[part.names[0].startswith(REFERENCE)]) for part in parts])
+            for layer, mine in zip(layers, sums, strict=True):
+                mine.append(layer.sums(numbers, targets))
+        for layer, mine, blocks in zip(layers, sums, found, strict=True):
+            drawn = _draw_layer(layer, chunk, np.stack(mine, axis=1), columns, resampling)
+            for block, resampled in zip(blocks, drawn, strict=True):
+                for one in metrics:
+                    block[one.name].append(resampled.draws_of(one))
+    return [[{name: _join_draws(draws) for name, draws in block.items()} for block in blocks] for blocks in found]
 
 
 def _join_draws(parts: Sequence[MetricDraws]) -> MetricDraws:
@@ -483,57 +480,20 @@ def _join_draws(parts: Sequence[MetricDraws]) -> MetricDraws:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Columns:
-    """The columns that some metrics are made of, each once."""
-
-    table: ForecastTable
-    parts: tuple[SumColumns, ...]
-    needs: frozenset[str]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Of the columns, in their order."""
-        return tuple(name for part in self.parts for name in part.names)
-
-    def rows(self, answer: Answers) -> Floats:
-        """Targets × columns."""
-        _, targets, given = answer
-        rows = [metric_rows(self.table, targets, p, who, self.needs) for who, p in given]
-        return np.column_stack([part.of(rows[part.names[0].startswith(REFERENCE)]) for part in self.parts])
-
-
-def _draw_chunk(
-    layers: Sequence[TargetLayer], chunk: Sequence[Answers], columns: _Columns, resampling: Resampling
-) -> Iterator[Iterator[ResampledSums]]:
-    """Per layer and block the sums of those who answered something there; one block at a time is in memory."""
-    sums: list[list[Floats]] = [[] for _ in layers]
-    for answer in chunk:
-        rows = columns.rows(answer)
-        for at, layer in enumerate(layers):
-            sums[at].append(layer.sums(rows, answer[1]))
-    for layer, mine in zip(layers, sums, strict=True):
-        yield _draw_layer(layer, [answer[:2] for answer in chunk], np.stack(mine, axis=1), columns.names, resampling)
-
-
 def _draw_layer(
-    layer: TargetLayer,
-    answered: Sequence[tuple[str, Ints]],
-    sums: Floats,
-    columns: tuple[str, ...],
-    resampling: Resampling,
+    layer: TargetLayer, answers: Sequence[Answers], sums: Floats, columns: tuple[str, ...], resampling: Resampling
 ) -> Iterator[ResampledSums]:
-    """`sums` is units × forecasters × columns."""
-    supports = [layer.supports(targets) for _, targets in answered]
+    """The sums of those who answered something in each block; `sums` is units × forecasters × columns."""
+    supports = [layer.supports(targets) for _, targets, _ in answers]
     for b, block in enumerate(layer.blocks):
-        present = [i for i, one in enumerate(supports) if one[b] is not None]
+        present = {i: found for i, one in enumerate(supports) if (found := one[b]) is not None}
         part = sums[layer.starts[b] : layer.starts[b + 1]]
-        part = part if len(present) == len(answered) else part[:, present]
+        part = part if len(present) == len(answers) else part[:, list(present)]
         drawn = block.draw(part.reshape(len(part), -1), resampling)
         yield ResampledSums(
-            names=tuple(answered[i][0] for i in present),
+            names=tuple(answers[i][0] for i in present),
             columns=columns,
             total=part.sum(axis=0),
             resampled=drawn.reshape(len(drawn), *part.shape[1:]),
-            support=tuple(one for i in present if (one := supports[i][b]) is not None),
+            support=tuple(present.values()),
         )

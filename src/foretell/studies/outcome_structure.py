@@ -53,13 +53,7 @@ class OutcomeStructure:
 
 
 def plain_structure(question: Question) -> OutcomeStructure:
-    """What the question declares and what its wording shows; nothing is guessed.
-
-    >>> q = Question(id="q", source="own", text="Gas price?", due="2025-07-01",
-    ...              targets=(Target(id="Above 3.10"), Target(id="Above 3.15"), Target(id="Above 3.20")))
-    >>> [link.target for link in plain_structure(q).chains[0]]
-    ['Above 3.20', 'Above 3.15', 'Above 3.10']
-    """
+    """What the question declares and what its wording shows; nothing is guessed."""
     if question.exclusive and len(question.targets) > 1:
         return OutcomeStructure(exclusive=tuple(target.id for target in question.targets))
     claims = {target.id: claim for target in question.targets if (claim := target_claim(question, target)) is not None}

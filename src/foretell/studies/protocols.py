@@ -8,7 +8,7 @@ import numpy as np
 
 from foretell import plugins
 from foretell.forecasters.combine.calibration import HierarchicalPlatt
-from foretell.forecasters.combine.crossfit import Grouping, groups_by, leave_last_out, leave_one_out, raw, rolling
+from foretell.forecasters.combine.crossfit import groups_by, leave_last_out, leave_one_out, raw, rolling
 from foretell.forecasters.combine.default import UNTAUGHT, DefaultMethod
 from foretell.forecasters.combine.rows import Examples
 from foretell.forecasters.combine.rules import ChainedMethod, CombinationMethod, SupportsLeaveOut, apply, left_out
@@ -130,7 +130,7 @@ def _past_only(method: CombinationMethod, examples: Examples) -> ProtocolForecas
     return ProtocolForecasts(p=p, past=past)
 
 
-def _left_out(method: CombinationMethod, examples: Examples, by: Grouping) -> ProtocolForecasts:
+def _left_out(method: CombinationMethod, examples: Examples, by: str) -> ProtocolForecasts:
     groups = groups_by(examples, by)
     if not isinstance(method, SupportsLeaveOut):
         groups = np.random.default_rng(0).permutation(int(groups.max(initial=0)) + 1)[groups] % FOLDS

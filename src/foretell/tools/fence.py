@@ -137,14 +137,14 @@ class FencedTools:
         tools: Mapping[str, Tool],
         fence: FenceRules,
         leak_filter: ContentFilter | None,
-        shelf: SourceStore,
+        sources: SourceStore,
     ) -> None:
         if key is not _KEY:
             raise TypeError("tools are fenced by FencedTools.around(tools, fence, leak_filter)")
         self._tools = tools
         self._fence = fence
         self._leak_filter = leak_filter
-        self.shelf = shelf
+        self.sources = sources
         """Everything admitted so far."""
         self._calls: dict[str, int] = {}
 
@@ -155,7 +155,7 @@ class FencedTools:
         fence: FenceRules,
         leak_filter: ContentFilter | None,
         *,
-        shelf: SourceStore | None = None,
+        sources: SourceStore | None = None,
     ) -> "FencedTools":
         """Put tools behind a fence. A backtest needs a content filter: without one it is refused here."""
         if fence.active and leak_filter is None:
@@ -164,8 +164,8 @@ class FencedTools:
         for tool in tools:
             if named.setdefault(tool.spec.name, tool) is not tool:
                 raise ValueError(f"two tools are called {tool.spec.name!r}")
-        fenced = cls(_KEY, named, fence, leak_filter, SourceStore() if shelf is None else shelf)
-        fenced.shelf.guard(fenced._vet)
+        fenced = cls(_KEY, named, fence, leak_filter, SourceStore() if sources is None else sources)
+        fenced.sources.guard(fenced._vet)
         return fenced
 
     @property
@@ -211,7 +211,7 @@ class FencedTools:
         for key, value in arguments.items():
             if not isinstance(value, str) or not (key == "url" or ("://" in value and " " not in value.strip())):
                 continue
-            if (blocked := self._fence.door(name, value)) is None:
+            if (blocked := self._fence.check_address(name, value)) is None:
                 continue
             self._fence.emit(LeakBlocked(layer="address", reason=blocked.reason, url=value))
             if is_encyclopedia(value) and FETCH_WIKIPEDIA in self._tools:
@@ -248,7 +248,7 @@ class FencedTools:
             whole = not self._fence.active or (numbers and item.clamped) or item.text in ("", shown)
             id = prefix if alone else f"{prefix}_result_{place}"
             stored.append(AdmittedSource(id=id, item=item, shown=shown, whole=whole))
-            self.shelf.put(stored[-1])
+            self.sources.put(stored[-1])
         return stored
 
     async def _vet(self, admitted: Sequence[AdmittedSource]) -> list[bool]:

@@ -113,7 +113,7 @@ class FenceRules:
             reason = "an old revision drawn with today's templates: only its source text is old"
         return item if reason is None else Refusal(layer="date", reason=reason)
 
-    def door(self, tool: str, url: str) -> BlockedAddress | None:
+    def check_address(self, tool: str, url: str) -> BlockedAddress | None:
         """Why an address must not even be opened by a tool."""
         if not self.active:
             return None

@@ -156,8 +156,8 @@ Write short lines, the most telling first."""
 class SummarizeResults:
     """Asks the summariser about admitted results. Whole texts pass the fence before they are read."""
 
-    shelf: SourceStore
-    """The shelf of the same trial's fence."""
+    sources: SourceStore
+    """The sources of the same trial's fence."""
     model: Model
     name: str
     """`provider:name` of the summariser."""
@@ -173,7 +173,7 @@ class SummarizeResults:
         """
         ids = required_texts(arguments, "ids")[:MAX_RESULTS]
         asked = required_text(arguments, "question")
-        sources = await self.shelf.read(ids)
+        sources = await self.sources.read(ids)
         text = await self._summary(asked, sources)
         newest = max((one.published for one, _ in sources if one.published is not None), default=as_of.at)
         title = f"Facts from {', '.join(one.id for one, _ in sources)}"

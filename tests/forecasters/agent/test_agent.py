@@ -48,5 +48,5 @@ def test_every_trial_gets_a_toolbox_of_its_own(desk, say, think):
     context = desk.context(ScriptedModel(lambda request: say("submit", {"p": 0.9, "reason": "r"}, belief=think(0.9))))
     for trial in range(2):
         asyncio.run(attempt(BeliefAgent(), desk.question, replace(context, trial=trial)))
-    assert desk.toolboxes[0].shelf is not desk.toolboxes[1].shelf
+    assert desk.toolboxes[0].sources is not desk.toolboxes[1].sources
     assert [request.slot.split("/")[1] for request in desk.requests] == ["trial 0", "trial 1"]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from foretell.forecasters.combine.calibration import HierarchicalPlatt, Platt
-from foretell.forecasters.combine.crossfit import across, groups_by, leave_last_out, leave_one_out, rolling
+from foretell.forecasters.combine.crossfit import GROUPINGS, across, groups_by, leave_last_out, leave_one_out, rolling
 from foretell.forecasters.combine.rules import ChainedMethod, TrainingOverlap
 from foretell.forecasters.combine.shrink import Shrink
 
@@ -13,8 +13,14 @@ def test_groups(make):
     examples = make(
         np.full((1, 4), 0.5), [0, 1, 0, 1], question=["b", "a", "b", "b"], day=[0, 0, 0, 7], source=["x", "y", "x", "x"]
     )
-    assert groups_by(examples, "event").tolist() == [0, 1, 2, 3]
-    assert groups_by(examples, "question").tolist() == [1, 0, 1, 1]
+    found = {by: groups_by(examples, by).tolist() for by in GROUPINGS}
+    assert found["event"] == [0, 1, 2, 3]
+    assert found["question"] == found["cluster"] == [1, 0, 1, 1]
+    assert found["asking"] == [1, 0, 1, 2]
+    assert found["due"] == found["resolved_on"] == [0, 0, 0, 1]
+    assert found["source"] == [0, 1, 0, 0]
+    with pytest.raises(ValueError, match="by = 'colour' is not one of event, question"):
+        groups_by(examples, "colour")
 
 
 def test_a_question_is_left_out_with_all_its_events(world):

@@ -32,7 +32,9 @@ from foretell.forecasters.tree.tree_file import check_file, read_tree, write_tre
 from foretell.forecasters.tree.what_if import what_if
 from foretell.models.model import Request
 from foretell.models.providers.scripted import ScriptedModel
+from foretell.operations.requests import TreeRequest
 from foretell.questions.forecast import Forecast
+from foretell.request import known_names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,3 +170,10 @@ def test_an_answer_schema_is_made_for_the_children():
     assert schema == object_schema(
         {"report": {"type": "string"}, "key_factor": {"type": "string"}, **AT_LEAST.fields(("P1", "P2"))}
     )
+
+
+def test_every_door_takes_them_and_names_those_there_are():
+    request = TreeRequest.read({"claim": "It rains.", "grounder": "one-third", "rule": "at-least"})
+    assert request.changed("tree") == {"grounder": "one-third", "rule": "at-least"}
+    assert "one-third" in known_names(TreeRequest.model_fields["grounder"])
+    assert "at-least" in known_names(TreeRequest.model_fields["rule"])

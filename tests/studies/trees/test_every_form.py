@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 from rich.console import Console
-from tests.arena.studies.made_trials import SIMULATED
+from tests.studies.made_trials import SIMULATED
 
 from foretell.metrics.bootstrap import Resampling
 from foretell.operations.studies import study as run_study

@@ -20,7 +20,7 @@ SURE = SimulatedSynthesizer(noise=0, judgement=0)
 
 
 def said(grounder: SimulatedGrounder, run: int = 0, *, factor: float = 1.0) -> Floats:
-    return grounder.say(np.full((4000, 3), 0.5), NoiseStreams.of(1, 2, run), factor=factor)
+    return grounder.estimate(np.full((4000, 3), 0.5), NoiseStreams.of(1, 2, run), factor=factor)
 
 
 def test_bias_slant_and_spread_are_those_that_were_set():

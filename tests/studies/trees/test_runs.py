@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.arena.studies.made_trials import made
+from tests.studies.made_trials import made
 
 from foretell.forecasters.combine.rows import Examples
 from foretell.metrics.arrays import Floats

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.arena.studies.made_trials import made
+from tests.studies.made_trials import made
 from tests.studies.trees.test_runs import QUICK, table
 
 from foretell.metrics.bootstrap import Interval

@@ -3,17 +3,15 @@
 import asyncio
 import json
 import os
-import re
 import sys
 from typing import Any
 
 from tests.tools.notebook.conftest import TIGHT
-from tests.tools.notebook.hostile_notebooks import DESTROYERS, PROBES, TOOLS, Attack, syscalls
+from tests.tools.notebook.hostile_notebooks import DESTROYERS, PROBES
 
 from foretell.questions.as_of import AsOf
-from foretell.tools.notebook.notebook import PythonCell
 from foretell.tools.notebook.pool import KernelPool
-from foretell.tools.notebook.session import CellResult, open_notebook
+from foretell.tools.notebook.session import open_notebook
 
 CUTOFF = AsOf.day("2025-10-26")
 WORST = {
@@ -22,32 +20,20 @@ WORST = {
 }
 
 
-def code(attack: Attack, told: dict[str, str]) -> PythonCell:
-    source = attack.code
-    for name, value in told.items():
-        source = source.replace("{" + name + "}", value)
-    return PythonCell(source=TOOLS + source)
-
-
-def fault(attack: Attack, result: CellResult) -> str | None:
-    held = "ESCAPED" not in result.report and result.how in attack.how.split("|")
-    return None if held and re.search(attack.says, result.report, re.DOTALL) else f"{result.how}: {result.report}"
-
-
-async def main(told: dict[str, str]) -> dict[str, Any]:
+async def main(names: dict[str, str]) -> dict[str, Any]:
     faults: dict[str, str | None] = {}
     async with KernelPool(warm=1, preload=(), limits=TIGHT) as pool:
         async with open_notebook(pool, CUTOFF) as session:
             for attack in PROBES:
-                step = await session.run([code(attack, told)], seconds=attack.seconds)
-                faults[attack.name] = fault(attack, step.results[-1])
+                step = await session.run([attack.cell(names)], seconds=attack.seconds)
+                faults[attack.name] = attack.fault(step.results[-1])
         for attack in DESTROYERS:
             if attack.name in WORST:
                 async with open_notebook(pool, CUTOFF) as session:
-                    step = await session.run([code(attack, told)], seconds=attack.seconds)
-                    faults[attack.name] = fault(attack, step.results[-1])
+                    step = await session.run([attack.cell(names)], seconds=attack.seconds)
+                    faults[attack.name] = attack.fault(step.results[-1])
     return {"user": os.geteuid(), "tried": len(faults), "faults": {name: text for name, text in faults.items() if text}}
 
 
 if __name__ == "__main__":
-    print(json.dumps(asyncio.run(main({**json.loads(sys.argv[1]), "syscalls": syscalls()}))))
+    print(json.dumps(asyncio.run(main(json.loads(sys.argv[1])))))

@@ -76,6 +76,14 @@ def tight_pool(loop: Loop, sandboxed: None) -> Iterator[KernelPool]:
     loop.run(pool.__aexit__(None, None, None))
 
 
+@pytest.fixture(scope="session")
+def roomy_pool(loop: Loop, sandboxed: None) -> Iterator[KernelPool]:
+    """Kernels within the usual limits and with the usual libraries."""
+    pool = loop.run(KernelPool(warm=1, most=3).__aenter__())
+    yield pool
+    loop.run(pool.__aexit__(None, None, None))
+
+
 class Canaries:
     """A secret, a server, sockets and a process of the host. None of them may be touched."""
 
@@ -102,6 +110,19 @@ class Canaries:
     @staticmethod
     def _settings() -> str:
         return Path("/proc/sys/kernel/core_pattern").read_text(encoding="utf-8")
+
+    @property
+    def names(self) -> dict[str, str]:
+        """What attacks are told of the host, by the name under which they ask for it."""
+        return {
+            "port": str(self.port),
+            "secret!r": repr(str(self.secret)),
+            "unix_path!r": repr(str(self.unix_path)),
+            "abstract!r": repr(self.abstract),
+            "home!r": repr(str(Path.home())),
+            "process": str(self.process.pid),
+            "parent": str(os.getpid()),
+        }
 
     def check(self) -> None:
         assert self.secret.read_text(encoding="utf-8") == "the host's secret"

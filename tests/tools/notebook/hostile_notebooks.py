@@ -5,9 +5,13 @@ that works prints ESCAPED. `{…}` stands for things of the host that a notebook
 """
 
 import platform
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from foretell.tools.notebook.notebook import PythonCell
 from foretell.tools.notebook.seccomp import ARCHITECTURES, DENIED
+from foretell.tools.notebook.session import CellResult
 
 TOOLS = '''
 import ctypes, errno, os, socket, subprocess, sys, threading, time
@@ -54,10 +58,19 @@ class Attack:
     seconds: float = 20.0
     """What it is given; little where it is time that ends it."""
 
+    def cell(self, names: Mapping[str, str]) -> PythonCell:
+        """Its code, with things of the host by name."""
+        place = ARCHITECTURES.get(platform.machine(), (0, 0))[0]
+        code = self.code.replace("{syscalls}", repr({name: numbers[place] for name, numbers in DENIED.items()}))
+        for name, value in names.items():
+            code = code.replace("{" + name + "}", value)
+        return PythonCell(source=TOOLS + code)
 
-def syscalls() -> str:
-    place = ARCHITECTURES.get(platform.machine(), (0, 0))[0]
-    return repr({name: numbers[place] for name, numbers in DENIED.items()})
+    def fault(self, result: CellResult) -> str | None:
+        """What is wrong with how it ended: it got out, ended otherwise, or its report does not say how."""
+        held = "ESCAPED" not in result.report and result.how in self.how.split("|")
+        said = re.search(self.says, result.report, re.DOTALL)
+        return None if held and said else f"{result.how}: {result.report[:2_000]}"
 
 
 NETWORK = (

@@ -1,6 +1,5 @@
 """Every hostile notebook is contained, the host is unharmed, and the report says clearly how it ended."""
 
-import os
 import re
 import subprocess
 import sys
@@ -9,11 +8,10 @@ from pathlib import Path
 
 import pytest
 from tests.tools.notebook.conftest import Canaries, Loop
-from tests.tools.notebook.hostile_notebooks import DESTROYERS, PROBES, TOOLS, Attack, syscalls
+from tests.tools.notebook.hostile_notebooks import DESTROYERS, PROBES, Attack
 from tests.tools.notebook.test_outputs import assert_inert
 
 from foretell.questions.as_of import AsOf
-from foretell.tools.notebook.notebook import PythonCell
 from foretell.tools.notebook.pool import KernelPool
 from foretell.tools.notebook.session import CellResult, NotebookSession, open_notebook
 from foretell.tools.notebook.watchdog import descendants, is_running
@@ -22,45 +20,22 @@ CUTOFF = AsOf.day("2025-10-26")
 
 
 @pytest.fixture(scope="module")
-def shared(loop: Loop, sandboxed: None) -> Iterator[NotebookSession]:
+def shared(loop: Loop, roomy_pool: KernelPool) -> Iterator[NotebookSession]:
     """One notebook for all attacks that leave their kernel alone."""
-    pool = loop.run(KernelPool(warm=0, preload=()).__aenter__())
-    opening = open_notebook(pool, CUTOFF)
-    session = loop.run(opening.__aenter__())
-    yield session
+    opening = open_notebook(roomy_pool, CUTOFF)
+    yield loop.run(opening.__aenter__())
     loop.run(opening.__aexit__(None, None, None))
-    loop.run(pool.__aexit__(None, None, None))
-
-
-def written(attack: Attack, canaries: Canaries) -> PythonCell:
-    told = {
-        "port": str(canaries.port),
-        "secret!r": repr(str(canaries.secret)),
-        "unix_path!r": repr(str(canaries.unix_path)),
-        "abstract!r": repr(canaries.abstract),
-        "home!r": repr(str(Path.home())),
-        "process": str(canaries.process.pid),
-        "parent": str(os.getpid()),
-        "syscalls": syscalls(),
-    }
-    code = attack.code
-    for name, value in told.items():
-        code = code.replace("{" + name + "}", value)
-    return PythonCell(source=TOOLS + code)
 
 
 def judge(attack: Attack, result: CellResult) -> None:
-    report = result.report
-    assert "ESCAPED" not in report
-    assert result.how in attack.how.split("|"), report[:2_000]
-    assert re.search(attack.says, report, re.DOTALL), report[:2_000]
-    assert len(report) < 20_000
-    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", report)
+    assert attack.fault(result) is None
+    assert len(result.report) < 20_000
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", result.report)
 
 
 @pytest.mark.parametrize("attack", PROBES, ids=lambda attack: attack.name)
 def test_probe_finds_nothing(attack: Attack, shared: NotebookSession, loop: Loop, canaries: Canaries) -> None:
-    step = loop.run(shared.run([written(attack, canaries)]))
+    step = loop.run(shared.run([attack.cell(canaries.names)]))
     judge(attack, step.results[-1])
     canaries.check()
     for output in step.results[-1].cell.outputs:
@@ -71,7 +46,7 @@ def test_probe_finds_nothing(attack: Attack, shared: NotebookSession, loop: Loop
 def test_destroyer_is_contained(attack: Attack, tight_pool: KernelPool, loop: Loop, canaries: Canaries) -> None:
     async def attacked() -> tuple[CellResult, list[int], Path]:
         async with open_notebook(tight_pool, CUTOFF) as session:
-            first = (await session.run([written(attack, canaries)], seconds=attack.seconds)).results[-1]
+            first = (await session.run([attack.cell(canaries.names)], seconds=attack.seconds)).results[-1]
             kernel = session._kernel  # pyright: ignore[reportPrivateUsage]
             inside = descendants(kernel._confined._process.pid, most=10_000)  # pyright: ignore[reportPrivateUsage]
             return first, inside, kernel.run.top
@@ -98,7 +73,7 @@ def test_attacks_would_succeed_without_a_sandbox(
     monkeypatch.setenv("FORETELL_CANARY_KEY", "sk-canary")
     found = Canaries(tmp_path, name="outside")
     try:
-        source = written(attack, found).source
+        source = attack.cell(found.names).source
         done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)
     finally:
         found.close()

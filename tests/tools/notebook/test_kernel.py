@@ -18,11 +18,10 @@ Events = list[Output | ExecutionEnd]
 
 
 @pytest.fixture(scope="module")
-def kernel(loop: Loop, sandboxed: None) -> Iterator[Kernel]:
-    pool = loop.run(KernelPool(warm=0).__aenter__())
-    kernel = loop.run(pool.take())
+def kernel(loop: Loop, roomy_pool: KernelPool) -> Iterator[Kernel]:
+    kernel = loop.run(roomy_pool.take())
     yield kernel
-    loop.run(pool.__aexit__(None, None, None))
+    loop.run(roomy_pool.give_back(kernel))
     assert not kernel.alive
     assert not kernel.run.top.exists()
 

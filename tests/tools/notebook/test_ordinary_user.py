@@ -16,20 +16,11 @@ ROOT = Path(__file__).parents[3]
 
 
 def test_attacks_are_contained_for_an_ordinary_user(sandboxed: None, canaries: Canaries) -> None:
-    told = {
-        "port": str(canaries.port),
-        "secret!r": repr(str(canaries.secret)),
-        "unix_path!r": repr(str(canaries.unix_path)),
-        "abstract!r": repr(canaries.abstract),
-        "home!r": repr(str(Path.home())),
-        "process": str(canaries.process.pid),
-        "parent": str(os.getpid()),
-    }
     with tempfile.TemporaryDirectory() as stage:
         # Whoever is an ordinary user already stays so.
         change = becoming(NOBODY, (*python_environment(), ROOT), Path(stage)) if os.geteuid() == 0 else []
         done = subprocess.run(
-            [*change, sys.executable, "-B", "-m", "tests.tools.notebook.as_ordinary_user", json.dumps(told)],
+            [*change, sys.executable, "-B", "-m", "tests.tools.notebook.as_ordinary_user", json.dumps(canaries.names)],
             capture_output=True,
             text=True,
             cwd="/",

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
@@ -23,13 +22,6 @@ CUTOFF = AsOf.day("2025-10-26")
 ROWS = {"2025-10-24": 1.0, "2025-10-25": 2.0, "2025-10-27": 666.0}
 
 
-@pytest.fixture(scope="module")
-def pool(loop: Loop, sandboxed: None) -> Iterator[KernelPool]:
-    pool = loop.run(KernelPool(warm=1, most=2).__aenter__())
-    yield pool
-    loop.run(pool.__aexit__(None, None, None))
-
-
 def opened(pool: KernelPool, tmp_path: Path, **options: Any) -> AbstractAsyncContextManager[NotebookSession]:
     (tmp_path / "polls.csv").write_text("day,share\n2025-10-20,41\n2025-10-30,666\n", encoding="utf-8")
     (tmp_path / "secret.csv").write_text("a\nthe host's secret\n", encoding="utf-8")
@@ -44,7 +36,7 @@ def python(*sources: str) -> list[PythonCell]:
     return [PythonCell(source=source) for source in sources]
 
 
-def test_a_whole_notebook(loop: Loop, pool: KernelPool, tmp_path: Path) -> None:
+def test_a_whole_notebook(loop: Loop, roomy_pool: KernelPool, tmp_path: Path) -> None:
     nbformat = pytest.importorskip("nbformat")
     path = tmp_path / "book.ipynb"
     cells = [
@@ -58,7 +50,7 @@ def test_a_whole_notebook(loop: Loop, pool: KernelPool, tmp_path: Path) -> None:
     ]
 
     async def working() -> tuple[Any, ...]:
-        async with opened(pool, tmp_path) as session:
+        async with opened(roomy_pool, tmp_path) as session:
             first = await session.run(cells)
             second = await session.correct(PythonCell(source="frame.valu"))
             third = await session.correct(PythonCell(source="frame.value.sum()"))
@@ -125,12 +117,12 @@ print('crowd', len(doors))
 }
 
 
-def test_data_cannot_be_had_by_force(loop: Loop, pool: KernelPool, tmp_path: Path) -> None:
+def test_data_cannot_be_had_by_force(loop: Loop, roomy_pool: KernelPool, tmp_path: Path) -> None:
     events: list[TraceEvent] = []
 
     async def attacking() -> dict[str, str]:
         reports: dict[str, str] = {}
-        async with opened(pool, tmp_path, limits=ProxyLimits(idle_seconds=2.0), emit=events.append) as session:
+        async with opened(roomy_pool, tmp_path, limits=ProxyLimits(idle_seconds=2.0), emit=events.append) as session:
             for name, source in DATA_ATTACKS.items():
                 reports[name] = (await session.run(python(source))).results[-1].report
             last = await session.run(python("CALL_API('/files/read', {'name': 'polls'})['rows']"))
@@ -152,9 +144,9 @@ def test_data_cannot_be_had_by_force(loop: Loop, pool: KernelPool, tmp_path: Pat
     assert any("after the cutoff" in event.reason for event in events if isinstance(event, LeakBlocked))
 
 
-def test_what_waits_is_dropped_by_other_cells(loop: Loop, pool: KernelPool, tmp_path: Path) -> None:
+def test_what_waits_is_dropped_by_other_cells(loop: Loop, roomy_pool: KernelPool, tmp_path: Path) -> None:
     async def changing_its_mind() -> tuple[Any, ...]:
-        async with opened(pool, tmp_path) as session:
+        async with opened(roomy_pool, tmp_path) as session:
             first = await session.run(python("1 / 0", "print('never')"))
             with pytest.raises(ValueError, match="too long"):
                 await session.run(python("x" * 200_000))
@@ -170,9 +162,9 @@ def test_what_waits_is_dropped_by_other_cells(loop: Loop, pool: KernelPool, tmp_
     assert second.results[0].report == ""
 
 
-def test_a_new_kernel_that_cannot_repeat_the_cells_says_so(loop: Loop, pool: KernelPool, tmp_path: Path) -> None:
+def test_a_new_kernel_that_cannot_repeat_the_cells_says_so(loop: Loop, roomy_pool: KernelPool, tmp_path: Path) -> None:
     async def repeating() -> tuple[Any, Any]:
-        async with opened(pool, tmp_path, limits=ProxyLimits(calls=1)) as session:
+        async with opened(roomy_pool, tmp_path, limits=ProxyLimits(calls=1)) as session:
             await session.run(python("seen = CALL_API('/files/read', {'name': 'polls'})"))
             died = await session.run(python("import os; os.kill(os.getpid(), 9)"))
             return died, await session.run(python("seen"))
@@ -185,12 +177,12 @@ def test_a_new_kernel_that_cannot_repeat_the_cells_says_so(loop: Loop, pool: Ker
 
 
 def test_cells_that_kill_a_kernel_when_repeated_do_not_hold_up_the_notebook(
-    loop: Loop, pool: KernelPool, tmp_path: Path
+    loop: Loop, roomy_pool: KernelPool, tmp_path: Path
 ) -> None:
     once = "import os\ntry: CALL_API('/files/read', {'name': 'polls'})\nexcept ApiError: os._exit(9)"
 
     async def dying() -> tuple[Any, Any]:
-        async with opened(pool, tmp_path, limits=ProxyLimits(calls=1)) as session:
+        async with opened(roomy_pool, tmp_path, limits=ProxyLimits(calls=1)) as session:
             await session.run(python(once, "import threading\nthreading.Timer(0.1, os._exit, [4]).start()"))
             async with asyncio.timeout(30):
                 while session._kernel.alive:  # pyright: ignore[reportPrivateUsage]

@@ -98,7 +98,7 @@ class BeliefAgent:
         form = trial.offer.form
         p = self.settings.clamp.apply(ending.p, exclusive=form.exclusive)
         context.emit(ForecastMade(p=p, how=ending.stop.value))
-        words = rationale(ending, p, trial.toolbox.shelf)
+        words = rationale(ending, p, trial.toolbox.sources)
         distribution = form.distribution(p, ending.distribution)
         return forecast_of(p, question, context, name, words, distribution=distribution)
 

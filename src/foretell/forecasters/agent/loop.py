@@ -196,7 +196,7 @@ class AgentTrial:
         """Take a stated belief over; what the model must know about that comes back."""
         if statement is None:
             return ()
-        sources = self.toolbox.shelf.ids
+        sources = self.toolbox.sources.ids
         self.belief, notes = self.belief.revise(statement, self.offer.form, step=self.number - 1, sources=sources)
         self._emit_belief()
         return notes

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -18,19 +17,22 @@ from foretell.forecasters.combine.rules import (
 from foretell.metrics.arrays import Bools, Floats, Ints
 from foretell.metrics.clusters import factorise
 
-Grouping = Literal["event", "question"]
-"""What is left out together: each row alone, or a question with all its targets and dates."""
+GROUPINGS = ("event", "question", "cluster", "asking", "due", "resolved_on", "source", "subtype", "kind")
+"""What may be left out together: `event` is each row alone, `asking` one question on one day with all its targets."""
 
 
-def groups_by(examples: Examples, by: Grouping) -> Ints:
+def groups_by(examples: Examples, by: str) -> Ints:
     """The group of every example as a number from 0, groups in alphabetical order of what they share."""
+    if by not in GROUPINGS:
+        raise ValueError(f"by = {by!r} is not one of {', '.join(GROUPINGS)}")
     if by == "event":
         return np.arange(len(examples))
-    return np.unique(examples.rows.question, return_inverse=True)[1].astype(np.int64)
+    column = examples.known_on if by == "resolved_on" else getattr(examples.rows, by)
+    return np.unique(column, return_inverse=True)[1].astype(np.int64)
 
 
-def leave_one_out(method: CombinationMethod, examples: Examples, *, by: Grouping = "question") -> Floats:
-    """Each example's probability from the rule fitted without all that shares its question, or without it alone.
+def leave_one_out(method: CombinationMethod, examples: Examples, *, by: str = "question") -> Floats:
+    """Each example's probability from the rule fitted without all that shares its question (or event, day, …).
 
     Whatever the method tunes, it tunes without the group. `by="event"` is what BLF 2026 does: it leaves other dates of
     the same question, and the same question asked again, in the training set.
@@ -38,7 +40,7 @@ def leave_one_out(method: CombinationMethod, examples: Examples, *, by: Grouping
     return left_out(method, examples, groups_by(examples, by))
 
 
-def leave_last_out(chain: ChainedMethod, examples: Examples, *, by: Grouping = "event") -> Floats:
+def leave_last_out(chain: ChainedMethod, examples: Examples, *, by: str = "event") -> Floats:
     """As `leave_one_out`, but only the last stage leaves groups out; the others are fitted on everything.
 
     This is the protocol of BLF 2026, whose shrinkage was tuned on the questions it was scored on: for reproducing its

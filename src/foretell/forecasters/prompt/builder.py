@@ -229,7 +229,7 @@ class _BuildRun:
         refused = self._searches.found - sum(self._searches.dropped.values()) - len(seen.source_ids)
         reasons = [_reason(event) for event in self._blocked if event.layer in ("address", "date", "content")][:refused]
         self._dropped.update(reasons + [REFUSED] * (refused - len(reasons)))
-        return [self._fenced.shelf[id] for id in seen.source_ids]
+        return [self._fenced.sources[id] for id in seen.source_ids]
 
     async def _chosen(self, pages: Sequence[AdmittedSource]) -> list[AdmittedSource]:
         """The pages that are worth a summary, best first."""
@@ -269,7 +269,7 @@ class _BuildRun:
     async def _texts(self, pages: Sequence[AdmittedSource]) -> list[str]:
         """As much of each page as may be read."""
         try:
-            return [text or page.shown for page, text in await self._fenced.shelf.read([page.id for page in pages])]
+            return [text or page.shown for page, text in await self._fenced.sources.read([page.id for page in pages])]
         except ToolFailed:
             return [page.shown for page in pages]
 

@@ -2,11 +2,17 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 
-from foretell.forecasters.series.history import AskedSeries, SeriesChances, SeriesHistory, history
+from foretell.forecasters.series.history import (
+    AskedSeries,
+    SeriesChances,
+    SeriesHistory,
+    history,
+    running_products,
+    trailing_mean,
+)
 from foretell.metrics.arrays import Bools, Floats, Ints
 
 # Regression along the past: every origin is predicted from what had already come out by then.
@@ -61,37 +67,23 @@ class OriginRegression:
         """
         j = self.x.shape[1]
         strength, prior = self.strength[columns], self.prior[columns]
-        gram = self.outcomes.share * self._sums
+        refit, sums = self._refits
+        gram = self.outcomes.share * sums
         xx, xy = gram[:, columns][:, :, columns], gram[:, columns, j]
         b = np.linalg.solve(xx + np.diag(strength), (xy + strength * prior)[:, :, None])[:, :, 0]
         rest = gram[:, j, j] - 2 * (b * xy).sum(axis=1) + np.einsum("ri,rij,rj->r", b, xx, b)
         spread = np.sqrt((np.maximum(rest, 0.0) + SCALE_PRIOR) / (gram[:, j + 1, j + 1] + SCALE_PRIOR))
         full = np.zeros((len(b), j))
         full[:, columns] = b
-        return RegressionFit(mean=np.einsum("nj,nj->n", self.x, full[self._refit]), spread=spread[self._refit])
+        return RegressionFit(mean=np.einsum("nj,nj->n", self.x, full[refit]), spread=spread[refit])
 
     @cached_property
-    def _edges(self) -> Ints:
-        """Counts of known outcomes at which to refit: none, then every so many, ending with all."""
-        known = len(self.outcomes.y)
-        size = max(1, -(-known // REFITS))
-        return np.unique(np.concatenate([[0], np.arange(known % size, known + 1, size)])).astype(np.int64)
-
-    @cached_property
-    def _refit(self) -> Ints:
-        """For each origin, the last refit before it."""
-        return np.searchsorted(self._edges, self.outcomes.known, side="right") - 1
-
-    @cached_property
-    def _sums(self) -> Floats:
-        """Running sums of products of [x, y, 1] over valid outcomes, one matrix per refit."""
+    def _refits(self) -> tuple[Ints, Floats]:
+        """For each origin the last refit before it, and the products of [x, y, 1] over valid outcomes at each refit."""
         known = len(self.outcomes.y)
         table = np.concatenate([self.x[:known], self.outcomes.y[:, None], np.ones((known, 1))], axis=1)
-        table *= self.outcomes.valid[:, None]
-        sums = np.zeros((len(self._edges), table.shape[1], table.shape[1]))
-        for i, (start, stop) in enumerate(pairwise(self._edges.tolist()), start=1):
-            sums[i] = table[start:stop].T @ table[start:stop]
-        return np.cumsum(sums, axis=0)
+        edges, sums = running_products(table * self.outcomes.valid[:, None], max(1, -(-known // REFITS)))
+        return np.searchsorted(edges, self.outcomes.known, side="right") - 1, sums
 
 
 def independent_share(y: Floats, valid: Bools, *, least: float) -> float:
@@ -266,11 +258,9 @@ def motion(history: SeriesHistory) -> Motion:
         before = np.maximum(origins - strides * stride, 0)
         width = np.maximum(origins - before, 1) / stride
         x[:, column] = (level[origins] - level[before]) / (scale * np.sqrt(width))
-    total = np.concatenate([[0.0], np.cumsum(level)])
     for column, strides in DISTANCE.items():
-        before = np.maximum(origins - strides * stride + 1, 0)
-        width = origins + 1 - before
-        mean = (total[origins + 1] - total[before]) / width
+        width = np.minimum(strides * stride, origins + 1)
+        mean = trailing_mean(level, strides * stride)[origins]
         x[:, column] = (level[origins] - mean) / (scale * np.sqrt(np.maximum(width / stride, 1.0) / 3))
     return Motion(level=level, logarithmic=logarithmic, scale=scale, predictors=np.clip(x, -CLIP, CLIP))
 

@@ -2,11 +2,18 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 
-from foretell.forecasters.series.history import DAYS_PER_YEAR, AskedSeries, SeriesChances, SeriesHistory, history
+from foretell.forecasters.series.history import (
+    DAYS_PER_YEAR,
+    AskedSeries,
+    SeriesChances,
+    SeriesHistory,
+    history,
+    running_products,
+    trailing_mean,
+)
 from foretell.metrics.arrays import Bools, Floats
 
 YEARS_NEEDED = 3.0
@@ -103,7 +110,7 @@ def normals(past: SeriesHistory) -> Normals | None:
     spread = least_squares(waves[used, :k], residual[used] * np.sqrt(np.pi / 2))
     center, scale = _normal(waves, mean, spread)
     deviation = level - harmonics(day, columns) @ mean
-    anomalies = [values - center, deviation, *(_trailing(deviation, width) for width in WINDOWS)]
+    anomalies = [values - center, deviation, *(trailing_mean(deviation, width) for width in WINDOWS)]
     table = np.clip(np.stack(anomalies, axis=1) / scale[:, None], -CLIP, CLIP)
     return Normals(past=past, waves=waves, mean=mean, spread=spread, anomalies=table)
 
@@ -195,11 +202,9 @@ def _columns(past: SeriesHistory) -> int:
 
 def _levels(past: SeriesHistory) -> tuple[Floats, Floats]:
     """Mean over the stride that ends at each origin, and the day in its middle."""
-    origins, stride = past.origins, past.stride
-    total = np.concatenate([[0.0], np.cumsum(past.values)])
-    start = np.maximum(origins - stride + 1, 0)
-    level = (total[origins + 1] - total[start]) / (origins + 1 - start)
-    return level, past.day[origins] - (origins - start) / 2 * (DAYS_PER_YEAR / past.per_year)
+    origins = past.origins
+    middle = np.minimum(past.stride - 1, origins) / 2 * (DAYS_PER_YEAR / past.per_year)
+    return trailing_mean(past.values, past.stride)[origins], past.day[origins] - middle
 
 
 def _normal(waves: Floats, mean: Floats, spread: Floats) -> tuple[Floats, Floats]:
@@ -213,24 +218,9 @@ def least_squares(x: Floats, y: Floats) -> Floats:
     return solved
 
 
-def _trailing(y: Floats, width: int) -> Floats:
-    """Mean of the last `width` values at each place, fewer at the start."""
-    total = np.concatenate([[0.0], np.cumsum(y)])
-    place = np.arange(len(y))
-    start = np.maximum(place - width + 1, 0)
-    return (total[place + 1] - total[start]) / (place + 1 - start)
-
-
 def _along(x: Floats, y: Floats, used: Bools, per_year: float) -> Floats:
     """Least squares refitted once a year along the past: coefficients as known at each origin."""
-    n, size = len(y), max(1, round(per_year))
-    edges = np.unique(np.concatenate([[0], np.arange(n % size, n + 1, size)]))
     table = np.concatenate([x, y[:, None]], axis=1) * used[:, None]
-    sums = np.zeros((len(edges), table.shape[1], table.shape[1]))
-    for i, (start, stop) in enumerate(pairwise(edges.tolist()), start=1):
-        sums[i] = table[start:stop].T @ table[start:stop]
-    sums = np.cumsum(sums, axis=0)
-    fitted: Floats = np.linalg.solve(sums[:, :-1, :-1] + 1e-3 * np.eye(x.shape[1]), sums[:, :-1, -1:])[:, :, 0].astype(
-        np.float64
-    )
-    return fitted[np.searchsorted(edges, np.arange(n) + 1, side="right") - 1]
+    edges, sums = running_products(table, max(1, round(per_year)))
+    fitted = np.linalg.solve(sums[:, :-1, :-1] + 1e-3 * np.eye(x.shape[1]), sums[:, :-1, -1:])[:, :, 0]
+    return fitted[np.searchsorted(edges, np.arange(len(y)) + 1, side="right") - 1].astype(np.float64)

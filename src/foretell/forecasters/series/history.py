@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -162,3 +163,24 @@ def history(asked: AskedSeries) -> SeriesHistory:
         months=0,
         gap=gap,
     )
+
+
+def trailing_mean(y: Floats, width: int) -> Floats:
+    """Mean of the last `width` values at each place, fewer at the start."""
+    total = np.concatenate([[0.0], np.cumsum(y)])
+    place = np.arange(len(y))
+    start = np.maximum(place - width + 1, 0)
+    return (total[place + 1] - total[start]) / (place + 1 - start)
+
+
+def running_products(table: Floats, size: int) -> tuple[Ints, Floats]:
+    """Numbers of rows at which to fit again, and the products of all columns summed over as many rows.
+
+    The first is none, then comes one every `size` rows, and the last is all of them.
+    """
+    n, width = table.shape
+    edges = np.unique(np.concatenate([[0], np.arange(n % size, n + 1, size)])).astype(np.int64)
+    sums = np.zeros((len(edges), width, width))
+    for i, (start, stop) in enumerate(pairwise(edges.tolist()), start=1):
+        sums[i] = table[start:stop].T @ table[start:stop]
+    return edges, np.cumsum(sums, axis=0)

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from foretell.data.series.series import Series
+from foretell.data.series.series import Series, SeriesInMemory
 from foretell.forecasters.base_rates.baselines import CrowdForecaster
 from foretell.forecasters.base_rates.past import Past, PastTarget
 from foretell.forecasters.base_rates.rates import Rates, effective_weights
@@ -189,25 +189,16 @@ async def _record(question: Question, context: Context) -> Series | None:
 
 async def _by_series(question: Question, context: Context, record: Series | None) -> Estimate | None:
     """What `auto` says, while the series is fresh enough to be the one asked about."""
-    if record is None or not fresh(record, question.due.date()):
+    if record is None or question.series is None or not fresh(record, question.due.date()):
         return None
+    source = SeriesInMemory(series={question.series.id: record})
     try:
-        said = await Auto().forecast(question, Context(as_of=context.as_of, series=_FetchedSeries(series=record)))
+        said = await Auto().forecast(question, Context(as_of=context.as_of, series=source))
     except CannotForecast:
         return None
     return Estimate(
         p=np.asarray([said.p[t.id] for t in question.targets]), rationale=f"From the series: {said.rationale}"
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class _FetchedSeries:
-    """A series fetched already."""
-
-    series: Series
-
-    async def fetch(self, ref: Any, as_of: Any) -> Series:
-        return self.series
 
 
 def fresh(record: Series, due: date) -> bool:

@@ -6,7 +6,8 @@ so that a larger sample, another trial or another run over the same material pay
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -47,6 +48,12 @@ class ClusteredRate:
     warning: str | None = None
 
 
+EMPTY_RATE = ClusteredRate(
+    count=0, n=0, share=np.nan, low=0.0, high=1.0, cluster_low=0.0, cluster_high=1.0, n_clusters=0
+)
+"""Nothing was counted, so anything is possible."""
+
+
 def clustered_rate(hits: Sequence[bool], clusters: Sequence[str]) -> ClusteredRate:
     """The share of hits, its Wilson interval, and one that knows which rows belong together.
 
@@ -59,43 +66,32 @@ def clustered_rate(hits: Sequence[bool], clusters: Sequence[str]) -> ClusteredRa
     (1, 0.018, 0.404, 0.559)
     """
     if not hits:
-        return empty_rate()
+        return EMPTY_RATE
     x = np.asarray(hits, dtype=np.float64)
     groups = factorise(list(clusters))
-    p = float(x.mean())
-    low, high = wilson_interval([p], [len(x)], LEVEL)
-    sums = groups.sums(np.column_stack([x, np.ones(len(x))]))
-    around = wilson_interval([p], [effective_count(sums)], LEVEL)
-    largest = int(groups.sizes.argmax())
+    p, largest = float(x.mean()), int(groups.sizes.argmax())
+    effective = _effective_count(groups.sums(np.column_stack([x, np.ones(len(x))])), p)
+    (low, cluster_low), (high, cluster_high) = (
+        ends.tolist() for ends in wilson_interval([p, p], [len(x), effective], LEVEL)
+    )
     return ClusteredRate(
         count=int(x.sum()),
         n=len(x),
         share=p,
-        low=float(low[0]),
-        high=float(high[0]),
-        cluster_low=float(around[0][0]),
-        cluster_high=float(around[1][0]),
+        low=low,
+        high=high,
+        cluster_low=cluster_low,
+        cluster_high=cluster_high,
         n_clusters=groups.n,
         warning=cluster_warning(groups.n, float(groups.sizes[largest]) / len(x), groups.labels[largest]),
     )
 
 
-def empty_rate() -> ClusteredRate:
-    """Nothing was counted, so anything is possible."""
-    return ClusteredRate(count=0, n=0, share=np.nan, low=0.0, high=1.0, cluster_low=0.0, cluster_high=1.0, n_clusters=0)
-
-
-def effective_count(sums: Floats) -> float:
-    """How many independent rows the hits and rows by cluster (clusters × 2) are worth, between 1 and n at most.
-
-    >>> effective_count(np.array([[0.0, 4.0], [0.0, 6.0]]))
-    2.0
-    """
+def _effective_count(sums: Floats, p: float) -> float:
+    """How many independent rows the hits and rows by cluster (clusters × 2) are worth, between 1 and n at most."""
     from scipy.special import ndtri, stdtrit
 
-    count = len(sums)
-    hits, n = float(sums[:, 0].sum()), float(sums[:, 1].sum())
-    p = hits / n
+    count, n = len(sums), float(sums[:, 1].sum())
     if count < 2 or p in (0.0, 1.0):
         return float(min(count, n))
     variance = count / (count - 1) * float(np.sum((sums[:, 0] - p * sums[:, 1]) ** 2)) / n**2
@@ -124,8 +120,7 @@ def count_verdicts(words: Iterable[AuditWord]) -> VerdictCounts:
     >>> count_verdicts(["clean", "leak", "clean"])
     VerdictCounts(clean=2, leak=1, undecided=0)
     """
-    found = list(words)
-    return VerdictCounts(clean=found.count("clean"), leak=found.count("leak"), undecided=found.count("undecided"))
+    return VerdictCounts(**Counter(words))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,28 +149,22 @@ class FenceMatrix:
 
 
 def fence_matrix(judged: Sequence[AuditedText]) -> FenceMatrix:
-    """Counts and rates of judged texts.
+    """Counts and rates of judged texts."""
 
-    >>> found = fence_matrix([AuditedText(decision="kept", word="leak", cluster="q")])
-    >>> found.undetected.share, found.recall.share
-    (1.0, 0.0)
-    """
+    def dropped(word: AuditWord) -> ClusteredRate:
+        rows = [one for one in judged if one.word == word]
+        return clustered_rate([one.decision == "dropped" for one in rows], [one.cluster for one in rows])
+
     kept = count_verdicts(one.word for one in judged if one.decision == "kept")
+    decided = [one for one in judged if one.decision == "kept" and one.word != "undecided"]
     return FenceMatrix(
         kept=kept,
         dropped=count_verdicts(one.word for one in judged if one.decision == "dropped"),
-        undetected=_matrix_rate(
-            [one for one in judged if one.decision == "kept" and one.word != "undecided"], word="leak"
-        ),
+        undetected=clustered_rate([one.word == "leak" for one in decided], [one.cluster for one in decided]),
         undetected_at_most=(kept.leak + kept.undecided) / kept.n if kept.n else np.nan,
-        recall=_matrix_rate([one for one in judged if one.word == "leak"], decision="dropped"),
-        false_drops=_matrix_rate([one for one in judged if one.word == "clean"], decision="dropped"),
+        recall=dropped("leak"),
+        false_drops=dropped("clean"),
     )
-
-
-def _matrix_rate(rows: Sequence[AuditedText], **hit: str) -> ClusteredRate:
-    hits = [all(getattr(one, name) == value for name, value in hit.items()) for one in rows]
-    return clustered_rate(hits, [one.cluster for one in rows])
 
 
 FORMAT = """
@@ -227,7 +216,7 @@ class AuditRuling:
         >>> AuditRuling(word="leak", reason="", quote="was  lost").quotes("The vote was lost.")
         True
         """
-        return bool(self.quote) and _plain(self.quote) in _plain(text)
+        return bool(self.quote) and flat(self.quote) in flat(text)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,7 +247,6 @@ class Auditor:
     settings: ModelSettings = field(default_factory=ModelSettings)
     batch: int = 8
     batch_chars: int = 40_000
-    attempts: int = 3
 
     async def judge(self, cases: Sequence[AuditCase], progress: StudyProgress | None = None) -> list[AuditRuling]:
         """One ruling per case, in their order; equal cases are asked about once."""
@@ -275,12 +263,14 @@ class Auditor:
             return found
 
         batches = _batches(unknown, self.batch, self.batch_chars)
-        known |= _together(await asyncio.gather(*map(ask, batches)))
+        for found in await asyncio.gather(*map(ask, batches)):
+            known |= found
         # One text can spoil the answer for its whole batch, so what is left is asked about text by text. An auditor
         # that answered nothing at all is not worth a second try.
         lost = [case for case in unknown if not known[case].answered]
         if len(unknown) > 1 and (len(lost) < len(unknown) or len(batches) == 1):
-            known |= _together(await asyncio.gather(*(ask([case]) for case in lost)))
+            for found in await asyncio.gather(*(ask([case]) for case in lost)):
+                known |= found
         return [known[case] for case in cases]
 
     async def _ask(self, batch: Sequence[AuditCase]) -> dict[AuditCase, AuditRuling]:
@@ -290,15 +280,14 @@ class Auditor:
             settings=self.settings,
         )
         try:
-            answer = await ask_typed(self.model, request, AuditorReply, attempts=self.attempts)
+            answer = await ask_typed(self.model, request, AuditorReply)
         except ModelError as error:
-            lost = AuditRuling(word="undecided", reason=str(error), answered=False)
-            return dict.fromkeys(batch, lost)
-        said: dict[str, list[AuditorVerdict]] = {}
-        for verdict in answer.verdicts:
-            said.setdefault(verdict.id, []).append(verdict)
-        rulings = {case: _ruling(said.get(f"t{place}", [])) for place, case in enumerate(batch, start=1)}
-        return {case: await self._keep(case, ruling) for case, ruling in rulings.items()}
+            return dict.fromkeys(batch, AuditRuling(word="undecided", reason=str(error), answered=False))
+        rulings: dict[AuditCase, AuditRuling] = {}
+        for place, case in enumerate(batch, start=1):
+            ruling = _ruling([verdict for verdict in answer.verdicts if verdict.id == f"t{place}"])
+            rulings[case] = await self._keep(case, ruling)
+        return rulings
 
     def _kept(self, case: AuditCase) -> AuditRuling | None:
         found = self.journal.find(self._key(case)) if self.journal else None
@@ -348,7 +337,10 @@ def _batches(cases: Sequence[AuditCase], count: int, chars: int) -> list[list[Au
 
 def _task(batch: Sequence[AuditCase]) -> str:
     """Texts travel as JSON, so that none of them can pose as an instruction or as another text."""
-    texts = [_entry(f"t{place}", case) for place, case in enumerate(batch, start=1)]
+    texts: list[dict[str, Any]] = []
+    for place, case in enumerate(batch, start=1):
+        sources = {} if case.sources is None else {"sources": case.sources}
+        texts.append({"id": f"t{place}", "title": case.title, "text": case.text[:LONGEST], **sources})
     as_of, question = batch[0].as_of, batch[0].question
     return (
         f"Cutoff: {as_of.at:%A, %d %B %Y, %H:%M} UTC ({as_of}).\n"
@@ -357,14 +349,6 @@ def _task(batch: Sequence[AuditCase]) -> str:
     )
 
 
-def _entry(name: str, case: AuditCase) -> dict[str, Any]:
-    entry: dict[str, Any] = {"id": name, "title": case.title, "text": case.text[:LONGEST]}
-    return entry | ({} if case.sources is None else {"sources": case.sources})
-
-
-def _together(parts: Sequence[Mapping[AuditCase, AuditRuling]]) -> dict[AuditCase, AuditRuling]:
-    return {case: ruling for part in parts for case, ruling in part.items()}
-
-
-def _plain(text: str) -> str:
+def flat(text: str) -> str:
+    """A text for comparison: small letters, and single blanks."""
     return " ".join(text.casefold().split())

@@ -125,7 +125,8 @@ def estimate_leakage(
     Every arm has one forecast per question; `outcomes` is a table as `foretell score` reads it.
     """
     scoring = ScoringOptions(anchors=False, resampling=resampling or Resampling(draws=2000))
-    rows = [row for arm, given in arms.items() for row in forecast_rows(_named(given, arm), asked)]
+    named = [replace(one, forecaster=arm) for arm, forecasts in arms.items() for one in forecasts]
+    rows = forecast_rows(named, asked)
     table = _common(rows, outcomes)
     names = set(table.forecasters)
     gaps = {pair: _gap(table, pair, scoring) for pair in PAIRS if set(pair) <= names}
@@ -160,10 +161,6 @@ def _bounded(exposure: LeakExposure, lead: ArmDifference, future: ArmDifference,
         index=100 * (sqrt(loss + most) - sqrt(loss)),
         share_of_lead=most / ahead if ahead > 0 else None,
     )
-
-
-def _named(forecasts: Sequence[Forecast], arm: AuditArm) -> list[Forecast]:
-    return [replace(one, forecaster=arm) for one in forecasts]
 
 
 def _common(rows: Sequence[Row], outcomes: TableSource) -> ForecastTable:

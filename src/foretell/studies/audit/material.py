@@ -1,6 +1,6 @@
 """The leak audit: a second model reads again everything the fence decided on, and says how often it was wrong."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from foretell.models.canonical import content_key
@@ -127,11 +127,27 @@ async def audit_material(
 ) -> MaterialAudit:
     """Judge the passages of a run, and its questions' own words. A sample is drawn by content: larger ones hold it."""
     read = [one for one in seen.passages if one.tool not in NUMBERS]
-    chosen = draw_sample(read, sample)
-    asked = [_statement(key, question) for key, question in scope.questions.items() if question.text]
-    cases = [_case(one, scope) for one in (*chosen, *asked)]
+    passages = draw_sample(read, sample)
+    for asked, question in scope.questions.items():
+        if question.text:
+            text = "\n\n".join(filter(None, (question.criteria, question.background)))
+            passages.append(
+                AuditPassage(
+                    asked=asked, decision="kept", tool=QUESTION, title=question.text, text=text, where=question.url
+                )
+            )
+    cases = [
+        AuditCase(
+            instruction=MATERIAL_INSTRUCTION,
+            as_of=scope.as_of(one.asked),
+            question=scope.questions[one.asked].text,
+            title=one.title,
+            text=one.text,
+        )
+        for one in passages
+    ]
     rulings = await auditor.judge(cases, progress)
-    findings = [AuditFinding(passage=p, ruling=r) for p, r in zip((*chosen, *asked), rulings, strict=True)]
+    findings = [AuditFinding(passage=p, ruling=r) for p, r in zip(passages, rulings, strict=True)]
     rows = [check_rows(one, scope.as_of(one.asked)) for one in seen.passages if one.tool in NUMBERS]
     return _summary([*findings, *rows], seen, scope, drawn_from=len(read))
 
@@ -155,46 +171,45 @@ def check_rows(passage: AuditPassage, as_of: AsOf) -> AuditFinding:
     return AuditFinding(passage=passage, ruling=ruling, by="rows")
 
 
-def _statement(asked: QuestionKey, question: Question) -> AuditPassage:
-    text = "\n\n".join(filter(None, (question.criteria, question.background)))
-    return AuditPassage(asked=asked, decision="kept", tool=QUESTION, title=question.text, text=text, where=question.url)
-
-
-def _case(passage: AuditPassage, scope: AuditScope) -> AuditCase:
-    return AuditCase(
-        instruction=MATERIAL_INSTRUCTION,
-        as_of=scope.as_of(passage.asked),
-        question=scope.questions[passage.asked].text,
-        title=passage.title,
-        text=passage.text,
-    )
-
-
 def _summary(
     findings: Sequence[AuditFinding], seen: ShownMaterial, scope: AuditScope, *, drawn_from: int
 ) -> MaterialAudit:
     texts = [one for one in findings if one.by == "auditor" and one.passage.tool != QUESTION]
-    layers = sorted({one.passage.layer for one in texts if one.passage.layer})
-
-    def sources(one: AuditFinding) -> str:
-        return scope.questions[one.passage.asked].source
-
-    def judged(some: Sequence[AuditFinding]) -> FenceMatrix:
-        return fence_matrix([_judged(one, scope) for one in some])
-
     shown = [one for one in findings if one.passage.tool != QUESTION and one.passage.decision == "kept"]
     touched = frozenset(one.passage.asked for one in shown if one.ruling.word != "clean")
+
+    def matrix(some: Iterable[AuditFinding]) -> FenceMatrix:
+        return fence_matrix(
+            [
+                AuditedText(
+                    decision=one.passage.decision,
+                    word=one.ruling.word,
+                    cluster=scope.questions[one.passage.asked].cluster,
+                )
+                for one in some
+            ]
+        )
+
+    def counts(holds: Callable[[AuditFinding], bool]) -> VerdictCounts:
+        return count_verdicts(one.ruling.word for one in findings if holds(one))
+
+    def by(name: Callable[[AuditFinding], str]) -> dict[str, list[AuditFinding]]:
+        groups: dict[str, list[AuditFinding]] = {}
+        for one in texts:
+            groups.setdefault(name(one), []).append(one)
+        return dict(sorted(groups.items()))
+
+    sources, tools = by(lambda one: scope.questions[one.passage.asked].source), by(lambda one: one.passage.tool)
+    layers = {name: part for name, part in by(lambda one: one.passage.layer).items() if name}
     return MaterialAudit(
         findings=tuple(findings),
-        whole=judged(texts),
-        content=judged([one for one in texts if one.passage.layer in ("", "content")]),
-        by_layer={
-            layer: count_verdicts(one.ruling.word for one in texts if one.passage.layer == layer) for layer in layers
-        },
-        by_source={name: judged(part) for name, part in _by(texts, sources).items()},
-        by_tool={name: judged(part) for name, part in _by(texts, lambda one: one.passage.tool).items()},
-        numbers=count_verdicts(one.ruling.word for one in findings if one.by == "rows"),
-        questions=count_verdicts(one.ruling.word for one in findings if one.passage.tool == QUESTION),
+        whole=matrix(texts),
+        content=matrix(one for one in texts if one.passage.layer in ("", "content")),
+        by_layer={name: count_verdicts(one.ruling.word for one in part) for name, part in layers.items()},
+        by_source={name: matrix(part) for name, part in sources.items()},
+        by_tool={name: matrix(part) for name, part in tools.items()},
+        numbers=counts(lambda one: one.by == "rows"),
+        questions=counts(lambda one: one.passage.tool == QUESTION),
         exposed=clustered_rate(
             [key in touched for key in scope.questions], [q.cluster for q in scope.questions.values()]
         ),
@@ -205,15 +220,3 @@ def _summary(
         without_text=seen.without_text,
         cuts=seen.cuts,
     )
-
-
-def _judged(finding: AuditFinding, scope: AuditScope) -> AuditedText:
-    cluster = scope.questions[finding.passage.asked].cluster
-    return AuditedText(decision=finding.passage.decision, word=finding.ruling.word, cluster=cluster)
-
-
-def _by(findings: Sequence[AuditFinding], name: Callable[[AuditFinding], str]) -> dict[str, list[AuditFinding]]:
-    groups: dict[str, list[AuditFinding]] = {}
-    for one in findings:
-        groups.setdefault(name(one), []).append(one)
-    return dict(sorted(groups.items()))

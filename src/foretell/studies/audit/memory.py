@@ -6,6 +6,7 @@ agent could have it from.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +27,7 @@ from foretell.studies.audit.auditor import (
     VerdictCounts,
     clustered_rate,
     count_verdicts,
+    flat,
 )
 from foretell.studies.audit.material import AuditScope
 from foretell.studies.audit.passages import AuditPassage, QuestionKey, TrialTrace
@@ -143,14 +145,14 @@ def agent_notes(
     def note(kind: str, text: Any, at: int) -> None:
         words = " ".join(text.split()) if isinstance(text, str) else ""
         if words and words not in found:
-            made = AgentNote(asked=trace.asked, trial=trace.key.trial, step=at, kind=kind, text=words)
-            found[words] = made
+            found[words] = AgentNote(asked=trace.asked, trial=trace.key.trial, step=at, kind=kind, text=words)
 
     for event in trace.events:
         match event:
             case BeliefRevised():
-                for kind, text in _believed(event):
-                    note(kind, text, event.step)
+                note("belief", event.reason, event.step)
+                for item in (*(event.belief.get("evidence_for") or ()), *(event.belief.get("evidence_against") or ())):
+                    note("evidence", item.get("claim"), event.step)
             case ToolUsed() if event.tool != UNUSABLE:
                 step = event.step
                 for name, text in event.arguments.items():
@@ -164,13 +166,6 @@ def agent_notes(
     for line in _lines(forecast.rationale if forecast else ""):
         note("rationale", line, step)
     return list(found.values()), missing
-
-
-def _believed(event: BeliefRevised) -> Iterator[tuple[str, Any]]:
-    yield "belief", event.reason
-    for side in ("evidence_for", "evidence_against"):
-        for item in event.belief.get(side) or ():
-            yield "evidence", item.get("claim")
 
 
 def _lines(rationale: str) -> list[str]:
@@ -198,16 +193,10 @@ async def audit_memory(
     for passage in shown:
         if passage.decision == "kept":
             by_question.setdefault(passage.asked, []).append(passage)
-    cases = [
-        _case(
-            SUPPORT_INSTRUCTION,
-            note,
-            statement,
-            scope,
-            sources=_sources(note, statement, by_question.get(note.asked, ()), scope),
-        )
-        for note, statement, _ in suspects
-    ]
+    cases: list[AuditCase] = []
+    for note, statement, _ in suspects:
+        sources = _sources(note, statement, by_question.get(note.asked, ()), scope)
+        cases.append(_case(SUPPORT_INSTRUCTION, note, statement, scope, sources))
     origins = await auditor.judge(cases, progress)
     found = [
         MemorySuspicion(note=note, statement=statement, found_by=by, ruling=origin)
@@ -228,7 +217,7 @@ def _suspect(note: AgentNote, ruling: AuditRuling, as_of: AsOf) -> Iterator[tupl
     dated = past_tense_after_cutoff(note.text, as_of)
     quote = (ruling.quote if ruling.quotes(note.text) else note.text) if ruling.word == "leak" else ""
     for sentence in dated:
-        both = bool(quote) and (_flat(quote) in _flat(sentence) or _flat(sentence) in _flat(quote))
+        both = bool(quote) and (flat(quote) in flat(sentence) or flat(sentence) in flat(quote))
         yield sentence, ("dates", "auditor") if both else ("dates",)
         quote = "" if both else quote
     if quote:
@@ -238,25 +227,28 @@ def _suspect(note: AgentNote, ruling: AuditRuling, as_of: AsOf) -> Iterator[tupl
 def _case(
     instruction: str, note: AgentNote, text: str, scope: AuditScope, sources: tuple[str, ...] | None = None
 ) -> AuditCase:
-    question = scope.questions[note.asked].text
-    as_of = scope.as_of(note.asked)
     return AuditCase(
-        instruction=instruction, as_of=as_of, question=question, title=note.kind, text=text, sources=sources
+        instruction=instruction,
+        as_of=scope.as_of(note.asked),
+        question=scope.questions[note.asked].text,
+        title=note.kind,
+        text=text,
+        sources=sources,
     )
 
 
 def _sources(note: AgentNote, statement: str, shown: Iterable[AuditPassage], scope: AuditScope) -> tuple[str, ...]:
     """What the agent had read by then, the texts that share most words with the statement first."""
-    had = [f"{one.title}\n{one.text}" for one in shown if _had(note, one)]
+    had = [
+        f"{one.title}\n{one.text}"
+        for one in shown
+        if any(place.trial == note.trial and place.step <= note.step for place in one.seen)
+    ]
     words = set(WORD.findall(statement.casefold()))
     best = sorted(had, key=lambda text: -len(words & set(WORD.findall(text.casefold()))))[:SOURCES]
     question = scope.questions[note.asked]
     own = "\n".join(filter(None, (question.text, question.criteria, question.background)))
     return tuple(_around(text, words) for text in (own, *best) if text)
-
-
-def _had(note: AgentNote, passage: AuditPassage) -> bool:
-    return any(one.trial == note.trial and one.step <= note.step for one in passage.seen)
 
 
 def _around(text: str, words: set[str]) -> str:
@@ -273,23 +265,16 @@ def _around(text: str, words: set[str]) -> str:
     return "\n".join(parts[place] for place in sorted(chosen)) or text[:SOURCE_CHARS]
 
 
-def _flat(text: str) -> str:
-    return " ".join(text.casefold().split())
-
-
 def training_cutoff_notes(models: Iterable[str], scope: AuditScope) -> dict[str, int]:
     """What the registry of knowledge cutoffs says about these models and questions, with counts of questions."""
-    told: dict[str, int] = {}
+    notes: Counter[str] = Counter()
     for model in dict.fromkeys(models):
         for question in scope.questions.values():
             found = check_knowledge_cutoff(model, question.opens_at or question.due)
-            if found is not None:
+            if found is not None and found.cutoff is not None:
                 # The day a question opened differs from one to the next; what is known of the model does not.
-                known = found.cutoff
-                text = found.text
-                if known is not None:
-                    text = (
-                        f"{model} may know the world up to {known.day}: questions that opened before are no fair test"
-                    )
-                told[text] = told.get(text, 0) + 1
-    return told
+                day = found.cutoff.day
+                notes[f"{model} may know the world up to {day}: questions that opened before are no fair test"] += 1
+            elif found is not None:
+                notes[found.text] += 1
+    return dict(notes)

@@ -93,12 +93,10 @@ def trial_traces(
     for _, key, event in events:
         by_cell.setdefault(key, []).append(event)
     for key, happened in sorted(by_cell.items(), key=lambda cell: cell[0].row()):
-        question = questions.get((key.question, key.due)) or _unknown(key)
-        yield TrialTrace(key=key, question=question, events=happened)
-
-
-def _unknown(key: CellKey) -> Question:
-    return Question(id=key.question, source="unknown", text="", due=instant(key.due), targets=(Target(id="yes"),))
+        unknown = Question(
+            id=key.question, source="unknown", text="", due=instant(key.due), targets=(Target(id="yes"),)
+        )
+        yield TrialTrace(key=key, question=questions.get((key.question, key.due), unknown), events=happened)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,10 +107,6 @@ class MaterialOrigin:
     engine: str = ""
     """Names of the search engines, as the run joined them."""
     mode: AsOfMode = "backtest"
-
-    def scope(self, trace: TrialTrace) -> str:
-        """What the material of a trial depended on besides arguments and cutoff."""
-        return journal_scope(trace.question.id, trace.key.trial, self.engine or None)
 
 
 async def collect_passages(trials: Iterable[TrialTrace], origin: MaterialOrigin) -> ShownMaterial:
@@ -161,8 +155,22 @@ def shown_passages(trace: TrialTrace, use: ToolUsed) -> list[AuditPassage]:
         parts = [f"{parts[0]}\n{parts[1]}", *parts[2:]] if len(parts) > 1 else parts
     else:
         parts = parts[1:] or parts
-    sighting = TextLocation(trial=trace.key.trial, step=use.step)
-    return [_shown_passage(trace, use, part, sighting) for part in parts]
+    passages: list[AuditPassage] = []
+    for part in parts:
+        first, _, text = part.partition("\n")
+        head = HEAD.match(re.sub(r"^\[[^\]]*\]\s*", "", first))
+        passages.append(
+            AuditPassage(
+                asked=trace.asked,
+                decision="kept",
+                tool=use.tool,
+                title=head["title"] if head else first,
+                text=MORE.sub("", text),
+                where=(head["place"] or "") if head else "",
+                seen=(TextLocation(trial=trace.key.trial, step=use.step),),
+            )
+        )
+    return passages
 
 
 def _parts(result: str, ids: Sequence[str]) -> list[str]:
@@ -181,20 +189,6 @@ def _parts(result: str, ids: Sequence[str]) -> list[str]:
     return [heading, *(result[a:b].strip() for a, b in zip(cuts, [*cuts[1:], len(result)], strict=True))]
 
 
-def _shown_passage(trace: TrialTrace, use: ToolUsed, part: str, sighting: TextLocation) -> AuditPassage:
-    first, _, text = part.partition("\n")
-    head = HEAD.match(re.sub(r"^\[[^\]]*\]\s*", "", first))
-    return AuditPassage(
-        asked=trace.asked,
-        decision="kept",
-        tool=use.tool,
-        title=head["title"] if head else first,
-        text=MORE.sub("", text),
-        where=(head["place"] or "") if head else "",
-        seen=(sighting,),
-    )
-
-
 Fetch = Callable[[ToolUsed], Awaitable[tuple[SourceItem, ...]]]
 
 
@@ -203,36 +197,30 @@ async def _refused(
 ) -> AuditPassage | None:
     """The refused text, as it would have been shown: an excerpt, or the whole where the agent wanted to read on."""
     now, before = uses
-    for use in now:
-        for item in await fetch(use):
-            if _same(item, event):
-                return _dropped(trace, event, use.tool, (item.title, _excerpt(item)), step)
-    if any(use.tool == SUMMARIZE_RESULTS for use in now):
-        for use in before:
+
+    async def find(among: Sequence[ToolUsed]) -> tuple[ToolUsed, SourceItem] | None:
+        for use in among:
             for item in await fetch(use):
-                if _same(item, event):
-                    whole = (item.title, item.text[:READ_LIMIT])
-                    return _dropped(trace, event, SUMMARIZE_RESULTS, whole, step)
-    return None
+                published = item.published.isoformat() if item.published is not None else ""
+                if (item.url, item.title[:200], published) == (event.url, event.title, event.published):
+                    return use, item
+        return None
 
-
-def _same(item: SourceItem, event: LeakBlocked) -> bool:
-    published = item.published.isoformat() if item.published is not None else ""
-    return (item.url, item.title[:200], published) == (event.url, event.title, event.published)
-
-
-def _excerpt(item: SourceItem) -> str:
-    """What the fence would have shown of it (`tools.admission`)."""
-    return without_age(item.snippet)[:SNIPPET_LIMIT] if item.snippet else item.text[:SHOWN_LIMIT]
-
-
-def _dropped(trace: TrialTrace, event: LeakBlocked, tool: str, words: tuple[str, str], step: int) -> AuditPassage:
-    title, text = words
+    if (found := await find(now)) is not None:
+        use, item = found
+        # What the fence would have shown of it.
+        text = without_age(item.snippet)[:SNIPPET_LIMIT] if item.snippet else item.text[:SHOWN_LIMIT]
+        tool = use.tool
+    elif any(use.tool == SUMMARIZE_RESULTS for use in now) and (found := await find(before)) is not None:
+        _, item = found
+        text, tool = item.text[:READ_LIMIT], SUMMARIZE_RESULTS
+    else:
+        return None
     return AuditPassage(
         asked=trace.asked,
         decision="dropped",
         tool=tool,
-        title=title,
+        title=item.title,
         text=text,
         layer=event.layer,
         where=event.url,
@@ -284,18 +272,14 @@ def _reader(trace: TrialTrace, origin: MaterialOrigin) -> Fetch:
         if origin.journal is None or use.tool == SUMMARIZE_RESULTS:
             return ()
         if id(use) not in read:
-            read[id(use)] = await _journalled_items(use, trace, origin, origin.journal)
+            tool = _NamedTool(spec=ToolSpec(name=use.tool, description="", parameters={}))
+            scope = journal_scope(trace.question.id, trace.key.trial, origin.engine or None)
+            stored = JournaledTool(tool=tool, journal=_ReadOnlyJournal(journal=origin.journal), scope=scope)
+            try:
+                material = await stored.use(use.arguments, trace.question.as_of_in(origin.mode))
+                read[id(use)] = material.items
+            except (NotJournalled, ToolFailed):
+                read[id(use)] = ()
         return read[id(use)]
 
     return fetch
-
-
-async def _journalled_items(
-    use: ToolUsed, trace: TrialTrace, origin: MaterialOrigin, journal: Journal
-) -> tuple[SourceItem, ...]:
-    tool = _NamedTool(spec=ToolSpec(name=use.tool, description="", parameters={}))
-    kept = JournaledTool(tool=tool, journal=_ReadOnlyJournal(journal=journal), scope=origin.scope(trace))
-    try:
-        return (await kept.use(use.arguments, trace.question.as_of_in(origin.mode))).items
-    except (NotJournalled, ToolFailed):
-        return ()

@@ -1,15 +1,16 @@
 """The result of an audit as a study: the fence's matrix, rates, leaks and memories, and what they are worth."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
 from typing import Any
 
-from foretell.report.study import CellValue, StudyColumn, StudyResult, StudyTable, plain_data
-from foretell.studies.audit.auditor import ClusteredRate, FenceMatrix, VerdictCounts
+from foretell.report.study import CellValue, StudyResult, StudyTable, plain_data
+from foretell.studies.audit.auditor import ClusteredRate, FenceMatrix
 from foretell.studies.audit.leakage import LeakageEstimate
 from foretell.studies.audit.material import QUESTION, AuditFinding, MaterialAudit
 from foretell.studies.audit.memory import MemoryAudit, MemorySuspicion
+from foretell.studies.layout import column, count, table, words
 
 LISTED = 20
 """Findings shown in a table; the JSON file holds all."""
@@ -82,93 +83,70 @@ def _tables(report: AuditReport) -> Iterator[StudyTable]:
 
 
 def _fence_table(audit: MaterialAudit) -> StudyTable:
-    columns = [StudyColumn(label=word, decimals=0) for word in ("clean", "leak", "undecided")]
-    rows = [("kept", audit.whole.kept), ("dropped", audit.whole.dropped)]
-    rows += [(f"– by {layer}", counts) for layer, counts in audit.by_layer.items()]
-    return StudyTable.build(
-        "The fence", columns, ((name, _counts(one)) for name, one in rows), row_header="Texts", caption=_kinds(audit)
-    )
-
-
-def _counts(counts: VerdictCounts) -> dict[str, CellValue]:
-    return {"clean": counts.clean, "leak": counts.leak, "undecided": counts.undecided}
+    counts = {"kept": audit.whole.kept, "dropped": audit.whole.dropped}
+    counts |= {f"– by {layer}": one for layer, one in audit.by_layer.items()}
+    columns = [count(word) for word in ("clean", "leak", "undecided")]
+    rows = {name: (one.clean, one.leak, one.undecided) for name, one in counts.items()}
+    return table("The fence", "Texts", columns, rows, caption=_kinds(audit))
 
 
 def _rate_table(audit: MaterialAudit) -> StudyTable:
     parts = {"whole fence": audit.whole, "content filter alone": audit.content}
-    rates: dict[str, Callable[[FenceMatrix], ClusteredRate]] = {
-        "kept texts that leak (undetected)": lambda matrix: matrix.undetected,
-        "leaks that were caught": lambda matrix: matrix.recall,
-        "clean texts that were dropped": lambda matrix: matrix.false_drops,
+    rates = {
+        "kept texts that leak (undetected)": [part.undetected for part in parts.values()],
+        "leaks that were caught": [part.recall for part in parts.values()],
+        "clean texts that were dropped": [part.false_drops for part in parts.values()],
     }
-    return StudyTable.build(
-        "Rates, with 95 % intervals",
-        [StudyColumn(label=label, numeric=False) for label in parts],
-        ((name, {label: format_rate(rate(part)) for label, part in parts.items()}) for name, rate in rates.items()),
-        row_header="Rate",
-    )
+    rows = {name: [format_rate(rate) for rate in both] for name, both in rates.items()}
+    return table("Rates, with 95 % intervals", "Rate", [words(label) for label in parts], rows)
 
 
 def _parts_table(title: str, parts: Mapping[str, FenceMatrix]) -> StudyTable:
-    columns = [StudyColumn(label=label, decimals=0) for label in ("kept", "leaks", "undecided")]
-    columns.append(StudyColumn(label="undetected", numeric=False, tip="share of the kept texts that leak"))
-    columns += [StudyColumn(label=label, decimals=0) for label in ("dropped", "clean")]
-    return StudyTable.build(title, columns, ((name, _part(part)) for name, part in parts.items()))
-
-
-def _part(part: FenceMatrix) -> dict[str, CellValue]:
-    return {
-        "kept": part.kept.n,
-        "leaks": part.kept.leak,
-        "undecided": part.kept.undecided,
-        "undetected": format_rate(part.undetected),
-        "dropped": part.dropped.n,
-        "clean": part.dropped.clean,
-    }
-
-
-def _arms_table(found: LeakageEstimate) -> StudyTable:
     columns = (
-        StudyColumn(label="Brier", decimals=4),
-        StudyColumn(label="Brier index", decimals=1),
-        StudyColumn(label="n", decimals=0),
+        *(count(label) for label in ("kept", "leaks", "undecided")),
+        words("undetected", "share of the kept texts that leak"),
+        *(count(label) for label in ("dropped", "clean")),
     )
-    differences = (
-        ("fenced − closed-book", found.lead),
-        ("  where no leak was seen", found.untouched if found.exposure.touched else None),
-        ("unfenced − fenced", found.gain),
-        ("unfenced − closed-book", found.future),
-    )
-    rows = (
-        (name, {"Brier": one.brier, "Brier index": one.index, "n": one.brier.n})
-        for name, one in differences
-        if one is not None
-    )
-    return StudyTable.build("In score units", columns, rows, row_header="Paired differences")
+    rows: dict[str, tuple[CellValue, ...]] = {}
+    for name, one in parts.items():
+        kept = (one.kept.n, one.kept.leak, one.kept.undecided, format_rate(one.undetected))
+        rows[name] = (*kept, one.dropped.n, one.dropped.clean)
+    return table(title, "", columns, rows)
 
 
-def _findings(title: str, rows: list[tuple[str, dict[str, CellValue]]]) -> StudyTable:
-    labels = ("where", "text", "reason")
-    columns = [StudyColumn(label=label, numeric=False) for label in labels]
+def _arms_table(estimate: LeakageEstimate) -> StudyTable:
+    differences = {
+        "fenced − closed-book": estimate.lead,
+        "  where no leak was seen": estimate.untouched if estimate.exposure.touched else None,
+        "unfenced − fenced": estimate.gain,
+        "unfenced − closed-book": estimate.future,
+    }
+    columns = (column("Brier", decimals=4), column("Brier index"), count("n"))
+    rows = {name: (one.brier, one.index, one.brier.n) for name, one in differences.items() if one is not None}
+    return table("In score units", "Paired differences", columns, rows)
+
+
+def _findings(title: str, rows: Sequence[tuple[str, tuple[str, str, str]]]) -> StudyTable:
+    columns = [words(label) for label in ("where", "text", "reason")]
     more = len(rows) - LISTED
     caption = f"{more} more are in the JSON file." if more > 0 else ""
-    return StudyTable.build(f"{title} ({len(rows)})", columns, rows[:LISTED], row_header="Question", caption=caption)
+    return table(f"{title} ({len(rows)})", "Question", columns, rows[:LISTED], caption=caption)
 
 
-def _leak(one: AuditFinding) -> tuple[str, dict[str, CellValue]]:
+def _leak(one: AuditFinding) -> tuple[str, tuple[str, str, str]]:
     passage = one.passage
     what = "the question itself" if passage.tool == QUESTION else passage.tool
     places = ", ".join(f"trial {seen.trial} step {seen.step}" for seen in passage.seen[:3]) or "at the start"
     quote = one.ruling.quote or passage.text[:160]
     exact = one.by == "rows" or one.ruling.quotes(f"{passage.title}\n{passage.text}")
     text = f"{passage.title}: “{quote[:400]}”{'' if exact else ' (not its exact words)'}"
-    return passage.asked[0], {"where": f"{what} · {places}", "text": text, "reason": one.ruling.reason[:400]}
+    return passage.asked[0], (f"{what} · {places}", text, one.ruling.reason[:400])
 
 
-def _memory_row(one: MemorySuspicion) -> tuple[str, dict[str, CellValue]]:
+def _memory_row(one: MemorySuspicion) -> tuple[str, tuple[str, str, str]]:
     note = one.note
     where = f"trial {note.trial} after step {note.step} · {note.kind}, found by {' and '.join(one.found_by)}"
-    return note.asked[0], {"where": where, "text": one.statement[:400], "reason": one.ruling.reason[:400]}
+    return note.asked[0], (where, one.statement[:400], one.ruling.reason[:400])
 
 
 def audit_headline(report: AuditReport) -> str:
@@ -218,14 +196,14 @@ def _memory(memory: MemoryAudit) -> str:
 
 def _open_ends(report: AuditReport) -> Iterable[str]:
     material, memory = report.material, report.memory
-    for layer, count in material.without_text.items():
-        yield f"{count} refusals of the {layer} layer have no text that could be judged."
+    for layer, n in material.without_text.items():
+        yield f"{n} refusals of the {layer} layer have no text that could be judged."
     if material.cuts:
         yield f"{material.cuts} times numbers after the cutoff were cut off; cut rows are not judged."
     if memory.replies_missing:
         yield f"{memory.replies_missing} replies of the agent are not in the journal: their words were not read."
-    for text, count in (memory.cutoffs or {}).items():
-        yield f"{text} ({count} questions)."
+    for text, n in (memory.cutoffs or {}).items():
+        yield f"{text} ({n} questions)."
     if (warning := material.whole.undetected.warning) is not None:
         yield f"Intervals of the rates: {warning}."
     if report.leakage is not None and report.leakage.lead is not None and report.leakage.lead.brier.warning:

@@ -116,7 +116,7 @@ def score_cut(
     made = parametric_tree(tree) if len(tree.nodes) > 1 else None
     said: list[Floats] = []
     for chances in runs:
-        leaf = grounder.say(truth, chances, factor=factor)
+        leaf = grounder.estimate(truth, chances, factor=factor)
         said.append(leaf[:, 0] if made is None else made.run(leaf))
     p = np.stack(said)
     return CutScore(

@@ -67,7 +67,7 @@ class SimulatedGrounder:
         if min(self.sd, self.slant, self.harder) < 0 or not 0 <= self.correlation <= 1:
             raise ValueError("a grounder needs sd, slant and harder ≥ 0 and a correlation within [0, 1]")
 
-    def say(self, chance: Floats, chances: NoiseStreams, *, factor: float | Floats = 1.0) -> Floats:
+    def estimate(self, chance: Floats, chances: NoiseStreams, *, factor: float | Floats = 1.0) -> Floats:
         """What it says of questions × claims, its errors larger by the factor."""
         lasting, passing = (self._drawn(chance.shape, rng) for rng in (chances.lasting, chances.passing))
         return np.clip(chance + factor * (self.bias + self.slant * lasting + self.sd * passing), 0.0, 1.0)
@@ -131,8 +131,8 @@ class WorldSolver:
 
     def _once(self, method: SimulatedMethod, asked: SimulatedQuestions, chances: NoiseStreams) -> Floats:
         if method.rule == DIRECT:
-            return method.grounder.say(asked.truth[:, None], chances, factor=method.grounder.harder)[:, 0]
-        leaf = method.grounder.say(asked.leaf, chances)
+            return method.grounder.estimate(asked.truth[:, None], chances, factor=method.grounder.harder)[:, 0]
+        leaf = method.grounder.estimate(asked.leaf, chances)
         if method.seen < 1:
             leaf = np.where(chances.other.random(leaf.shape) < method.seen, leaf, self.world.settings.level)
         numbers = self.numbers(method.rule, method.synthesizer, asked, chances.other)

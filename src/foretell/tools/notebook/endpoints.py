@@ -111,7 +111,7 @@ def fenced_tool_endpoint(toolbox: FencedTools, tool: str = WEB_SEARCH) -> Endpoi
         seen = await toolbox.use(tool, params)
         if seen.failed:
             raise ToolFailed(seen.text)
-        return {"rows": [_source_row(toolbox.shelf[source_id]) for source_id in seen.source_ids]}
+        return {"rows": [_source_row(toolbox.sources[source_id]) for source_id in seen.source_ids]}
 
     return Endpoint(
         path=PATHS.get(tool, f"/tool/{tool}"),

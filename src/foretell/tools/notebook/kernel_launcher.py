@@ -136,11 +136,11 @@ def _kind(message: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    told: dict[str, Any] = json.loads(sys.argv[1])
+    options: dict[str, Any] = json.loads(sys.argv[1])
     sys.argv = sys.argv[:1]
-    limit(told["limits"])
+    limit(options["limits"])
     # Packages that this Python would not find by itself, such as those a user installed for himself alone.
-    sys.path += [path for path in told["packages"] if path not in sys.path]
-    if told.get("parent"):
-        die_with_parent(told["parent"])
-    start(told)
+    sys.path += [path for path in options["packages"] if path not in sys.path]
+    if options.get("parent"):
+        die_with_parent(options["parent"])
+    start(options)

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse
 
+from foretell.forecasters.tree import GROUNDERS, RULES
 from foretell.forecasters.tree.arithmetic.circuit import Circuit
 from foretell.forecasters.tree.arithmetic.scaling import links_unfit_for_bayes_net
 from foretell.forecasters.tree.arithmetic.sensitivity import circuit_and_values, input_text, sensitivities, tornado
@@ -104,7 +105,8 @@ def show_trees(request: Request, here: CurrentState) -> Response:
 
 
 def _trees_page(request: Request, here: WebState, given: dict[str, Any], problem: str) -> Response:
-    fields = form_fields(TreeRequest, choices={"search": usable_engines(here.settings)})
+    choices = {"search": usable_engines(here.settings), "grounder": GROUNDERS, "rule": RULES}
+    fields = form_fields(TreeRequest, choices=choices)
     view, status = read_trees(here), 422 if problem else 200
     return html_page(request, "trees.html", view, status=status, fields=fields, given=given, problem=problem)
 

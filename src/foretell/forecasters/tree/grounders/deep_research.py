@@ -74,12 +74,12 @@ class SearchAndFetch:
         if WEB_SEARCH not in {spec.name for spec in self.toolbox.specs()}:
             raise ToolFailed("Searching is not possible here.")
         seen = await self.toolbox.use(WEB_SEARCH, {"query": query})
-        found = [self.toolbox.shelf[id] for id in seen.source_ids]
+        found = [self.toolbox.sources[id] for id in seen.source_ids]
         return {"results": [{**_head(one), "text": one.shown} for one in found]}
 
     async def _fetch(self, id: str) -> dict[str, Any]:
-        shelf = self.toolbox.shelf
-        known = next((own for own in shelf.ids if id in (own, shelf[own].url)), None)
+        sources = self.toolbox.sources
+        known = next((own for own in sources.ids if id in (own, sources[own].url)), None)
         if known is None and LOOKUP_URL in {spec.name for spec in self.toolbox.specs()} and "://" in id:
             seen = await self.toolbox.use(LOOKUP_URL, {"url": id})
             if seen.failed or not seen.source_ids:
@@ -87,7 +87,7 @@ class SearchAndFetch:
             known = seen.source_ids[0]
         if known is None:
             raise ToolFailed(f"There is no result {id[:200]!r}: fetch what a search has shown.")
-        ((admitted, text),) = await shelf.read([known])
+        ((admitted, text),) = await sources.read([known])
         published = admitted.published.date().isoformat() if admitted.published is not None else ""
         return {**_head(admitted), "text": text, "metadata": {"published": published}}
 
@@ -266,9 +266,9 @@ class DeepResearchGrounder:
                 arguments = read_object(call.arguments)
             except UnusableReply:
                 continue
-            before = len(toolbox.shelf)
+            before = len(toolbox.sources)
             text, worked = await offered.use(call.name, arguments)
-            shown = toolbox.shelf.ids[before:]
+            shown = toolbox.sources.ids[before:]
             context.emit(
                 ToolUsed(step=step, tool=call.name, arguments=arguments, result=text, sources=shown, failed=not worked)
             )
@@ -282,7 +282,7 @@ class DeepResearchGrounder:
         except UnusableReply:
             found = {**found, **await self._extract(report, leaf, context)}
         grounder = f"{self.name}+clairvoyant" if toolbox.clairvoyant else self.name
-        return grounding_from_answer({**found, "report": report}, grounder, cited_sources(found, toolbox.shelf))
+        return grounding_from_answer({**found, "report": report}, grounder, cited_sources(found, toolbox.sources))
 
     async def _extract(self, report: str, leaf: Leaf, context: Context) -> Mapping[str, Any]:
         """The probability that a report without one comes down to, by another model."""

@@ -65,7 +65,7 @@ class SearchGrounder:
             last = step == self.steps or leaf.budget.nearly_spent
             answer = await conversation.round(step, last=last)
             if answer is not None:
-                return grounding_from_answer(answer, grounder, cited_sources(answer, toolbox.shelf))
+                return grounding_from_answer(answer, grounder, cited_sources(answer, toolbox.sources))
         raise AssertionError("the last round concludes or raises")
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.arena.studies.made_trials import made
+from tests.studies.made_trials import made
 
 from foretell.metrics.bootstrap import Resampling
 from foretell.operations.studies import study

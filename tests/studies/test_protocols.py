@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.arena.studies.made_trials import grown, made
+from tests.studies.made_trials import grown, made
 
 from foretell.forecasters.combine.rows import Examples
 from foretell.operations.calibrate import METHODS as OFFERED

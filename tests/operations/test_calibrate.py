@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
-from tests.arena.studies.made_trials import grown, made, write_long
+from tests.studies.made_trials import grown, made, write_long
 
 from foretell.cli.commands import operation_command
 from foretell.operations.calibrate import METHODS

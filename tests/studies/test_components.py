@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.arena.studies.made_trials import made
+from tests.studies.made_trials import made
 
 from foretell.studies.variance import TrialScores, trial_scores, variance_components
 

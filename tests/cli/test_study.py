@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.arena.studies.made_trials import SIMULATED, made, write_long
+from tests.studies.made_trials import SIMULATED, made, write_long
 
 from foretell.cli.main import cli
 from foretell.plugins import names

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from markupsafe import escape
 from rich.console import Console
-from tests.arena.studies.made_trials import OF_TABLES, grown, made, write_long
+from tests.studies.made_trials import OF_TABLES, grown, made, write_long
 
 from foretell.forecasters.combine.rows import Examples
 from foretell.metrics.bootstrap import Interval, Resampling

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.app.mcp.office import Office, parsed, problem
+from tests.mcp.office import Office, parsed, problem
 
 from fakes.models import BackgroundModels
 from foretell.practice.search import search_server

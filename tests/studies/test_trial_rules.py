@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.arena.studies.made_trials import made
+from tests.studies.made_trials import made
 
 from foretell.forecasters.combine.aggregate import mean
 from foretell.studies.trials import RULES, endless_brier, expected_brier, pooled

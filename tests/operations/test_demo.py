@@ -1,19 +1,19 @@
-"""The first minute, as a stranger has it: a real process, no network, a real result."""
+"""The first minute, as a stranger has it: no network, a real result."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import foretell
+from foretell.cli.main import cli
 
 
-def test_demo_then_score_its_tables(tmp_path: Path):
+def test_demo_then_score_its_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     pytest.importorskip("statsmodels")
-    command = [sys.executable, "-m", "foretell.cli.main", "demo", "--out", "demo.html", "--tables", "run"]
-    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
-    assert result.returncode == 0, result.stderr
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(cli, ["demo", "--out", "demo.html", "--tables", "run"])
+    assert result.exit_code == 0, result.output
     assert "auto leads" in result.stdout
     assert "<html" in (tmp_path / "demo.html").read_text(encoding="utf-8")
     board = foretell.score(tmp_path / "run" / "forecasts.csv", tmp_path / "run" / "outcomes.csv")
@@ -22,11 +22,11 @@ def test_demo_then_score_its_tables(tmp_path: Path):
     assert overall["auto"].low > best_other
 
 
-def test_backtest_writes_what_score_reads(tmp_path: Path):
+def test_backtest_writes_what_score_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     pytest.importorskip("statsmodels")
-    command = [sys.executable, "-m", "foretell.cli.main", "backtest", "demo", "-F", "always:p=0.4", "--tables", "run"]
-    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
-    assert result.returncode == 0, result.stderr
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(cli, ["backtest", "demo", "-F", "always:p=0.4", "--tables", "run"])
+    assert result.exit_code == 0, result.output
     assert "Wrote run" in result.stdout
     board = foretell.score(tmp_path / "run" / "forecasts.csv", tmp_path / "run" / "outcomes.csv")
     assert "always 0.4" in {s.forecaster for s in board.scores}
