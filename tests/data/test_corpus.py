@@ -161,8 +161,8 @@ def test_json_lines(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("{", "row 2: not JSON"),
-        ("[]", "row 2: not a JSON object"),
+        ("{", "row 2: is not JSON"),
+        ("[]", "row 2: expected an object"),
         ('{"url": "u", "title": "t"}', "row 2, column text: is missing"),
         (
             '{"url": "u", "title": "t", "text": "x", "published": "soon"}',

@@ -1,110 +1,130 @@
-"""The client against a scripted transport; the data-set tests use it against a real server."""
+"""The client over real sockets and a scripted transport: patience, limits, redirects, and keys that never show."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import logging
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import httpx2
 import pytest
 
-from foretell.data.http import AsyncHttpClient, HttpLimits, HttpResponse, SourceError
+from fakes.faults import busy, cut_off, failing, inject, slow
+from foretell.data.http import AsyncHttpClient, HttpLimits, HttpResponse, RequestRate, SourceError
+from foretell.practice.server import PracticeServer, ServerRequest, ServerResponse, json_response
 
-QUICK = HttpLimits(attempts=3, wait_seconds=0.0, max_wait_seconds=1.0)
-
-
-class Script:
-    """Answers in turn; an exception is raised instead of answering."""
-
-    def __init__(self, *answers: httpx2.Response | Exception) -> None:
-        self.answers = list(answers)
-        self.requests: list[httpx2.Request] = []
-
-    def __call__(self, request: httpx2.Request) -> httpx2.Response:
-        self.requests.append(request)
-        answer = self.answers.pop(0)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+QUICK = HttpLimits(attempts=3, wait_seconds=0.0, max_wait_seconds=1.0, total_seconds=5.0, max_bytes=100_000)
+CANARY = "sk-canary/7+7"
 
 
-class Client:
-    """The asynchronous client, asked once and closed."""
+def served(use: Callable[[PracticeServer, AsyncHttpClient], Awaitable[object]], **options: object) -> PracticeServer:
+    """Run something against a server that says ok, and hand the server back."""
 
-    def __init__(self, script: Script, limits: HttpLimits = QUICK) -> None:
-        self._script = script
-        self._limits = limits
+    async def run() -> PracticeServer:
+        server = PracticeServer()
+        server.route("GET", "/ok", lambda _: json_response({"ok": True}))
+        server.route("POST", "/ok", lambda request: json_response({"got": request.json()}, 201))
+        settings = {"limits": QUICK, "secrets": (CANARY,), **options}
+        async with server, AsyncHttpClient(**settings) as client:  # pyright: ignore[reportArgumentType]
+            await use(server, client)
+        return server
 
-    def get(self, url: str, **options: Any) -> HttpResponse:
-        async def ask() -> HttpResponse:
-            transport = httpx2.MockTransport(self._script)
-            async with AsyncHttpClient(limits=self._limits, transport=transport) as client:
-                return await client.get(url, **options)
-
-        return asyncio.run(ask())
-
-
-def test_a_good_answer_with_params_headers_and_our_name() -> None:
-    script = Script(httpx2.Response(200, content=b"hello", headers={"ETag": "x"}))
-    answer = Client(script).get("https://example.org/a", params={"q": "1"}, headers={"X-Key": "k"})
-    assert (answer.status, answer.body, answer.headers["etag"]) == (200, b"hello", "x")
-    request = script.requests[0]
-    assert str(request.url) == "https://example.org/a?q=1"
-    assert request.headers["x-key"] == "k"
-    assert request.headers["user-agent"].startswith("foretell/")
+    return asyncio.run(run())
 
 
-@pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
-def test_a_busy_server_is_asked_again(status: int) -> None:
-    script = Script(httpx2.Response(status), httpx2.Response(200, content=b"ok"))
-    assert Client(script).get("https://example.org/").body == b"ok"
-
-
-@pytest.mark.parametrize("error", [httpx2.ConnectError("refused"), httpx2.ReadTimeout("slow"), httpx2.ReadError("")])
-def test_a_broken_connection_is_tried_again(error: Exception) -> None:
-    script = Script(error, error, httpx2.Response(200, content=b"ok"))
-    assert Client(script).get("https://example.org/").body == b"ok"
-
-
-def test_after_the_last_attempt_the_reason_is_told() -> None:
-    script = Script(*[httpx2.Response(503) for _ in range(3)])
-    with pytest.raises(SourceError, match=r"https://example\.org/: the server answered 503") as caught:
-        Client(script).get("https://example.org/")
-    assert caught.value.status == 503
-    assert len(script.requests) == 3
-
-
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 410])
-def test_a_refusal_is_final(status: int) -> None:
-    script = Script(httpx2.Response(status))
+def failure(use: Callable[[PracticeServer, AsyncHttpClient], Awaitable[object]], **options: object) -> SourceError:
     with pytest.raises(SourceError) as caught:
-        Client(script).get("https://example.org/")
-    assert caught.value.status == status
+        served(use, **options)
+    assert CANARY not in "".join(traceback.format_exception(caught.value))
+    assert "7%2B7" not in str(caught.value)
+    return caught.value
+
+
+def test_get_and_post_with_params_headers_and_our_name() -> None:
+    async def use(server: PracticeServer, client: AsyncHttpClient) -> None:
+        answer = await client.get(f"{server.url}/ok", params={"q": "ø å"}, headers={"X-Key": "k"})
+        assert (answer.status, answer.body, answer.hops) == (
+            200,
+            b'{"ok": true}',
+            (f"{server.url}/ok?q=%C3%B8+%C3%A5",),
+        )
+        assert (await client.post(f"{server.url}/ok", json={"a": "é"})).status == 201
+
+    get, post = served(use).requests
+    assert (get.query["q"], get.headers["x-key"]) == ("ø å", "k")
+    assert get.headers["user-agent"].startswith("foretell/")
+    assert post.json() == {"a": "é"}
+
+
+@pytest.mark.parametrize("fault", [busy(), busy("soon"), failing(500), failing(503), cut_off()])
+def test_a_busy_or_broken_server_is_asked_again(fault: Callable[[ServerResponse], ServerResponse]) -> None:
+    async def use(server: PracticeServer, client: AsyncHttpClient) -> None:
+        inject(server, *[fault, fault])
+        assert (await client.get(f"{server.url}/ok")).status == 200
+
+    assert len(served(use).requests) == 3
+
+
+def test_after_the_last_attempt_the_reason_is_told_with_the_servers_words() -> None:
+    async def use(server: PracticeServer, client: AsyncHttpClient) -> None:
+        inject(server, *[failing(503)] * 3)
+        await client.get(f"{server.url}/ok", params={"api_key": CANARY})
+
+    error = failure(use)
+    assert error.status == 503
+    assert 'the server answered 503 Service Unavailable: {"error": "it broke"}' in str(error)
+    assert "api_key=•••" in error.url
 
 
 @pytest.mark.parametrize(
-    "headers",
+    ("fault", "path", "problem"),
     [
-        {"Retry-After": "0"},
-        {"Retry-After": "Wed, 21 Oct 2026 07:28:00 GMT", "Date": "Wed, 21 Oct 2026 07:28:00 GMT"},
-        {"Retry-After": "soon"},
+        (busy("3600"), "/ok", "429"),
+        (slow(30.0), "/ok", "longer than 0.2 s"),
+        (lambda good: good, "/big", "larger than 100,000 bytes"),
+        (lambda good: good, "http://127.0.0.1:1/", "connect"),
     ],
 )
-def test_the_wait_a_server_asks_for_is_kept(headers: dict[str, str]) -> None:
-    script = Script(httpx2.Response(429, headers=headers), httpx2.Response(200, content=b"ok"))
-    assert Client(script).get("https://example.org/").body == b"ok"
+def test_what_ends_at_once(fault: Any, path: str, problem: str) -> None:
+    async def use(server: PracticeServer, client: AsyncHttpClient) -> None:
+        server.route("GET", "/big", lambda _: ServerResponse(body=b"x" * 100_001))
+        inject(server, fault)
+        await client.get(path if path.startswith("http") else f"{server.url}{path}", headers={"X-Key": CANARY})
+
+    limits = replace(QUICK, total_seconds=0.2) if "longer" in problem else QUICK
+    assert problem in str(failure(use, limits=limits)).lower()
 
 
-def test_an_unbearable_wait_ends_at_once() -> None:
-    script = Script(httpx2.Response(429, headers={"Retry-After": "3600"}), httpx2.Response(200))
-    with pytest.raises(SourceError, match="429"):
-        Client(script).get("https://example.org/")
-    assert len(script.requests) == 1
+SENT_AGAIN = [
+    *(httpx2.Response(status) for status in (408, 429, 500, 502, 504)),
+    *(httpx2.Response(429, headers={"Retry-After": wait}) for wait in ("0", "soon")),
+    httpx2.Response(429, headers=dict.fromkeys(("Retry-After", "Date"), "Wed, 21 Oct 2026 07:28:00 GMT")),
+    httpx2.ConnectError("refused"),
+    httpx2.ReadTimeout("slow"),
+    httpx2.ReadError(""),
+]
 
 
-def test_an_answer_too_large_is_refused() -> None:
-    script = Script(httpx2.Response(200, content=b"x" * 11))
-    with pytest.raises(SourceError, match="larger than 10 bytes"):
-        Client(script, HttpLimits(max_bytes=10)).get("https://example.org/")
+def scripted(answers: list[Any], limits: HttpLimits = QUICK, **options: Any) -> HttpResponse:
+    """What the client makes of answers that come in turn; an exception is raised instead of answering."""
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        one = answers.pop(0)
+        if isinstance(one, Exception):
+            raise one
+        return one
+
+    async def ask() -> HttpResponse:
+        async with AsyncHttpClient(limits=limits, transport=httpx2.MockTransport(answer)) as client:
+            return await client.get("https://example.org/", **options)
+
+    return asyncio.run(ask())
+
+
+@pytest.mark.parametrize("first", SENT_AGAIN, ids=str)
+def test_it_is_asked_again_after_every_passing_trouble(first: Any) -> None:
+    assert scripted([first, httpx2.Response(200, content=b"ok")]).body == b"ok"
 
 
 def test_an_answer_that_drips_on_is_cut_off() -> None:
@@ -114,23 +134,133 @@ def test_an_answer_that_drips_on_is_cut_off() -> None:
             await asyncio.sleep(0.01)
 
     with pytest.raises(SourceError, match="longer than"):
-        Client(Script(httpx2.Response(200, content=drips())), HttpLimits(total_seconds=0.1)).get("https://example.org/")
+        scripted([httpx2.Response(200, content=drips())], HttpLimits(total_seconds=0.1))
 
 
-def test_redirects_are_followed_and_endless_ones_are_not() -> None:
-    moved = httpx2.Response(302, headers={"Location": "https://example.org/b"})
-    assert Client(Script(moved, httpx2.Response(200, content=b"b"))).get("https://example.org/a").body == b"b"
-    loop = Script(*[httpx2.Response(302, headers={"Location": "https://example.org/a"}) for _ in range(99)])
-    with pytest.raises(SourceError):
-        Client(loop).get("https://example.org/a")
-
-
-def test_progress_is_told_with_the_total() -> None:
+def test_progress_is_told_with_the_total_and_an_unchanged_page_is_no_error() -> None:
     told: list[tuple[int, int | None]] = []
-    script = Script(httpx2.Response(200, content=b"hello"))
-    Client(script).get("https://example.org/", progress=lambda size, total: told.append((size, total)))
+    answer = httpx2.Response(200, content=b"hello")
+    scripted([answer], progress=lambda size, total: told.append((size, total)))
     assert told[-1] == (5, 5)
+    assert scripted([httpx2.Response(304)]).status == 304
 
 
-def test_an_unchanged_page_is_not_an_error() -> None:
-    assert Client(Script(httpx2.Response(304))).get("https://example.org/").status == 304
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
+def test_a_refusal_is_final_and_never_echoes_the_key(status: int) -> None:
+    def echo(request: ServerRequest) -> ServerResponse:
+        return json_response({"detail": f"bad key {request.headers['x-key']}"}, status)
+
+    async def use(server: PracticeServer, client: AsyncHttpClient) -> None:
+        server.route("GET", "/echo", echo)
+        await client.get(f"{server.url}/echo", headers={"X-Key": CANARY})
+
+    error = failure(use)
+    assert error.status == status
+    assert "bad key •••" in str(error)
+
+
+def test_redirects_leave_their_trail() -> None:
+    answers: list[HttpResponse] = []
+
+    async def use(server: PracticeServer, client: AsyncHttpClient) -> None:
+        server.route("GET", "/a", lambda _: ServerResponse(status=302, headers={"Location": "/b"}))
+        server.route("GET", "/b", lambda _: ServerResponse(status=301, headers={"Location": f"{server.url}/ok"}))
+        answers.append(await client.get(f"{server.url}/a"))
+        answers.append(await client.get(f"{server.url}/a", follow_redirects=False))
+
+    served(use)
+    assert [hop.rsplit("/", 1)[1] for hop in answers[0].hops] == ["a", "b", "ok"]
+    assert (answers[1].status, answers[1].headers["location"]) == (302, "/b")
+
+
+@pytest.mark.parametrize("location", ["/loop", "ftp://example.org/", ""])
+def test_redirects_that_lead_nowhere(location: str) -> None:
+    async def use(server: PracticeServer, client: AsyncHttpClient) -> None:
+        headers = {"Location": location} if location else {}
+        server.route("GET", "/loop", lambda _: ServerResponse(status=302, headers=headers))
+        await client.get(f"{server.url}/loop")
+
+    assert "redirect" in str(failure(use))
+
+
+def test_a_key_does_not_follow_a_redirect_to_another_site() -> None:
+    async def run() -> ServerRequest:
+        here, there = PracticeServer(), PracticeServer()
+        there.route("GET", "/ok", lambda _: json_response({}))
+        async with here, there, AsyncHttpClient(limits=QUICK) as client:
+            here.route("GET", "/away", lambda _: ServerResponse(status=302, headers={"Location": f"{there.url}/ok"}))
+            await client.get(f"{here.url}/away", headers={"X-Api-Key": CANARY, "User-Agent": "mine"})
+        return there.requests[0]
+
+    request = asyncio.run(run())
+    assert "x-api-key" not in request.headers
+    assert request.headers["user-agent"] == "mine"
+
+
+def test_keys_are_hidden_in_logs_and_hops(caplog: pytest.LogCaptureFixture) -> None:
+    async def use(server: PracticeServer, client: AsyncHttpClient) -> None:
+        answer = await client.get(f"{server.url}/ok", params={"api_key": CANARY})
+        assert answer.hops == (f"{server.url}/ok?api_key=•••",)
+
+    with caplog.at_level(logging.DEBUG):
+        server = served(use)
+    assert server.requests[0].query["api_key"] == CANARY
+    assert "HTTP Request: GET" in caplog.text
+    assert CANARY not in caplog.text
+    assert "7%2B7" not in caplog.text
+
+
+def test_an_error_of_the_connection_hides_keys() -> None:
+    def refuse(request: httpx2.Request) -> httpx2.Response:
+        raise httpx2.ConnectError(f"cannot reach {request.url}")
+
+    async def ask() -> None:
+        transport = httpx2.MockTransport(refuse)
+        async with AsyncHttpClient(limits=QUICK, transport=transport, secrets=(CANARY,)) as client:
+            await client.get("https://example.org/", params={"key": CANARY})
+
+    with pytest.raises(SourceError) as caught:
+        asyncio.run(ask())
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "7%2B7" not in shown
+    assert "key=•••" in shown
+
+
+def test_requests_to_one_host_keep_its_pace(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+
+    async def noted(self: RequestRate) -> None:
+        waits.append(self.reserve())
+
+    monkeypatch.setattr(RequestRate, "wait", noted)
+
+    async def use(server: PracticeServer, client: AsyncHttpClient) -> None:
+        client.pace(server.url, per_second=0.1)
+        inject(server, *[busy()])
+        await client.get(f"{server.url}/ok")
+        await client.get(f"{server.url}/ok")
+
+    served(use)
+    assert [round(wait, -1) for wait in waits] == [0.0, 10.0, 20.0]
+
+
+def test_a_pace_lets_bursts_through_and_recovers() -> None:
+    now = [0.0]
+    pace = RequestRate(per_second=1.0, burst=3, clock=lambda: now[0])
+    assert [pace.reserve() for _ in range(5)] == [0.0, 0.0, 0.0, 1.0, 2.0]
+    now[0] = 100.0
+    assert [pace.reserve() for _ in range(4)] == [0.0, 0.0, 0.0, 1.0]
+    with pytest.raises(ValueError, match="per_second"):
+        RequestRate(per_second=0.0)
+
+
+def test_an_address_that_was_checked_is_the_one_connected_to() -> None:
+    async def use(server: PracticeServer, client: AsyncHttpClient) -> None:
+        async def admit(url: str) -> str:
+            return "127.0.0.1"
+
+        port = server.url.rsplit(":", 1)[1]
+        answer = await client.get(f"http://nowhere.invalid:{port}/ok", admit=admit)
+        assert answer.hops == (f"http://nowhere.invalid:{port}/ok",)
+
+    assert served(use).requests[0].headers["host"].startswith("nowhere.invalid")

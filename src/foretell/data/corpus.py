@@ -2,7 +2,6 @@
 
 import gzip
 import hashlib
-import json
 import re
 import sqlite3
 import threading
@@ -13,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
 
+from foretell.data.datasets.rows import Row, jsonl_rows
 from foretell.data.dates import parse_stated_date
 from foretell.data.pages import PageUnavailable, read_html, read_page
 from foretell.questions.as_of import AsOf
@@ -93,9 +93,7 @@ class CorpusCounts:
     """Of all that were read, those with no date at all: a backtest will never see them."""
 
     def __add__(self, other: "CorpusCounts") -> "CorpusCounts":
-        return CorpusCounts(
-            added=self.added + other.added, known=self.known + other.known, undated=self.undated + other.undated
-        )
+        return CorpusCounts(**{name: value + getattr(other, name) for name, value in vars(self).items()})
 
 
 class Corpus:
@@ -234,7 +232,10 @@ def _records(file: IO[bytes], path: Path) -> Iterator[tuple[Headers, bytes]]:
             continue
         if not line.startswith(b"WARC/"):
             raise InputError("not a WARC file, or damaged: a record does not begin with WARC/", path=path)
-        headers = _headers(file)
+        headers: Headers = {}
+        while field := file.readline().strip():
+            name, _, value = field.decode("utf-8", "replace").partition(":")
+            headers[name.strip().lower()] = value.strip()
         length = headers.get("content-length", "")
         if not length.isdigit():
             raise InputError("a record does not tell its length", path=path)
@@ -245,14 +246,6 @@ def _records(file: IO[bytes], path: Path) -> Iterator[tuple[Headers, bytes]]:
         if len(block) < int(length):
             raise InputError("the last record is cut off", path=path, hint="download it again")
         yield headers, block
-
-
-def _headers(file: IO[bytes]) -> Headers:
-    headers: Headers = {}
-    while line := file.readline().strip():
-        name, _, value = line.decode("utf-8", "replace").partition(":")
-        headers[name.strip().lower()] = value.strip()
-    return headers
 
 
 def _document(headers: Headers, block: bytes, source: str) -> CorpusDocument | None:
@@ -358,7 +351,8 @@ def _text(path: Path) -> CorpusDocument:
     """A text, its date from the lines between --- at its head or from the beginning of its name."""
     content = path.read_text(encoding="utf-8", errors="replace").removeprefix("\ufeff")
     front, body = _front_matter(content, path)
-    dates = [_date(front[key], path=path, column=key) for key in _DATE_KEYS if front.get(key) is not None]
+    head = Row(path=path, number=0, fields=front)
+    dates = [_date(head, key) for key in _DATE_KEYS if front.get(key) is not None]
     return CorpusDocument(
         url=str(front.get("url") or path.absolute().as_uri()),
         title=str(front.get("title") or _first_line(body) or path.stem),
@@ -381,43 +375,24 @@ def _page(path: Path) -> Iterator[CorpusDocument]:
 
 
 def _json_lines(path: Path) -> Iterator[CorpusDocument]:
-    with path.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, start=1):
-            if line.strip():
-                try:
-                    yield _from_json(line, path)
-                except InputError as error:
-                    raise error.at(path=path, row=number) from None
+    for row in jsonl_rows(path):
+        for name in ("url", "title", "text"):
+            if not isinstance(row.fields.get(name), str):
+                raise row.problem(name, "is missing or not a text", "write url, title, text and published")
+        yield CorpusDocument(
+            url=row.fields["url"],
+            title=row.fields["title"],
+            text=row.fields["text"],
+            published=_date(row, "published") if row.fields.get("published") is not None else None,
+            captured=_date(row, "captured") if row.fields.get("captured") is not None else None,
+            source=str(row.fields.get("source") or path.name),
+        )
 
 
-def _from_json(line: str, path: Path) -> CorpusDocument:
-    try:
-        row: Any = json.loads(line)
-    except ValueError as error:
-        raise InputError(f"not JSON: {error}") from None
-    if not isinstance(row, dict):
-        raise InputError("not a JSON object", hint="write url, title, text and published")
-    for name in ("url", "title", "text"):
-        if not isinstance(row.get(name), str):
-            raise InputError("is missing or not a text", column=name, hint="write url, title, text and published")
-    return CorpusDocument(
-        url=row["url"],
-        title=row["title"],
-        text=row["text"],
-        published=_optional_date(row, "published"),
-        captured=_optional_date(row, "captured"),
-        source=str(row.get("source") or path.name),
-    )
-
-
-def _optional_date(row: dict[str, Any], column: str) -> datetime | None:
-    return None if row.get(column) is None else _date(row[column], column=column)
-
-
-def _date(value: Any, *, column: str, path: Path | None = None) -> datetime:
-    found = parse_stated_date(str(value))[0]
+def _date(row: Row, column: str) -> datetime:
+    found = parse_stated_date(str(row.fields[column]))[0]
     if found is None:
-        raise InputError(f"{value!r} is not a date", path=path, column=column, hint="write e.g. 2025-10-26")
+        raise row.problem(column, f"{row.fields[column]!r} is not a date", "write e.g. 2025-10-26")
     return found
 
 

@@ -1,9 +1,10 @@
 """Dates as engines write them: read where they are stated, never guessed."""
 
+import contextlib
 import json
 import re
-from collections.abc import Iterable, Iterator
-from datetime import UTC, date, datetime, time
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -41,39 +42,29 @@ def parse_stated_date(text: str | None) -> tuple[datetime | None, Dating]:
         return None, "none"
     if _RELATIVE.fullmatch(text):
         return None, "relative"
-    moment = _iso(text) or _written(text) or _mail(text)
+    moment = _moment(text)
     if moment is None or moment.year < _OLDEST_YEAR:
         return None, "none"
     return moment, "published"
 
 
-def _iso(text: str) -> datetime | None:
-    try:
-        return _utc(datetime.fromisoformat(text))
-    except (ValueError, OverflowError):
-        return None
+def _moment(text: str) -> datetime | None:
+    """A moment as ISO, as in words, or as in mail; the first that fits."""
+    for read in (datetime.fromisoformat, _written, parsedate_to_datetime):
+        try:
+            moment = read(text)
+            return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+        except (ValueError, OverflowError):
+            continue
+    return None
 
 
-def _written(text: str) -> datetime | None:
+def _written(text: str) -> datetime:
     found = WRITTEN.fullmatch(text)
     if found is None:
-        return None
-    try:
-        month = _MONTHS.index((found["m1"] or found["m2"]).lower()) + 1
-        return datetime.combine(date(int(found["y"]), month, int(found["d1"] or found["d2"])), time.min, UTC)
-    except ValueError:
-        return None
-
-
-def _mail(text: str) -> datetime | None:
-    try:
-        return _utc(parsedate_to_datetime(text))
-    except (ValueError, OverflowError):
-        return None
-
-
-def _utc(moment: datetime) -> datetime:
-    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+        raise ValueError("no day in words")
+    month = _MONTHS.index((found["m1"] or found["m2"]).lower()) + 1
+    return datetime(int(found["y"]), month, int(found["d1"] or found["d2"]), tzinfo=UTC)
 
 
 # What a web page says of its own date, in markup made for that or in so many words.
@@ -121,15 +112,8 @@ def _in_markup(tree: Any) -> Iterator[str]:
             yield element.get("datetime", "")
     for script in tree.iter("script"):
         if (script.get("type") or "").lower() == "application/ld+json":
-            yield from _in_linked_data(script.text or "")
-
-
-def _in_linked_data(text: str) -> Iterable[str]:
-    try:
-        data = json.loads(text, strict=False)
-    except (ValueError, RecursionError):
-        return []
-    return list(_dates_under(data, depth=8))
+            with contextlib.suppress(ValueError, RecursionError):
+                yield from _dates_under(json.loads(script.text or "", strict=False), depth=8)
 
 
 def _dates_under(data: Any, depth: int) -> Iterator[str]:

@@ -120,14 +120,7 @@ class Cost:
 
     def __add__(self, other: "Cost") -> "Cost":
         """What two things cost that happened one after the other."""
-        return Cost(
-            dollars=self.dollars + other.dollars,
-            input_tokens=self.input_tokens + other.input_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            seconds=self.seconds + other.seconds,
-            calls=self.calls + other.calls,
-            unpriced=self.unpriced + other.unpriced,
-        )
+        return Cost(**{name: value + getattr(other, name) for name, value in vars(self).items()})
 
     def __str__(self) -> str:
         """For people: `$0.1200, 3 calls, 4,200 tokens`."""
@@ -169,15 +162,11 @@ class Forecast:
             said: Mapping[str, float] | None = getattr(self, name)
             if said is not None:
                 object.__setattr__(self, name, {target: float(p) for target, p in said.items()})
-                _check_probabilities(said)
+                for target, p in said.items():
+                    if not (isfinite(p) and 0 <= p <= 1):
+                        raise ValueError(f"probability of target {target!r} is {p}, not a number in [0, 1]")
         if self.stated is not None and self.stated.keys() != self.p.keys():
             raise ValueError("what was stated is about other targets than the forecast")
-
-
-def _check_probabilities(said: Mapping[str, float]) -> None:
-    for target, p in said.items():
-        if not (isfinite(p) and 0 <= p <= 1):
-            raise ValueError(f"probability of target {target!r} is {p}, not a number in [0, 1]")
 
 
 @dataclass(frozen=True, kw_only=True)

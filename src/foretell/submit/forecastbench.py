@@ -232,7 +232,10 @@ class ForecastBenchSubmitter:
             body = build_submission(newest_forecasts(forecasts), questions, self.sender, reasoning=self.reasoning)
             coverages = check_submission(body, questions)
             notes += [str(coverage) for coverage in coverages]
-            problems += self._short(coverages)
+            short = [] if self.incomplete else [one.kind for one in coverages if not one.enough]
+            problems += [
+                f"less than {NEEDED_PERCENT} % of the {kind} forecasts: it would not be ranked" for kind in short
+            ]
         except InputError as error:
             problems.append(str(error))
         item = SubmissionItem(
@@ -282,12 +285,6 @@ class ForecastBenchSubmitter:
             elif other != name and (organization, model) == (self.sender.organization, self.sender.model):
                 found.append(f"{other} holds this model already: one file for a model")
         return found
-
-    def _short(self, coverages: Sequence[RoundCoverage]) -> list[str]:
-        if self.incomplete:
-            return []
-        short = [coverage.kind for coverage in coverages if not coverage.enough]
-        return [f"less than {NEEDED_PERCENT} % of the {kind} forecasts: it would not be ranked" for kind in short]
 
     def _there(self, kept: Mapping[str, Any]) -> bool:
         path = self.folder / str(kept["file"])

@@ -89,7 +89,10 @@ def continuous_cdf(distribution: Numeric, scale: NumericRange) -> list[float]:
     (201, 0.0, 0.5, 0.995)
     """
     cells = _cells(distribution, scale)
-    low, high = _floors(scale), _ceilings(scale)
+    ends = np.array([scale.open_lower, scale.open_upper], dtype=float)
+    most = greatest_step(scale.outcomes)
+    low = _around(ends * (OUTSIDE + SLACK), np.full(scale.outcomes, least_step(scale.outcomes) + SLACK))
+    high = _around(ends, np.full(scale.outcomes, most if most >= 1 else most - SLACK))
     half, share = _median(cells)
     left, right = cells[: half + 1].copy(), cells[half:].copy()
     left[-1], right[0] = cells[half] * share, cells[half] * (1 - share)
@@ -171,16 +174,7 @@ def _tail(distance: Floats, mass: float, rate: float, room: float) -> Floats:
     return mass * np.exp(-rate * distance) * np.expm1(-rate * left) / np.expm1(-rate * room)
 
 
-def _floors(scale: NumericRange) -> Floats:
-    inside = np.full(scale.outcomes, least_step(scale.outcomes) + SLACK)
-    ends = [OUTSIDE + SLACK if is_open else 0.0 for is_open in (scale.open_lower, scale.open_upper)]
-    return np.concatenate([ends[:1], inside, ends[1:]])
-
-
-def _ceilings(scale: NumericRange) -> Floats:
-    most = greatest_step(scale.outcomes)
-    inside = np.full(scale.outcomes, most if most >= 1 else most - SLACK)
-    ends = [1.0 if is_open else 0.0 for is_open in (scale.open_lower, scale.open_upper)]
+def _around(ends: Floats, inside: Floats) -> Floats:
     return np.concatenate([ends[:1], inside, ends[1:]])
 
 

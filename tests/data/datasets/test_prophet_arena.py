@@ -1,12 +1,17 @@
+"""Prophet Arena's events, from its published CSV and from its SDK's JSONL."""
+
 import csv
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from foretell.data.datasets.prophet_arena import literal, read_events_csv
+from foretell.data.datasets.prophet_arena import literal, read_arena_file, read_events_csv, read_events_jsonl
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
+from foretell.runs.question_sets import open_benchmark
+from foretell.scoring.arena_rows import arena_table_from_prophet_arena
 
 QUOTE: dict[str, Any] = {
     "yes_bid": 58,
@@ -179,3 +184,99 @@ def test_the_published_subset(shared_data: Path) -> None:
         "both in dollars, so a bid and the other ask are one"
     )
     assert all(q.closes_at is not None and q.closes_at > q.due for q in found.questions)
+
+
+WINDOWED: dict[str, Any] = {
+    "slug": "next-mayor",
+    "title": "Who will be mayor?",
+    "category": "Politics",
+    "criteria": "As certified.",
+    "mutually_exclusive": True,
+    "close_at": "2026-11-04T00:00:00Z",
+    "outcomes": [{"name": "Ann", "resolution": "yes"}, {"name": "Bob", "resolution": "no"}],
+    "windows": [
+        {
+            "round": 1,
+            "closes_at": "2026-10-02T00:00:00Z",
+            "taken_at": "2026-10-01T00:00:00Z",
+            "crowd": {"Ann": 0.6, "Bob": 0.4},
+            "context": [{"title": "T", "url": "u", "summary": "s"}],
+        },
+        {"round": 2, "taken_at": "2026-10-08T12:00:00Z", "crowd": {"Ann": 0.7}, "context": []},
+    ],
+}
+
+
+def lines(*events: dict[str, Any]) -> str:
+    return "\n".join(json.dumps(event) for event in events) + "\n"
+
+
+def test_every_window_is_one_asking(write) -> None:
+    found = read_events_jsonl(write("events.jsonl", lines(WINDOWED)))
+    first, second = found.questions
+    assert {q.id for q in found.questions} == {"prophet_arena/next-mayor"} == {q.cluster for q in found.questions}
+    assert (first.due, second.due) == (instant("2026-10-01"), instant("2026-10-08T12:00:00Z"))
+    assert first.exclusive
+    assert first.closes_at == instant("2026-11-04")
+    assert [t.snapshot.last_price if t.snapshot else None for t in second.targets] == [0.7, None]
+    assert len(found.outcomes()) == 4
+    assert found.outcomes()[first.id, first.due, "Ann"] == 1
+    assert [a.title for a in found.contexts[first.id, first.due]] == ["T"]
+
+
+@pytest.mark.parametrize("told", ["void", None, ""])
+def test_void_outcomes_have_no_outcome(write, told) -> None:
+    event = WINDOWED | {"outcomes": [{"name": "Ann", "resolution": told}, {"name": "Bob", "resolution": False}]}
+    found = read_events_jsonl(write("events.jsonl", lines(event)))
+    assert {key[2] for key in found.outcomes()} == {"Bob"}
+    assert found.notes == ("1 outcomes void or unresolved",)
+
+
+def test_an_event_never_asked_is_counted(write) -> None:
+    found = read_events_jsonl(write("events.jsonl", lines(WINDOWED | {"windows": []})))
+    assert (found.questions, found.notes) == ((), ("1 events without a window dropped",))
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"outcomes": []}, "column outcomes: event next-mayor: is missing"),
+        (
+            {"outcomes": [{"name": "Ann", "resolution": "perhaps"}]},
+            "resolution 'perhaps' of 'Ann' is not yes, no or void",
+        ),
+        ({"outcomes": ["Ann"]}, "expected an object"),
+        ({"windows": [{}]}, "a window has no taken_at"),
+        ({"windows": [WINDOWED["windows"][0] | {"crowd": {"Ann": 6}}]}, "last_price = 6.0 is outside [0, 1]"),
+        ({"windows": [WINDOWED["windows"][0] | {"taken_at": "yesterday"}]}, "column taken_at: event next-mayor"),
+        ({"title": "Again"}, "column windows: event next-mayor: 2026-10-01T00:00:00+00:00 is asked twice"),
+        ({"title": None}, "column title: event next-mayor: is missing"),
+        ({"mutually_exclusive": "perhaps"}, "column mutually_exclusive"),
+    ],
+)
+def test_a_malformed_line(write, changes: dict[str, Any], told: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read_events_jsonl(write("events.jsonl", lines(WINDOWED, WINDOWED | {"slug": "next-mayor"} | changes)))
+    assert "row 2" in str(caught.value)
+    assert told in str(caught.value)
+
+
+def test_both_kinds_are_recognised_by_their_first_line(events, write) -> None:
+    for path, text in (
+        (events(EVENT), "A's vs Detroit"),
+        (write("events.jsonl", lines(WINDOWED)), "Who will be mayor?"),
+    ):
+        found = read_arena_file(path)
+        assert found is not None
+        assert {question.text for question in found.questions} == {text}
+        assert open_benchmark(str(path)).questions.questions == found.questions
+        assert arena_table_from_prophet_arena(path).markets
+
+
+@pytest.mark.parametrize("text", ["text,id\nWill it?,1\n", "", "not,an\narena", "[1]", '{"slug": "x"}'])
+def test_other_files_are_not(write, text: str) -> None:
+    for name in ("file.csv", "file.jsonl", "file.yaml"):
+        path = write(name, text)
+        assert read_arena_file(path) is None
+        with pytest.raises(InputError, match="no file of Prophet Arena"):
+            arena_table_from_prophet_arena(path)

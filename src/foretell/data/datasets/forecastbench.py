@@ -340,7 +340,11 @@ def read_rounds(directory: str | Path, days: Sequence[str] | None = None) -> Que
     if missing or not wanted:
         problem = f"round {missing[0]} is not there" if missing else "holds no question sets"
         raise InputError(problem, path=root, hint=f"rounds here: {', '.join(found) or 'none'}; see foretell data pull")
-    return union("forecastbench", [_round_in(root, day) for day in wanted])
+    rounds: list[QuestionSet] = []
+    for day in wanted:
+        outcomes = root / resolution_file(day)
+        rounds.append(read_round(root / question_file(day), outcomes if outcomes.exists() else None))
+    return union("forecastbench", rounds)
 
 
 def join_round(asked: QuestionSet, outcomes: QuestionSet) -> QuestionSet:
@@ -356,11 +360,6 @@ def join_round(asked: QuestionSet, outcomes: QuestionSet) -> QuestionSet:
         elif resolution.target_id not in targets[resolution.question_id]:
             counts["outcomes for a date that was not asked dropped"] += 1
     return replace(asked, resolutions=tuple(kept), notes=asked.notes + outcomes.notes + count_notes(counts))
-
-
-def _round_in(root: Path, day: str) -> QuestionSet:
-    outcomes = root / resolution_file(day)
-    return read_round(root / question_file(day), outcomes if outcomes.exists() else None)
 
 
 # Submissions: a method's published forecasts for one round.

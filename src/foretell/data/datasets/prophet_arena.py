@@ -149,7 +149,7 @@ def _csv_question(event: _Event, names: list[str], exclusive: frozenset[str]) ->
             source=SOURCE,
             text=row.need_text("title"),
             due=event.at,
-            targets=tuple(_target(event, name) for name in names),
+            targets=tuple(Target(id=name, label=name, snapshot=_snapshot(event, name)) for name in names),
             category=row.text("category"),
             criteria=_criteria(names, event.quotes),
             exclusive=ticker in exclusive,
@@ -159,17 +159,15 @@ def _csv_question(event: _Event, names: list[str], exclusive: frozenset[str]) ->
     )
 
 
-def _target(event: _Event, name: str) -> Target:
-    quote = event.quotes.get(name)
-    return Target(id=name, label=name, snapshot=None if quote is None else _snapshot(quote, event.at))
-
-
-def _snapshot(quote: Row, at: datetime) -> Snapshot:
+def _snapshot(event: _Event, name: str) -> Snapshot | None:
     """Quotes in dollars. The exchange shows 0 as last price before the first trade; volume counts $1 contracts."""
+    quote = event.quotes.get(name)
+    if quote is None:
+        return None
     prices = {field: _dollars(quote, field) for field in ("yes_bid", "yes_ask", "no_ask", "last_price")}
     if not prices["last_price"]:
         prices["last_price"] = None
-    return quote.reading("market_info", lambda: Snapshot(at=at, volume=quote.real("volume"), **prices))
+    return quote.reading("market_info", lambda: Snapshot(at=event.at, volume=quote.real("volume"), **prices))
 
 
 def _dollars(quote: Row, field: str) -> float | None:

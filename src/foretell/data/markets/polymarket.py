@@ -184,15 +184,14 @@ def _data_points(answer: Payload) -> list[PricePoint]:
     data = answer.present("data")
     if data is None:
         return []
-    rows = [data] if isinstance(data.value, dict) else data.items()
-    return [_data_point(row) for row in rows]
-
-
-def _data_point(row: Payload) -> PricePoint:
-    """A price counts as known when its bucket is over, whichever end the bucket is stamped with."""
-    width = row.get("resolution_seconds")
-    seconds = min(max(width.number(), 0.0), float(DAY_SECONDS)) if width is not None else float(BUCKET)
-    return PricePoint(at=row.need("timestamp").moment() + timedelta(seconds=seconds), p=row.need("price").probability())
+    found: list[PricePoint] = []
+    for row in [data] if isinstance(data.value, dict) else data.items():
+        # A price counts as known when its bucket is over, whichever end the bucket is stamped with.
+        width = row.get("resolution_seconds")
+        seconds = min(max(width.number(), 0.0), float(DAY_SECONDS)) if width is not None else float(BUCKET)
+        at = row.need("timestamp").moment() + timedelta(seconds=seconds)
+        found.append(PricePoint(at=at, p=row.need("price").probability()))
+    return found
 
 
 # Polymarket events from its catalogue (Gamma).
@@ -354,22 +353,20 @@ def _market(row: Payload, at: datetime, *, alone: bool) -> list[MarketState]:
 def _status(row: Payload) -> MarketStatus:
     """What takes no orders any more, or not yet, is not open even if nobody has closed it."""
     if row.need("closed").flag() or row.is_set("archived"):
-        told = row.words("umaResolutionStatus").casefold()
-        return "resolved" if told in OVER or (not told and _worth_all(row)) else "closed"
+        stage = row.words("umaResolutionStatus").casefold()
+        settled = {side.price for side in outcomes(row)} == {0.0, 1.0}
+        return "resolved" if stage in OVER or (not stage and settled) else "closed"
     if row.get("active") is not None and not row.is_set("active"):
         return "unopened"
     return "open" if row.get("acceptingOrders") is None or row.is_set("acceptingOrders") else "closed"
-
-
-def _worth_all(row: Payload) -> bool:
-    return {side.price for side in outcomes(row)} == {0.0, 1.0}
 
 
 def _snapshot(row: Payload, side: PolymarketOutcome, at: datetime) -> Snapshot:
     """Quotes are told for the first outcome; those of the second are what is left of a dollar."""
     if not any(row.has(name) for name in ("bestBid", "bestAsk", "lastTradePrice", "outcomePrices")):
         row.need("outcomePrices")
-    bid, ask, last = (_quote(row, name) for name in ("bestBid", "bestAsk", "lastTradePrice"))
+    quotes = [row.get(name) for name in ("bestBid", "bestAsk", "lastTradePrice")]
+    bid, ask, last = (None if quote is None else quote.probability() for quote in quotes)
     if (bid or 0.0) == 0.0 and (ask or 1.0) == 1.0:
         bid = ask = None
     if side.place == 1:
@@ -382,11 +379,6 @@ def _snapshot(row: Payload, side: PolymarketOutcome, at: datetime) -> Snapshot:
         no_ask=_rest(bid),
         volume=row.amount("volumeNum", "volume"),
     )
-
-
-def _quote(row: Payload, name: str) -> float | None:
-    told = row.get(name)
-    return None if told is None else told.probability()
 
 
 def _rest(price: float | None) -> float | None:

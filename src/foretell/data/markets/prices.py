@@ -6,7 +6,7 @@ one answer of a Manifold market, one outcome of a Polymarket market, or one ques
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import parse_qs, urlsplit
@@ -101,12 +101,23 @@ def market_ref(question: Question, target: Target | None = None) -> MarketRef | 
     if question.kind != "market":
         return None
     one = question.targets[0] if len(question.targets) == 1 else target
-    if one is not None and (own := _by_target(question, one)) is not None:
-        return own
-    found = _by_id(question) or _by_url(question.url)
+    source, market = question.source, _market(question.source)
+    own_id = None if market is None else market.own_id
+    # On some platforms each target of an event is a market of its own.
+    for_each = own_id if market is not None and market.target_is_market else None
+    if one is not None and for_each is not None and for_each.fullmatch(one.id.partition(PART)[0]):
+        return MarketRef(platform=source, id=one.id)
+    own = question.id.removeprefix(f"{source}/")
+    by_id = own_id is not None and own_id.fullmatch(own)
+    found = MarketRef(platform=source, id=own) if by_id else _by_url(question.url)
     if found is None or one is None:
         return None
-    return _one_of(found, one) if len(question.targets) > 1 or _is_part(question, one) else found
+    # An only target with an id of the platform's, instead of `yes`, is the last one left of several.
+    if len(question.targets) == 1 and not (own_id is not None and own_id.fullmatch(one.id)):
+        return found
+    place = _market(found.platform)
+    has_parts = place is None or place.has_parts
+    return replace(found, id=f"{found.id.split(PART)[0]}{PART}{one.id}" if has_parts else one.id)
 
 
 def split_part(ref: MarketRef) -> tuple[str, str | None]:
@@ -117,29 +128,6 @@ def split_part(ref: MarketRef) -> tuple[str, str | None]:
     """
     market, found, part = ref.id.partition(PART)
     return market, part if found else None
-
-
-def _by_target(question: Question, target: Target) -> MarketRef | None:
-    """The market a target names by itself: on some platforms an event has a market of its own for each."""
-    market = _market(question.source)
-    if market is None or not market.target_is_market or market.own_id is None:
-        return None
-    own = target.id.partition(PART)[0]
-    return MarketRef(platform=question.source, id=target.id) if market.own_id.fullmatch(own) else None
-
-
-def _is_part(question: Question, target: Target) -> bool:
-    """Whether an only target is the last one left of several: it then has an id of the platform's instead of `yes`."""
-    market = _market(question.source)
-    return market is not None and market.own_id is not None and bool(market.own_id.fullmatch(target.id))
-
-
-def _by_id(question: Question) -> MarketRef | None:
-    market = _market(question.source)
-    own = question.id.removeprefix(f"{question.source}/")
-    if market is None or market.own_id is None or not market.own_id.fullmatch(own):
-        return None
-    return MarketRef(platform=question.source, id=own)
 
 
 def _by_url(url: str) -> MarketRef | None:
@@ -160,11 +148,3 @@ def slug_in_address(steps: Sequence[str], query: Mapping[str, list[str]]) -> str
     """The last part of an address of at least two, as a slug."""
     del query
     return SLUG + steps[-1] if len(steps) > 1 else None
-
-
-def _one_of(found: MarketRef, target: Target) -> MarketRef:
-    """One target's market: of its own on some platforms, a part of the common one elsewhere."""
-    market = _market(found.platform)
-    if market is not None and not market.has_parts:
-        return MarketRef(platform=found.platform, id=target.id)
-    return MarketRef(platform=found.platform, id=f"{found.id.split(PART)[0]}{PART}{target.id}")
