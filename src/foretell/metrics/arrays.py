@@ -92,8 +92,7 @@ def same_shape(**arrays: npt.NDArray[np.generic]) -> None:
     """Raise unless all arrays have one shape; keyword names appear in the message."""
     shapes = {name: array.shape for name, array in arrays.items()}
     if len(set(shapes.values())) > 1:
-        told = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
-        raise ValueError(f"shapes differ: {told}")
+        raise ValueError("shapes differ: " + ", ".join(f"{name} {shape}" for name, shape in shapes.items()))
 
 
 def reject(bad: Bools, array: Floats, name: str, complaint: str) -> None:

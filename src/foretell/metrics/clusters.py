@@ -50,15 +50,15 @@ class Clusters:
 
 def cluster_warning(n_clusters: int, largest: float, name: object) -> str | None:
     """The warning for that many clusters, of which `name` holds the share `largest` of the rows."""
-    told: list[str] = []
+    doubts: list[str] = []
     if n_clusters < FEW_CLUSTERS:
-        told.append(
+        doubts.append(
             f"only {n_clusters} cluster{'s' * (n_clusters != 1)}: "
             f"intervals from fewer than {FEW_CLUSTERS} tend to be too short"
         )
     if largest > max(DOMINANT_SHARE, 2 / n_clusters):
-        told.append(f"cluster {name} holds {largest:.0%} of the rows and decides much of the result")
-    return "; ".join(told) or None
+        doubts.append(f"cluster {name} holds {largest:.0%} of the rows and decides much of the result")
+    return "; ".join(doubts) or None
 
 
 def factorise(labels: npt.ArrayLike, name: str = "cluster") -> Clusters:
@@ -269,5 +269,5 @@ class ResamplingStratum:
             share = float(held.max() / held.sum())
             if share > largest:
                 largest, name = share, part.labels[int(held.argmax())]
-        told = cluster_warning(self.n_clusters(present), largest, name)
-        return f"{self.label}: {told}" if told and self.label else told
+        message = cluster_warning(self.n_clusters(present), largest, name)
+        return f"{self.label}: {message}" if message and self.label else message

@@ -10,7 +10,7 @@ from itertools import combinations
 
 import numpy as np
 
-from foretell.metrics.arrays import Bools, Floats, Ints, group_sums
+from foretell.metrics.arrays import Bools, Floats, Ints
 from foretell.metrics.bootstrap import Interval, Resampling
 from foretell.metrics.comparison import Comparison, PairwiseMatrix
 from foretell.metrics.metric import METRICS
@@ -101,55 +101,16 @@ class MomentScores:
         """Moments that count."""
         return chosen_moments(self.arena, self.choice)
 
-    @cached_property
-    def complete(self) -> Bools:
-        """Entries × events: whether the entry answered all markets of all moments that count."""
-        sizes = np.bincount(self.arena.markets.moment, minlength=len(self.arena.moments))
-        short = (self.counts != sizes) & self.counted
-        return ~np.logical_or.reduceat(short, self.arena.event_starts, axis=1)
-
     def difference(self, i: int, j: int) -> tuple[Floats, Floats]:
         """By event: the weighted Brier score of one minus that of the other on what both answered, and the weight."""
-        both = self.complete[i] & self.complete[j]
-        gap, weight = self.scores[i] - self.scores[j], self.weights * both
-        gap *= both
-        if both.all():
-            return gap, weight
-        # Only events that one of them answered in part need a look at their moments.
-        event = self.arena.moments.event
-        rest = np.flatnonzero(~both[event] & self.counted)
-        apart = self._difference_at(i, j, rest)
-        known = np.isfinite(apart)
-        n = len(self.arena.events)
-        times = group_sums(event[rest[known]], np.ones(int(known.sum())), n)
-        total = group_sums(event[rest[known]], apart[known], n)
-        if self.choice == "every":
-            return gap + total, weight + times
-        return gap + total / np.maximum(times, 1.0), weight + np.minimum(times, 1.0)
-
-    @cached_property
-    def weights(self) -> Floats:
-        """What every event counts that was answered in full."""
-        times = np.add.reduceat(self.counted.astype(np.float64), self.arena.event_starts)
-        return times if self.choice == "every" else np.minimum(times, 1.0)
-
-    @cached_property
-    def scores(self) -> Floats:
-        """Entries × events: weighted Brier scores of those answered in full; the others have no meaning."""
-        counted = np.where(self.counted, np.nan_to_num(self.brier), 0.0)
-        total = np.add.reduceat(counted, self.arena.event_starts, axis=1)
-        times = np.add.reduceat(self.counted.astype(np.float64), self.arena.event_starts)
-        return total if self.choice == "every" else total / np.maximum(times, 1.0)
-
-    def _difference_at(self, i: int, j: int, moments: Ints) -> Floats:
-        """Brier score of one minus that of the other at some moments, on the markets both answered; NaN for none."""
         if self.whole[i] and self.whole[j]:
-            return self.brier[i, moments] - self.brier[j, moments]
-        n = len(self.arena.moments)
-        common = (self.answered[i] & self.answered[j]).astype(np.float64)
-        times = group_sums(self.arena.markets.moment, common, n)
-        total = group_sums(self.arena.markets.moment, common * (self.squares[i] - self.squares[j]), n)
-        return np.divide(total, times, out=np.full(n, np.nan), where=times > 0)[moments]
+            gap = self.brier[i] - self.brier[j]
+        else:
+            both = self.answered[i] & self.answered[j]
+            times = np.add.reduceat(both, self.arena.starts, dtype=np.float64)
+            total = np.add.reduceat(np.where(both, self.squares[i] - self.squares[j], 0.0), self.arena.starts)
+            gap = np.divide(total, times, out=np.full(len(times), np.nan), where=times > 0)
+        return self.by_event(np.where(self.counted, gap, np.nan))
 
     def by_event(self, values: Floats) -> tuple[Floats, Floats]:
         """Numbers of moments (NaN: none) as weighted sums and weights of events."""
