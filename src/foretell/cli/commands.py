@@ -328,5 +328,5 @@ def show_result(result: "Result", *, as_json: bool = False, out: tuple[Path, ...
         from foretell.report.terminal import console
 
         result.print(console())
-    if not result.ok:
-        sys.exit(1)
+    if result.exit_code:
+        sys.exit(result.exit_code)

@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -70,6 +70,11 @@ class AskResult(Result):
         return (*self.cautions, *self.notes)
 
     @property
+    def exit_code(self) -> int:
+        """3 where the answer rests on a failure."""
+        return 3 if self.forecast.degraded else 0
+
+    @property
     def p(self) -> Mapping[str, float]:
         """Target → probability; "yes" for a yes/no question."""
         return self.forecast.p
@@ -98,7 +103,9 @@ class AskResult(Result):
     def to_dict(self) -> dict[str, Any]:
         """The forecast as it is stored, and what belongs to it."""
         trials = [
-            {"trial": one.trial, **({"failed": one.error} if isinstance(one, Failure) else {"p": dict(one.p)})}
+            {"trial": one.trial, "failed": one.error}
+            if isinstance(one, Failure)
+            else {"trial": one.trial, "p": dict(one.p)} | ({"degraded": one.problem} if one.degraded else {})
             for one in self.trials
         ]
         return {
@@ -252,11 +259,18 @@ def stored_answer(store: RunStore, spec: RunSpec, question: Question) -> AskResu
     # The same words asked earlier today belong to the same run, with an answer of their own.
     at = question.as_of_in(spec.mode).at
     answers = [one for one in store.answers(spec.id) if one.question_id == question.id and one.as_of.at == at]
-    found = combine_trials(answers, [question], combining_by_name(spec.aggregate))
+    how = combining_by_name(spec.aggregate)
+    # An answer on top of a failure is better than none, if it says so.
+    found = combine_trials(answers, [question], how) or combine_trials(answers, [question], replace(how, degraded=True))
     failures = [answer for answer in answers if isinstance(answer, Failure)]
+    degraded = [answer for answer in answers if isinstance(answer, Forecast) and answer.degraded]
     if not found:
         raise InputError(f"no trial gave an answer: {failures[0].error if failures else 'nothing was run'}")
     notes = [f"{len(failures)} of {len(answers)} trials failed: {failures[0].error}"] if failures else []
+    if found[0].degraded:
+        notes.append(f"this is a degraded answer, it rests on a failure: {found[0].problem}")
+    elif degraded:
+        notes.append(f"{len(degraded)} of {len(answers)} trials were left out, degraded by: {degraded[0].problem}")
     if not found[0].usage.calls:
         notes.append(UNPAID_NOTE)
     return AskResult(

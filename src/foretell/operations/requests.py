@@ -704,6 +704,9 @@ class ForecastBenchTeamFields(OperationRequest):
     folder: Path = setting(Path(), "ForecastBench: folder for the file.", metavar="FOLDER")
 
 
+_DEGRADED = setting(False, "Use forecasts that rest on a failure of the model or of all its tools, too.")
+
+
 class ExportRequest(ForecastBenchTeamFields):
     """Write RUN as a ForecastBench submission, checked against the round's question set.
 
@@ -713,6 +716,7 @@ class ExportRequest(ForecastBenchTeamFields):
 
     run: str = _RUN
     combine: str | None = setting(None, _COMBINE_HELP)
+    degraded: bool = _DEGRADED
 
 
 class SubmitRequest(ForecastBenchTeamFields):
@@ -730,6 +734,7 @@ class SubmitRequest(ForecastBenchTeamFields):
 
     source: str = setting(help="Id of a run, or a file of forecasts.", argument=True, metavar="RUN|FILE")
     to: Literal["forecastbench", "metaculus", "prophet-arena"] = setting(help="The platform.")
+    degraded: bool = _DEGRADED
     comment: Literal["private", "public"] | None = setting(
         None, "Send the reasons too: on Metaculus as a comment, private unless you say public.", alone="private"
     )

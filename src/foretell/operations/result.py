@@ -28,8 +28,13 @@ class Result:
 
     @property
     def ok(self) -> bool:
-        """Whether all that was asked for could be done; where not, a command ends with exit code 1."""
+        """Whether all that was asked for could be done."""
         return True
+
+    @property
+    def exit_code(self) -> int:
+        """How a command ends: 0, 1 where something could not be done, 3 where an answer rests on a failure."""
+        return 0 if self.ok else 1
 
     def to_dict(self) -> Any:
         """Plain data: the fields by name, unless a result says otherwise."""

@@ -54,6 +54,11 @@ class RunResult(Result):
         """Everything a reader should know before relying on the answers."""
         return (*self.cautions, *self.notes)
 
+    @property
+    def exit_code(self) -> int:
+        """3 where an answer is missing or rests on a failure."""
+        return 3 if self.progress.failed or self.progress.degraded or self.progress.stopped else 0
+
     def rows(self) -> list[dict[str, Any]]:
         """One row."""
         return [{name: value for name, value in self.to_dict().items() if not isinstance(value, list)}]
@@ -67,6 +72,8 @@ class RunResult(Result):
             "trials": self.trials,
             "cells": done.done,
             "failed": done.failed,
+            "degraded": done.degraded,
+            "stopped": done.stopped or None,
             "done_before": done.skipped,
             # Calls end in any order, and sums of floats remember it.
             "dollars": round(done.dollars, 9),
@@ -79,7 +86,9 @@ class RunResult(Result):
     def __str__(self) -> str:
         done = self.progress
         counts = f"{done.done} cells, {done.failed} failed, {done.skipped} were done before"
+        counts += f", {done.degraded} degraded by a failure" if done.degraded else ""
         head = f"run {self.run}: {counts}, ${done.dollars:.4f} in {done.calls} calls"
+        head += f"\nStopped early: {done.stopped}" if done.stopped else ""
         return "\n".join([head, *(f"Wrote {path}" for path in self.tables)])
 
 

@@ -157,7 +157,7 @@ async def submit(
     settings = load_settings()
     clock = clock_of(settings)
     at = clock()
-    found = forecasts_to_submit(settings, request.source, combine=request.combine, at=at)
+    found = forecasts_to_submit(settings, request.source, combine=request.combine, at=at, degraded=request.degraded)
     found = found.only(request.questions) if request.questions else found
     found = forecasts_of_round(settings, found, request.round) if request.to == "forecastbench" else found
     found, notes = relevant(request, found, at)
@@ -208,7 +208,9 @@ def open_ledger(settings: Settings) -> SubmissionLedger:
     return SubmissionLedger(settings.home / "ledger.jsonl")
 
 
-def forecasts_to_submit(settings: Settings, what: str, *, combine: str | None, at: datetime) -> SubmissionForecasts:
+def forecasts_to_submit(
+    settings: Settings, what: str, *, combine: str | None, at: datetime, degraded: bool = False
+) -> SubmissionForecasts:
     """The forecasts of a file, or of the run whose id begins so, its trials combined."""
     if Path(what).is_file():
         forecasts, questions = read_forecasts(Path(what), at)
@@ -217,7 +219,8 @@ def forecasts_to_submit(settings: Settings, what: str, *, combine: str | None, a
     if spec.mode != "live":
         hint = "forecasts for a live platform come from a run with mode: live"
         raise InputError(f"run {spec.id} is a backtest: it pretends that it is another day", hint=hint)
-    found = one_forecast_per_question(answers, questions, combining_by_name(combine or spec.aggregate))
+    how = replace(combining_by_name(combine or spec.aggregate), degraded=degraded)
+    found = one_forecast_per_question(answers, questions, how)
     return SubmissionForecasts(forecasts=tuple(found), questions=tuple(questions))
 
 
@@ -404,7 +407,7 @@ def export_forecastbench(request: ExportRequest) -> ExportResult:
     forecasts = combine_trials(
         [answer for answer in answers if _day_of(answer) == day],
         questions,
-        combining_by_name(request.combine or spec.aggregate, rates),
+        replace(combining_by_name(request.combine or spec.aggregate, rates), degraded=request.degraded),
     )
     body = build_submission(forecasts, questions, team, reasoning=request.reasoning)
     coverages = check_submission(body, questions)

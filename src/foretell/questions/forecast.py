@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import isfinite
+from typing import Literal
 
 from foretell.questions.as_of import AsOf
 
@@ -139,6 +140,12 @@ class Cost:
         return replace(sum(costs, cls()), seconds=max((cost.seconds for cost in costs), default=0.0))
 
 
+Ending = Literal["submitted", "salvaged", "limit", "degraded"]
+"""How a trial came to its forecast: the forecaster gave it; it was read out of an answer in another form; a limit of
+steps, time or money was reached and the belief of that moment stands; or it rests on the failure of a model or a tool.
+"""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Forecast:
     """One probability per target of a question, seen as of a cutoff."""
@@ -156,6 +163,14 @@ class Forecast:
     """The whole distribution, for multiple-choice and numeric questions."""
     stated: Mapping[str, float] | None = None
     """What was said before exclusive outcomes were made to sum to one; None: the same as `p`."""
+    ending: Ending = "submitted"
+    problem: str = ""
+    """What failed, where the forecast is degraded."""
+
+    @property
+    def degraded(self) -> bool:
+        """Whether it rests on a failure: counted apart, and left out of combinations and scores unless asked for."""
+        return self.ending == "degraded"
 
     def __post_init__(self) -> None:
         for name in ("p", "stated"):

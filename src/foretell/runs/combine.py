@@ -26,6 +26,8 @@ class CombinationSettings:
     """Applied to the trials in place of the rule; it refuses questions that it was trained on."""
     rates: Rates | None = None
     """Base rates for a fitted rule that leans on them."""
+    degraded: bool = False
+    """Use trials that rest on a failure too; otherwise they count as failed."""
     judged: bool = False
     """Let the panel's answer stand where a panel read the trials' reasons; where none did, the rule answers."""
 
@@ -33,17 +35,17 @@ class CombinationSettings:
 def combine_trials(
     answers: Iterable[Forecast | Failure], questions: Iterable[Question], how: CombinationSettings | None = None
 ) -> list[Forecast]:
-    """One forecast per question out of its trials; a question whose trials all failed is absent."""
+    """One forecast per question out of its trials; a question whose trials all failed, or are degraded, is absent."""
+    how = how or CombinationSettings()
     asked = {question.id: question for question in questions}
     groups: dict[tuple[str, str], list[Forecast]] = {}
     failed: dict[tuple[str, str], int] = {}
     for answer in answers:
         key = (answer.question_id, str(answer.as_of))
-        if isinstance(answer, Forecast):
+        if isinstance(answer, Forecast) and (how.degraded or not answer.degraded):
             groups.setdefault(key, []).append(answer)
         else:
             failed[key] = failed.get(key, 0) + 1
-    how = how or CombinationSettings()
     return [_together(trials, how, failed.get(key, 0), asked.get(key[0])) for key, trials in groups.items()]
 
 
@@ -60,7 +62,17 @@ def _together(
     # The trial nearest to the common answer speaks for all of them.
     nearest = min(trials, key=lambda t: sum(abs(t.p[target] - plain[target]) for target in plain))
     text = f"{panel.rationale}\n\n" if panel else _summary(trials, how, plain, p)
-    return replace(nearest, p=p, trial=0, usage=usage, rationale=text + nearest.rationale)
+    broken = next((trial for trial in trials if trial.degraded), None)
+    ending = nearest if broken is None else broken
+    return replace(
+        nearest,
+        p=p,
+        trial=0,
+        usage=usage,
+        rationale=text + nearest.rationale,
+        ending=ending.ending,
+        problem=ending.problem,
+    )
 
 
 def _calibrated(
@@ -122,7 +134,8 @@ def one_forecast_per_question(
     """Trials combined; distributions over a number are averaged level by level."""
     numeric: dict[tuple[str, str], list[Numeric]] = {}
     for answer in answers:
-        if isinstance(answer, Forecast) and isinstance(answer.distribution, Numeric):
+        usable = isinstance(answer, Forecast) and (not answer.degraded or (how is not None and how.degraded))
+        if usable and isinstance(answer.distribution, Numeric):
             numeric.setdefault((answer.question_id, str(answer.as_of)), []).append(answer.distribution)
     found = combine_trials(answers, questions, how)
     return [

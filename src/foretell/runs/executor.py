@@ -6,6 +6,7 @@ Several processes may run the same cells against one store: they share them, and
 import asyncio
 import json
 import logging
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -72,9 +73,17 @@ class RunProgress:
     total: int
     done: int = 0
     failed: int = 0
+    degraded: int = 0
+    """Answered, but on top of a failure."""
     skipped: int = 0
     dollars: float = 0.0
     calls: int = 0
+    stopped: str = ""
+    """Why the run was given up before its end."""
+
+
+HOPELESS_AFTER = 5
+"""Cells that end in the same failure before any is answered: the others would end so too, and cost as much."""
 
 
 class Executor:
@@ -95,6 +104,8 @@ class Executor:
         self._on_event = on_event
         self._waiting: dict[CellKey, list[TraceEvent]] = {}
         self._writing = asyncio.Lock()
+        self._problems: list[str] | None = []
+        """What the cells so far ended in; None as soon as one was answered."""
 
     async def run(self, cells: Iterable[RunCell], answer: AnswerCell) -> RunProgress:
         """Every cell that has no forecast yet is answered and stored. A cell that breaks never stops the others."""
@@ -110,6 +121,8 @@ class Executor:
                 async with asyncio.TaskGroup() as group:
                     for _ in range(min(self._concurrency, len(todo))):
                         group.create_task(self._work(queue, elsewhere, answer, progress))
+                if progress.stopped:
+                    break
                 if todo := elsewhere:  # Another process is at them, and may die over them.
                     await asyncio.sleep(OTHER_PROCESS_POLL_SECONDS)
         return progress
@@ -118,6 +131,8 @@ class Executor:
         self, queue: Iterator[RunCell], elsewhere: list[RunCell], answer: AnswerCell, progress: RunProgress
     ) -> None:
         for cell in queue:
+            if progress.stopped:
+                return
             key = cell.key
             async with self._claims.claim(f"cell {key.run}", f"{key.question} {key.due} {key.trial}") as ours:
                 if not ours:
@@ -126,8 +141,21 @@ class Executor:
                 if not await self._store.aside(self._store.answered, key):  # Another one may have been quicker.
                     result = await self.one(cell, answer, progress)
                     progress.failed += isinstance(result, Failure)
+                    progress.degraded += isinstance(result, Forecast) and result.degraded
+                    self._stop_if_hopeless(result, progress)
             progress.done += 1
             self._watch(progress)
+
+    def _stop_if_hopeless(self, result: Forecast | Failure, progress: RunProgress) -> None:
+        if isinstance(result, Forecast) and not result.degraded:
+            self._problems = None
+        if self._problems is None:
+            return
+        self._problems.append(result.error if isinstance(result, Failure) else result.problem)
+        # Numbers differ (seconds, ids, tokens); the words tell whether it is the same failure.
+        alike = {re.sub(r"[\d.]+", "#", problem.replace(result.question_id, "")) for problem in self._problems}
+        if len(self._problems) >= HOPELESS_AFTER and len(alike) == 1:
+            progress.stopped = f"the first {len(self._problems)} cells all failed: {self._problems[0]}"
 
     async def one(self, cell: RunCell, answer: AnswerCell, progress: RunProgress) -> Forecast | Failure:
         """One cell, answered and stored; within `noting`."""

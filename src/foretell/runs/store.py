@@ -94,6 +94,11 @@ class RunRow:
     failed: int
 
 
+_SOUND = "forecast is not null and forecast not like ?"
+_DEGRADED = '%"ending":"degraded"%'
+"""As the JSON of a forecast says it; inside a text of the forecast the quotes would be escaped."""
+
+
 class RunStore:
     """Opens or creates it; every process may have it open."""
 
@@ -146,9 +151,9 @@ class RunStore:
         return _run_row(rows[0]) if rows else None
 
     def finished(self, run: str) -> set[tuple[str, str, int]]:
-        """Cells that have a forecast: they are never run again. Failures are tried anew."""
-        query = "select question, due, trial from cell where run = ? and forecast is not null"
-        return set(self._db.read(query, (run,)))
+        """Cells that have a sound forecast: they are never run again. Failures and what rests on one are tried anew."""
+        query = f"select question, due, trial from cell where run = ? and {_SOUND}"
+        return set(self._db.read(query, (run, _DEGRADED)))
 
     def ended(self, run: str) -> set[tuple[str, str, int]]:
         """Cells that have a forecast or a failure."""
@@ -166,13 +171,13 @@ class RunStore:
         return from_json(rows[0][0], Question) if rows else None
 
     def answered(self, key: CellKey) -> bool:
-        """Whether a cell has a forecast."""
-        query = "select 1 from cell where run = ? and question = ? and due = ? and trial = ? and forecast is not null"
-        return bool(self._db.read(query, key.row()))
+        """Whether a cell has a sound forecast."""
+        query = f"select 1 from cell where run = ? and question = ? and due = ? and trial = ? and {_SOUND}"
+        return bool(self._db.read(query, (*key.row(), _DEGRADED)))
 
     def forget_failures(self, run: str) -> None:
         """What failed is tried anew: until it has ended again it is open."""
-        self._db.write("delete from cell where run = ? and forecast is null", (run,))
+        self._db.write(f"delete from cell where run = ? and not ({_SOUND})", (run, _DEGRADED))
 
     def keep_rates(self, run: str, rates: Iterable[tuple[Question, str, float]]) -> None:
         """Keep the base rates of a run's targets for machines that do not have its data set."""

@@ -89,12 +89,26 @@ def failure_rows(failures: Iterable[Failure]) -> list[Row]:
 
 
 def write_backtest(result: Backtest, resolutions: Iterable[Resolution], folder: Path) -> dict[str, Path]:
-    """forecasts.csv, outcomes.csv and, if any, failures.csv in a folder that may not hold them yet."""
+    """forecasts.csv, outcomes.csv and, if any, failures.csv in a folder that may not hold them yet.
+
+    A forecast that rests on a failure is listed with the failures: scores must not mistake it for one that does not.
+    """
     folder.mkdir(parents=True, exist_ok=True)
+    degraded = [
+        Failure(
+            question_id=one.question_id,
+            forecaster=one.forecaster,
+            as_of=one.as_of,
+            trial=one.trial,
+            error=f"degraded: {one.problem}",
+        )
+        for one in result.forecasts
+        if one.degraded
+    ]
     tables = {
-        "forecasts": forecast_rows(result.forecasts, result.questions),
+        "forecasts": forecast_rows([one for one in result.forecasts if not one.degraded], result.questions),
         "outcomes": outcome_rows(result.questions, resolutions),
-        "failures": failure_rows(result.failures),
+        "failures": failure_rows([*result.failures, *degraded]),
     }
     return {name: write_rows(rows, folder / f"{name}.csv") for name, rows in tables.items() if rows}
 

@@ -100,7 +100,10 @@ class BeliefAgent:
         context.emit(ForecastMade(p=p, how=ending.stop.value))
         words = rationale(ending, p, trial.toolbox.sources)
         distribution = form.distribution(p, ending.distribution)
-        return forecast_of(p, question, context, name, words, distribution=distribution)
+        problem = (ending.detail or ending.stop.value) if ending.ending == "degraded" else ""
+        return forecast_of(
+            p, question, context, name, words, distribution=distribution, ending=ending.ending, problem=problem
+        )
 
     def _trial(self, question: Question, context: Context) -> AgentTrial:
         toolbox = context.tools_for(question)

@@ -31,7 +31,7 @@ from foretell.models.model import (
     ToolResult,
     UserMessage,
 )
-from foretell.questions.forecast import Numeric
+from foretell.questions.forecast import Ending, Numeric
 from foretell.questions.trace import BeliefRevised, EmitEvent, ToolUsed
 from foretell.tools.fence import FencedTools, Observation
 from foretell.tools.names import SUBMIT
@@ -63,6 +63,19 @@ class StopReason(StrEnum):
     BYPASS = "series model, no language model asked"
 
 
+ENDINGS: Mapping[StopReason, Ending] = {
+    StopReason.PLAIN: "salvaged",
+    StopReason.SALVAGED: "salvaged",
+    StopReason.STEPS: "limit",
+    StopReason.TIME: "limit",
+    StopReason.BUDGET: "limit",
+    StopReason.UNUSABLE: "degraded",
+    StopReason.MODEL: "degraded",
+}
+"""All others gave their answer themselves."""
+NO_TOOL_WORKED = "no tool worked: all {} calls failed"
+
+
 @dataclass(frozen=True, kw_only=True)
 class TrialResult:
     """The last word of a trial, before it is clamped: always a value, never an exception."""
@@ -75,6 +88,7 @@ class TrialResult:
     reason: str = ""
     detail: str = ""
     """What went wrong, where something did."""
+    ending: Ending = "submitted"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,6 +122,8 @@ class AgentTrial:
     messages: list[Message] = field(init=False)
     """The conversation only grows, so that its beginning stays the same from request to request."""
     ends_at: float = field(default=0.0, init=False)
+    tools_used: int = field(default=0, init=False)
+    tools_failed: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.toolbox, FencedTools):  # pyright: ignore[reportUnnecessaryIsInstance] - the rule of the house
@@ -235,6 +251,8 @@ class AgentTrial:
         seen = await asyncio.gather(*(self._use(action) for action in turn.actions))
         for action, observation in zip(turn.actions, seen, strict=True):
             self._emit_tool(action.tool, action.arguments, observation or NO_BUDGET)
+            self.tools_used += 1
+            self.tools_failed += observation is not None and observation.failed
         results = [observation.text for observation in seen if observation is not None]
         if len(results) < len(seen):
             return self._standing(StopReason.BUDGET, "while a tool was at work")
@@ -293,8 +311,12 @@ class AgentTrial:
         p = belief.p if formed else None
         return self._end(stop, p=p, distribution=belief.distribution, reason=belief.reason, detail=detail)
 
-    def _end(self, stop: StopReason, **fields: Any) -> TrialResult:
-        return TrialResult(stop=stop, belief=self.belief, **fields)
+    def _end(self, stop: StopReason, *, detail: str = "", **fields: Any) -> TrialResult:
+        ending = ENDINGS.get(stop, "submitted")
+        if self.tools_used and self.tools_failed == self.tools_used:
+            # It was asked to research and could not: its number is what the model would have guessed anyway.
+            ending, detail = "degraded", detail or NO_TOOL_WORKED.format(self.tools_used)
+        return TrialResult(stop=stop, belief=self.belief, ending=ending, detail=detail, **fields)
 
     def _emit_tool(self, tool: str, arguments: Mapping[str, Any], seen: Observation) -> None:
         self.emit(
