@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 import pytest
 from click.testing import CliRunner
-from tests.mcp.office import Office, parsed, problem
+from tests.mcp_server.office import Office, parsed, problem
 
 from fakes.background import Background
 from fakes.models import BackgroundModels
