@@ -17,7 +17,7 @@ from foretell.cli.main import cli
 from foretell.mcp.permissions import ReadableFiles, ServerPermissions
 from foretell.mcp.server import run_tool
 from foretell.models.budget import Budget
-from foretell.operations.requests import AskRequest, RunRequest, ShowRequest, TreeRequest, WhatIfRequest
+from foretell.operations.requests import AskRequest, RunRequest, ScoreRequest, ShowRequest, TreeRequest, WhatIfRequest
 from foretell.request import OperationRequest, hints, is_list
 from foretell.runs.settings import Settings, load_settings
 from foretell.web.app import create_app
@@ -29,6 +29,7 @@ COMMANDS = {
     WhatIfRequest: ("whatif",),
     RunRequest: ("run",),
     ShowRequest: ("show",),
+    ScoreRequest: ("score",),
 }
 TOOLS = {
     AskRequest: "ask",
@@ -36,6 +37,7 @@ TOOLS = {
     WhatIfRequest: "what_if",
     RunRequest: "run",
     ShowRequest: "show_run",
+    ScoreRequest: "score",
 }
 FUNCTIONS = {
     AskRequest: "ask",

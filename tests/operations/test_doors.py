@@ -26,7 +26,7 @@ from foretell.mcp.permissions import WITHHELD, ServerPermissions
 from foretell.mcp.tools import TOOLS
 from foretell.models.budget import Budget
 from foretell.models.providers.client import HttpModel
-from foretell.operations.requests import AskRequest, RunRequest, ShowRequest, TreeRequest, WhatIfRequest
+from foretell.operations.requests import AskRequest, RunRequest, ScoreRequest, ShowRequest, TreeRequest, WhatIfRequest
 from foretell.operations.table import OPERATIONS, PYTHON_NAMES
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
@@ -115,6 +115,15 @@ def test_what_if(doors: Doors) -> None:
     assert answer["scenarios"][0]["p"] == pytest.approx(0.7)
     assert answer["spread"]["first_order"] == pytest.approx(0.06)
     assert foretell.what_if(TREE, set={"P2": 1.0}).p == pytest.approx(0.7)
+
+
+def test_scores(doors: Doors) -> None:
+    forecasts, outcomes = doors.folder / "f.csv", doors.folder / "o.csv"
+    forecasts.write_text("forecaster,question,target,p\nA,q1,yes,0.2\nA,q2,yes,0.9\nB,q1,yes,0.4\nB,q2,yes,0.7\n")
+    outcomes.write_text("question,target,outcome,source\nq1,yes,0,x\nq2,yes,1,y\n")
+    fields = {"forecasts": forecasts, "outcomes": outcomes, "by": ["source"], "metric": "brier", "draws": 200}
+    found = same({"cli": doors.by_command(ScoreRequest, fields), "mcp": doors.by_tool(ScoreRequest, fields)})
+    assert found["scores"][0]["forecaster"] == "A"
 
 
 def test_a_run(doors: Doors) -> None:

@@ -157,7 +157,7 @@ ids = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_s
 days = st.lists(st.sampled_from([f"2026-01-{n:02}" for n in range(1, 9)]), min_size=1, unique=True)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(st.data())
 def test_whatever_is_written_is_read_back_and_counted(data: st.DataObject):
     questions = [market(id, "polymarket") for id in data.draw(st.lists(ids, min_size=1, max_size=5, unique=True))]

@@ -49,12 +49,12 @@ def _cut(value: Any, text: int, items: int) -> Any:
         return value if len(value) <= text else f"{value[:text]}… ({len(value) - text:,} more characters)"
     if isinstance(value, Mapping):
         entries = list(cast("Mapping[str, Any]", value).items())
-        kept = {name: _cut(inner, text, items) for name, inner in entries[:items]}
-        return kept if len(entries) <= items else {**kept, "…": f"{len(entries) - items:,} more"}
+        first = {name: _cut(inner, text, items) for name, inner in entries[:items]}
+        return first if len(entries) <= items else {**first, "…": f"{len(entries) - items:,} more"}
     if isinstance(value, list):
         rows = cast("list[Any]", value)
-        kept = [_cut(inner, text, items) for inner in rows[:items]]
-        return kept if len(rows) <= items else [*kept, f"… {len(rows) - items:,} more"]
+        first = [_cut(inner, text, items) for inner in rows[:items]]
+        return first if len(rows) <= items else [*first, f"… {len(rows) - items:,} more"]
     return value
 
 

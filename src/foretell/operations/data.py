@@ -65,9 +65,9 @@ async def pull(request: requests.DataPullRequest, watch: WatchDownload | None = 
     cache = _cache(request.folder)
     try:
         async with AsyncHttpClient(limits=HttpLimits()) as client:
-            bench = ForecastBenchDownload(cache, client, url=request.url or FORECASTBENCH_URL)
-            newest = [await bench.latest()] if request.latest or not request.rounds else []
-            files = await bench.pull(sorted({*request.rounds, *newest}), watch)
+            source = ForecastBenchDownload(cache, client, url=request.url or FORECASTBENCH_URL)
+            newest = [await source.latest()] if request.latest or not request.rounds else []
+            files = await source.pull(sorted({*request.rounds, *newest}), watch)
     except SourceError as error:
         raise InputError(str(error)) from None
     return PullResult(files=tuple(files), folder=cache.root)

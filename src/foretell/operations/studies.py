@@ -98,17 +98,17 @@ class MachineServices:
         with closing(RunStore(self.settings.store)) as store:
             yield store
 
-    def traces(self, runs: Sequence[str]) -> "dict[str, list[TracedTrial]]":
+    def traces(self, runs: Sequence[str]) -> dict[str, list[TracedTrial]]:
         """What the trials of stored runs did, by name of the run."""
         with self.store() as store:
             return traces_of_runs(store, runs)
 
-    def statements(self, runs: Sequence[str], arena: str | None) -> "list[StatedForecast]":
+    def statements(self, runs: Sequence[str], arena: str | None) -> list[StatedForecast]:
         """What was stated in runs or by the entries of an arena, before it was made coherent."""
         with self.store() as store:
             return statements_of_runs(store, runs, arena)
 
-    def cases(self, runs: Sequence[str], limit: int | None) -> "list[ReasoningCase]":
+    def cases(self, runs: Sequence[str], limit: int | None) -> list[ReasoningCase]:
         """Forecasts of runs with their reasons and what they were shown."""
         with self.store() as store:
             return judge_cases(store, runs, limit)

@@ -1,6 +1,6 @@
 """What studies read on this machine: tables of trials, stored runs with outcomes and costs, trees, and arenas."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -56,7 +56,9 @@ def read_study_data(settings: Settings, options: StudyOptions, progress: StudyPr
     """What the options name; a simulated world where they name nothing and the study has one."""
     data = StudyData(tables={}, resampling=options.resampling, progress=progress)
     if isinstance(options, SimulationOptions | TreeStudyOptions | WorldOptions):
-        data = replace(data, simulation=_simulation(options))
+        usual = Simulation()
+        world = replace(usual.settings, leaves=options.leaves or usual.settings.leaves)
+        data = replace(data, simulation=replace(usual, worlds=options.worlds or usual.worlds, settings=world))
     if isinstance(options, TreeStudyOptions):
         if options.trees and options.runs:
             raise InputError("a study looks at one thing", hint="give one of --trees and --run")
@@ -66,12 +68,6 @@ def read_study_data(settings: Settings, options: StudyOptions, progress: StudyPr
     if isinstance(options, TableOptions):
         data = _with_tables(settings, options, replace(data, chosen=options.config))
     return data
-
-
-def _simulation(options: SimulationOptions | TreeStudyOptions | WorldOptions) -> Simulation:
-    usual = Simulation()
-    leaves = options.leaves or usual.settings.leaves
-    return replace(usual, worlds=options.worlds or usual.worlds, settings=replace(usual.settings, leaves=leaves))
 
 
 def _with_tables(settings: Settings, options: TableOptions, data: StudyData) -> StudyData:
@@ -110,7 +106,6 @@ def _trial_tables(options: TableOptions) -> dict[str, Any]:
         }
     if not options.outcomes:
         raise InputError("a study needs outcomes", hint="give --outcomes beside --forecasts")
-
     return {"tables": read_examples(cast(Path, options.forecasts), options.outcomes)}
 
 
@@ -133,34 +128,26 @@ def _forecasts_of_runs(settings: Settings, starts: Sequence[str]) -> list[tuple[
 
 
 def _with_runs(settings: Settings, options: TableOptions, data: StudyData) -> StudyData:
-    """The data with all that studies can use of stored runs."""
+    """The data with all that studies can use of stored runs: trials, cost of a trial, and models by role."""
     runs = _forecasts_of_runs(settings, options.runs)
-    return replace(
-        data,
-        tables=_run_tables(runs, options.outcomes),
-        costs={run.name: _mean_cost(forecasts) for run, forecasts in runs},
-        roles={run.name: _roles(run) for run, _ in runs if run.spec.forecaster == TREE_RUN},
-    )
+    costs: dict[str, ForecastCost] = {}
+    roles: dict[str, dict[str, str]] = {}
+    for run, forecasts in runs:
+        spent = [one.usage for one in forecasts]
+        costs[run.name] = ForecastCost(
+            dollars=float(np.mean([one.dollars for one in spent])),
+            seconds=float(np.mean([one.seconds for one in spent])),
+        )
+        if run.spec.forecaster == TREE_RUN:
+            agent = run.spec.models.get("agent", "")
+            roles[run.name] = {role: run.spec.models.get(role, agent) for role in ROLES}
+    return replace(data, tables=_run_tables(runs, options.outcomes), costs=costs, roles=roles)
 
 
 def _trees_of_runs(settings: Settings, starts: Sequence[str]) -> dict[str, Any]:
     folder = settings.home / "trees"
     with closing(RunStore(settings.store)) as store:
         return {run.name: read_trees(folder / run.spec.id) for run in find_stored_runs(store, starts)}
-
-
-def _mean_cost(forecasts: Sequence[Forecast]) -> ForecastCost:
-    """Of one trial."""
-    return ForecastCost(
-        dollars=float(np.mean([one.usage.dollars for one in forecasts])),
-        seconds=float(np.mean([one.usage.seconds for one in forecasts])),
-    )
-
-
-def _roles(run: StoredRun) -> Mapping[str, str]:
-    """Which model had which role; the agent's where no other is named."""
-    agent = run.spec.models.get("agent", "")
-    return {role: run.spec.models.get(role, agent) for role in ROLES}
 
 
 def _run_tables(runs: Sequence[tuple[StoredRun, Sequence[Forecast]]], outcomes: Path | None) -> dict[str, Examples]:
@@ -177,7 +164,7 @@ def _run_tables(runs: Sequence[tuple[StoredRun, Sequence[Forecast]]], outcomes: 
     return read_examples(cast(list[object], rows), outcomes or cast(list[object], targets), drop_unknown=True)
 
 
-def run_table(settings: Settings, starts: Sequence[str]) -> "tuple[ForecastTable, list[str], dict[str, str]]":
+def run_table(settings: Settings, starts: Sequence[str]) -> tuple[ForecastTable, list[str], dict[str, str]]:
     """Runs over common questions as one table, each under its name with its trials combined; and the question texts."""
     found = run_rows(settings, starts)
     table = read_table(found.forecasts, found.outcomes, ReadOptions(drop_unknown=True))
@@ -215,7 +202,7 @@ def _arena_runs(store: RunStore, arena: str) -> list[StoredRun]:
     )
 
 
-def statements_of_runs(store: RunStore, starts: Sequence[str], arena: str | None) -> "list[StatedForecast]":
+def statements_of_runs(store: RunStore, starts: Sequence[str], arena: str | None) -> list[StatedForecast]:
     """What was stated in runs or by the entries of an arena, before it was made coherent."""
     if bool(starts) == bool(arena):
         raise InputError("a study looks at one thing", hint="give --run RUN (it may be repeated) or --arena ARENA")
@@ -226,7 +213,7 @@ def statements_of_runs(store: RunStore, starts: Sequence[str], arena: str | None
     return statements
 
 
-def judge_cases(store: RunStore, starts: Sequence[str], limit: int | None) -> "list[ReasoningCase]":
+def judge_cases(store: RunStore, starts: Sequence[str], limit: int | None) -> list[ReasoningCase]:
     """Forecasts of runs with reasons and what they were shown; a larger sample contains a smaller one."""
     cases = [
         replace(case, forecast=replace(case.forecast, forecaster=run.name))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from foretell.data.atomic_file import write_atomically
 from foretell.data.datasets.dataset import Dataset, DatasetRequest, FileFormat
@@ -16,12 +16,12 @@ from foretell.data.http import SourceError
 from foretell.data.markets.listing import EventListing, ListingFilter
 from foretell.plugins import Names, exists, load
 from foretell.questions.as_of import AsOf
-from foretell.questions.codec import from_json, to_json
+from foretell.questions.codec import from_dict, to_json
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question
 from foretell.runs import event_loop
 from foretell.runs.backtest import run_sync
-from foretell.runs.settings import Settings
+from foretell.runs.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from foretell.forecasters.base_rates.past import Past
@@ -73,17 +73,6 @@ def _format_of(name: str) -> str:
     return FALLBACK_FORMAT
 
 
-def metaculus_tournament(request: DatasetRequest) -> QuestionSet:
-    """What is open now in a tournament, `metaculus:TOURNAMENT`."""
-    from foretell.runs.settings import load_settings
-
-    name = f"{TOURNAMENT_PREFIX}{request.argument}"
-    tournament = Tournament.read(name)
-    if not request.live:
-        raise InputError(f"{name} lists what is open now", column="questions", hint="say mode: live")
-    return open_questions(tournament, load_settings(), request.now.replace(microsecond=0))
-
-
 # Open questions of a Metaculus tournament, each kept as it was when this machine first saw it.
 #
 # A question that is seen again is the same question, to the second: what was answered is not asked anew, and a run that
@@ -124,25 +113,28 @@ class Tournament:
                 raise InputError(f"cannot use {option!r}", column="questions", hint=TOURNAMENT_HINT)
         return cls(slug=slug, again=again)
 
-    def file(self, home: Path) -> Path:
-        """Where its questions are kept."""
-        return home / "tournaments" / f"{self.slug}.json"
 
-    def fresh(self, seen: Question, now: datetime) -> bool:
-        """Whether a question that was seen before is asked anew."""
-        return self.again is not None and now - seen.due >= timedelta(days=self.again)
+def metaculus_tournament(request: DatasetRequest) -> QuestionSet:
+    """What is open now in a tournament, `metaculus:TOURNAMENT`."""
+    name = f"{TOURNAMENT_PREFIX}{request.argument}"
+    tournament = Tournament.read(name)
+    if not request.live:
+        raise InputError(f"{name} lists what is open now", column="questions", hint="say mode: live")
+    return open_questions(tournament, load_settings(), request.now.replace(microsecond=0))
 
 
 def open_questions(tournament: Tournament, settings: Settings, now: datetime) -> QuestionSet:
     """What is open now, in the platform's order; what was seen before as it was then."""
     listed, notes = run_sync(_listed(tournament, settings, now), event_loop.run)
-    path = tournament.file(settings.home)
+    path = settings.home / "tournaments" / f"{tournament.slug}.json"
     known = _stored(path)
     chosen: list[Question] = []
     for question in listed:
-        seen = known.get(question.id)
-        chosen.append(question if seen is None or tournament.fresh(seen, now) else seen)
-    _store(path, known | {question.id: question for question in chosen})
+        seen = known.get(question.id, question)
+        again = tournament.again is not None and now - seen.due >= timedelta(days=tournament.again)
+        chosen.append(question if again else seen)
+    rows = [json.loads(to_json(one)) for one in (known | {one.id: one for one in chosen}).values()]
+    write_atomically(path, json.dumps(rows, ensure_ascii=False, indent=0).encode())
     return QuestionSet(name=tournament.slug, questions=tuple(chosen), notes=notes)
 
 
@@ -171,14 +163,7 @@ def _stored(path: Path) -> dict[str, Question]:
     if not path.is_file():
         return {}
     try:
-        rows = cast("list[Any]", json.loads(path.read_text(encoding="utf-8")))
-        questions = [from_json(json.dumps(row), Question) for row in rows]
+        questions = [from_dict(row, Question) for row in json.loads(path.read_text(encoding="utf-8"))]
     except (ValueError, TypeError, InputError):
         raise InputError("is damaged", path=path, hint="delete it: its questions are then asked anew") from None
     return {question.id: question for question in questions}
-
-
-def _store(path: Path, questions: dict[str, Question]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    rows = [json.loads(to_json(question)) for question in questions.values()]
-    write_atomically(path, json.dumps(rows, ensure_ascii=False, indent=0).encode())

@@ -37,10 +37,6 @@ class LabelGrouping:
     ordered: bool
     """The groups follow each other (days, sizes), so a line may join them."""
 
-    def rows(self, code: int) -> Ints:
-        """Rows of one group."""
-        return np.flatnonzero(self.codes == code)
-
 
 def group_labels(column: str, labels: Labels, *, most: int = 12) -> LabelGrouping:
     """Group a column in a readable way.
@@ -108,16 +104,6 @@ def _relabelled(column: str, labels: Labels, shown: dict[str, str], *, key: Key,
     place = {name: i for i, name in enumerate(names)}
     lookup = np.array([place.get(shown.get(name, UNKNOWN), 0) for name in labels.names], dtype=np.int64)
     return LabelGrouping(column=column, codes=lookup[labels.codes], names=tuple(names), ordered=ordered)
-
-
-def label_shares(codes: Ints, size: int, weight: Floats | None = None) -> Floats:
-    """Share of rows (or weight) in each group.
-
-    >>> label_shares(np.array([0, 0, 1]), 3).round(2).tolist()
-    [0.67, 0.33, 0.0]
-    """
-    count = np.bincount(codes, weights=weight, minlength=size).astype(np.float64)
-    return count / count.sum() if count.sum() else count
 
 
 NOT_GROUPS = frozenset({"cluster", "text", "title", "question_text", "url"})

@@ -1,7 +1,7 @@
 """Where a forecaster loses: by group, by round, by question and by what it said (Analytica D.6, BLF H)."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from foretell.scoring.breakdown import (
     columns_to_group,
     differences,
     group_labels,
-    label_shares,
     overall,
 )
 from foretell.scoring.score import ScoringOptions
@@ -58,7 +57,9 @@ def representativeness(table: ForecastTable, sample: Bools) -> tuple[GroupShare,
     found: list[GroupShare] = []
     for column in columns_to_group(table):
         by = group_labels(column, table.targets.groups[column])
-        inside, whole = label_shares(by.codes[sample], len(by.names)), label_shares(by.codes, len(by.names))
+        inside, whole = (
+            np.bincount(codes, minlength=len(by.names)) / len(codes) for codes in (by.codes[sample], by.codes)
+        )
         found += [
             GroupShare(
                 column=column,
@@ -70,11 +71,6 @@ def representativeness(table: ForecastTable, sample: Bools) -> tuple[GroupShare,
             for i, name in enumerate(by.names)
         ]
     return tuple(found)
-
-
-def answered_targets(table: ForecastTable, forecaster: str) -> Bools:
-    """Targets the forecaster gave a probability for."""
-    return np.isfinite(table.p_of(forecaster))
 
 
 TITLE_COLUMNS = ("title", "question_text", "text")
@@ -159,7 +155,8 @@ def error_analysis(
         table.require(name)
     columns = columns_to_group(table)
     p = table.p_of(forecaster)
-    order = _by_brier((p - table.targets.outcome) ** 2)
+    brier = (p - table.targets.outcome) ** 2
+    order = np.argsort(brier, kind="stable")[: int(np.isfinite(p).sum())]  # What was not answered sorts last.
     return ErrorAnalysis(
         forecaster=forecaster,
         reference=reference,
@@ -170,7 +167,7 @@ def error_analysis(
         differences=()
         if reference is None
         else tuple(differences(table, column, forecaster, reference, scoring) for column in columns),
-        shares=representativeness(table, answered_targets(table, forecaster) if sample is None else sample),
+        shares=representativeness(table, np.isfinite(p) if sample is None else sample),
         p=p,
         targets=table.targets,
         easiest=_cases(table, forecaster, order[:WORST_SHOWN]),
@@ -179,22 +176,10 @@ def error_analysis(
     )
 
 
-def _by_brier(brier: Floats) -> Ints:
-    """Answered targets from best to worst; equal ones in the order of the table."""
-    kept = np.flatnonzero(np.isfinite(brier))
-    return kept[np.argsort(brier[kept], kind="stable")].astype(np.int64)
-
-
 def _restricted(table: ForecastTable, sample: Bools) -> ForecastTable:
     """The table without forecasts outside the sample."""
     rows = sample[table.target]
-    return ForecastTable(
-        targets=table.targets,
-        forecasters=table.forecasters,
-        forecaster=table.forecaster[rows],
-        target=table.target[rows],
-        p=table.p[rows],
-    )
+    return replace(table, forecaster=table.forecaster[rows], target=table.target[rows], p=table.p[rows])
 
 
 def _cases(table: ForecastTable, forecaster: str, rows: Ints) -> tuple[WorstForecast, ...]:

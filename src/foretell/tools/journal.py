@@ -4,9 +4,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from foretell.models.canonical import content_key
+from foretell.models.journal import Journal
 from foretell.models.model import ToolSpec
 from foretell.questions.as_of import AsOf
 from foretell.questions.trace import EmitEvent, LeakBlocked, TraceEvent, ignore_event
@@ -20,14 +21,6 @@ def note_event(event: TraceEvent) -> None:
     noted = _NOTED.get()
     if noted is not None:
         noted.append(event)
-
-
-class ToolJournal(Protocol):
-    """The part of the journal that is used here."""
-
-    async def once_json(self, key: str, kind: str, produce: Callable[[], Awaitable[Any]]) -> Any:
-        """The stored value for a key, or a new one."""
-        ...
 
 
 class RecordedFailure(Exception):
@@ -44,7 +37,7 @@ def journal_scope(question: str, trial: int, engine: str | None) -> str:
 
 
 async def stored_result(
-    journal: ToolJournal,
+    journal: Journal,
     asked: Sequence[Any],
     kind: str,
     produce: Callable[[], Awaitable[dict[str, Any]]],
@@ -90,7 +83,7 @@ class JournaledTool:
     """
 
     tool: Tool
-    journal: ToolJournal
+    journal: Journal
     scope: str = ""
     """Whatever the result depends on besides arguments and cutoff: the engine, the question, the trial."""
     emit: EmitEvent = ignore_event

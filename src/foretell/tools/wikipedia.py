@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
 from foretell.data.http import SourceError
 from foretell.data.pages import PageUnavailable
-from foretell.data.wikipedia import ArticleRevision, article_headings, wikitext_to_text
+from foretell.data.wikipedia import ArticleRevision, Wikipedia, article_headings, wikitext_to_text
 from foretell.models.model import ToolSpec
 from foretell.questions.as_of import AsOf
 from foretell.tools.addresses import UnreadableAddress, plain_host
@@ -34,19 +34,11 @@ SPEC = ToolSpec(
 )
 
 
-class Revisions(Protocol):
-    """Whoever knows old versions of articles."""
-
-    async def revision(self, title: str, as_of: AsOf) -> ArticleRevision:
-        """The newest version at or before the cutoff, or `PageUnavailable`."""
-        ...
-
-
 @dataclass(frozen=True, kw_only=True)
 class FetchWikipedia:
     """Reads revisions. Templates stay unexpanded, because they would be filled with today's values."""
 
-    wikipedia: Revisions
+    wikipedia: Wikipedia
 
     spec = SPEC
 

@@ -18,6 +18,7 @@ from foretell.forecasters.prompt.prediction_context import (
 from foretell.forecasters.prompt.search import ParallelSearch
 from foretell.forecasters.prompt.summaries import PageSummary, Summariser, extracted, template_queries
 from foretell.models.canonical import content_key
+from foretell.models.journal import Journal
 from foretell.models.model import Model, ModelError
 from foretell.models.names import ModelRole, ModelRoles
 from foretell.models.prices import PriceList
@@ -26,7 +27,6 @@ from foretell.questions.forecast import Cost
 from foretell.questions.question import Question
 from foretell.questions.trace import EmitEvent, LeakBlocked, TraceEvent, ignore_event
 from foretell.tools.fence import AdmittedSource, FencedTools
-from foretell.tools.journal import ToolJournal
 from foretell.tools.leak_filter import ContentFilter, Excerpt, LeakFilter
 from foretell.tools.names import WEB_SEARCH
 from foretell.tools.rules import FenceRules
@@ -113,7 +113,7 @@ class ContextBuilder:
     models: ModelRoles | None = None
     model: Model | None = None
     """Answers for all models; None: searches by template, the engine's order, and extracts in place of summaries."""
-    journal: ToolJournal | None = None
+    journal: Journal | None = None
     leak_filter: ContentFilter | None = None
     """None: the model in the filter's role. A backtest without either is refused."""
     settings: ContextBuildSettings = field(default_factory=ContextBuildSettings)

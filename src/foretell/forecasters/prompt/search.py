@@ -9,10 +9,11 @@ from typing import Any
 
 from foretell.data.search.engine import SearchEngine
 from foretell.models.canonical import content_key
+from foretell.models.journal import Journal
 from foretell.models.model import ToolSpec
 from foretell.questions.as_of import AsOf
 from foretell.tools.addresses import Address, UnreadableAddress, address_of
-from foretell.tools.journal import ToolJournal, material_from_json, material_to_json
+from foretell.tools.journal import material_from_json, material_to_json
 from foretell.tools.tool import LeakRefused, SourceItem, ToolFailed, ToolMaterial
 from foretell.tools.web import SEARCH_SPEC, WebSearch
 
@@ -98,7 +99,7 @@ class ParallelSearch:
     Unlike a tool of an agent it keeps no failures: a search that failed is made again when the context is.
     """
 
-    def __init__(self, engine: SearchEngine, journal: ToolJournal | None, scope: str, *, limit: int) -> None:
+    def __init__(self, engine: SearchEngine, journal: Journal | None, scope: str, *, limit: int) -> None:
         self._search = WebSearch(engine=engine, limit=limit)
         self._journal = journal
         self._scope = scope

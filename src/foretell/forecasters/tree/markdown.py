@@ -30,7 +30,8 @@ def escape_markdown(text: str) -> str:
 def to_markdown(tree: Tree, outcomes: Iterable[WhatIfResult] = ()) -> str:
     """The report. Numbers must be worked out; outcomes of scenarios are compared where given."""
     top = tree.nodes[tree.root]
-    parts = [f"# {escape_markdown(top.claim)}", f"**Probability {format_probability(top.p)}**" + _as_of(tree)]
+    as_of = f" as of {tree.as_of}" if tree.as_of is not None else ""
+    parts = [f"# {escape_markdown(top.claim)}", f"**Probability {format_probability(top.p)}**{as_of}"]
     parts += _warnings(tree)
     parts += [escape_markdown(note) for note in tree.notes]
     parts += ["## The tree", "\n".join(_outline(tree))]
@@ -41,21 +42,14 @@ def to_markdown(tree: Tree, outcomes: Iterable[WhatIfResult] = ()) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _as_of(tree: Tree) -> str:
-    return f" as of {tree.as_of}" if tree.as_of is not None else ""
-
-
 def _warnings(tree: Tree) -> Iterator[str]:
     top = tree.nodes[tree.root]
     if top.incomplete:
         found = ranges(tree)
-        between = f"; whatever they are, it lies between {_ends(found[tree.root])}" if found else ""
+        low, high = map(format_probability, found[tree.root]) if found else ("", "")
+        between = f"; whatever they are, it lies between {low} and {high}" if found else ""
         names = ", ".join(top.incomplete)
         yield f"Without a number of their own: {names}. {format_probability(tree.missing)} stands in for them{between}."
-
-
-def _ends(ends: tuple[float, float]) -> str:
-    return f"{format_probability(ends[0])} and {format_probability(ends[1])}"
 
 
 def _outline(tree: Tree) -> Iterator[str]:

@@ -13,11 +13,11 @@ from foretell.forecasters.tree.problems import InvalidTree, TreeProblem, raise_e
 from foretell.forecasters.tree.proposition import Proposition, Tree
 from foretell.forecasters.tree.tree_json import (
     JsonObject,
-    node_to_dict,
     object_from_pairs,
-    read_node,
+    read,
     read_scenario,
     scenario_to_dict,
+    to_dict,
 )
 from foretell.forecasters.tree.validation import tree_problems
 from foretell.questions.as_of import AsOf, instant
@@ -96,7 +96,8 @@ def tree_to_dict(tree: Tree, scenarios: Mapping[str, Scenario] | None = None) ->
         body["missing"] = tree.missing
     if tree.notes:
         body["notes"] = list(tree.notes)
-    body["nodes"] = {claim: node_to_dict(node) for claim, node in tree.nodes.items()}
+    # A claim stands under its id.
+    body["nodes"] = {id: {k: v for k, v in to_dict(node).items() if k != "id"} for id, node in tree.nodes.items()}
     if scenarios:
         body["scenarios"] = {name: scenario_to_dict(scenario) for name, scenario in scenarios.items()}
     return body
@@ -150,8 +151,13 @@ def _nodes(given: JsonObject) -> dict[str, Proposition]:
     if listed is None:
         given.wrong("nodes", "is missing")
         return {}
-    read = {id: read_node(id, JsonObject(body, given.problems, node=id)) for id, body in listed.data.items()}
-    return {id: node for id, node in read.items() if node is not None}
+    nodes: dict[str, Proposition] = {}
+    for id, body in listed.data.items():
+        # What is computed (`incomplete`) is accepted and computed anew.
+        node = read(Proposition, JsonObject(body, given.problems, node=id), id=id, incomplete=())
+        if node is not None:
+            nodes[id] = node
+    return nodes
 
 
 def _as_of(given: JsonObject) -> AsOf | None:

@@ -68,11 +68,6 @@ def _plain(value: Any) -> Any:
     return to_dict(value) if is_dataclass(value) else value
 
 
-def node_to_dict(node: Proposition) -> dict[str, Any]:
-    """A claim as it stands in a file under its id."""
-    return {name: value for name, value in to_dict(node).items() if name != "id"}
-
-
 def scenario_to_dict(scenario: Scenario) -> dict[str, Any]:
     """The scenario as plain JSON; new probabilities, if that is all there is, in the short form `set`."""
     body: dict[str, Any] = {"text": scenario.text} if scenario.text else {}
@@ -225,11 +220,6 @@ def read(kind: type[T], given: JsonObject, **known: Any) -> T | None:
             values[one.name] = value
     given.finish()
     return kind(**known, **values) if len(given.problems) == problems else None
-
-
-def read_node(id: str, given: JsonObject) -> Proposition | None:
-    """A claim from its object. What is computed (`incomplete`) is accepted and computed anew."""
-    return read(Proposition, given, id=id, incomplete=())
 
 
 def read_link(given: JsonObject) -> Link | None:

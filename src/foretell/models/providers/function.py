@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from foretell.models.model import Model, ModelError, Reply, Request, ToolCall
 from foretell.models.prices import TokenPrice
-from foretell.models.provider import Provider, ProviderClient, ProviderConfig
+from foretell.models.provider import Provider, ProviderClient
 from foretell.questions.errors import InputError
 
 ModelFunction = Callable[[Any], Any]
@@ -165,11 +165,10 @@ def _registered(name: str) -> "ModelFunction | Model":
     return FUNCTIONS[name]
 
 
-def _open_registered(config: ProviderConfig) -> ProviderClient:
-    return _client(_registered(config.name.name))
-
-
 PYTHON = Provider(
-    open=_open_registered, form="python:NAME", per_model=True, price=lambda name: _price(FUNCTIONS.get(name))
+    open=lambda config: _client(_registered(config.name.name)),
+    form="python:NAME",
+    per_model=True,
+    price=lambda name: _price(FUNCTIONS.get(name)),
 )
 """Functions handed to `foretell.ask(..., model=function)` and the like."""

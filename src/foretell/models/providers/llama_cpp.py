@@ -40,7 +40,9 @@ class LlamaCppModel:
             if self._chat is None:
                 self._server = await asyncio.to_thread(self._load)
                 self._chat = HttpModel(ChatWire(), f"{self._server.listening_address}/v1")
-        return await self._chat.complete(_with_token_limit(request))
+        if request.settings.max_tokens is None:
+            request = replace(request, settings=replace(request.settings, max_tokens=DEFAULT_REPLY_TOKENS))
+        return await self._chat.complete(request)
 
     async def close(self) -> None:
         """Stop the server and free the weights."""
@@ -60,12 +62,6 @@ class LlamaCppModel:
             return llama.Server(wanted)
         except (RuntimeError, ValueError) as error:
             raise InputError(f"llama.cpp cannot load this model: {error}", path=self._path) from None
-
-
-def _with_token_limit(request: Request) -> Request:
-    if request.settings.max_tokens is not None:
-        return request
-    return replace(request, settings=replace(request.settings, max_tokens=DEFAULT_REPLY_TOKENS))
 
 
 GGUF_FILE = Provider(

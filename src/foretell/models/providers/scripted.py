@@ -83,17 +83,14 @@ def _line(text: str, path: str | Path, row: int) -> ScriptLine | ScriptCue:
 def _script_line(found: dict[str, Any]) -> ScriptLine:
     if "error" in found:
         return _ERRORS[found["error"]](str(found.get("text", "a scripted failure")))
-    calls = tuple(
-        ToolCall(id=f"call_{place}", name=call["name"], arguments=_arguments(call.get("arguments", {})))
-        for place, call in enumerate(found.pop("calls", ()))
-    )
+    calls: list[ToolCall] = []
+    for place, call in enumerate(found.pop("calls", ())):
+        given = call.get("arguments", {})
+        arguments = given if isinstance(given, str) else json.dumps(given)
+        calls.append(ToolCall(id=f"call_{place}", name=call["name"], arguments=arguments))
     tokens = TokenCount(**found.pop("tokens", {}))
     finish = found.pop("finish", "tool" if calls else "stop")
-    return Reply(calls=calls, tokens=tokens, finish=finish, **found)
-
-
-def _arguments(given: Any) -> str:
-    return given if isinstance(given, str) else json.dumps(given)
+    return Reply(calls=tuple(calls), tokens=tokens, finish=finish, **found)
 
 
 SCRIPT_FILE = Provider(

@@ -13,12 +13,13 @@ import numpy as np
 
 from foretell.data.markets.prices import MarketRef, PriceSource
 from foretell.data.series.series import SeriesSource
+from foretell.models.journal import Journal
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.errors import InputError
 from foretell.questions.question import SeriesRef
 from foretell.questions.trace import EmitEvent, ignore_event
 from foretell.tools.fence import AdmittedSource, FencedTools
-from foretell.tools.journal import ToolJournal, stored_result
+from foretell.tools.journal import stored_result
 from foretell.tools.names import FETCH_WIKIPEDIA, LOOKUP_URL, WEB_SEARCH
 from foretell.tools.prices import known_prices
 from foretell.tools.series import WithProvenance, known_series
@@ -133,7 +134,7 @@ def _source_row(admitted: AdmittedSource) -> dict[str, Any]:
     return {**row, "published": published, "text": admitted.shown}
 
 
-def journaled_endpoint(endpoint: Endpoint, journal: ToolJournal, scope: str = "") -> Endpoint:
+def journaled_endpoint(endpoint: Endpoint, journal: Journal, scope: str = "") -> Endpoint:
     """An endpoint that reaches off this machine, with its answers and failures stored before a notebook sees them.
 
     They are the same in every replay; `scope` is whatever they depend on besides parameters and cutoff.

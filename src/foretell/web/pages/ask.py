@@ -19,7 +19,7 @@ from foretell.runs.services import SEARCH_ENGINES
 from foretell.runs.settings import Settings
 from foretell.runs.spec import COMBINATIONS, spec_from_json
 from foretell.runs.store import CellKey
-from foretell.web.forms import FormField, body_of, form_fields, form_values
+from foretell.web.forms import body_of, form_fields, form_values
 from foretell.web.pages.home import model_keys
 from foretell.web.rendering import html_page, link_to
 from foretell.web.security import FIELD, TokenRequired, form_of
@@ -30,23 +30,6 @@ START_SECONDS = 10.0
 OUTSIDE_FIELDS = ("question", "closes", "as_of", "options", "criteria", "price")
 """What the outside view needs; the rest does not go into an address."""
 router = APIRouter()
-
-
-@dataclass(frozen=True, kw_only=True)
-class AskView:
-    """What this machine can do with a question."""
-
-    providers: list[str]
-    """Providers of models that there is a key for."""
-    missing: list[str]
-    """Environment variables that would bring one."""
-    engines: tuple[str, ...]
-    """Search engines that can be used."""
-    model: str
-    search: tuple[str, ...]
-    """What is chosen unless somebody chooses otherwise."""
-    fields: tuple[FormField, ...]
-    """Everything that can be said about a question and its answering."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,17 +53,17 @@ def usable_engines(settings: Settings) -> tuple[str, ...]:
 
 
 @router.get("/api/ask", tags=["ask"])
-def read_ask(here: CurrentState) -> AskView:
-    """What a question can be asked with here."""
+def read_ask(here: CurrentState) -> dict[str, Any]:
+    """What a question can be asked with here: keys, search engines, the usual choices, and every field."""
     engines, chosen = usable_engines(here.settings), environment_values(AskRequest)
     combine = ("default", *(name for name in COMBINATIONS if name != "default"))
-    return AskView(
+    return {
         **model_keys(here.settings),
-        engines=engines,
-        model=chosen.get("model", ""),
-        search=chosen.get("search", ()),
-        fields=form_fields(AskRequest, choices={"search": engines, "combine": combine}),
-    )
+        "engines": engines,
+        "model": chosen.get("model", ""),
+        "search": chosen.get("search", ()),
+        "fields": form_fields(AskRequest, choices={"search": engines, "combine": combine}),
+    }
 
 
 @router.get("/api/ask/outside", tags=["ask"])

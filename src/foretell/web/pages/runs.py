@@ -1,8 +1,6 @@
 """Runs: the list, one of them with progress, failures, cost and questions, and its texts as they are."""
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Annotated, Any
 
@@ -19,11 +17,10 @@ from foretell.questions.trace import TraceEvent
 from foretell.request import setting
 from foretell.runs.spec import yaml_mapping
 from foretell.runs.store import CellKey, RunRow, RunStore
-from foretell.web.background_runs import BackgroundStatus
 from foretell.web.forms import body_of, form_fields
 from foretell.web.pages.ask import StartedRun, form_given, start_from_form, start_run
 from foretell.web.rendering import html_page, json_and_page, link_to
-from foretell.web.run_rows import RUNS_PER_PAGE, RunList, RunRowView, SpendingView, cells_each, list_runs, run_row_view
+from foretell.web.run_rows import RUNS_PER_PAGE, RunList, cells_each, list_runs, run_row_view
 from foretell.web.security import TokenRequired
 from foretell.web.state import CurrentState, WebState
 from foretell.web.streaming import STREAM, After, Brief, event_to_dict, stream
@@ -48,63 +45,6 @@ _PAGE_SQL = "select body from question where run = ? order by id, due limit ? of
 _CELLS_SQL = """
 select question, due, trial, forecast, failure from cell
 where run = ? and question >= ? and question <= ? order by question, due, trial"""
-
-
-@dataclass(frozen=True, kw_only=True)
-class CellView:
-    """One trial on one question."""
-
-    trial: int
-    p: dict[str, float] | None
-    error: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class QuestionRowView:
-    """One question with what its trials said so far."""
-
-    id: str
-    due: str
-    text: str
-    cells: Sequence[CellView]
-    waiting: int
-    """Trials without an answer."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class FailureReason:
-    """Why cells failed, and which."""
-
-    reason: str
-    count: int
-    examples: tuple[tuple[str, str], ...]
-    """Id and date of asking of some questions."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunView:
-    """Everything about one run but the traces."""
-
-    run: RunRowView
-    spec: dict[str, Any]
-    services: tuple[str, ...]
-    under_way: int
-    """Cells that have begun and are not over."""
-    spending: SpendingView
-    budget: float | None
-    seconds_left: float | None
-    """At the pace that was seen since somebody looks."""
-    endings: dict[str, int]
-    """How often trials ended in which way: submitted, at the step limit, at the budget, …"""
-    failures: tuple[FailureReason, ...]
-    questions: tuple[QuestionRowView, ...]
-    """Those of this page."""
-    offset: int
-    size: int
-    finished: bool
-    background: BackgroundStatus | None
-    last: int
-    """The number of the newest event."""
 
 
 class RunBody(body_of(RunRequest, "out", "where", "spec")):
@@ -132,60 +72,63 @@ def _runs_page(request: Request, here: WebState, offset: int, given: dict[str, A
 
 
 @json_and_page(router, "/api/runs/{run}", "/runs/{run}", "run.html", tags=["runs"])
-def read_run(here: CurrentState, run: str, offset: Offset = 0) -> RunView:
+def read_run(here: CurrentState, run: str, offset: Offset = 0) -> dict[str, Any]:
     """How far a run is, what it costs, what failed and why, and a page of its questions."""
     row, last = here.run(run), here.store.last_event()
     line, totals = run_row_view(here.store, row), here.totals(row.id)
-    return RunView(
-        run=line,
-        spec=row.spec,
-        services=row.services,
-        under_way=0 if line.finished else here.store.database.read(_BEGUN_SQL, (row.id, row.id))[0][0],
-        spending=totals.spending,
-        budget=(row.spec.get("budget") or {}).get("run"),
-        seconds_left=here.seconds_left(line),
-        endings=dict(totals.endings.most_common(MAX_ENDINGS)),
-        failures=_failures(here.store, row.id) if row.failed else (),
-        questions=_questions(here.store, row, offset),
-        offset=offset,
-        size=QUESTIONS_PER_PAGE,
-        finished=line.finished,
-        background=here.jobs.of(row.id),
-        last=last,
-    )
+    return {
+        "run": line,
+        "spec": row.spec,
+        "services": row.services,
+        # Cells that have begun and are not over.
+        "under_way": 0 if line.finished else here.store.database.read(_BEGUN_SQL, (row.id, row.id))[0][0],
+        "spending": totals.spending,
+        "budget": (row.spec.get("budget") or {}).get("run"),
+        "seconds_left": here.seconds_left(line),
+        # How often trials ended in which way: submitted, at the step limit, at the budget, …
+        "endings": dict(totals.endings.most_common(MAX_ENDINGS)),
+        "failures": _failures(here.store, row.id) if row.failed else [],
+        "questions": _questions(here.store, row, offset),
+        "offset": offset,
+        "size": QUESTIONS_PER_PAGE,
+        "finished": line.finished,
+        "background": here.jobs.of(row.id),
+        "last": last,
+    }
 
 
-def _failures(store: RunStore, run: str) -> tuple[FailureReason, ...]:
-    """By reason, the most frequent first."""
+def _failures(store: RunStore, run: str) -> list[dict[str, Any]]:
+    """By reason, the most frequent first, with id and date of asking of some questions."""
     groups: dict[str, list[tuple[str, str]]] = {}
     for question, due, failure in store.database.read(_FAILED_SQL, (run,)):
         groups.setdefault(str(json.loads(failure).get("error", "")), []).append((question, due))
     ordered = sorted(groups.items(), key=lambda item: -len(item[1]))[:MAX_REASONS]
-    return tuple(
-        FailureReason(reason=reason, count=len(cells), examples=tuple(dict.fromkeys(cells))[:MAX_EXAMPLES])
+    return [
+        {"reason": reason, "count": len(cells), "examples": list(dict.fromkeys(cells))[:MAX_EXAMPLES]}
         for reason, cells in ordered
-    )
+    ]
 
 
-def _questions(store: RunStore, row: RunRow, offset: int) -> tuple[QuestionRowView, ...]:
+def _questions(store: RunStore, row: RunRow, offset: int) -> list[dict[str, Any]]:
+    """A page of questions with what their trials said so far, and how many have not."""
     rows = store.database.read(_PAGE_SQL, (row.id, QUESTIONS_PER_PAGE, offset))
     questions = [from_json(body, Question) for (body,) in rows]
     if not questions:
-        return ()
-    cells: dict[tuple[str, str], list[CellView]] = {}
+        return []
+    cells: dict[tuple[str, str], list[dict[str, Any]]] = {}
     span = (row.id, questions[0].id, questions[-1].id)
     for id, due, trial, forecast, failure in store.database.read(_CELLS_SQL, span):
         answer = json.loads(forecast or failure or "{}")
         p = answer.get("p", {}) if forecast is not None else None
-        cell = CellView(trial=trial, p=p, error="" if forecast is not None else str(answer.get("error", "")))
-        cells.setdefault((id, due), []).append(cell)
-    views: list[QuestionRowView] = []
+        error = "" if forecast is not None else str(answer.get("error", ""))
+        cells.setdefault((id, due), []).append({"trial": trial, "p": p, "error": error})
+    views: list[dict[str, Any]] = []
     for question in questions:
         due = question.due.isoformat()
         ended = cells.get((question.id, due), [])
         waiting = max(cells_each(row.spec) - len(ended), 0)
-        views.append(QuestionRowView(id=question.id, due=due, text=question.text, cells=ended, waiting=waiting))
-    return tuple(views)
+        views.append({"id": question.id, "due": due, "text": question.text, "cells": ended, "waiting": waiting})
+    return views
 
 
 @router.post("/api/runs", tags=["runs"], status_code=202)

@@ -23,7 +23,7 @@ from foretell.report.charts.ranking import TornadoRow, tornado_plot
 from foretell.runs.settings import Settings
 from foretell.runs.spec import spec_from_json
 from foretell.web.forms import body_of, form_fields
-from foretell.web.notebooks import NotebookView, notebook_view
+from foretell.web.notebooks import notebook_view
 from foretell.web.pages.ask import NOTHING_CHOSEN, StartedRun, form_given, start_from_form, start_run, usable_engines
 from foretell.web.rendering import html_page, json_and_page, link_to
 from foretell.web.security import TokenRequired, form_of
@@ -312,7 +312,7 @@ def read_claim(file: KnownTree, node: KnownClaim, name: str) -> dict[str, Any]:
 @json_and_page(
     router, "/api/tree/notebook/{claim}/{name:path}", "/trees/notebook/{claim}/{name:path}", "notebook.html", **NO_TREE
 )
-def read_notebook(here: CurrentState, node: KnownClaim, name: str) -> NotebookView:
+def read_notebook(here: CurrentState, node: KnownClaim, name: str) -> dict[str, Any]:
     """The notebook that a claim was worked out in."""
     if node.grounding is None or not node.grounding.notebook:
         raise HTTPException(404, f"no notebook was written for {node.id[:80]!r}")

@@ -12,12 +12,12 @@ from foretell.forecasters.tree.grounders.plain import CONCLUSION_SCHEMA, groundi
 from foretell.forecasters.tree.grow.ground import GroundingResult, Leaf
 from foretell.forecasters.tree.grow.prompting import TEXT, StructuredRequest, fill_prompts, object_schema
 from foretell.models.canonical import content_key
+from foretell.models.journal import Journal
 from foretell.models.model import AssistantMessage, Message, UserMessage
 from foretell.models.structured_output import UnusableReply
 from foretell.questions import trace as kinds
 from foretell.questions.trace import EmitEvent, ToolUsed, TraceEvent
 from foretell.tools.fence import FencedTools
-from foretell.tools.journal import ToolJournal
 from foretell.tools.notebook.endpoints import PATHS, Endpoint, fenced_tool_endpoint, summarize_endpoints
 from foretell.tools.notebook.notebook import MarkdownCell, Notebook, NotebookCell, PythonCell, ipynb
 from foretell.tools.notebook.outputs import shortened
@@ -58,7 +58,7 @@ class JournaledNotebook:
     """One notebook. Use as an async context manager, so that its kernel goes when it is done."""
 
     open: OpenSession
-    journal: ToolJournal | None
+    journal: Journal | None
     slot: str
     emit: EmitEvent
     cells: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
@@ -167,7 +167,7 @@ class NotebookGrounder:
     """Kernels in their sandboxes; opened and closed by whoever made it."""
     endpoints: Sequence[Endpoint] = ()
     """Data besides the fenced search, already behind journal and cutoff."""
-    journal: ToolJournal | None = None
+    journal: Journal | None = None
     """Keeps what came of each turn."""
     save: Callable[[Leaf, int], Path] | None = None
     """Where the `.ipynb` of a leaf and trial goes; None writes none."""

@@ -1,17 +1,25 @@
-"""`foretell mcp` over standard input and output: a real client, a real process, fakes behind it."""
+"""`foretell mcp`: a real client, the command's own server in this process or in one of its own, fakes behind it."""
 
 import asyncio
 import json
+import os
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
+from unittest.mock import patch
 
 import pytest
-from tests.mcp.office import Office, parsed, problem
+from click.testing import CliRunner
+from tests.mcp_server.office import Office, parsed, problem
 
+from fakes.background import Background
 from fakes.models import BackgroundModels
+from foretell.cli.main import cli
+from foretell.mcp.permissions import ServerPermissions
+from foretell.mcp.server import make_server
 from foretell.practice.search import search_server
 from foretell.practice.world import small_world
+from foretell.questions.errors import InputError
 
 SPENDING = ("--allow-spending", "1", "--model", "openai:gpt-5-mini", "--search", "local")
 BRIDGE = "Will the harbour bridge be approved?"
@@ -43,6 +51,25 @@ Work = Callable[[Any], Awaitable[None]]
 
 
 def served(office: Office, work: Work, *options: Any) -> None:
+    """With a server within this process that was opened with the options of the command."""
+    from mcp import Client
+
+    opened: list[ServerPermissions] = []
+
+    async def serve(permissions: ServerPermissions) -> None:
+        opened.append(permissions)
+
+    async def run() -> None:
+        async with Client(make_server(opened[0])) as client:
+            await work(client)
+
+    with patch.dict(os.environ, office.whole_environment, clear=True), patch("foretell.mcp.server.serve_stdio", serve):
+        end = CliRunner().invoke(cli, ["mcp", *map(str, options)], catch_exceptions=False)
+        assert end.exit_code == 0, end.output
+        asyncio.run(run())
+
+
+def over_a_process(office: Office, work: Work, *options: Any) -> None:
     async def run() -> None:
         async with office.client(*options) as client:
             await work(client)
@@ -250,26 +277,28 @@ def test_nothing_but_the_protocol_reaches_standard_output(office: Office):
         parsed(await client.call_tool("ask", {"question": BRIDGE}))
         assert "sk-canary" not in json.dumps((await client.list_tools()).model_dump(mode="json"))
 
-    served(office, work, *SPENDING)
+    over_a_process(office, work, *SPENDING)
     assert (office.folder / "stderr.txt").read_text(encoding="utf-8") == ""
 
 
 def test_engines_that_send_bills_are_booked(office: Office):
-    async def run() -> None:
-        async with search_server(small_world(), "engine-key") as engines:
-            addresses = {"FORETELL_BRAVE_URL": f"{engines.url}/brave", "BRAVE_API_KEY": "engine-key"}
-            found = replace(office, environment={**office.environment, **addresses})
-            live = {"query": "central bank rate", "live": True}
-            async with found.client("--search", "brave") as client:
-                assert "sends bills" in problem(await client.call_tool("search_as_of", live))
-                assert not engines.requests
-            async with found.client("--allow-spending", "0.015", *SPENDING[2:4], "--search", "brave") as client:
-                told = parsed(await client.call_tool("search_as_of", live))
-                assert told["results"]
-                assert told["server_spending"] == {"spent": 0.01, "allowed": 0.015}
-                assert "allows 0.015 dollars" in problem(await client.call_tool("search_as_of", live))
+    live = {"query": "central bank rate", "live": True}
 
-    asyncio.run(run())
+    async def refused(client: Any) -> None:
+        assert "sends bills" in problem(await client.call_tool("search_as_of", live))
+
+    async def booked(client: Any) -> None:
+        told = parsed(await client.call_tool("search_as_of", live))
+        assert told["results"]
+        assert told["server_spending"] == {"spent": 0.01, "allowed": 0.015}
+        assert "allows 0.015 dollars" in problem(await client.call_tool("search_as_of", live))
+
+    with Background(lambda: search_server(small_world(), "engine-key")) as engines:
+        addresses = {"FORETELL_BRAVE_URL": f"{engines.url}/brave", "BRAVE_API_KEY": "engine-key"}
+        found = replace(office, environment={**office.environment, **addresses})
+        served(found, refused, "--search", "brave")
+        assert not engines.server.requests
+        served(found, booked, "--allow-spending", "0.015", *SPENDING[2:4], "--search", "brave")
 
 
 @pytest.mark.parametrize(
@@ -282,7 +311,8 @@ def test_engines_that_send_bills_are_booked(office: Office):
     ],
 )
 def test_a_server_that_cannot_be_is_refused_in_one_line(office: Office, options: tuple[str, ...], words: str):
-    told = office.foretell("mcp", *options)
-    assert told.returncode == 2
-    assert words in told.stderr
-    assert len(told.stderr.splitlines()) == 1
+    with patch.dict(os.environ, office.whole_environment, clear=True):
+        end = CliRunner().invoke(cli, ["mcp", *options])
+    assert isinstance(end.exception, InputError)
+    assert words in str(end.exception)
+    assert len(str(end.exception).splitlines()) == 1

@@ -5,7 +5,7 @@ import re
 import subprocess
 from typing import Any
 
-from tests.mcp.office import Office, parsed, problem
+from tests.mcp_server.office import Office, parsed, problem
 
 TOKEN = "a-long-token-for-tests-0123456789"
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}

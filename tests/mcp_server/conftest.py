@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.mcp.office import DOCUMENTS, Office
+from tests.mcp_server.office import DOCUMENTS, Office
 
 from fakes.models import BackgroundModels
 from foretell.data.corpus import Corpus, read_documents

@@ -132,7 +132,7 @@ def test_trouble_is_one_line(settings: Settings):
     with pytest.raises(InputError, match="could not be read") as told:
         open_questions(MINE, wrong, NOW)
     assert "wrong-canary" not in str(told.value)
-    path = MINE.file(settings.home)
+    path = settings.home / "tournaments" / f"{MINE.slug}.json"
     path.parent.mkdir()
     path.write_text("{", encoding="utf-8")
     with pytest.raises(InputError, match="damaged"):
