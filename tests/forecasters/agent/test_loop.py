@@ -13,6 +13,7 @@ from foretell.forecasters.agent.loop import AgentTrial, StopReason
 from foretell.forecasters.agent.settings import FULL, NOBELIEF, AgentSettings, Clamp
 from foretell.models.budget import Budget, BudgetedModel
 from foretell.models.model import (
+    AssistantMessage,
     BudgetExceeded,
     ModelError,
     Reply,
@@ -265,8 +266,39 @@ def test_only_the_first_of_several_calls_is_run_and_the_model_is_told(desk, say,
     two = Reply(calls=(*two.calls, ToolCall(id="c2", name="web_search", arguments='{"query": "b"}')))
     desk.run([two, submit(say, think, 0.4)])
     results = [message for message in desk.requests[1].messages if isinstance(message, ToolResult)]
-    assert [result.call_id for result in results] == ["c1"]
-    assert "only the first was run" in results[0].text
+    assert [result.call_id for result in results] == ["c1", "c2"]
+    assert "only web_search was run" in results[0].text
+    assert results[1].text == "Not run: one call at a time."
+
+
+def test_a_valid_call_behind_a_bad_one_is_carried_out_and_both_are_answered(desk, say, think):
+    good = search(say, think, 0.4).calls[0]
+    bad = ToolCall(id="c0", name="web_search", arguments='{"query": ')
+    forecast = desk.run([Reply(calls=(bad, good), sealed="thoughts"), submit(say, think, 0.4)])
+    assert forecast.ending == "submitted"
+    spoken = next(message for message in desk.requests[1].messages if isinstance(message, AssistantMessage))
+    assert [call.id for call in spoken.calls] == ["c0", good.id]
+    assert json.loads(spoken.calls[0].arguments) == {"unreadable": '{"query": '}
+    assert spoken.sealed == "thoughts"
+    results = [message for message in desk.requests[1].messages if isinstance(message, ToolResult)]
+    assert [result.call_id for result in results] == ["c0", good.id]
+    assert results[0].text.startswith("Not run: the arguments of web_search cannot be used")
+
+
+def test_an_unusable_call_goes_into_the_history_as_a_call_with_its_error(desk, say, think):
+    bad = Reply(calls=(ToolCall(id="c0", name="nonsense", arguments="{}"),), sealed="thoughts")
+    desk.run([bad, submit(say, think, 0.4)])
+    *_, spoken, result = desk.requests[1].messages
+    assert (spoken.calls[0].id, spoken.sealed) == ("c0", "thoughts")
+    assert isinstance(result, ToolResult)
+    assert "there is no tool 'nonsense'" in result.text
+
+
+def test_how_a_trial_ended_is_a_value(desk, say, think):
+    assert desk.run([submit(say, think, 0.4)]).ending == "submitted"
+    broken = desk.run([search(say, think, 0.3), ModelError("the connection broke")])
+    assert (broken.ending, broken.p, broken.degraded) == ("degraded", {"yes": 0.3}, True)
+    assert "the connection broke" in broken.problem
 
 
 def test_a_call_without_belief_is_carried_out_and_the_model_is_reminded(desk, say, think):

@@ -122,6 +122,7 @@ def test_laid_down_steps_force_the_data_tool_and_then_the_answer(desk, say, thin
     forecast = desk.run([say("fetch_series", {}, belief=think(0.5)), say("submit", {"p": 0.6}, belief=think(0.6))])
     assert [request.force for request in desk.requests] == ["fetch_series", "submit"]
     assert forecast.p == {"yes": 0.6}
+    assert (forecast.ending, forecast.problem) == ("degraded", "no tool worked: all 1 calls failed")
     assert [event.failed for event in desk.of(ToolUsed)] == [True, False]
 
 
@@ -132,7 +133,7 @@ def test_batch_runs_all_calls_of_the_first_round_and_then_reasons_once(desk, say
     forecast = desk.run([Reply(calls=(*queries, bad)), say("submit", {"p": 0.4, "reason": "r"})])
     assert forecast.p == {"yes": 0.4}
     results = [message for message in desk.requests[1].messages if isinstance(message, ToolResult)]
-    assert [result.call_id for result in results] == ["c0", "c1", "c2"]
+    assert [result.call_id for result in results] == ["c0", "c1", "c2", "c9"]
     assert "query is missing" in results[-1].text
     assert desk.requests[1].force == "submit"
 

@@ -1,9 +1,10 @@
 """From what a model replied to what it wants done: a turn that can be carried out, or words on what was wrong."""
 
+import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -114,6 +115,7 @@ def _bounded(schema: Any) -> Any:
 
 
 MOST_ACTIONS = 8
+NOT_RUN = "Not run: {}."
 
 
 UnusableTurn = UnusableReply
@@ -138,7 +140,9 @@ class AgentTurn:
     actions: tuple[AgentAction, ...]
     """One; several only where the variant runs them at once."""
     spoken: AssistantMessage
-    """What goes into the history: only the calls that are answered."""
+    """What goes into the history, with every call that was made: providers want each of them answered."""
+    refused: Mapping[str, str] = field(default_factory=dict[str, str])
+    """By the id of a call that is not carried out: why."""
     statement: BeliefStatement | None = None
     final: StatedProbabilities | None = None
     """The answer, where the action is to submit."""
@@ -148,16 +152,27 @@ class AgentTurn:
 
 def read_reply(reply: Reply, offer: AgentToolset, names: Sequence[str]) -> AgentTurn:
     """The turn in a reply, given what was on offer; `UnusableTurn` where there is none."""
-    proposals = _proposals(reply, names)
-    wanted = proposals[:MOST_ACTIONS] if offer.variant.parallel and proposals[0].tool != SUBMIT else proposals[:1]
-    actions, notes = _checked(wanted, offer, names)
-    if len(proposals) > len(wanted):
-        notes.append("one call at a time: only the first was run")
-    calls = tuple(action.call for action in actions if action.call is not None)
+    proposals = _proposals(reply, names)[:MOST_ACTIONS]
+    checked = [_checked(action, offer, names) for action in proposals]
+    usable = [action for action in checked if isinstance(action, AgentAction)]
+    if not usable:
+        raise UnusableTurn("; ".join(str(problem) for problem in checked))
+    # To submit beside other calls would be to answer before their results are there.
+    actions = [action for action in usable if action.tool != SUBMIT] or usable[:1]
+    actions = actions if offer.variant.parallel else actions[:1]
+    refused = {
+        action.call.id: NOT_RUN.format("one call at a time" if isinstance(one, AgentAction) else one)
+        for action, one in zip(proposals, checked, strict=True)
+        if action.call is not None and one not in actions
+    }
+    notes = [str(one) for one in checked if not isinstance(one, AgentAction)]
+    if len(usable) > len(actions):
+        notes.append(f"one call at a time: only {actions[0].tool} was run")
+    calls = tuple(readable_call(action.call) for action in proposals if action.call is not None)
     spoken = AssistantMessage(text=reply.text[:LONGEST_REPLY], calls=calls, sealed=reply.sealed)
     stated = next((action.belief for action in actions if action.belief is not None), None)
     statement = read_statement(stated, offer.form) if offer.variant.belief else None
-    turn = AgentTurn(actions=tuple(actions), spoken=spoken, statement=statement, notes=tuple(notes))
+    turn = AgentTurn(actions=tuple(actions), spoken=spoken, refused=refused, statement=statement, notes=tuple(notes))
     return _answered(turn, offer) if actions[0].tool == SUBMIT else turn
 
 
@@ -208,21 +223,21 @@ def _written(said: dict[str, Any], names: Sequence[str]) -> list[AgentAction]:
     return actions
 
 
-def _checked(
-    wanted: Sequence[AgentAction], offer: AgentToolset, names: Sequence[str]
-) -> tuple[list[AgentAction], list[str]]:
-    """The actions that can be carried out and what was wrong with the others; `UnusableTurn` if none can."""
-    actions: list[AgentAction] = []
-    problems: list[str] = []
-    for action in wanted:
-        try:
-            actions.append(_checked_one(action, offer, names))
-        except UnusableTurn as problem:
-            problems.append(str(problem))
-    research = [action for action in actions if action.tool != SUBMIT]
-    if not actions:
-        raise UnusableTurn("; ".join(problems))
-    return (research or actions[:1]) if len(actions) > 1 else actions, problems
+def readable_call(call: ToolCall) -> ToolCall:
+    """The call as it goes into the history: arguments that are no JSON object would be refused by some providers."""
+    try:
+        read_object(call.arguments or "{}")
+    except UnusableTurn:
+        return replace(call, arguments=json.dumps({"unreadable": call.arguments[:LONGEST_TEXT]}))
+    return call
+
+
+def _checked(action: AgentAction, offer: AgentToolset, names: Sequence[str]) -> AgentAction | UnusableTurn:
+    """The action that can be carried out, or what is wrong with it."""
+    try:
+        return _checked_one(action, offer, names)
+    except UnusableTurn as problem:
+        return problem
 
 
 def _checked_one(action: AgentAction, offer: AgentToolset, names: Sequence[str]) -> AgentAction:

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from foretell.forecasters.agent.actions import (
+    MOST_ACTIONS,
     AgentAction,
     AgentToolset,
     AgentTurn,
@@ -17,6 +18,7 @@ from foretell.forecasters.agent.actions import (
     probability_in_text,
     read_object,
     read_reply,
+    readable_call,
 )
 from foretell.forecasters.agent.belief import BELIEF, Belief, BeliefStatement
 from foretell.forecasters.agent.settings import AgentSettings
@@ -195,18 +197,21 @@ class AgentTrial:
         return replace(request, tools=self.offer.tools, force=force)
 
     def _add_unusable(self, reply: Reply, problem: str, names: Sequence[str]) -> None:
-        """Keep a reply that could not be used as plain text, and say what was wrong with it.
-
-        Calls are not kept as calls: providers want a result for each, and arguments that are JSON.
-        """
-        calls = [f"[{call.name} {call.arguments}]"[:LONGEST_ECHO] for call in reply.calls[:1]]
-        echo = "\n".join(filter(None, [reply.text.strip()[:LONGEST_ECHO], *calls]))
-        if echo:
-            self.messages.append(AssistantMessage(text=echo))
+        """Keep a reply that could not be used, and say what was wrong with it: as the result of each of its calls."""
+        calls = [
+            call if call.id else replace(call, id=f"call_{n}") for n, call in enumerate(reply.calls[:MOST_ACTIONS])
+        ]
+        text = reply.text.strip()[:LONGEST_ECHO]
+        if text or calls:
+            spoken = tuple(map(readable_call, calls))
+            self.messages.append(AssistantMessage(text=text, calls=spoken, sealed=reply.sealed if calls else ""))
         declined = DECLINED if reply.finish == "refusal" else ""
         shorter = " Be briefer: the reply was cut off." if reply.finish == "length" else ""
         text = f"{declined}Your reply could not be used: {problem}.{shorter} Call one of: {', '.join(names)}."
-        self.messages.append(UserMessage(text=text))
+        for call in calls:
+            self.messages.append(ToolResult(call_id=call.id, name=call.name, text=text))
+        if not calls:
+            self.messages.append(UserMessage(text=text))
 
     def _believe(self, statement: BeliefStatement | None) -> tuple[str, ...]:
         """Take a stated belief over; what the model must know about that comes back."""
@@ -242,7 +247,8 @@ class AgentTrial:
             else replace(action, call=replace(action.call, arguments=restated(action.call.arguments)))
             for action in turn.actions
         )
-        calls = tuple(action.call for action in actions if action.call is not None)
+        changed = {action.call.id: action.call for action in actions if action.call is not None}
+        calls = tuple(changed.get(call.id, call) for call in turn.spoken.calls)
         text = turn.spoken.text if calls else restated(turn.spoken.text)
         return replace(turn, actions=actions, spoken=AssistantMessage(text=text, calls=calls))
 
@@ -258,11 +264,14 @@ class AgentTrial:
             return self._standing(StopReason.BUDGET, "while a tool was at work")
         results[-1] += f"\n\n(Step {self.number} of {self.steps} is done" + "".join(f"; {n}" for n in notes) + ".)"
         self.messages.append(turn.spoken)
+        answers = dict(turn.refused)
         for action, text in zip(turn.actions, results, strict=True):
             if action.call is None:
                 self.messages.append(UserMessage(text=f"{RESULT}{action.tool}:\n{text}"))
             else:
-                self.messages.append(ToolResult(call_id=action.call.id, name=action.tool, text=text))
+                answers[action.call.id] = text
+        for call in turn.spoken.calls:
+            self.messages.append(ToolResult(call_id=call.id, name=call.name, text=answers[call.id]))
         return None
 
     async def _use(self, action: AgentAction) -> Observation | None:
