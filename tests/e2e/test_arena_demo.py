@@ -27,7 +27,7 @@ from foretell.scoring.table import ALWAYS_HALF, CROWD
 
 demo = operation_command("arena demo")
 
-SEASON = ArenaDemoRequest(days=5, events_per_day=4, seed=3)
+SEASON = ArenaDemoRequest(days=4, events_per_day=3, seed=3)
 ENTRIES = {ORACLE, CROWD, ALWAYS_HALF, OUTSIDE_ENTRY, BOTH, NEWS, HASTY, BOLD}
 
 

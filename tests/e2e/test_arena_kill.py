@@ -1,4 +1,4 @@
-"""Two arena services on one database, killed with SIGKILL again and again through ten simulated days.
+"""Two arena services on one database, killed with SIGKILL again and again through a simulated week.
 
 FORETELL_ARENA_KILLS says how often; the clock, the exchange and the provider belong to the test.
 """
@@ -32,11 +32,11 @@ from foretell.questions.as_of import instant
 from foretell.questions.forecast import Forecast
 from foretell.runs.settings import Settings, load_settings
 
-KILLS = int(os.environ.get("FORETELL_ARENA_KILLS", "10"))
+KILLS = int(os.environ.get("FORETELL_ARENA_KILLS", "6"))
 BRAIN = "foretell.practice.models.scripts:arena_script"
 START = instant("2026-11-01T00:00:00Z")
 STEP = timedelta(hours=8)
-STEPS = 30
+STEPS = 21
 GAP = 8.0
 PATIENCE = 90.0
 CHANCE = 0.6
@@ -59,7 +59,7 @@ def provider() -> Iterator[BackgroundModels]:
 def listed(now: datetime) -> list[dict[str, Any]]:
     """What the exchange shows: a new event a day, each closing after some days and settled at once."""
     found: list[dict[str, Any]] = []
-    for n in range(9):
+    for n in range(6):
         opens, closes = START + timedelta(days=n - 1), START + timedelta(days=n + 1.3 + 0.5 * (n % 3))
         if opens > now:
             continue
@@ -136,7 +136,7 @@ class Campaign:
             if not found.waiting and not found.unresolved:
                 return
             assert asyncio.get_running_loop().time() < until, f"nothing goes on: {found}"
-            await asyncio.sleep(0.04)
+            await asyncio.sleep(0.1)
 
     async def until_sent(self, calls: int) -> None:
         """Until so many more requests went out, or nothing is left to ask."""
@@ -272,12 +272,12 @@ def expected_moments(moments: list[Moment]) -> dict[tuple[str, int], datetime]:
     return found
 
 
-def test_two_services_killed_over_ten_days(provider: BackgroundModels, build_house: Callable[..., Any], capsys: Any):
+def test_two_services_killed_over_a_week(provider: BackgroundModels, build_house: Callable[..., Any], capsys: Any):
     provider.reset()
     done, books = asyncio.run(campaign(build_house(provider.url), KILLS, seed=5))
     again = check(books, provider)
     assert done.killed == KILLS
-    assert len({m.event for m in books.moments}) >= 8
+    assert len({m.event for m in books.moments}) >= 5
     with capsys.disabled():
         told = f"{len(books.moments)} moments, {books.said} forecasts, {books.kept} calls, {done.killed} kills"
         print(f"[{told}, {again} calls re-sent from the wire]", end=" ")

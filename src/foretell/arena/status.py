@@ -11,7 +11,6 @@ from foretell.arena.forecast import MISSED_PREFIX
 from foretell.arena.live import LiveArena
 from foretell.arena.schedule import slot
 from foretell.arena.store import ArenaStore, Moment
-from foretell.models.database.interface import SqlRow
 from foretell.questions.codec import from_json, to_json
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
@@ -68,24 +67,19 @@ def event_history(book: ArenaStore, event: str) -> ArenaEventHistory:
         raise InputError(problem, hint="foretell arena status counts them; ids look like kalshi/KXFED-26DEC")
     row = found[0]
     prices: dict[str, list[tuple[str, float]]] = {target.id: [] for target in row.question.targets}
-    for quote in book.quotes(row.event):
-        if (price := _price(quote)) is not None:
-            prices.setdefault(quote[0], []).append((quote[1], price))
-    labels = {id: id for id in prices} | {t.id: t.label or t.id for t in row.question.targets}
+    for target, at, last, bid, ask, no_ask, volume in book.quotes(row.event):
+        shot = Snapshot(at=at, last_price=last, yes_bid=bid, yes_ask=ask, no_ask=no_ask, volume=volume)
+        if shot.price is not None:
+            prices.setdefault(target, []).append((at, shot.price))
     return ArenaEventHistory(
         event=row.event,
         status=row.status,
         question=row.question,
-        labels=labels,
+        labels={id: id for id in prices} | {t.id: t.label or t.id for t in row.question.targets},
         prices=prices,
         moments=tuple(_moment_history(book, moment, row.closes_at) for moment in book.moments.of_event(row.event)),
         outcomes={one.target_id: _outcome(one.outcome, one.payoff) for one in book.outcomes(row.event)},
     )
-
-
-def _price(quote: SqlRow) -> float | None:
-    _, at, last, bid, ask, no_ask, volume = quote
-    return Snapshot(at=at, last_price=last, yes_bid=bid, yes_ask=ask, no_ask=no_ask, volume=volume).price
 
 
 def _outcome(outcome: int | None, payoff: float | None) -> str:

@@ -93,7 +93,38 @@ class LeakageEstimate:
 
     def __str__(self) -> str:
         """What it means, in a few sentences."""
-        return " ".join(filter(None, (_lead(self), _bound(self), _untouched(self))))
+        sentences: list[str] = []
+        if self.lead is not None:
+            lead = _better(self.lead.brier)
+            sentences.append(f"On {self.n} targets the fenced run is better than closed-book by {lead} of Brier score.")
+        if self.lead is not None and self.future is not None and self.bound is not None:
+            sentences += self._bound_sentences(self.lead, self.future, self.bound)
+        if self.untouched is not None and self.exposure.touched:
+            gap = self.untouched.brier
+            sentences.append(f"On the {gap.n} targets whose questions saw none, the lead is {_better(gap)}.")
+        return " ".join(sentences)
+
+    def _bound_sentences(self, lead: ArmDifference, future: ArmDifference, bound: LeakBound) -> list[str]:
+        most = (
+            f"Undetected leaks can account for at most {bound.brier:.4f} of the score (about {bound.index:.1f} points "
+            f"of the Brier index): at most {self.exposure.at_most:.1%} of the questions saw one, and on an average "
+            f"question tools and the whole future were worth at most {_worth(lead, future):.4f}."
+        )
+        if bound.share_of_lead is None:
+            return ["There is no lead that leaks would have to explain.", most]
+        if -lead.brier.high > bound.brier:
+            return [most, "The lead is larger than that, even at the low end of its interval."]
+        return [most, f"That could be {min(1.0, bound.share_of_lead):.0%} of the lead: this audit does not clear it."]
+
+
+def _better(gap: Comparison) -> str:
+    """A difference of losses as a lead, with its interval."""
+    return f"{signed(-gap.diff, 4)} [{signed(-gap.high, 4)}, {signed(-gap.low, 4)}]"
+
+
+def _worth(lead: ArmDifference, future: ArmDifference) -> float:
+    """What seeing everything was worth over no tools at most; no less than what the fenced run itself got."""
+    return max(0.0, -future.brier.low, -lead.brier.low)
 
 
 def leak_exposure(audit: MaterialAudit) -> LeakExposure:
@@ -128,38 +159,28 @@ def estimate_leakage(
     named = [replace(one, forecaster=arm) for arm, forecasts in arms.items() for one in forecasts]
     rows = forecast_rows(named, asked)
     table = _common(rows, outcomes)
-    names = set(table.forecasters)
-    gaps = {pair: _gap(table, pair, scoring) for pair in PAIRS if set(pair) <= names}
-    lead, future = gaps.get(("fenced", "closed-book")), gaps.get(("unfenced", "closed-book"))
+    gaps = {pair: _gap(table, pair, scoring) for pair in PAIRS if set(pair) <= set(table.forecasters)}
+    lead, gain, future = (gaps.get(pair) for pair in PAIRS)
     p = table.p_of("fenced")
     there = np.isfinite(p)
     loss = float(np.average((p - table.targets.outcome)[there] ** 2, weights=table.targets.weight[there]))
+    untouched = bound = None
+    if lead is not None and exposure.whole:
+        untouched = _clean_lead(_spared(rows, asked, exposure), outcomes, scoring)
+    if lead is not None and future is not None:
+        # A leak cannot have taken the run below a loss of zero, nor can the clean loss exceed one.
+        most, ahead = min(exposure.at_most * _worth(lead, future), 1.0 - loss), -lead.brier.diff
+        index = 100 * (sqrt(loss + most) - sqrt(loss))
+        bound = LeakBound(brier=most, index=index, share_of_lead=most / ahead if ahead > 0 else None)
     return LeakageEstimate(
         n=int(there.sum()),
         exposure=exposure,
         lead=lead,
-        gain=gaps.get(("unfenced", "fenced")),
+        gain=gain,
         future=future,
-        untouched=_clean_lead(_spared(rows, asked, exposure), outcomes, scoring) if lead and exposure.whole else None,
-        bound=_bounded(exposure, lead, future, loss) if lead and future else None,
+        untouched=untouched,
+        bound=bound,
         fenced_brier=loss,
-    )
-
-
-def _worth(lead: ArmDifference, future: ArmDifference) -> float:
-    """What seeing everything was worth over no tools at most; no less than what the fenced run itself got."""
-    return max(0.0, -future.brier.low, -lead.brier.low)
-
-
-def _bounded(exposure: LeakExposure, lead: ArmDifference, future: ArmDifference, loss: float) -> LeakBound:
-    most = exposure.at_most * _worth(lead, future)
-    # A leak cannot have taken the run below a loss of zero, nor can the clean loss exceed one.
-    most = min(most, 1.0 - loss)
-    ahead = -lead.brier.diff
-    return LeakBound(
-        brier=most,
-        index=100 * (sqrt(loss + most) - sqrt(loss)),
-        share_of_lead=most / ahead if ahead > 0 else None,
     )
 
 
@@ -173,19 +194,19 @@ def _common(rows: Sequence[Row], outcomes: TableSource) -> ForecastTable:
     return replace(table, forecaster=table.forecaster[kept], target=table.target[kept], p=table.p[kept])
 
 
-def _spared(rows: Sequence[Row], asked: Sequence[Question], exposure: LeakExposure) -> list[Row]:
-    """The rows of questions that saw no leak; the unfenced arm saw them all and has no say here."""
-    touched = [question for question in asked if (question.id, question.due.isoformat()) in exposure.touched]
-    hit = {(row["question"], row["due"]) for row in outcome_rows(touched, ())}
-    return [row for row in rows if (row["question"], row["due"]) not in hit and row["forecaster"] != "unfenced"]
-
-
 def _gap(table: ForecastTable, pair: tuple[str, str], scoring: ScoringOptions) -> ArmDifference:
     brier, index = (
         compare_pair(table, *pair, replace(scoring, metric=metric)).differences[0].comparison
         for metric in ("brier", "bi")
     )
     return ArmDifference(first=pair[0], second=pair[1], brier=brier, index=index)
+
+
+def _spared(rows: Sequence[Row], asked: Sequence[Question], exposure: LeakExposure) -> list[Row]:
+    """The rows of questions that saw no leak; the unfenced arm saw them all and has no say here."""
+    touched = [question for question in asked if (question.id, question.due.isoformat()) in exposure.touched]
+    hit = {(row["question"], row["due"]) for row in outcome_rows(touched, ())}
+    return [row for row in rows if (row["question"], row["due"]) not in hit and row["forecaster"] != "unfenced"]
 
 
 def _clean_lead(rows: Sequence[Row], outcomes: TableSource, scoring: ScoringOptions) -> ArmDifference | None:
@@ -195,39 +216,3 @@ def _clean_lead(rows: Sequence[Row], outcomes: TableSource, scoring: ScoringOpti
         return _gap(_common(rows, outcomes), ("fenced", "closed-book"), scoring)
     except InputError:
         return None
-
-
-def _better(gap: Comparison) -> str:
-    """A difference of losses as a lead, with its interval."""
-    return f"{signed(-gap.diff, 4)} [{signed(-gap.high, 4)}, {signed(-gap.low, 4)}]"
-
-
-def _lead(found: LeakageEstimate) -> str:
-    if found.lead is None:
-        return ""
-    return (
-        f"On {found.n} targets the fenced run is better than closed-book by {_better(found.lead.brier)} of Brier score."
-    )
-
-
-def _bound(found: LeakageEstimate) -> str:
-    if found.bound is None or found.future is None or found.lead is None:
-        return ""
-    text = (
-        f"Undetected leaks can account for at most {found.bound.brier:.4f} of the score (about {found.bound.index:.1f} "
-        f"points of the Brier index): at most {found.exposure.at_most:.1%} of the questions saw one, and on an average "
-        f"question tools and the whole future were worth at most {_worth(found.lead, found.future):.4f}."
-    )
-    if found.bound.share_of_lead is None:
-        return f"There is no lead that leaks would have to explain. {text}"
-    if -found.lead.brier.high > found.bound.brier:
-        return f"{text} The lead is larger than that, even at the low end of its interval."
-    part = min(1.0, found.bound.share_of_lead)
-    return f"{text} That could be {part:.0%} of the lead: this audit does not clear it."
-
-
-def _untouched(found: LeakageEstimate) -> str:
-    if found.untouched is None or not found.exposure.touched:
-        return ""
-    gap = found.untouched.brier
-    return f"On the {gap.n} targets whose questions saw none, the lead is {_better(gap)}."

@@ -22,7 +22,7 @@ from foretell.scoring.long_tables import outcome_rows
 from foretell.studies.audit.auditor import Auditor
 from foretell.studies.audit.leakage import AuditArm, estimate_leakage, leak_exposure
 from foretell.studies.audit.material import AuditScope, MaterialAudit, audit_material
-from foretell.studies.audit.memory import MemoryAudit, agent_notes, audit_memory, training_cutoff_notes
+from foretell.studies.audit.memory import AgentNote, MemoryAudit, agent_notes, audit_memory, training_cutoff_notes
 from foretell.studies.audit.passages import MaterialOrigin, QuestionKey, TrialTrace, collect_passages, trial_traces
 from foretell.studies.audit.report import AuditReport, audit_result
 from foretell.studies.inputs import StudyOptions, StudyProgress, StudyServices
@@ -75,7 +75,10 @@ async def study(inputs: StudyServices, options: AuditOptions) -> StudyResult:
             auditor = Auditor(model=models.model, name=name, journal=models.journal, settings=settings)
             material, memory = await audit_record(record, auditor, sample=options.sample, progress=models.progress)
             cost = models.cost
-    _refuse_silence(name, material)
+    # An auditor that answered nothing has found nothing: a report would look like a clean bill.
+    rulings = [one.ruling for one in material.findings if one.by == "auditor"]
+    if rulings and not any(ruling.answered for ruling in rulings):
+        raise InputError(f"{name} gave no usable verdict on {len(rulings)} texts", hint=rulings[0].reason)
     leakage = None
     if len(arms) > 1:
         outcomes = options.outcomes or outcome_rows(questions.questions, questions.resolutions)
@@ -90,13 +93,6 @@ async def study(inputs: StudyServices, options: AuditOptions) -> StudyResult:
         notes=(*notes, *_caveats(run.spec, name)),
     )
     return replace(audit_result(report), cost=cost)
-
-
-def _refuse_silence(name: str, material: MaterialAudit) -> None:
-    """An auditor that answered nothing has found nothing: a report would look like a clean bill."""
-    rulings = [one.ruling for one in material.findings if one.by == "auditor"]
-    if rulings and not any(ruling.answered for ruling in rulings):
-        raise InputError(f"{name} gave no usable verdict on {len(rulings)} texts", hint=rulings[0].reason)
 
 
 def _run_with_model(store: RunStore, start: str) -> StoredRun:
@@ -210,16 +206,13 @@ async def audit_record(
     seen = await collect_passages(record.trials, record.origin)
     material = await audit_material(seen, record.scope, auditor, sample=sample, progress=progress)
     by_trial = {(one.question_id, one.as_of.at, one.trial): one for one in record.forecasts}
-    journal = record.origin.journal
-    read = [
-        agent_notes(
-            trace, by_trial.get((trace.key.question, record.scope.as_of(trace.asked).at, trace.key.trial)), journal
-        )
-        for trace in record.trials
-    ]
-    notes = [note for found, _ in read for note in found]
+    notes: list[AgentNote] = []
+    missing = 0
+    for trace in record.trials:
+        forecast = by_trial.get((trace.key.question, record.scope.as_of(trace.asked).at, trace.key.trial))
+        found, lost = agent_notes(trace, forecast, record.origin.journal)
+        notes += found
+        missing += lost
     memory = await audit_memory(notes, seen.passages, record.scope, auditor, progress)
-    missing = sum(lost for _, lost in read)
-    return material, replace(
-        memory, replies_missing=missing, cutoffs=training_cutoff_notes(record.models, record.scope)
-    )
+    cutoffs = training_cutoff_notes(record.models, record.scope)
+    return material, replace(memory, replies_missing=missing, cutoffs=cutoffs)
