@@ -22,6 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from foretell.models.model import Model
 from foretell.runs.settings import Settings
 '''
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from foretell.models.model import Model
 from foretell.runs.settings import Settings
 from foretell.forecasters.forecaster import build_forecaster as build_forecaster
 from foretell.forecasters.tree.tree_file import read_tree as read_tree
@@ -95,7 +96,7 @@ def ask(
     closes: str | None = None,
     as_of: str | None = None,
     criteria: str = "",
-    model: str | Callable[..., Any] | None = None,
+    model: str | Callable[..., Any] | Model | None = None,
     roles: Mapping[str, str] = ...,
     search: Sequence[str] = (),
     budget: float | None = None,
@@ -129,7 +130,7 @@ def grow_tree(
     closes: str | None = None,
     as_of: str | None = None,
     criteria: str = "",
-    model: str | Callable[..., Any] | None = None,
+    model: str | Callable[..., Any] | Model | None = None,
     roles: Mapping[str, str] = ...,
     search: Sequence[str] = (),
     budget: float | None = None,

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 from foretell.questions.errors import InputError
 
@@ -212,6 +212,7 @@ class BudgetExceeded(ModelError):
     """The hard budget of the question or the run would be exceeded; the standing belief is the answer."""
 
 
+@runtime_checkable
 class Model(Protocol):
     """Answers requests. Wrappers add one concern each: journal, limits, budget, retries, time."""
 

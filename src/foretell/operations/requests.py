@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from foretell.forecasters.agent.settings import AgentOptions
+from foretell.models.model import Model
 from foretell.request import OperationRequest, fields_of, setting
 from foretell.runs.spec import COMBINE_HELP
 
@@ -22,7 +23,7 @@ Scaling = Literal["min-max", "softmax", "clip"]
 ShortText = Annotated[str, Field(min_length=1, max_length=500)]
 Probability = Annotated[float, Field(ge=0, le=1)]
 Clamp = tuple[float, float]
-ModelChoice = Annotated[str, Field(max_length=300)] | SkipJsonSchema[Callable[..., Any]]
+ModelChoice = Annotated[str, Field(max_length=300)] | SkipJsonSchema[Callable[..., Any]] | SkipJsonSchema[Model]
 """A model as `provider:name`, or in Python a function that answers in its place."""
 
 METRIC_NAMES, ENGINE_NAMES = "foretell.metrics.metric:METRICS", "foretell.runs.services:SEARCH_ENGINES"

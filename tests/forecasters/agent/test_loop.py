@@ -273,12 +273,12 @@ def test_only_the_first_of_several_calls_is_run_and_the_model_is_told(desk, say,
 
 def test_a_valid_call_behind_a_bad_one_is_carried_out_and_both_are_answered(desk, say, think):
     good = search(say, think, 0.4).calls[0]
-    bad = ToolCall(id="c0", name="web_search", arguments='{"query": ')
+    bad = ToolCall(id="c0", name="web_search", arguments="query=a")
     forecast = desk.run([Reply(calls=(bad, good), sealed="thoughts"), submit(say, think, 0.4)])
     assert forecast.ending == "submitted"
     spoken = next(message for message in desk.requests[1].messages if isinstance(message, AssistantMessage))
     assert [call.id for call in spoken.calls] == ["c0", good.id]
-    assert json.loads(spoken.calls[0].arguments) == {"unreadable": '{"query": '}
+    assert json.loads(spoken.calls[0].arguments) == {"unreadable": "query=a"}
     assert spoken.sealed == "thoughts"
     results = [message for message in desk.requests[1].messages if isinstance(message, ToolResult)]
     assert [result.call_id for result in results] == ["c0", good.id]
