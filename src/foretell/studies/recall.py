@@ -438,7 +438,7 @@ def _notes(model: str, group: RecallGroup) -> list[str]:
     if cutoff is None:
         return [*notes, f"{model}: it is not known when its knowledge ends"]
     # Not to remember what ended after the model's knowledge is no fault.
-    knows, ends = AsOf.day(cutoff.day), [one.past.question.closes_at for one in group]
+    knows, ends = AsOf.day(cutoff), [one.past.question.closes_at for one in group]
     if late := sum(end is None or not knows.admits(end) for end in ends):
-        notes.append(f"{model}: {late} events ended after {cutoff.day}, when its knowledge does, or at no known time")
+        notes.append(f"{model}: {late} events ended after {cutoff}, when its knowledge does, or at no known time")
     return notes

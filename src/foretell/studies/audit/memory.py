@@ -273,7 +273,7 @@ def training_cutoff_notes(models: Iterable[str], scope: AuditScope) -> dict[str,
             found = check_knowledge_cutoff(model, question.opens_at or question.due)
             if found is not None and found.cutoff is not None:
                 # The day a question opened differs from one to the next; what is known of the model does not.
-                day = found.cutoff.day
+                day = found.cutoff
                 notes[f"{model} may know the world up to {day}: questions that opened before are no fair test"] += 1
             elif found is not None:
                 notes[found.text] += 1

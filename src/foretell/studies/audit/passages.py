@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 from foretell.models.journal import Journal
 from foretell.models.model import ToolSpec
@@ -274,7 +274,9 @@ def _reader(trace: TrialTrace, origin: MaterialOrigin) -> Fetch:
         if id(use) not in read:
             tool = _NamedTool(spec=ToolSpec(name=use.tool, description="", parameters={}))
             scope = journal_scope(trace.question.id, trace.key.trial, origin.engine or None)
-            stored = JournaledTool(tool=tool, journal=_ReadOnlyJournal(journal=origin.journal), scope=scope)
+            stored = JournaledTool(
+                tool=tool, journal=cast("Journal", _ReadOnlyJournal(journal=origin.journal)), scope=scope
+            )
             try:
                 material = await stored.use(use.arguments, trace.question.as_of_in(origin.mode))
                 read[id(use)] = material.items
