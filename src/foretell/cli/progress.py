@@ -115,8 +115,11 @@ class LiveView:
                 pass
 
     def spent(self) -> str:
-        """Calls, dollars and withheld texts."""
-        return f"{self.calls} calls · ${self.dollars:.4f} · {self.withheld} withheld"
+        """Calls, dollars and withheld texts, and what is waited for."""
+        from foretell.models.waiting import waiting_text
+
+        parts = (f"{self.calls} calls", f"${self.dollars:.4f}", f"{self.withheld} withheld", waiting_text())
+        return " · ".join(filter(None, parts))
 
 
 class TreeLiveView(LiveView):

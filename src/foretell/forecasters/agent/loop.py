@@ -21,10 +21,12 @@ from foretell.forecasters.agent.actions import (
     readable_call,
 )
 from foretell.forecasters.agent.belief import BELIEF, Belief, BeliefStatement
+from foretell.forecasters.agent.prompts import schema_prompt
 from foretell.forecasters.agent.settings import AgentSettings
 from foretell.models.model import (
     AssistantMessage,
     BudgetExceeded,
+    ContextTooLong,
     Message,
     Model,
     ModelError,
@@ -75,6 +77,11 @@ ENDINGS: Mapping[StopReason, Ending] = {
     StopReason.MODEL: "degraded",
 }
 """All others gave their answer themselves."""
+SHORTER = (4_000, 1_000, 250)
+"""Characters of a message that are kept, one after the other, where a model cannot read the whole conversation."""
+CUT = " … (cut: the conversation is longer than the model can read)"
+OUT_OF_TIME = "{:g} s are over, as the option `seconds` says"
+IN_PERCENT = "Probabilities are whole numbers from 0 to 100 from now on, in percent."
 NO_TOOL_WORKED = "no tool worked: all {} calls failed"
 
 
@@ -126,11 +133,16 @@ class AgentTrial:
     ends_at: float = field(default=0.0, init=False)
     tools_used: int = field(default=0, init=False)
     tools_failed: int = field(default=0, init=False)
+    by_schema: bool = field(default=False, init=False)
+    """Whether the model is asked for JSON: it was told to call a tool and cannot."""
+    slowest: float = field(default=0.0, init=False)
+    """Seconds of the reply that took longest."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.toolbox, FencedTools):  # pyright: ignore[reportUnnecessaryIsInstance] - the rule of the house
             raise TypeError(f"the loop accepts only a fenced toolbox, not {type(self.toolbox).__name__}")
         self.messages = list(self.request.messages)
+        self.by_schema = self.settings.asking == "schema"
 
     @property
     def steps(self) -> int:
@@ -147,7 +159,9 @@ class AgentTrial:
                     pass
                 return ending
         except TimeoutError:
-            return self._standing(StopReason.TIME if clock.expired() else StopReason.MODEL)
+            if not clock.expired():
+                return self._standing(StopReason.MODEL)
+            return self._standing(StopReason.TIME, OUT_OF_TIME.format(self.settings.seconds))
         except BudgetExceeded as spent:
             return self._standing(StopReason.BUDGET, str(spent))
         except ModelError as error:
@@ -156,15 +170,16 @@ class AgentTrial:
     async def step(self) -> TrialResult | None:
         """One generation tells the belief with all results so far taken in, and what to do next."""
         self.number += 1
-        # Some time, at most a fifth of the whole, is left for the answer.
-        reserve = min(self.settings.reserve, self.settings.seconds / 5)
+        # Some time, at most a fifth of the whole, is left for the answer; more where the model is seen to be slow.
+        reserve = max(min(self.settings.reserve, self.settings.seconds / 5), 1.5 * self.slowest)
         last = self.number >= self.steps or asyncio.get_running_loop().time() > self.ends_at - reserve
         names = (SUBMIT,) if last else self.offer.named(self.allowed(self.number))
         unusable: list[Reply] = []
         problem = ""
         # An unusable reply is asked for again with what was wrong, a few times.
         for attempt in range(self.settings.retries + 1):
-            reply = await self.model.complete(self._request(names, attempt))
+            request = self._request(names, attempt)
+            reply = await self._ask(request)
             try:
                 turn = read_reply(reply, self.offer, names)
                 break
@@ -173,6 +188,12 @@ class AgentTrial:
             unusable.insert(0, reply)
             self._believe(belief_in(reply, self.offer))
             self._add_unusable(reply, problem, names)
+            if request.force is not None and not any(isinstance(m, ToolResult) for m in self.messages):
+                # A call was asked for and none came, now or before: the model or its server has no tools.
+                self.by_schema = True
+                # Whole numbers are what a grammar can keep within bounds.
+                self.offer = replace(self.offer, form=replace(self.offer.form, percent=True))
+                self.messages.append(UserMessage(text=f"{schema_prompt(self.offer)}\n\n{IN_PERCENT}"))
             self._emit_tool(UNUSABLE, {"attempt": attempt + 1}, Observation(text=problem, failed=True))
         else:
             return await self._salvage(unusable, problem, last=tuple(names) == (SUBMIT,))
@@ -190,11 +211,26 @@ class AgentTrial:
         request = replace(
             self.request, messages=tuple(self.messages), slot=f"{self.request.slot}/step {self.number}/{attempt}"
         )
-        if self.settings.asking == "schema":
+        if self.by_schema:
             return replace(request, schema=self.offer.schema(names))
         # Asked freely at first: forcing a call switches the thinking of some models off.
         force = names[0] if len(names) == 1 else "*" if attempt else None
         return replace(request, tools=self.offer.tools, force=force)
+
+    async def _ask(self, request: Request) -> Reply:
+        """The reply, with the results so far cut shorter where the model cannot read as much."""
+        began = asyncio.get_running_loop().time()
+        for length in (*SHORTER, None):
+            try:
+                return await self.model.complete(replace(request, messages=tuple(self.messages)))
+            except ContextTooLong:
+                if length is None:
+                    raise
+                opening = len(self.request.messages)
+                self.messages[opening:] = [_cut(message, length) for message in self.messages[opening:]]
+            finally:
+                self.slowest = max(self.slowest, asyncio.get_running_loop().time() - began)
+        raise AssertionError("the last attempt returns or raises")
 
     def _add_unusable(self, reply: Reply, problem: str, names: Sequence[str]) -> None:
         """Keep a reply that could not be used, and say what was wrong with it: as the result of each of its calls."""
@@ -342,3 +378,8 @@ class AgentTrial:
     def _emit_belief(self) -> None:
         belief = self.belief
         self.emit(BeliefRevised(step=belief.step, p=belief.p, reason=belief.reason, belief=belief.as_json()))
+
+
+def _cut(message: Message, length: int) -> Message:
+    """A message with no more than the beginning of a long text."""
+    return message if len(message.text) <= length + len(CUT) else replace(message, text=message.text[:length] + CUT)

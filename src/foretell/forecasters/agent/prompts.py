@@ -51,8 +51,13 @@ def system_prompt(offer: AgentToolset, *, steps: int, clamp: Clamp, by_schema: b
     values = {"steps": steps, "field": offer.form.field, "scale": scale, **bounds}
     parts = [wording(name).substitute(values) for name in ("role", offer.variant.wording, "rules")]
     if by_schema:
-        parts.append(wording("schema").substitute(tools=_tools_as_text(offer)))
+        parts.append(schema_prompt(offer))
     return "\n\n".join(parts)
+
+
+def schema_prompt(offer: AgentToolset) -> str:
+    """How to act without calling tools."""
+    return wording("schema").substitute(tools=_tools_as_text(offer))
 
 
 def question_prompt(question: Question, as_of: AsOf, offer: AgentToolset, start: StartingSignals) -> str:

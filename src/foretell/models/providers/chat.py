@@ -49,6 +49,8 @@ class ChatWire:
     """Whether the router behind must be told to honour tools and schemas instead of dropping them in silence."""
     seed: str = "seed"
     """The name of the seed."""
+    stream: bool = False
+    """Whether replies come token by token: for machines so slow that silence and work must be told apart."""
 
     def path(self, name: str, *, stream: bool) -> str:
         """Below the provider's address."""
@@ -63,6 +65,8 @@ class ChatWire:
         marked = name.startswith(self.cache_marks) if self.cache_marks else False
         messages = [_message(message, marked) for message in request.messages]
         body: Json = {"model": name, "messages": messages}
+        if self.stream:
+            body |= {"stream": True, "stream_options": {"include_usage": True}}
         if self.require_parameters and (request.tools or request.schema is not None):
             body["provider"] = {"require_parameters": True}
         if request.tools:

@@ -20,6 +20,7 @@ from foretell.models.model import (
 )
 from foretell.models.names import ModelName
 from foretell.models.providers.wire import HttpFailure, Json, Wire, redact_key, server_events
+from foretell.models.waiting import WaitingReply, waiting_reply
 from foretell.questions.errors import MissingExtra
 
 if TYPE_CHECKING:
@@ -101,6 +102,8 @@ class HttpModel:
             described = UserMessage(text=DESCRIBED.format(json.dumps(sent.schema)))
             sent = replace(sent, messages=(*sent.messages, described))
         body = self._wire.body(sent, name, facts)
+        if "stream" in self._dropped.get(name, frozenset()):
+            body.pop("stream_options", None)
         stream = bool(body.get("stream"))
         url = self._address + self._wire.path(name, stream=stream)
         data = json.dumps(body, separators=(",", ":"), ensure_ascii=True).encode("ascii")
@@ -112,9 +115,10 @@ class HttpModel:
 
         method = "GET" if data is None else "POST"
         try:
-            async with self._session().request(method, url, data=data, proxy=self._proxy) as answer:
-                headers = {name.lower(): value for name, value in answer.headers.items()}
-                return HttpAnswer(status=answer.status, headers=headers, body=await _read_all(answer))
+            with waiting_reply() as waiting:
+                async with self._session().request(method, url, data=data, proxy=self._proxy) as answer:
+                    headers = {name.lower(): value for name, value in answer.headers.items()}
+                    return HttpAnswer(status=answer.status, headers=headers, body=await _read_all(answer, waiting))
         except ReplyTooLong as error:
             raise ReplyTooLong(f"{request.model}: {error}") from None
         except aiohttp.ClientConnectorError as error:
@@ -180,12 +184,13 @@ class HttpModel:
 LONGEST_TEXT = 100_000
 
 
-async def _read_all(answer: "aiohttp.ClientResponse") -> bytes:
+async def _read_all(answer: "aiohttp.ClientResponse", waiting: WaitingReply) -> bytes:
     if (answer.content_length or 0) <= LONGEST_BODY and answer.content_length is not None:
         return await answer.read()
     read = bytearray()
     async for chunk in answer.content.iter_any():
         read += chunk
+        waiting.heard(chunk.count(b"data:"))
         if len(read) > LONGEST_BODY:
             answer.close()
             raise ReplyTooLong(f"the reply is larger than {LONGEST_BODY // 2**20} MiB and was left unread")

@@ -1,6 +1,7 @@
 """A model in a GGUF file, run by llama.cpp in this process and asked like any OpenAI-compatible server."""
 
 import asyncio
+import os
 from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
@@ -39,7 +40,7 @@ class LlamaCppModel:
         async with self._loading:
             if self._chat is None:
                 self._server = await asyncio.to_thread(self._load)
-                self._chat = HttpModel(ChatWire(), f"{self._server.listening_address}/v1")
+                self._chat = HttpModel(ChatWire(stream=True), f"{self._server.listening_address}/v1")
         if request.settings.max_tokens is None:
             request = replace(request, settings=replace(request.settings, max_tokens=DEFAULT_REPLY_TOKENS))
         return await self._chat.complete(request)
@@ -56,6 +57,9 @@ class LlamaCppModel:
         wanted.model.path = str(self._path)
         wanted.n_ctx = self._context
         wanted.n_parallel = PARALLEL_CONVERSATIONS
+        # Threads wait for each other at every layer: one that has to share its core holds all of them up.
+        threads = max(1, (os.cpu_count() or 1) - 1)
+        wanted.cpuparams.n_threads = wanted.cpuparams_batch.n_threads = threads
         wanted.verbosity = -1
         wanted.warmup = False
         try:

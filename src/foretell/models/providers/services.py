@@ -77,7 +77,7 @@ OPENROUTER = Provider(
     price_ids=_behind_openrouter,
 )
 COMPATIBLE_SERVER = Provider(
-    open=lambda config: HttpModel(ChatWire(), config.address, config.key),
+    open=lambda config: HttpModel(ChatWire(stream=True), config.address, config.key),
     form="compat:NAME@http://HOST:PORT/v1",
     # Sent where it is set; most servers need none.
     key_variables=("COMPAT_API_KEY",),

@@ -88,6 +88,7 @@ SETTINGS = {
     "tier": ("service_tier", "servicetier"),
     "sealed": ("reasoning_content", "reasoning_details", "'reasoning'", "encrypted_content", "messages.reasoning"),
     "max_tokens": ("max_completion_tokens", "max_tokens"),
+    "stream": ("stream_options",),
 }
 """What a refusal is about, by words in the provider's message. The first setting that is named and was sent counts."""
 LONGEST_MESSAGE = 300
@@ -186,6 +187,8 @@ def _refused_setting(words: str, request: Request) -> str | None:
         "seed": settings.seed is not None,
         "tier": settings.tier is not None,
         "max_tokens": settings.max_tokens is not None,
+        # Nobody complains of it where the wire did not send it.
+        "stream": True,
         "sealed": any(isinstance(message, AssistantMessage) and message.sealed for message in request.messages),
     }
     return next((name for name, clues in SETTINGS.items() if sent[name] and any(clue in words for clue in clues)), None)

@@ -1,0 +1,67 @@
+"""Replies that come in piece by piece: who waits is told of each, and a person sees how fast they come."""
+
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+TOLD_EVERY = 1.0
+"""Seconds between two words to whoever waits: moving a deadline for every token would cost more than reading it."""
+
+_waiting: "list[WaitingReply]" = []
+_listener: ContextVar[Callable[[], None] | None] = ContextVar("listener", default=None)
+
+
+class WaitingReply:
+    """A request that was sent and whose reply is not there yet, or not all of it."""
+
+    def __init__(self) -> None:
+        self.began = time.monotonic()
+        self.first: float | None = None
+        """When the first piece came: until then the model reads."""
+        self.tokens = 0
+        self._listener = _listener.get()
+        self._told = self.began
+
+    def heard(self, tokens: int) -> None:
+        """A piece came."""
+        now = time.monotonic()
+        self.first = self.first or now
+        self.tokens += tokens
+        if self._listener is not None and now - self._told >= TOLD_EVERY:
+            self._told = now
+            self._listener()
+
+
+@contextmanager
+def waiting_reply() -> Generator[WaitingReply]:
+    """Counts among the replies that are waited for until it is there."""
+    reply = WaitingReply()
+    _waiting.append(reply)
+    try:
+        yield reply
+    finally:
+        _waiting.remove(reply)
+
+
+@contextmanager
+def listening(listener: Callable[[], None]) -> Generator[None]:
+    """Call `listener` now and then, as long as pieces of the reply that is asked for within come in."""
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+def waiting_text(now: float | None = None) -> str:
+    """What a person is shown while replies are on their way; empty where none is."""
+    now = time.monotonic() if now is None else now
+    replies = tuple(_waiting)
+    if not replies:
+        return ""
+    speeds = [r.tokens / (now - r.first) for r in replies if r.first is not None and now > r.first and r.tokens > 1]
+    longest = now - min(reply.began for reply in replies)
+    # Together: several conversations share one processor.
+    speed = f"{sum(speeds):.2g} tokens/s" if sum(speeds) < 10 else f"{sum(speeds):.0f} tokens/s"
+    return f"waiting for the model, {speed if speeds else f'{longest:.0f} s'}"
