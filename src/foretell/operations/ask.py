@@ -195,7 +195,9 @@ def typed_run_spec(request: AskRequest | TreeRequest, **differing: Any) -> RunSp
     )
     words["day"] = "" if request.as_of else datetime.now(UTC).date().isoformat()
     digest = hashlib.sha256(json.dumps(words, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
-    sampling = {name: getattr(request, name) for name in ("temperature", "effort", "max_tokens")}
+    sampling = {
+        name: getattr(request, name) for name in ("temperature", "effort", "max_tokens", "tier", "reply_seconds")
+    }
     return RunSpec(
         questions=QuestionsSpec(dataset=f"{TYPED_PREFIX}{digest[:10]}"),
         models={"agent": name, **request.roles},
