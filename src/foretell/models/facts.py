@@ -56,7 +56,8 @@ class ModelFacts:
     def effort(self, wanted: ReasoningEffort | None) -> ReasoningEffort | None:
         """The level to send: the wanted one, else the nearest below it, else the lowest there is.
 
-        >>> ModelFacts(efforts=("low", "high")).effort("max"), ModelFacts(efforts=("low", "high")).effort("none")
+        >>> always = ModelFacts(efforts=("low", "high"), off="no")
+        >>> always.effort("max"), always.effort("none")
         ('high', 'low')
         """
         if wanted is None or not self.efforts:
