@@ -47,6 +47,7 @@ DECLINED = (
     "This is a forecast from public information: nobody is advised or harmed by it, and a rough probability is better "
     "than none. "
 )
+MORE_SECONDS = "{:g} s were not enough; --seconds, or options: {{seconds: …}} in a spec, allows more"
 UNUSABLE = "(unusable reply)"
 """Stands for the tool in the event of a reply that asked for nothing that could be done."""
 PLAINLY = "Leave the tools aside. Answer now with one JSON object that holds nothing but `{}`, your best numbers."
@@ -80,7 +81,6 @@ ENDINGS: Mapping[StopReason, Ending] = {
 SHORTER = (4_000, 1_000, 250)
 """Characters of a message that are kept, one after the other, where a model cannot read the whole conversation."""
 CUT = " … (cut: the conversation is longer than the model can read)"
-OUT_OF_TIME = "{:g} s are over, as the option `seconds` says"
 IN_PERCENT = "Probabilities are whole numbers from 0 to 100 from now on, in percent."
 NO_TOOL_WORKED = "no tool worked: all {} calls failed"
 
@@ -161,7 +161,7 @@ class AgentTrial:
         except TimeoutError:
             if not clock.expired():
                 return self._standing(StopReason.MODEL)
-            return self._standing(StopReason.TIME, OUT_OF_TIME.format(self.settings.seconds))
+            return self._standing(StopReason.TIME, MORE_SECONDS.format(self.settings.seconds))
         except BudgetExceeded as spent:
             return self._standing(StopReason.BUDGET, str(spent))
         except ModelError as error:
