@@ -117,7 +117,9 @@ class House:
             return subprocess.CompletedProcess(arguments, end.exit_code, end.stdout, end.stderr)
         if not isinstance(end.exception, InputError):
             raise end.exception
-        return subprocess.CompletedProcess(arguments, 2, end.stdout, f"{end.stderr}foretell: {end.exception}\n")
+        return subprocess.CompletedProcess(
+            arguments, end.exception.exit_code, end.stdout, f"{end.stderr}foretell: {end.exception}\n"
+        )
 
     def run(self, spec: Path, *arguments: str | Path) -> str:
         """`foretell run`, which must succeed; the run's id."""

@@ -111,7 +111,8 @@ def _reference(command: click.Command, context: click.Context) -> Iterator[str]:
 REFERENCE = """# Commands
 
 Every command and option, as `--help` prints it. Input that cannot be used ends in one line on standard error and exit
-code 2; nothing is written then.
+code 2; nothing is written then. Where a model gave no answer, or only one that rests on a failure, the exit code of
+`ask`, `run` and `tree` is 3.
 
 The same words mean the same in every command: `--json` prints the result as JSON, `--out FILE` writes it to a file
 whose suffix says the format (repeat it for several), `-f` and `-o` name the tables of forecasts and outcomes, `--by`
@@ -144,7 +145,7 @@ def main() -> None:
         if not isinstance(error, InputError):
             raise
         click.echo(f"foretell: {error}", err=True)
-        sys.exit(2)
+        sys.exit(error.exit_code)
 
 
 if __name__ == "__main__":

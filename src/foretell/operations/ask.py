@@ -23,7 +23,7 @@ from foretell.operations.result import Result
 from foretell.operations.table import operation
 from foretell.questions.as_of import instant
 from foretell.questions.codec import to_json
-from foretell.questions.errors import InputError
+from foretell.questions.errors import InputError, NoAnswer
 from foretell.questions.forecast import Cost, Failure, Forecast
 from foretell.questions.question import Question, Snapshot, Target
 from foretell.runs.combine import combine_trials, combining_by_name
@@ -267,7 +267,7 @@ def stored_answer(store: RunStore, spec: RunSpec, question: Question) -> AskResu
     failures = [answer for answer in answers if isinstance(answer, Failure)]
     degraded = [answer for answer in answers if isinstance(answer, Forecast) and answer.degraded]
     if not found:
-        raise InputError(f"no trial gave an answer: {failures[0].error if failures else 'nothing was run'}")
+        raise NoAnswer(f"no trial gave an answer: {failures[0].error if failures else 'nothing was run'}")
     notes = [f"{len(failures)} of {len(answers)} trials failed: {failures[0].error}"] if failures else []
     if found[0].degraded:
         notes.append(f"this is a degraded answer, it rests on a failure: {found[0].problem}")

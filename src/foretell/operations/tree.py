@@ -33,7 +33,7 @@ from foretell.operations.ask import UNPAID_NOTE, cost_text, typed_question, type
 from foretell.operations.requests import TreeCheckRequest, TreeExportRequest, TreeRequest, TreeShowRequest
 from foretell.operations.result import Result
 from foretell.operations.table import operation
-from foretell.questions.errors import InputError
+from foretell.questions.errors import InputError, NoAnswer
 from foretell.questions.forecast import Cost, Forecast
 from foretell.questions.question import Question
 from foretell.questions.trace import EmitEvent, TreeGrown, ignore_event
@@ -204,12 +204,12 @@ def stored_tree(store: RunStore, spec: RunSpec, question: Question, settings: Se
     made = [one for one in store.answers(spec.id) if one.as_of.at == question.as_of_in(spec.mode).at]
     forecast = made[-1] if made else None
     if not isinstance(forecast, Forecast):
-        raise InputError(f"the tree came to no answer: {forecast.error if forecast else 'nothing was run'}")
+        raise NoAnswer(f"the tree came to no answer: {forecast.error if forecast else 'nothing was run'}")
     due = question.due.isoformat()
     events = [event for _, key, event in store.events(spec.id, question.id) if key.due == due]
     grown = [event.document for event in events if isinstance(event, TreeGrown)]
     if not grown:
-        raise InputError("the tree came to no end")
+        raise NoAnswer("the tree came to no end")
     return TreeResult(
         tree=evaluated(tree_from_dict(grown[-1]).tree),
         forecast=forecast,

@@ -10,6 +10,8 @@ class InputError(Exception):
     f.csv, row 17, column p: 1.2 is outside [0, 1] (write 0.12 for 12 %)
     """
 
+    exit_code = 2
+
     def __init__(
         self,
         problem: str,
@@ -52,3 +54,9 @@ class MissingExtra(InputError):
 
     def __init__(self, purpose: str, extra: str) -> None:
         super().__init__(f"{purpose} needs an optional part", hint=f"pip install 'foretell[{extra}]'")
+
+
+class NoAnswer(InputError):
+    """Everything was asked as it should be, and no answer came: the command line exits with 3, as for a failed run."""
+
+    exit_code = 3

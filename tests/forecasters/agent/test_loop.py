@@ -15,6 +15,7 @@ from foretell.models.budget import Budget, BudgetedModel
 from foretell.models.model import (
     AssistantMessage,
     BudgetExceeded,
+    ContextTooLong,
     ModelError,
     Reply,
     Request,
@@ -341,3 +342,42 @@ def test_models_without_tools_answer_by_schema(desk, think):
 def test_no_belief_variant_fails_rather_than_inventing_a_half(desk, say):
     answer = desk.with_agent(variant=NOBELIEF, settings=AgentSettings(steps=1)).run([Reply(text="hm")] * 3)
     assert isinstance(answer, Failure)
+
+
+def test_a_model_that_calls_no_tool_when_told_to_is_asked_for_json(desk, say):
+    answer = {"updated_belief": None, "action": {"tool": "submit", "percent": 40, "reason": "r"}}
+    forecast = desk.run([Reply(text="Well."), Reply(text="Hm."), Reply(text=json.dumps(answer))])
+    assert forecast.p == {"yes": 0.4}
+    assert forecast.ending == "submitted"
+    free, forced, by_schema = desk.requests
+    assert (free.force, forced.force, by_schema.force) == (None, "*", None)
+    assert by_schema.schema is not None
+    assert not by_schema.tools
+    assert "web_search" in by_schema.messages[-1].text  # It is told of the tools in words.
+
+
+def test_results_are_cut_shorter_where_the_model_cannot_read_them_all(desk, say, think):
+    class ShortMemory:
+        def __init__(self) -> None:
+            self.requests = []
+
+        async def complete(self, request):
+            self.requests.append(request)
+            if sum(len(message.text) for message in request.messages[2:]) > 400:
+                raise ContextTooLong("too long")
+            if len(request.messages) == 2:
+                return say("web_search", {"query": "q" * 600}, belief=think(0.4))
+            return say("submit", {"p": 0.3, "reason": "r"})
+
+    model = ShortMemory()
+    forecast = desk.run(model)
+    assert (forecast.p, forecast.ending) == ({"yes": 0.3}, "submitted")
+    assert "longer than the model can read" in model.requests[-1].messages[-1].text
+
+
+def test_an_opening_that_cannot_be_read_is_a_failure_with_its_reason(desk):
+    class NoMemory:
+        async def complete(self, request):
+            raise ContextTooLong("request (900 tokens) exceeds the context size")
+
+    assert "exceeds the context size" in desk.run(NoMemory()).error

@@ -1,0 +1,143 @@
+"""A rehearsal with real weights, over the compatible wire and in this process: every trial ends honestly.
+
+The model is so small that it rarely answers well, and every thousand tokens take it half a minute. So most questions go
+to a server that can read next to nothing: it refuses at once, as servers do when a conversation is too long. With
+FORETELL_REHEARSAL set, all of them are answered in earnest too, which takes some ten minutes.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from foretell.questions.forecast import Failure, Forecast
+from foretell.runs.spec import read_spec
+from foretell.runs.store import RunStore
+
+SHORT, WHOLE = 256, 4096
+"""Tokens that the server can read."""
+IN_EARNEST = [WHOLE] if os.environ.get("FORETELL_REHEARSAL") else []
+QUESTIONS: dict[str, dict[str, Any]] = {
+    "yes or no": {"targets": [{"id": "yes"}]},
+    "options": {"targets": [{"id": "Ann"}, {"id": "Bob"}, {"id": "Carl"}], "exclusive": True},
+    "number": {"targets": [{"id": ">3"}, {"id": "<1"}], "subtype": "numeric"},
+}
+BRIEF = {"sampling": {"max_tokens": 24, "temperature": 0.0}}
+
+
+@pytest.fixture(scope="module")
+def gguf() -> Path:
+    pytest.importorskip("xllamacpp", reason="the extra `local` is not installed")
+    path = os.environ.get("FORETELL_TEST_GGUF")
+    if not path:
+        pytest.skip("set FORETELL_TEST_GGUF to the path of a small .gguf file")
+    return Path(path).resolve()
+
+
+@pytest.fixture(scope="module")
+def serve(gguf: Path) -> Iterator[Callable[[int], str]]:
+    """Starts llama.cpp's own server with a context of so many tokens; the name of its model."""
+    llama: Any = import_module("xllamacpp")
+    servers: dict[int, Any] = {}
+
+    def start(context: int) -> str:
+        if context not in servers:
+            wanted = llama.CommonParams()
+            wanted.model.path = str(gguf)
+            wanted.n_ctx, wanted.n_parallel, wanted.verbosity, wanted.warmup = context, 1, -1, False
+            wanted.cpuparams.n_threads = wanted.cpuparams_batch.n_threads = 1
+            servers[context] = llama.Server(wanted)
+        return f"compat:small@{servers[context].listening_address}/v1"
+
+    yield start
+    servers.clear()
+
+
+@pytest.fixture
+def house(build_house: Callable[..., Any]) -> Any:
+    return build_house("http://127.0.0.1:9", count=1).with_environment(OPENAI_API_KEY="")
+
+
+def write_questions(house: Any, *kinds: str) -> None:
+    usual = {"source": "own", "text": "What becomes of the bridge?", "due": "2026-07-01"}
+    rows = [{**usual, "id": f"own/{kind}", **QUESTIONS[kind]} for kind in kinds]
+    (house.folder / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def answered(house: Any, *, model: str, **fields: Any) -> list[Forecast | Failure]:
+    """What a run comes to, after a look at how it says so."""
+    spec = house.spec(models={"agent": model}, search=[], **BRIEF, **fields)
+    told = house.foretell("run", spec.name)
+    store = RunStore(house.home / "runs.db")
+    found = list(store.answers(read_spec(spec).id))
+    store.close()
+    assert found
+    for answer in found:
+        if isinstance(answer, Failure):
+            is_readable(answer.error)
+        else:
+            assert all(0 <= p <= 1 for p in answer.p.values())
+            assert answer.rationale
+    whole = all(isinstance(answer, Forecast) and answer.ending != "degraded" for answer in found)
+    assert told.returncode == (0 if whole else 3), told.stdout + told.stderr
+    is_readable(told.stdout + told.stderr)
+    return found
+
+
+def is_readable(text: str) -> None:
+    assert text.strip()
+    assert "Traceback" not in text
+
+
+@pytest.mark.parametrize("context", [SHORT, *IN_EARNEST])
+def test_every_kind_of_question_ends_in_an_answer_or_says_why_not(
+    house: Any, serve: Callable[[int], str], context: int
+):
+    write_questions(house, *QUESTIONS)
+    found = answered(house, model=serve(context), options={"variant": "zero-shot"})
+    assert len(found) == len(QUESTIONS)
+    if context == SHORT:
+        assert all(isinstance(one, Failure) and "context size (256 tokens)" in one.error for one in found)
+
+
+def test_a_model_without_tools_is_asked_by_schema_and_answers(house: Any, serve: Callable[[int], str]):
+    """The server takes tools and a forced choice, and drops both in silence: this model's template knows no tools."""
+    told = house.foretell(
+        *("ask", "Will it rain in Paris?", "--closes", "2026-12-31", "--model", serve(WHOLE), "--search", "none"),
+        *("--variant", "zero-shot", "--max-tokens", "40", "--temperature", "0", "--json"),
+    )
+    assert told.returncode in (0, 3), told.stderr
+    is_readable(told.stdout)
+    assert json.loads(told.stdout)
+
+
+@pytest.mark.parametrize("context", [SHORT, *IN_EARNEST])
+def test_a_tree_ends_in_a_number_or_says_why_not(house: Any, serve: Callable[[int], str], context: int):
+    told = house.foretell(
+        *("tree", "grow", "The bridge opens.", "--as-of", "2026-07-01", "--model", serve(context), "--search", "none"),
+        *("--leaves", "2", "--depth", "1", "--steps", "1", "--retries", "0", "--grounder", "plain"),
+        *("--max-tokens", "60"),
+    )
+    assert told.returncode in (0, 3), told.stderr
+    is_readable(told.stdout + told.stderr)
+
+
+@pytest.mark.parametrize("context", [SHORT, *IN_EARNEST])
+def test_the_smoke_exam_gives_the_verdict_of_the_run(house: Any, serve: Callable[[int], str], context: int):
+    write_questions(house, "yes or no")
+    options = {"variant": "zero-shot"}
+    found = answered(house, model=serve(context), options=options)
+    told = house.foretell("study", "smoke", "run.yaml", "--json")
+    good = all(isinstance(one, Forecast) and one.ending == "submitted" for one in found)
+    assert told.returncode == (0 if good else 1), told.stderr
+    assert json.loads(told.stdout)["passed"] == good
+
+
+def test_an_entry_of_an_arena_answers_in_this_process(house: Any, gguf: Path):
+    write_questions(house, "yes or no")
+    options = {"view": "none", "attempts": 2}
+    assert len(answered(house, model=f"local:{gguf}", forecaster="context", options=options)) == 1
