@@ -77,7 +77,7 @@ def test_a_result_shows_the_address_that_another_tool_opens_and_the_filter_reads
     judge = keeps_all()
     long = "https://n.example/" + "x" * 500
     engine = Engine(hits=(hit(1), hit(2, url=long)))
-    toolbox, _ = fenced(WebSearch(engine=engine), LookupUrl(pages=Pages(PageUnavailable("no"))), model=judge)
+    toolbox, _ = fenced(WebSearch(engine=engine), LookupUrl(pages=Pages(page=PageUnavailable("no"))), model=judge)
     text = use(toolbox, "web_search", query="talks").text
     assert "[search_1_result_1] T1 (https://n.example/1, 2025-10-01)\nS1" in text
     assert "[search_1_result_2] T2 (n.example, 2025-10-01)" in text
