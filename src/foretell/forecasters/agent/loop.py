@@ -193,7 +193,8 @@ class AgentTrial:
                 self.by_schema = True
                 # Whole numbers are what a grammar can keep within bounds.
                 self.offer = replace(self.offer, form=replace(self.offer.form, percent=True))
-                self.messages.append(UserMessage(text=f"{schema_prompt(self.offer)}\n\n{IN_PERCENT}"))
+                scale = "" if self.offer.form.thresholds is not None else f"\n\n{IN_PERCENT}"
+                self.messages.append(UserMessage(text=schema_prompt(self.offer) + scale))
             self._emit_tool(UNUSABLE, {"attempt": attempt + 1}, Observation(text=problem, failed=True))
         else:
             return await self._salvage(unusable, problem, last=tuple(names) == (SUBMIT,))
