@@ -23,7 +23,8 @@ def test_a_small_model_ends_in_a_valid_forecast(build_house: Callable[..., Any],
     house = build_house("http://127.0.0.1:9", count=1).with_environment(OPENAI_API_KEY="")
     spec = house.spec(models={"agent": f"local:{gguf}"}, options={"asking": "schema", "steps": 2})
     told = house.foretell("run", spec.name, "--concurrency", "2")
-    assert told.returncode == 0, told.stderr
+    # Such a model may fail at its task: then the forecast says so, and so does the exit code.
+    assert told.returncode in (0, 3), told.stderr
     run = told.stdout.split()[1].rstrip(":")
     made = house.forecasts(run)
     assert [forecast.question_id for forecast in made] == ["own/0"]

@@ -147,7 +147,7 @@ def run_inside(house: Any, **fields: Any) -> str:
     """A run of trees within this process; its id."""
     spec = house.spec(forecaster="tree", **fields)
     told = house.foretell("run", spec.name)
-    assert told.returncode == 0, told.stderr
+    assert told.returncode in (0, 3), told.stderr  # 3: a tree failed, as where the budget is spent.
     return read_spec(spec).id
 
 
@@ -193,7 +193,7 @@ def test_a_small_budget_makes_a_small_tree(house: Any):
 
 def test_a_budget_that_ends_midway_leaves_marked_trees(house: Any):
     """The limit is that of the whole run, which no tree knows of."""
-    run = run_inside(house, options={"rounds": 2}, budget={"run": 0.03})
+    run = run_inside(house, options={"rounds": 2}, budget={"run": 0.05}, sampling={"max_tokens": 1500})
     found = trees(house, run)
     marked = [tree for tree in found if tree.nodes["P0"].incomplete]
     assert marked

@@ -26,6 +26,7 @@ GROUPS = {
     "tree": """Claims broken down into claims: a tree grown, shown, checked, and written in other forms.
 
     foretell tree "CLAIM" is short for foretell tree grow "CLAIM", foretell tree FILE for foretell tree show FILE.""",
+    "models": "Language models: which can be asked here, what they cost and can do, and newer facts about them.",
     "calibrate": """Learn from resolved forecasts how to combine and correct the next ones.
 
     What is learnt is a file of numbers that knows what it learnt from and refuses to judge it.""",

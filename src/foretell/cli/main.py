@@ -23,6 +23,7 @@ COMMANDS = {
     "worker": "Answer cells of runs that many machines share.",
     "show": "What a run found, and every step to it.",
     "replay": "Run again from the journal alone, offline, and compare.",
+    "models": "Which models can be asked, what they cost, what they can do.",
     "audit": "Did the future leak into a run? A second model judges what was seen.",
     "calibrate": "Learn from past trials how to combine new ones; apply it; prove it.",
     "study": "Experiments on forecasts and on those who make them.",

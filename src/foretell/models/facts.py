@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import date
 from functools import cache
@@ -56,7 +56,8 @@ class ModelFacts:
     def effort(self, wanted: ReasoningEffort | None) -> ReasoningEffort | None:
         """The level to send: the wanted one, else the nearest below it, else the lowest there is.
 
-        >>> ModelFacts(efforts=("low", "high")).effort("max"), ModelFacts(efforts=("low", "high")).effort("none")
+        >>> always = ModelFacts(efforts=("low", "high"), off="no")
+        >>> always.effort("max"), always.effort("none")
         ('high', 'low')
         """
         if wanted is None or not self.efforts:
@@ -120,28 +121,30 @@ def known_facts(*newer: Path) -> tuple[FactTable, ...]:
     return (*(read_facts(path) for path in newer if path.exists()), read_facts(FILE))
 
 
-def facts_of(name: str, *, tables: Sequence[FactTable] | None = None) -> ModelFacts:
+def facts_of(name: str) -> ModelFacts:
     """What is known of a model by its bare name.
 
     >>> facts_of("gpt-5.6-sol").efforts[-1], facts_of("anthropic/claude-opus-4.6").thinking, facts_of("mine").force
     ('xhigh', 'adaptive', 'named')
     """
-    return _found(name.lower(), tuple(tables) if tables is not None else known_facts(*_home_files()))
+    return _found(name, tuple(_HOME_FILES))
 
 
 @cache
-def _found(name: str, tables: tuple[FactTable, ...]) -> ModelFacts:
-    entries = (entry for table in tables for entry in table.models)
-    return next((entry for entry in entries if re.search(entry.pattern, name)), UNKNOWN)
+def _found(name: str, files: tuple[Path, ...]) -> ModelFacts:
+    entries = (entry for table in known_facts(*files) for entry in table.models)
+    return next((entry for entry in entries if re.search(entry.pattern, name.lower())), UNKNOWN)
 
 
-_HOME: list[Path] = []
+_HOME_FILES: list[Path] = []
 
 
-def use_facts_from(path: Path) -> None:
-    """Search this file before the one that came with the package."""
-    _HOME[:] = [path]
+def use_facts_from(*paths: Path) -> None:
+    """Search these files, where they exist, before the one that came with the package."""
+    _HOME_FILES[:] = paths
 
 
-def _home_files() -> tuple[Path, ...]:
-    return tuple(_HOME)
+def forget_facts() -> None:
+    """Read the files anew when somebody asks next."""
+    known_facts.cache_clear()
+    _found.cache_clear()

@@ -21,6 +21,7 @@ from foretell.questions.errors import InputError
 
 USUAL_REPLY_TOKENS = 4096
 """Counted against a provider's speed limit until the reply is there."""
+MORE_TIME = "--reply-seconds, or sampling: {reply_seconds: …} in a spec, allows more"
 UNLIMITED = 1_000_000
 """At once, where only the speed is limited."""
 
@@ -125,7 +126,7 @@ class LimitedModel:
                     self._pace.used(tokens, reply.tokens.input + reply.tokens.output)
                     return reply
                 except TimeoutError:
-                    busy = ReplyLost(f"{request.model} gave no answer within {seconds:g} s")
+                    busy = ReplyLost(f"{request.model} gave no answer within {seconds:g} s; {MORE_TIME}")
                 except ModelBusy as error:
                     busy = error
                 finally:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 SIMILAR_SHOWN = 10
 """Past questions that are shown beside an outside view."""
-OUTSIDE_NOTE = "This is the outside view: no model was asked and nothing was researched."
+OUTSIDE_NOTE = "This is the outside view: nothing was researched; a model does that, given by --model provider:name."
 CHOOSE_MODEL = """Give --model openai:NAME, anthropic:NAME or google:NAME and its key (OPENAI_API_KEY, …),
 or take one on this machine: --model compat:NAME@http://localhost:11434/v1, or --model local:PATH.gguf."""
 UNPAID_NOTE = "No model call was made, since the budget does not pay for one: this is only the belief to start from."
@@ -201,7 +201,9 @@ def typed_run_spec(request: AskRequest | TreeRequest, **differing: Any) -> RunSp
     )
     words["day"] = "" if request.as_of else datetime.now(UTC).date().isoformat()
     digest = hashlib.sha256(json.dumps(words, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
-    sampling = {name: getattr(request, name) for name in ("temperature", "effort", "max_tokens")}
+    sampling = {
+        name: getattr(request, name) for name in ("temperature", "effort", "max_tokens", "tier", "reply_seconds")
+    }
     return RunSpec(
         questions=QuestionsSpec(dataset=f"{TYPED_PREFIX}{digest[:10]}"),
         models={"agent": name, **request.roles},

@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from foretell.forecasters.agent.settings import AgentOptions
-from foretell.models.model import Model
+from foretell.models.model import Model, ReasoningEffort, ServiceTier
 from foretell.request import OperationRequest, fields_of, setting
 from foretell.runs.spec import COMBINE_HELP
 
@@ -66,10 +66,19 @@ class _ResearchRequest(OperationRequest):
         metavar="IN/OUT", max_length=60, group="models", title="Price of the model, per million tokens read/written",
     )  # fmt: skip
     temperature: float | None = setting(None, "Of the models; else their own default.", ge=0, le=2, group="models")
-    effort: Literal["none", "low", "medium", "high"] | None = setting(
+    effort: ReasoningEffort | None = setting(
         None, "How long models that can reason are to do so.", group="models", title="Reasoning effort"
     )
-    max_tokens: int | None = setting(None, "Longest reply of a model.", ge=1, group="models", title="Longest reply")
+    max_tokens: int | None = setting(
+        None, "Longest reply of a model in tokens, thoughts included.", ge=1, group="models", title="Longest reply"
+    )
+    tier: ServiceTier | None = setting(
+        None, "Service tier: flex costs half and may take minutes, priority costs twice.", group="models"
+    )
+    reply_seconds: float | None = setting(
+        None, "Longest wait for one reply, else 300 seconds.", metavar="SECONDS", gt=0, le=86_400, group="models",
+        title="Longest wait for one reply, in seconds",
+    )  # fmt: skip
     seed: int = setting(0, "Sent to the model, plus the number of the trial.", group="models")
     strict: bool = setting(
         False, "Refuse a question that opened before a model's knowledge ends, instead of warning.", group="models"
@@ -1004,3 +1013,37 @@ class PracticeRequest(OperationRequest):
     stop: bool = setting(False, "Stop the world in the background that this shell is in.")
     hours: float | None = setting(None, "Stop by itself after so many hours.", gt=0)
     command: tuple[str, ...] = setting((), "A command to run in it.", argument=True, metavar="[COMMAND]...")
+
+
+# Models.
+
+
+class ModelsListRequest(OperationRequest):
+    """List the models that are known: prices, until when they know the world, how they can be asked.
+
+    Those whose key is set come first. Any other model of a provider can be asked by its name too.
+    """
+
+    provider: str | None = setting(None, "Only those of one provider.", metavar="NAME", max_length=40)
+    usable: bool = setting(False, "Only those whose key is set.")
+
+
+class ModelsCheckRequest(OperationRequest):
+    """Ask MODEL five short things: does it answer, call tools, go on after them, hold to a schema?
+
+    What it can do is kept in the home and used by later runs. This costs a few hundred tokens.
+
+      foretell models check compat:qwen3:8b@http://localhost:11434/v1
+    """
+
+    model: str = setting(help="provider:name of the model.", argument=True, min_length=1, max_length=300)
+    seconds: float = setting(120.0, "Longest time for one reply.", gt=0)
+
+
+class ModelsUpdateRequest(OperationRequest):
+    """Use the table of models in SOURCE, a file of the form of foretell/models/known_models.toml.
+
+    Its entries go before those that came with the package: newer prices and models without a new version.
+    """
+
+    source: str = setting(help="The file.", argument=True, min_length=1, metavar="FILE")

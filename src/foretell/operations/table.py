@@ -53,6 +53,9 @@ OPERATIONS = {
     "runs": Operation(requests.RunsRequest, "foretell.operations.run:list_runs"),
     "show": Operation(requests.ShowRequest, "foretell.operations.run:show"),
     "replay": Operation(requests.ReplayRequest, "foretell.operations.run:replay"),
+    "models list": Operation(requests.ModelsListRequest, "foretell.operations.models:list_models", ROWS),
+    "models check": Operation(requests.ModelsCheckRequest, "foretell.operations.models:check_model", (".json",)),
+    "models update": Operation(requests.ModelsUpdateRequest, "foretell.operations.models:update_models"),
     "calibrate fit": Operation(requests.CalibrateFitRequest, "foretell.operations.calibrate:fit", (".json",)),
     "calibrate apply": Operation(
         requests.CalibrateApplyRequest, "foretell.operations.calibrate:apply", (".json", ".csv", ".jsonl", ".parquet")

@@ -298,7 +298,7 @@ def chart_titles(data: Mapping[str, Any]) -> dict[str, str]:
 
 def _cost_to_dict(cost: Cost) -> dict[str, Any]:
     """Calls and dollars; tokens are left out, since replies of the journal do not count them again."""
-    return {"calls": cost.calls, "dollars": round(cost.dollars, 6), "unpriced": cost.unpriced}
+    return {"calls": cost.calls, "dollars": round(cost.dollars, 9), "unpriced": cost.unpriced}
 
 
 def _table_to_dict(table: StudyTable) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from foretell.models.budget import Budget, SharedBudget
 from foretell.models.canonical import content_key
 from foretell.models.journal import Journal
 from foretell.models.limits import ModelLimits
-from foretell.models.model import ModelSettings
+from foretell.models.model import EFFORTS, ModelSettings
 from foretell.models.names import MODEL_ROLES, ModelRole, ModelRoles
 from foretell.models.prices import PriceList, read_price
 from foretell.models.router import ModelRouter
@@ -269,12 +269,31 @@ def models_of_run(spec: RunSpec) -> ModelRoles:
     others: dict[ModelRole, str] = {
         role: spec.models[role] for role in MODEL_ROLES if role in spec.models and role != "agent"
     }
+    given = {name: value for name, value in spec.sampling.items() if name != REPLY_SECONDS}
     try:
-        sampling = ModelSettings(**spec.sampling)
+        sampling = ModelSettings(**given)
     except TypeError:
-        known = ", ".join(field.name for field in fields(ModelSettings))
+        known = ", ".join([*(field.name for field in fields(ModelSettings)), REPLY_SECONDS])
         raise InputError("models are not sampled so", column="sampling", hint=f"there are {known}") from None
-    return ModelRoles(agent=spec.models["agent"], others=others, settings={"agent": sampling} if spec.sampling else {})
+    if sampling.effort not in (None, *EFFORTS):
+        hint = f"there are {', '.join(EFFORTS)}"
+        raise InputError(f"there is no effort {sampling.effort!r}", column="sampling.effort", hint=hint)
+    return ModelRoles(agent=spec.models["agent"], others=others, settings={"agent": sampling} if given else {})
+
+
+REPLY_SECONDS = "reply_seconds"
+"""In the sampling of a spec: how long to wait for one reply. It decides nothing about the reply itself."""
+FLEX_SECONDS = 900.0
+"""Replies of the cheap service tier may take a quarter of an hour."""
+
+
+def patience_of(spec: RunSpec) -> ModelLimits:
+    """How long a run waits for its models."""
+    usual = ModelLimits()
+    seconds = spec.sampling.get(REPLY_SECONDS) or (FLEX_SECONDS if spec.sampling.get("tier") == "flex" else None)
+    if seconds is None:
+        return usual
+    return replace(usual, seconds=float(seconds), total_seconds=max(usual.total_seconds, 3 * float(seconds)))
 
 
 def prices_of(spec: RunSpec) -> PriceList:
@@ -297,7 +316,7 @@ def refuse_unpriced(spec: RunSpec, budget: Budget | None) -> None:
         raise InputError(
             f"a budget in dollars needs a known price, and that of {unpriced[0]} is not known",
             column="budget",
-            hint=f"{hint}, or `prices: {{MODEL: 0.5/2}}` in a spec; or leave the budget out",
+            hint=f"{hint}, `prices: {{MODEL: 0.5/2}}` in a spec, or foretell models update FILE; or leave the budget out",
         )
 
 
@@ -313,7 +332,7 @@ async def open_runtime(
 ) -> AsyncGenerator[Runtime]:
     """Opened for one run and closed with it; `budget` is that of the run where somebody watches it."""
     models = models_of_run(spec)
-    patience = limits or ModelLimits()
+    patience = limits or patience_of(spec)
     providers = {name.partition(":")[0] for name in models.names()}
     # What a provider allows is said by its name, or for a server of one's own by its address.
     allowed = {place: patience.allowing(settings.limits.get(place)) for place in {*providers, *settings.limits}}

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from foretell.data.datasets.cache import cache_home
+from foretell.models.facts import use_facts_from
 from foretell.models.limits import ModelLimits, parse_limits
 from foretell.plugins import KeyVariables
 from foretell.questions.as_of import Clock, instant
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from foretell.models.budget import Budget
 
 
+KNOWN_MODELS = "known_models.toml"
+"""In the home: a newer table of models than the one that came with the package."""
+CHECKED_MODELS = "checked_models.toml"
+"""In the home: what models turned out to be able to do when they were tried."""
 KEYS = KeyVariables()
 """Service → environment variables that may hold its key, the first that is set wins; from the plug-ins themselves."""
 
@@ -78,13 +83,15 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
     Settings(home=PosixPath('/tmp/f'), addresses={'brave': 'http://x'}, corpus_file=None)
     """
     values = os.environ if environment is None else environment
+    home = cache_home(values)
+    use_facts_from(home / CHECKED_MODELS, home / KNOWN_MODELS)
     addresses = {
         name.removeprefix("FORETELL_").removesuffix("_URL").lower(): value
         for name, value in values.items()
         if name.startswith("FORETELL_") and name.endswith("_URL") and name != "FORETELL_DATABASE_URL"
     }
     return Settings(
-        home=cache_home(values),
+        home=home,
         keys={name: value for name, value in values.items() if value},
         addresses=addresses,
         corpus_file=Path(values["FORETELL_CORPUS"]) if values.get("FORETELL_CORPUS") else None,

@@ -45,6 +45,7 @@ DECLINED = (
     "This is a forecast from public information: nobody is advised or harmed by it, and a rough probability is better "
     "than none. "
 )
+MORE_SECONDS = "{:g} s were not enough; --seconds, or options: {{seconds: …}} in a spec, allows more"
 UNUSABLE = "(unusable reply)"
 """Stands for the tool in the event of a reply that asked for nothing that could be done."""
 PLAINLY = "Leave the tools aside. Answer now with one JSON object that holds nothing but `{}`, your best numbers."
@@ -147,7 +148,9 @@ class AgentTrial:
                     pass
                 return ending
         except TimeoutError:
-            return self._standing(StopReason.TIME if clock.expired() else StopReason.MODEL)
+            if not clock.expired():
+                return self._standing(StopReason.MODEL)
+            return self._standing(StopReason.TIME, MORE_SECONDS.format(self.settings.seconds))
         except BudgetExceeded as spent:
             return self._standing(StopReason.BUDGET, str(spent))
         except ModelError as error:

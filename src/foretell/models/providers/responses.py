@@ -82,8 +82,10 @@ class ResponsesWire:
             strict = is_strict(request.schema)
             form = {"type": "json_schema", "name": "answer", "schema": request.schema, "strict": strict}
             body["text"] = {"format": form}
-        if self.cache_key and request.tools:
-            opening = json.dumps([instructions, items[:1], [tool.name for tool in request.tools]]).encode()
+        seed = request.settings.seed
+        if self.cache_key and (request.tools or seed is not None):
+            # The format takes no seed; it sends the trials of a question to caches of their own.
+            opening = json.dumps([instructions, items[:1], [tool.name for tool in request.tools], seed]).encode()
             body["prompt_cache_key"] = sha256(opening).hexdigest()[:32]
         return body | _settings(request, facts)
 

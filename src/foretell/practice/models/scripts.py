@@ -13,6 +13,7 @@ journal can be compared with the bill. The name of the model chooses its manners
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from foretell.practice.models.formats import ModelQuery, OfferedTool, ScriptedCall, ScriptedReply
@@ -32,8 +33,15 @@ def _mark(query: ModelQuery) -> str:
 
 def _turns(query: ModelQuery) -> int:
     """How often the model has replied in this conversation."""
-    messages = query.json.get("messages") or query.json.get("contents") or ()
-    return sum(message.get("role") in ("assistant", "model") for message in messages)
+    messages = query.json.get("messages") or query.json.get("contents")
+    if messages:
+        return sum(message.get("role") in ("assistant", "model") for message in messages)
+    # In the Responses format a turn is a row of items: reasoning, texts and calls.
+    own = [
+        item.get("role") == "assistant" or item.get("type") in ("reasoning", "function_call")
+        for item in query.json.get("input") or ()
+    ]
+    return sum(now and not before for before, now in pairwise([False, *own]))
 
 
 def _errs(query: ModelQuery) -> bool:
@@ -104,7 +112,8 @@ def _action(
         return "submit", {"reason": f"Weighed {turn} steps.", **_answer(query, tools["submit"].schema)}
     if turn % 2 and found and "summarize_results" in tools and not query.model.startswith("searcher"):
         return "summarize_results", {"ids": [found[0][0]], "question": f"What decides it: {question}"}
-    seed = query.json.get("seed")
+    # The Responses format takes no seed: there the trials differ in the key of their cache.
+    seed = query.json.get("seed", query.json.get("prompt_cache_key"))
     variant = "" if seed is None else f" view{seed}"
     return "web_search", {"query": f"{question} {AGENT_ASPECTS[turn % len(AGENT_ASPECTS)]}{variant}"}
 

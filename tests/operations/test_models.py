@@ -1,0 +1,107 @@
+"""The list of models, the check of one against a strict server, and newer facts without a new version."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from foretell.models.facts import FILE, facts_of, use_facts_from
+from foretell.operations.models import check_model, list_models, update_models
+from foretell.operations.requests import ModelsCheckRequest, ModelsListRequest, ModelsUpdateRequest
+from foretell.questions.errors import InputError
+from foretell.runs.settings import CHECKED_MODELS, KNOWN_MODELS, Settings
+from models import strict_servers as strict
+
+
+@pytest.fixture
+def home(tmp_path: Path):
+    use_facts_from(tmp_path / CHECKED_MODELS, tmp_path / KNOWN_MODELS)
+    yield tmp_path
+    use_facts_from()
+
+
+def test_models_with_a_key_come_first_and_missing_keys_are_named(tmp_path: Path):
+    settings = Settings(home=tmp_path, keys={"ANTHROPIC_API_KEY": "k"})
+    result = list_models(ModelsListRequest(), settings)
+    providers = [row["model"].partition(":")[0] for row in result.rows()]
+    assert providers[0] == "anthropic"
+    assert {"openai", "google", "xai", "deepseek", "mistral"} <= set(providers)
+    assert result.missing_keys["openai"] == "OPENAI_API_KEY"
+    assert "k" not in result.missing_keys.values()
+    row = next(row for row in result.rows() if row["model"] == "openai:gpt-6-sol")
+    assert (row["input"], row["cached"], row["output"], row["cutoff"]) == (2, 0.2, 10, "2026-04-20")
+    usable = list_models(ModelsListRequest(usable=True), settings)
+    assert {row["model"].partition(":")[0] for row in usable.rows()} == {"anthropic"}
+
+
+@pytest.mark.parametrize(("kind", "force"), [("lmstudio", "required"), ("ollama", "required"), ("llama", "named")])
+def test_a_server_is_tried_once_and_remembered(home: Path, kind: str, force: str):
+    class Talkative(strict.Script):
+        """Answers in words where it has no tools."""
+
+        def step(self, results, tools, forced):
+            if forced and forced != "*":
+                return forced, {"city": "Oslo"}
+            return "look_up", {"city": "Oslo"}
+
+    def handler(script):
+        answer = strict.chat(script, kind)
+
+        def post(body):
+            if not body.get("tools"):
+                text = '{"city": "Oslo"}' if "response_format" in body else "yes"
+                usage = {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}
+                choice = {"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+                return {"model": body["model"], "choices": [choice], "usage": usage}
+            return answer(body)
+
+        return post
+
+    async def main():
+        script = Talkative()
+        runner, address = await strict.serve(handler(script), script)
+        try:
+            return await check_model(ModelsCheckRequest(model=f"compat:m@{address}"), Settings(home=home))
+        finally:
+            await runner.cleanup()
+
+    result = asyncio.run(main())
+    checks = dict(result.checks)
+    assert result.ok
+    assert checks["answers"] == checks["goes on after a tool"] == checks["answers by a JSON schema"] == "yes"
+    assert facts_of("m").force == force
+    assert result.dollars == 0.0
+
+
+def test_a_server_that_is_not_there_is_told_and_nothing_is_kept(home: Path):
+    result = asyncio.run(check_model(ModelsCheckRequest(model="compat:m@http://127.0.0.1:9/v1"), Settings(home=home)))
+    assert not result.ok
+    assert "no connection" in result.checks[0][1]
+    assert not (home / CHECKED_MODELS).exists()
+
+
+def test_newer_facts_go_first_and_bad_ones_are_refused(home: Path, tmp_path: Path):
+    newer = tmp_path / "newer.toml"
+    newer.write_text('date = 2027-01-01\n[[model]]\npattern = "gpt-7"\nname = "openai:gpt-7"\nprice = [1, 0.1, 4]\n')
+    result = update_models(ModelsUpdateRequest(source=str(newer)), Settings(home=home))
+    assert (result.models, result.date) == (1, "2027-01-01")
+    assert facts_of("gpt-7-large").price == (1, 0.1, 4)
+    assert facts_of("gpt-6-sol").price == (2, 0.2, 10)
+    for text, problem in (
+        ("[[model]]\npattern = 'x'\n", "does not say its date"),
+        ("date = 2027-01-01\n[[model]]\npattern = '('\n", "cannot be used"),
+        ("date = 2027-01-01\n[[model]]\npatern = 'x'\n", "no field 'patern'"),
+        ("date = 2027-01-01\n", "no model in it"),
+        ("not toml", "cannot be read"),
+    ):
+        newer.write_text(text)
+        with pytest.raises(InputError, match=problem):
+            update_models(ModelsUpdateRequest(source=str(newer)), Settings(home=home))
+    assert facts_of("gpt-7-large").price == (1, 0.1, 4)
+
+
+def test_the_table_that_comes_along_can_be_read():
+    assert FILE.is_file()
+    assert facts_of("claude-opus-5-5").force == "no"
+    assert facts_of("gemini-2.5-flash").effort("none") == "none"
+    assert facts_of("gpt-6-astra").effort("none") == "low"
