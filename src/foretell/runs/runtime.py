@@ -312,11 +312,11 @@ def refuse_unpriced(spec: RunSpec, budget: Budget | None) -> None:
     if spec.budget.run is None and spec.budget.question is None and budget is None:
         return
     if unpriced := unpriced_models(spec):
-        hint = "state it as dollars per million tokens read/written: --model-price 0.5/2 (`model_price`)"
+        hint = "state it (dollars per million tokens read/written): --model-price 0.5/2, the field `model_price`"
         raise InputError(
             f"a budget in dollars needs a known price, and that of {unpriced[0]} is not known",
             column="budget",
-            hint=f"{hint}, `prices: {{MODEL: 0.5/2}}` in a spec, or foretell models update FILE; or leave the budget out",
+            hint=f"{hint}, `prices: {{MODEL: 0.5/2}}` in a spec, foretell models update FILE; or set no budget",
         )
 
 
