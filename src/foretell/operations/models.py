@@ -23,6 +23,7 @@ from foretell.models.model import (
 from foretell.models.names import ModelName
 from foretell.models.prices import PriceList
 from foretell.models.provider import load_provider
+from foretell.models.providers.client import HttpModel
 from foretell.models.router import open_provider
 from foretell.operations.requests import ModelsCheckRequest, ModelsListRequest, ModelsUpdateRequest
 from foretell.operations.result import Result
@@ -214,8 +215,8 @@ class _Check:
 
     def found(self) -> dict[str, str]:
         """What is worth remembering, with what the client has learned by being refused."""
-        known = facts_of(ModelName.read(self.model).name)
-        learned: Any = getattr(self.client, "facts", lambda _name: known)(ModelName.read(self.model).name)
+        name = ModelName.read(self.model).name
+        learned = self.client.facts(name) if isinstance(self.client, HttpModel) else facts_of(name)
         forces = ("named", "required", "no")
         force = max(self.force, learned.force, key=forces.index)
         schema = max(self.schema, learned.schema, key=("yes", "object", "no").index)

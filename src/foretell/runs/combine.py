@@ -134,8 +134,9 @@ def one_forecast_per_question(
     """Trials combined; distributions over a number are averaged level by level."""
     numeric: dict[tuple[str, str], list[Numeric]] = {}
     for answer in answers:
-        usable = isinstance(answer, Forecast) and (not answer.degraded or (how is not None and how.degraded))
-        if usable and isinstance(answer.distribution, Numeric):
+        if not isinstance(answer, Forecast) or (answer.degraded and not (how and how.degraded)):
+            continue
+        if isinstance(answer.distribution, Numeric):
             numeric.setdefault((answer.question_id, str(answer.as_of)), []).append(answer.distribution)
     found = combine_trials(answers, questions, how)
     return [
