@@ -73,6 +73,17 @@ def test_admitted_results_are_numbered_shown_and_shelved() -> None:
     assert use(toolbox, "web_search", query="again").source_ids[0] == "search_2_result_1"
 
 
+def test_a_result_shows_the_address_that_another_tool_opens_and_the_filter_reads_it() -> None:
+    judge = keeps_all()
+    long = "https://n.example/" + "x" * 500
+    engine = Engine(hits=(hit(1), hit(2, url=long)))
+    toolbox, _ = fenced(WebSearch(engine=engine), LookupUrl(pages=Pages(page=PageUnavailable("no"))), model=judge)
+    text = use(toolbox, "web_search", query="talks").text
+    assert "[search_1_result_1] T1 (https://n.example/1, 2025-10-01)\nS1" in text
+    assert "[search_1_result_2] T2 (n.example, 2025-10-01)" in text
+    assert "T1 https://n.example/1" in judge.asked[0].messages[-1].text
+
+
 def test_every_refusal_is_an_event_with_layer_and_reason() -> None:
     hits = (hit(1, published=None, dating="none"), hit(2, url="https://kalshi.com/x"), hit(3))
     toolbox, events = fenced(WebSearch(engine=Engine(hits=hits)), model=drops_all())

@@ -43,8 +43,13 @@ def test_neither_offer_nor_hint_names_a_tool_that_is_not_there(source: str, miss
     """The public system told a model to begin with a tool it had switched off; the model gave up."""
     tools = offered_tools(source, 1, ALL - {missing})
     assert missing not in tools
-    assert missing not in tool_hint(tools)
-    assert all(tool in tools for tool in HINTS if tool in tool_hint(tools))
+    assert missing not in tool_hint(tools, source)
+    assert all(tool in tools for tool in HINTS if tool in tool_hint(tools, source))
+
+
+def test_only_questions_of_wikipedia_are_said_to_be_decided_there() -> None:
+    assert "fetch_wikipedia" in tool_hint(offered_tools("wikipedia", 1, ALL), "wikipedia")
+    assert "fetch_wikipedia" not in tool_hint(["fetch_wikipedia", "web_search"], "asked")
 
 
 def test_steps_count_from_one() -> None:

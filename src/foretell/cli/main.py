@@ -21,6 +21,7 @@ COMMANDS = {
     "run": "Run the agent over many questions; crash-proof, resumable.",
     "runs": "List the runs on this machine.",
     "worker": "Answer cells of runs that many machines share.",
+    "prompts": "What models are sent for each kind of question, with token counts.",
     "show": "What a run found, and every step to it.",
     "replay": "Run again from the journal alone, offline, and compare.",
     "models": "Which models can be asked, what they cost, what they can do.",

@@ -622,6 +622,20 @@ class DataPullRequest(OperationRequest):
     folder: Path | None = _ROUNDS_FOLDER
 
 
+class PromptsRequest(OperationRequest):
+    """Show what models are sent: every kind of question, form of the agent and role, with estimated tokens.
+
+    Without KIND a list; with it the whole texts. Nothing is asked and nothing is paid.
+
+    foretell prompts number --role agent
+    """
+
+    kind: Literal["own", "market", "dates", "wikipedia", "options", "separate", "number"] | None = setting(
+        None, "Kind of question.", argument=True, metavar="[KIND]"
+    )
+    role: Literal["agent", "context", "filter", "summariser", "judge"] | None = setting(None, "Only this role.")
+
+
 class DataListRequest(OperationRequest):
     """Show the rounds on this machine, with how many targets have an outcome."""
 

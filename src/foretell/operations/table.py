@@ -51,6 +51,7 @@ OPERATIONS = {
     "backtest": Operation(requests.BacktestRequest, "foretell.operations.backtest:backtest", ROWS),
     "run": Operation(requests.RunRequest, "foretell.operations.run:run_spec"),
     "runs": Operation(requests.RunsRequest, "foretell.operations.run:list_runs"),
+    "prompts": Operation(requests.PromptsRequest, "foretell.operations.prompts:show_prompts"),
     "show": Operation(requests.ShowRequest, "foretell.operations.run:show"),
     "replay": Operation(requests.ReplayRequest, "foretell.operations.run:replay"),
     "models list": Operation(requests.ModelsListRequest, "foretell.operations.models:list_models", ROWS),

@@ -18,7 +18,7 @@ from foretell.questions.trace import LeakBlocked
 from foretell.tools.addresses import UnreadableAddress, address_of
 from foretell.tools.blocklist import is_encyclopedia
 from foretell.tools.leak_filter import ContentFilter, Excerpt, LeakVerdict
-from foretell.tools.names import FETCH_PRICES, FETCH_SERIES, FETCH_WIKIPEDIA, PREFIXES, WEB_SEARCH
+from foretell.tools.names import FETCH_PRICES, FETCH_SERIES, FETCH_WIKIPEDIA, LOOKUP_URL, PREFIXES, WEB_SEARCH
 from foretell.tools.rules import FenceRules, clamp_text
 from foretell.tools.text_dates import without_age
 from foretell.tools.tool import LeakRefused, Refusal, SourceItem, Tool, ToolFailed, ToolMaterial
@@ -110,6 +110,8 @@ class SourceStore:
 
 SNIPPET_LIMIT = 2_000
 SHOWN_LIMIT = 6_000
+LONGEST_ADDRESS = 400
+"""Characters; of a longer one only the host is shown."""
 CLAIRVOYANT = "(Clairvoyant run: nothing was withheld.)"
 
 
@@ -201,7 +203,8 @@ class FencedTools:
         admitted = await self._admit(name, call, material)
         if not admitted:
             return self._seen(self._nothing(name), ())
-        text = "\n\n".join([self._heading(material.heading), *map(_entry, admitted)]).strip()
+        entries = [_entry(one, self._address(name, one.item)) for one in admitted]
+        text = "\n\n".join([self._heading(material.heading), *entries]).strip()
         return self._seen(text, tuple(one.id for one in admitted))
 
     # The way through the fence: rules first, then the content filter over the rest. Every refusal is an event.
@@ -237,7 +240,10 @@ class FencedTools:
                 items.append(admitted)
         # Our own headings only repeat the question; a stranger's is judged along with what it stands above.
         above = "" if tool in PREFIXES else f"{material.heading}\n"
-        excerpts = [Excerpt(title=above + item.title, text=_shown(item)) for item in items]
+        excerpts = [
+            Excerpt(title=f"{above}{item.title} {self._address(tool, item)}".rstrip(), text=_shown(item))
+            for item in items
+        ]
         numbers = tool in (FETCH_SERIES, FETCH_PRICES)
         keeps = await self._by_content(items, excerpts, numbers=numbers)
         passed = [(item, excerpt.text) for item, excerpt, keep in zip(items, excerpts, keeps, strict=True) if keep]
@@ -250,6 +256,11 @@ class FencedTools:
             stored.append(AdmittedSource(id=id, item=item, shown=shown, whole=whole))
             self.sources.put(stored[-1])
         return stored
+
+    def _address(self, tool: str, item: SourceItem) -> str:
+        """The address of a find, where there is a tool that opens it. Its words are shown, so they are judged too."""
+        shown = tool == WEB_SEARCH and LOOKUP_URL in self._tools and len(item.url) <= LONGEST_ADDRESS
+        return item.url if shown else ""
 
     async def _vet(self, admitted: Sequence[AdmittedSource]) -> list[bool]:
         """Whether the whole text of each may be read."""
@@ -311,12 +322,12 @@ def _shown(item: SourceItem) -> str:
     return without_age(item.snippet)[:SNIPPET_LIMIT] if item.snippet else item.text[:SHOWN_LIMIT]
 
 
-def _entry(admitted: AdmittedSource) -> str:
+def _entry(admitted: AdmittedSource, shown_address: str = "") -> str:
     address = None
     with suppress(UnreadableAddress):
         address = address_of(admitted.url) if admitted.url else None
     day = admitted.published.date().isoformat() if admitted.published is not None else ""
-    place = ", ".join(filter(None, (address.host if address is not None else "", day)))
+    place = ", ".join(filter(None, (shown_address or (address.host if address is not None else ""), day)))
     head = f"[{admitted.id}] {admitted.title}" + (f" ({place})" if place else "")
     rest = len(admitted.item.text) - len(admitted.shown)
     more = f"\n({rest} more characters: summarize_results reads them)" if rest > 0 and not admitted.item.snippet else ""

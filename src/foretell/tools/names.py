@@ -62,6 +62,11 @@ def offered_tools(source: str, step: int, available: Collection[str], *, fixed: 
     return tuple(tool for tool in (*others, *names("tools"), last) if tool in available)
 
 
-def tool_hint(tools: Collection[str]) -> str:
-    """What to begin with, named only if it is really on offer."""
-    return next((text for tool, text in HINTS.items() if tool in tools), "")
+DECIDING = {FETCH_WIKIPEDIA: "wikipedia"}
+"""Tools that decide the questions of one source only, and are one place to look among others for the rest."""
+
+
+def tool_hint(tools: Collection[str], source: str) -> str:
+    """What to begin with, named only if it is really on offer and true for questions of the source."""
+    hints = (text for tool, text in HINTS.items() if tool in tools and DECIDING.get(tool, source) == source)
+    return next(hints, "")

@@ -28,10 +28,9 @@ from foretell.tools.tool import (
 LOOKUP_SPEC = ToolSpec(
     name=LOOKUP_URL,
     description=(
-        "Open one web address and read its text. Good for pages named in the question's background and for promising "
-        "search results. Pages that would give the answer away, and pages without a usable date, are closed."
+        "Read the page at one address: one that a search result shows or the question names. Some pages are closed."
     ),
-    parameters=closed_object({"url": {"type": "string", "description": "A full address that begins with https://."}}),
+    parameters=closed_object({"url": {"type": "string", "description": "Begins with https://."}}),
 )
 
 
@@ -70,11 +69,10 @@ SNIPPET = 600
 SEARCH_SPEC = ToolSpec(
     name=WEB_SEARCH,
     description=(
-        "Search the web for reports, data and opinions published by the cutoff date. Returns numbered results with "
-        "short excerpts; read promising ones further with summarize_results. Use few, concrete words: names, "
-        "places, the quantity asked about. Vary the words rather than repeating a search."
+        "Search the web for reports, data and opinions published by today. Results have an id, an address and a short "
+        "excerpt. Use few, concrete words: names, places, the quantity asked about. Do not repeat a search: vary it."
     ),
-    parameters=closed_object({"query": {"type": "string", "description": "The words to search for."}}),
+    parameters=closed_object({"query": {"type": "string"}}),
 )
 
 
@@ -123,8 +121,8 @@ MAX_RESULTS = 8
 SUMMARIZE_SPEC = ToolSpec(
     name=SUMMARIZE_RESULTS,
     description=(
-        "Have an assistant read the full text of earlier results and report the facts that bear on what you ask. "
-        "Choose the results whose excerpts look most telling and say exactly what you want to know."
+        "Have the full text of earlier results read, several at once, for the facts that bear on what you ask. Choose "
+        "those whose excerpts look most telling."
     ),
     parameters=closed_object(
         {

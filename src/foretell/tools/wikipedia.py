@@ -19,13 +19,13 @@ MAX_HEADINGS = 60
 SPEC = ToolSpec(
     name=FETCH_WIKIPEDIA,
     description=(
-        "Read an English Wikipedia article in the version that stood at the cutoff date. Without a section you get the "
-        "introduction and the table of contents; name a section from it to read that part, tables included."
+        "Read an English Wikipedia article as it stands today. Without a section you get the introduction and the "
+        "table of contents; name a section from it to read that part, tables included."
     ),
     parameters={
         "type": "object",
         "properties": {
-            "title": {"type": "string", "description": "Title of the article."},
+            "title": {"type": "string"},
             "url": {"type": "string", "description": "Its address, instead of the title."},
             "section": {"type": "string", "description": "Number or heading from the table of contents."},
         },

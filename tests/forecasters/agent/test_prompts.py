@@ -1,11 +1,12 @@
 """What the model is told, and what it must never be told."""
 
+import numpy as np
 import pytest
 
 from foretell.forecasters.agent.agent import BeliefAgent
 from foretell.forecasters.agent.settings import BATCH, FULL, NOBELIEF, VARIANTS, ZERO_SHOT, AgentSettings
 from foretell.forecasters.base_rates.past import Past
-from foretell.forecasters.base_rates.rates import FixedRates
+from foretell.forecasters.base_rates.rates import BaseRates, FixedRates, PastOutcomes
 from foretell.models.model import Reply, ToolCall, ToolResult, ToolSpec
 from foretell.questions.question import Question, Snapshot, Target
 from foretell.questions.trace import ToolUsed
@@ -68,7 +69,7 @@ def test_the_price_is_told_only_with_the_flag_and_only_if_old_enough(desk):
     desk.question = market()
     crowd = FULL.with_signals(crowd=True, prior=False)
     assert "stood at 0.21" not in asked(desk)[0]
-    assert "On 2025-10-20 the market stood at 0.21." in asked(desk, variant=crowd)[0]
+    assert "On 2025-10-20, 6 days ago, the market stood at 0.21." in asked(desk, variant=crowd)[0]
     desk.question = market(price_day="2025-11-20")
     assert "Market price" not in asked(desk, variant=crowd)[0]
 
@@ -90,6 +91,40 @@ def test_closing_time_stays_out_of_backtests_unless_asked_for(desk):
     assert "2025-10-29" in asked(desk, settings=AgentSettings(closing_time=True))[0]
 
 
+def test_a_question_of_ones_own_is_said_to_be_known_by_a_day_and_not_to_be_traded(desk):
+    desk.question = Question(
+        id="q", source="asked", text="?", due="2025-10-26", closes_at="2025-11-05", targets=(Target(id="yes"),)
+    )
+    words, _ = asked(desk, settings=AgentSettings(closing_time=True))
+    assert "The answer is known by 2025-11-05, in 10 days." in words
+    assert "market" not in words.lower()
+
+
+def test_the_base_rate_comes_with_the_number_of_its_cases(desk):
+    days = np.datetime64("2025-10-01", "D") - np.arange(40)
+    past = PastOutcomes(
+        known_on=days,
+        source=np.full(40, "fred"),
+        subtype=np.full(40, ""),
+        horizon_days=np.full(40, 7),
+        outcome=np.arange(40) % 2.0,
+    )
+    desk.extra["past"] = Past(recorded_rates=BaseRates(past=past))
+    target = Target(id="2025-11-02", resolves_at="2025-11-02")
+    desk.question = Question(id="f", source="fred", text="?", due="2025-10-26", targets=(target,), kind="dataset")
+    told = FULL.with_signals(crowd=False, prior=True)
+    assert "this share came true: 0.5 (from about 40 independent cases)." in asked(desk, variant=told)[0]
+
+
+def test_evidence_of_an_unusable_reply_is_not_kept(desk, say, think):
+    fact = [{"claim": "It rained.", "source_id": "search_9_result_9"}]
+    bad = say("no_such_tool", {}, belief=think(0.3, evidence_for=fact))
+    forecast = desk.run([bad, say("submit", {"p": 0.4, "reason": "So."}, belief=think(0.4))])
+    assert forecast.p == {"yes": 0.4}
+    assert "It rained" not in forecast.rationale
+    assert "no source" not in forecast.rationale
+
+
 def test_volume_and_later_quotes_never_reach_the_prompt(desk):
     desk.question = market(volume=987654)
     assert "987654" not in asked(desk, variant=FULL.with_signals(crowd=True, prior=True))[0]
@@ -106,7 +141,7 @@ def test_keys_of_several_dates_are_explained(desk):
     days = ("2025-11-02", "2026-01-24")
     targets = tuple(Target(id=day, label=f"Higher on {day}?", resolves_at=day) for day in days)
     desk.question = Question(id="f", source="fred", text="?", due="2025-10-26", targets=targets)
-    assert "- `2025-11-02`: Higher on 2025-11-02? Decided on 2025-11-02." in asked(desk)[0]
+    assert "- `2025-11-02`: Higher on 2025-11-02? Decided on 2025-11-02, in 7 days." in asked(desk)[0]
 
 
 class Series:

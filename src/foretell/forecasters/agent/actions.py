@@ -29,6 +29,7 @@ from foretell.models.structured_output import (
 from foretell.tools.names import SUBMIT
 
 # What a model is offered at a step: tools with the belief as an argument, or one schema that holds both.
+# The belief is defined once, in the last tool: sent with each, it was three quarters of the prompt.
 
 TOOL = "tool"
 ACTION = "action"
@@ -56,7 +57,11 @@ class AgentToolset:
         parameters = closed_object({"reason": reason, self.form.field: self.form.schema()})
         answer = "Give the final answer and end the research."
         plain = (*research, ToolSpec(name=SUBMIT, description=answer, parameters=parameters))
-        return tuple(_with_belief(spec, self.form) for spec in plain) if self.variant.belief else plain
+        if not self.variant.belief:
+            return plain
+        return tuple(
+            _with_belief(spec, belief_schema(self.form) if spec.name == SUBMIT else BELIEF_HERE) for spec in plain
+        )
 
     @cached_property
     def by_name(self) -> Mapping[str, ToolSpec]:
@@ -83,20 +88,29 @@ class AgentToolset:
         return closed_object({self.form.field: self.form.schema()})
 
 
-def _with_belief(spec: ToolSpec, form: AnswerFormat) -> ToolSpec:
+BELIEF_HERE = {"type": "object", "description": f"Where you stand now; its fields as in `{SUBMIT}`."}
+"""The belief in all other tools. An open object: providers take it, and the reading is patient."""
+
+
+def _with_belief(spec: ToolSpec, belief: Mapping[str, Any]) -> ToolSpec:
     """The same tool with the belief in front: it is stated before the action is chosen in detail."""
     own = spec.parameters
     parameters = {
         **own,
         "type": "object",
-        "properties": {BELIEF: belief_schema(form), **own.get("properties", {})},
+        "properties": {BELIEF: belief, **own.get("properties", {})},
         "required": [BELIEF, *own.get("required", ())],
     }
     return ToolSpec(name=spec.name, description=spec.description, parameters=parameters)
 
 
 def _as_action(spec: ToolSpec) -> dict[str, Any]:
-    own = {name: value for name, value in spec.parameters.get("properties", {}).items() if name != BELIEF}
+    # What the arguments mean is in the text that lists the tools.
+    own = {
+        name: {key: said for key, said in value.items() if key != "description"}
+        for name, value in spec.parameters.get("properties", {}).items()
+        if name != BELIEF
+    }
     required = [name for name in spec.parameters.get("required", ()) if name != BELIEF]
     action = closed_object({TOOL: {"type": "string", "enum": [spec.name]}, **own})
     return {**action, "required": [TOOL, *required]}
@@ -177,7 +191,7 @@ def read_reply(reply: Reply, offer: AgentToolset, names: Sequence[str]) -> Agent
 
 
 def belief_in(reply: Reply, offer: AgentToolset) -> BeliefStatement | None:
-    """The belief in a reply whose action could not be used: what it states still counts."""
+    """The numbers in a reply whose action could not be used; its evidence is for the next reply to state again."""
     if not offer.variant.belief:
         return None
     for text in (*(call.arguments for call in reply.calls), reply.text):
@@ -186,7 +200,7 @@ def belief_in(reply: Reply, offer: AgentToolset) -> BeliefStatement | None:
         except UnusableTurn:
             continue
         if statement is not None and statement.stated.p:
-            return statement
+            return replace(statement, evidence_for=(), evidence_against=(), retracted=())
     return None
 
 

@@ -129,18 +129,21 @@ class BeliefAgent:
             allowed=lambda step: offered_tools(question.source, step, offer.by_name) if laid_down else None,
             push=self.push,
         )
-        system = system_prompt(offer, steps=trial.steps, clamp=self.settings.clamp, by_schema=by_schema)
+        live = context.as_of.mode == "live"
+        system = system_prompt(offer, steps=trial.steps, clamp=self.settings.clamp, by_schema=by_schema, live=live)
         asked = question_prompt(question, context.as_of, offer, signals)
         messages = (SystemMessage(text=system), UserMessage(text=asked, cached=True))
         return replace(trial, request=replace(trial.request, messages=messages))
 
     def _signals(self, question: Question, context: Context) -> StartingSignals:
         crowd, day = crowd_of(question, context.as_of) if self.variant.crowd else (None, "")
+        prior, cases = prior_of(question, context) if self.variant.prior else (None, 0)
         shown = question.closes_at if context.as_of.mode == "live" or self.settings.closing_time else None
         return StartingSignals(
             crowd=crowd,
             crowd_day=day,
-            prior=prior_of(question, context) if self.variant.prior else None,
+            prior=prior,
+            prior_cases=cases,
             closes=shown.date().isoformat() if shown else "",
             extra=self.extra,
         )

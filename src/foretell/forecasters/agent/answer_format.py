@@ -103,7 +103,6 @@ class AnswerFormat:
 
     targets: Mapping[str, str]
     """Target id by the key the model uses. Providers refuse odd characters in keys, so odd ids get short ones."""
-    labels: Mapping[str, str]
     exclusive: bool = False
     percent: bool = False
     """Whole percents in place of fractions: a grammar can hold a small model to a range of integers only."""
@@ -113,10 +112,8 @@ class AnswerFormat:
     def of(cls, question: Question, *, percent: bool = False) -> "AnswerFormat":
         """The form for a question."""
         keys = target_keys(question)
-        labels = {key: target.label or target.id for key, target in zip(keys, question.targets, strict=True)}
         return cls(
             targets=keys,
-            labels=labels,
             exclusive=question.exclusive and len(keys) > 1,
             percent=percent,
             thresholds=thresholds_of(question),
@@ -127,15 +124,23 @@ class AnswerFormat:
         """The name of the field that holds the answer."""
         return "quantiles" if self.thresholds is not None else "percent" if self.percent else "p"
 
+    @property
+    def whole(self) -> int:
+        """What certainty is on the scale of the answer."""
+        return 100 if self.percent else 1
+
     def schema(self) -> dict[str, Any]:
         """JSON schema of that field."""
         if self.thresholds is not None:
-            number = {key: {"type": "number", "description": f"value at {q:.0%}"} for key, q in LEVELS.items()}
-            return closed_object(number, "Quantiles of the quantity asked about, increasing.")
+            return closed_object({key: {"type": "number"} for key in LEVELS}, "Value at each quantile, increasing.")
         if len(self.targets) == 1:
-            return self._number("Probability that it resolves YES.")
-        text = "Exactly one of them comes true." if self.exclusive else "Each on its own."
-        return closed_object({key: self._number(self.labels[key][:200]) for key in self.targets}, text)
+            return {**self._number(), "description": "Probability that it resolves YES."}
+        # Keys that are ids are explained in the question: here it would be sent twice. The others get a short reminder.
+        numbers = {
+            key: self._number() if key == id else {**self._number(), "description": id[:80]}
+            for key, id in self.targets.items()
+        }
+        return closed_object(numbers, f"Sum to {self.whole}." if self.exclusive else "")
 
     def read(self, given: Mapping[str, Any]) -> StatedProbabilities:
         """What an object says about the targets; never raises."""
@@ -179,9 +184,8 @@ class AnswerFormat:
         p = {id: min(1.0, max(0.0, t.chance(distribution))) for id, t in self.thresholds.items()}
         return StatedProbabilities(p=p, distribution=distribution)
 
-    def _number(self, text: str) -> dict[str, Any]:
-        kind = {"type": "integer", "maximum": 100} if self.percent else {"type": "number", "maximum": 1}
-        return {**kind, "minimum": 0, "description": f"{text} {'In percent' if self.percent else 'From 0 to 1'}."}
+    def _number(self) -> dict[str, Any]:
+        return {"type": "integer" if self.percent else "number", "minimum": 0, "maximum": self.whole}
 
     def _read_p(self, raw: Any, read: Callable[[Any], float]) -> StatedProbabilities:
         if not isinstance(raw, Mapping):

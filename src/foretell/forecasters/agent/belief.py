@@ -42,23 +42,19 @@ def belief_schema(form: AnswerFormat) -> dict[str, Any]:
     The reason comes first, because what is written before the number can still change it; then the number, so that
     a reply that is cut off in its lists has told it.
     """
-    claim = closed_object(
-        {
-            "claim": {"type": "string", "description": "One fact, in a sentence."},
-            "source_id": {"type": "string", "description": "Id of the result it comes from, or `question`."},
-        }
-    )
-    texts = {"type": "array", "items": {"type": "string"}}
+    text = {"type": "string"}
+    claims = {"type": "array", "items": closed_object({"claim": text, "source_id": text})}
+    texts = {"type": "array", "items": text}
     properties = {
-        "reason": {"type": "string", "description": "What the last result changed, and why by this much."},
+        "reason": text,
         form.field: form.schema(),
-        "confidence": {"type": "string", "enum": list(CONFIDENCES), "description": "How firm the number is."},
-        "evidence_for": {"type": "array", "items": claim, "description": "New facts that raise it."},
-        "evidence_against": {"type": "array", "items": claim, "description": "New facts that lower it."},
-        "retract": {**texts, "description": "Ids (e1, e2, …) of recorded evidence that proved wrong."},
-        "open_questions": {**texts, "description": "What could still move the number most."},
+        "confidence": {"type": "string", "enum": list(CONFIDENCES)},
+        "evidence_for": claims,
+        "evidence_against": claims,
+        "retract": texts,
+        "open_questions": texts,
     }
-    return closed_object(properties, "Your belief with all results so far taken in.")
+    return closed_object(properties)
 
 
 def read_statement(given: Any, form: AnswerFormat) -> BeliefStatement | None:

@@ -203,6 +203,10 @@ class Past:
         """The base rate of a target; None where nothing like it was resolved."""
         return None if self.rates is None else self.rates.rate(question, target, as_of)
 
+    def cases(self, question: Question, as_of: AsOf) -> int:
+        """How many independent outcomes the base rate of a question rests on; 0 where that is not known."""
+        return self.rates.cases(question, as_of) if isinstance(self.rates, BaseRates) else 0
+
     @property
     def outcomes(self) -> PastOutcomes:
         """The resolved targets as columns, at the horizons that the questions name."""

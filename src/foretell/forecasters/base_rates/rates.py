@@ -103,14 +103,23 @@ class BaseRates:
 
     def rate(self, question: Question, target: Target, as_of: AsOf) -> float | None:
         """The rate among outcomes known before the day of the cutoff; None where the source has none."""
-        day = min(as_of.at.date(), question.due.date())
-        if day not in self._by_day:
-            self._by_day[day] = self._count(day)
         horizon = question.horizon_days(target)
         levels = [question.source, f"{question.source}/{question.subtype}"]
         if self.by_horizon and horizon is not None:
             levels.append(f"{levels[-1]}/{int(np.searchsorted(HORIZON_EDGES, horizon))}")
-        return shrunk_rate(self._by_day[day], levels, self.strength)
+        return shrunk_rate(self._counts(question, as_of), levels, self.strength)
+
+    def cases(self, question: Question, as_of: AsOf) -> int:
+        """What the outcomes of the question's subtype, else of its source, are worth in independent ones."""
+        table = self._counts(question, as_of)
+        _, n = table.get(f"{question.source}/{question.subtype}") or table.get(question.source, (0.0, 0.0))
+        return round(n)
+
+    def _counts(self, question: Question, as_of: AsOf) -> RateCounts:
+        day = min(as_of.at.date(), question.due.date())
+        if day not in self._by_day:
+            self._by_day[day] = self._count(day)
+        return self._by_day[day]
 
     def _count(self, day: date) -> RateCounts:
         known = self.past.known_on < np.datetime64(day, "D")

@@ -141,7 +141,7 @@ def read_elicitation(given: str | Elicitation) -> Elicitation:
 
 # What a model is sent: an instruction by wording and kind of answer, and the context as it is rendered for all.
 
-SHORT = "three sentences: what you weighed and how, why these numbers, what could still change them"
+THOUGHTS = "your thoughts, in full, before any number"
 REPORT = "the five parts, each under its name, in a few sentences"
 EXAMPLES: Mapping[Kind, str] = {
     "probability": "<number>",
@@ -180,7 +180,7 @@ def _instruction(ask: ElicitationCall, outcomes: OutcomeNames) -> str:
     names = list(outcomes.keys)
     shown = ", ".join(f'"{name}": {EXAMPLES[ask.kind]}' for name in names[:MOST_SHOWN])
     example = f"{shown}, …" if len(names) > MOST_SHOWN else shown
-    length = REPORT if ask.wording == "scaffold" else SHORT
+    length = REPORT if ask.wording == "scaffold" else THOUGHTS
     form = wording(f"answer_{ask.kind}").substitute(example=example, length=length)
     return f"{wording(ask.wording).substitute()}\n\n{form}"
 

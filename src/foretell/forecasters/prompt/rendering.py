@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from foretell.forecasters.agent.answer_format import target_keys
+from foretell.forecasters.agent.prompts import crowd_name, days_left
 from foretell.forecasters.prompt.prediction_context import PredictionContext, RankedSource, one_line
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question, Snapshot, Target
@@ -79,10 +80,11 @@ def render(context: PredictionContext, view: ContextView = BOTH) -> str:
 def material(context: PredictionContext, view: ContextView = BOTH) -> str:
     """What a context adds to its question: the part that other forecasters are handed as well."""
     parts: list[str] = []
-    if view.sources:
+    # Where nobody searched, nothing is said of a search, and nothing of prices where nobody trades.
+    if view.sources and (context.sources or context.searcher):
         found = "\n\n".join(map(_source, context.sources))
         parts.append(f"# Sources\n\n{ABOUT_SOURCES}\n\n{found}" if found else f"# Sources\n\n{NO_SOURCES}")
-    if view.market:
+    if view.market and (crowd_name(context.question) or context.searcher):
         quotes = "\n".join(_quotes(context))
         parts.append(f"# Market\n\n{ABOUT_MARKET}\n\n{quotes}" if quotes else f"# Market\n\n{NO_MARKET}")
     return "\n\n".join(parts)
@@ -96,23 +98,35 @@ def outcomes(question: Question) -> str:
         head = "Exactly one of these outcomes comes true:"
     else:
         head = "Each of these outcomes comes true or not by itself; none, some or all of them may:"
+    # A day that all share is told once, beside the moment.
+    several = len({target.resolves_at for target in question.targets}) > 1
     lines = [
-        f"- `{key}`: {_label(target)}" for key, target in zip(target_keys(question), question.targets, strict=True)
+        f"- `{key}`: {_label(target, day=several)}"
+        for key, target in zip(target_keys(question), question.targets, strict=True)
     ]
     return "\n".join([head, *lines])
 
 
-def _label(target: Target) -> str:
-    day = f" (decided on {target.resolves_at.date().isoformat()})" if target.resolves_at else ""
-    return one_line(target.label or target.id, LONGEST_LABEL) + day
+def _label(target: Target, *, day: bool) -> str:
+    told = f" (decided on {target.resolves_at.date().isoformat()})" if day and target.resolves_at else ""
+    return one_line(target.label or target.id, LONGEST_LABEL) + told
 
 
 def _now(context: PredictionContext) -> str:
-    text = f"It is {_moment(context.as_of.at)}."
-    closes = context.question.closes_at
-    if closes is None or not (context.closing_time or context.as_of.mode == "live"):
-        return text
-    return f"{text} Trading is to end at {_moment(closes)}."
+    question = context.question
+    text = [f"It is {_moment(context.as_of.at)}."]
+    days = {target.resolves_at for target in question.targets}
+    decided = next(iter(days)) if len(days) == 1 else None
+    if decided is not None:
+        text.append(f"It is decided on {days_left(decided, context.as_of)}.")
+    closes = question.closes_at
+    if closes is not None and (context.closing_time or context.as_of.mode == "live"):
+        if crowd := crowd_name(question):
+            ends = "Trading is to end at" if crowd == "market" else "Forecasts are taken until"
+            text.append(f"{ends} {_moment(closes)}.")
+        elif closes != decided:
+            text.append(f"The answer is known by {days_left(closes, context.as_of)}.")
+    return " ".join(text)
 
 
 def _source(source: RankedSource) -> str:

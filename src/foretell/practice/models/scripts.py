@@ -92,7 +92,8 @@ def _step(query: ModelQuery) -> ScriptedReply:
     found = _AGENT_RESULT.findall(query.last)
     tools = {tool.name: tool for tool in query.tools}
     name, arguments = _action(query, turn, found, tools)
-    belief = tools[name].schema.get("properties", {}).get(BELIEF)
+    # Every tool takes the belief, and one of them says what is in it.
+    belief = tools["submit"].schema.get("properties", {}).get(BELIEF) if "submit" in tools else None
     if belief is not None:
         arguments = {BELIEF: _belief(query, belief, found), **arguments}
     calls = [arguments]

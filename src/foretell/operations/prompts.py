@@ -1,0 +1,297 @@
+"""What models are sent, as a person can read it: every kind of question, every form of the agent, every role.
+
+The prompts are not written out again here: examples are asked with a model that keeps the request and answers nothing.
+"""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import numpy as np
+
+from foretell.forecasters.agent.agent import BeliefAgent
+from foretell.forecasters.agent.settings import VARIANTS, AgentSettings, Asking
+from foretell.forecasters.base_rates.past import Past
+from foretell.forecasters.base_rates.rates import BaseRates, PastOutcomes
+from foretell.forecasters.combine.trials import ReasonsPanel
+from foretell.forecasters.forecaster import Context, Models, attempt
+from foretell.forecasters.prompt.elicitation import ELICITATIONS
+from foretell.forecasters.prompt.forecaster import PromptForecaster
+from foretell.models.budget import estimate_tokens
+from foretell.models.model import ModelRefused, Reply, Request, ToolSpec
+from foretell.models.names import ModelRoles
+from foretell.operations.requests import PromptsRequest
+from foretell.operations.result import Result
+from foretell.questions.as_of import AsOf, AsOfMode, instant
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Forecast
+from foretell.questions.question import LastValue, Question, SeriesRef, Snapshot, Target
+from foretell.tools import prices, series, web, wikipedia
+from foretell.tools.fence import FencedTools, SourceStore
+from foretell.tools.leak_filter import Excerpt, LeakFilter
+from foretell.tools.rules import FenceRules
+from foretell.tools.tool import SourceItem, ToolFailed, ToolMaterial
+
+MODEL = "scripted:example"
+ASKED_ON = "2026-03-02"
+
+
+def example_questions() -> dict[str, Question]:
+    """One question of each kind, by the name of the kind."""
+    due = instant(ASKED_ON)
+
+    def day(after: int) -> datetime:
+        return due + timedelta(days=after)
+
+    asked: dict[str, Any] = {"source": "asked", "due": due}
+    week, quarter = day(7), day(90)
+    return {
+        "own": Question(
+            id="asked/1",
+            text="Will the Northgate bridge reopen to cars by 30 June 2026?",
+            criteria="YES if the city announces that cars may cross again.",
+            closes_at=instant("2026-06-30"),
+            targets=(Target(id="yes", resolves_at=instant("2026-06-30")),),
+            **asked,
+        ),
+        "market": Question(
+            id="manifold/AbCdEf123",
+            source="manifold",
+            text="Will the central bank cut its rate in April 2026?",
+            criteria="Resolves YES if a cut is announced at the April meeting.",
+            url="https://manifold.markets/someone/will-the-central-bank-cut",
+            due=due,
+            closes_at=instant("2026-04-16"),
+            targets=(Target(id="yes", snapshot=Snapshot(at=day(-3), last_price=0.34)),),
+        ),
+        "dates": Question(
+            id="fred/DGS10",
+            source="fred",
+            kind="dataset",
+            text="Will the 10-year yield be higher than on the day the question was asked?",
+            criteria="Decided by the value published for each date.",
+            due=due,
+            series=SeriesRef(provider="fred", id="DGS10"),
+            last_value=LastValue(value=4.12, at=day(-3), meaning="percent a year"),
+            targets=tuple(
+                Target(id=f"{at:%Y-%m-%d}", label=f"Higher on {at:%Y-%m-%d}?", resolves_at=at) for at in (week, quarter)
+            ),
+        ),
+        "wikipedia": Question(
+            id="wikipedia/1",
+            source="wikipedia",
+            kind="dataset",
+            subtype="fide_rank",
+            text="Will the player be ranked first in the list of top players on Wikipedia?",
+            due=due,
+            targets=(Target(id=f"{week:%Y-%m-%d}", resolves_at=week),),
+        ),
+        "options": Question(
+            id="asked/2",
+            text="Which party will lead the next government?",
+            exclusive=True,
+            closes_at=instant("2026-09-30"),
+            targets=tuple(
+                Target(id=name, label=name, resolves_at=instant("2026-09-30")) for name in ("Blue", "Green", "Other")
+            ),
+            **asked,
+        ),
+        "separate": Question(
+            id="asked/3",
+            text="Which of these cities will break their March heat record in 2026?",
+            targets=tuple(Target(id=name, label=name, resolves_at=instant("2026-03-31")) for name in ("Oslo", "Rome")),
+            **asked,
+        ),
+        "number": Question(
+            id="metaculus/4",
+            source="metaculus",
+            subtype="numeric",
+            text="How many seats will the Greens win?",
+            background="The range asked about is 0 to 90 seats; it cannot end up outside.",
+            due=due,
+            closes_at=instant("2026-09-30"),
+            targets=tuple(Target(id=f">{level}", label=f">{level} seats") for level in (22, 45, 68)),
+        ),
+    }
+
+
+def example_rates() -> BaseRates:
+    """Base rates from sixty outcomes of each kind of data, one a day."""
+    days = np.datetime64(ASKED_ON, "D") - np.arange(1, 121)
+    source = np.repeat(np.array(["fred", "wikipedia"]), 60)
+    past = PastOutcomes(
+        known_on=days,
+        source=source,
+        subtype=np.where(source == "fred", "", "fide_rank"),
+        horizon_days=np.full(120, 7),
+        outcome=(np.arange(120) % 5 < 2).astype(np.float64),
+    )
+    return BaseRates(past=past)
+
+
+class _Kept(ModelRefused):
+    """No answer: the request is what was wanted."""
+
+
+class RequestKeeper:
+    """A model that keeps what it is sent and answers nothing."""
+
+    def __init__(self) -> None:
+        self.requests: list[Request] = []
+
+    async def complete(self, request: Request) -> Reply:
+        """Nothing."""
+        self.requests.append(request)
+        raise _Kept("only the prompt is wanted")
+
+
+@dataclass(frozen=True)
+class _SpecOnly:
+    """A tool that is offered and never used."""
+
+    spec: ToolSpec
+
+    async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> ToolMaterial:
+        raise ToolFailed("examples use no tool")
+
+
+def _tools(question: Question, context: Context) -> FencedTools:
+    """What a run offers for a question of this kind."""
+    specs = [web.SEARCH_SPEC, web.LOOKUP_SPEC, wikipedia.SPEC]
+    specs += [series.SPEC] if question.series is not None else []
+    specs += [prices.SPEC] if question.source == "manifold" else []
+    leak_filter = LeakFilter(model=context.model("filter"), name=MODEL)
+    fence = FenceRules(as_of=context.as_of, question=question)
+    return FencedTools.around([_SpecOnly(spec) for spec in (*specs, web.SUMMARIZE_SPEC)], fence, leak_filter)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExamplePrompt:
+    """One request as it would be sent, and about how long it is."""
+
+    kind: str
+    role: str
+    form: str
+    tokens: int
+    text: str
+
+    @property
+    def name(self) -> str:
+        """As a file could be called."""
+        return "_".join(part.replace(" ", "-") for part in (self.kind, self.role, self.form))
+
+
+def request_text(request: Request) -> str:
+    """A request in words: its messages, then its tools or its schema, each under a line that says what it is."""
+    parts = [f"----- {type(m).__name__.removesuffix('Message').lower()} -----\n{m.text}" for m in request.messages]
+    parts += [f"----- tool {tool.name} -----\n{tool.description}\n{tool.parameters_json}" for tool in request.tools]
+    if request.schema is not None:
+        parts.append(f"----- schema -----\n{json.dumps(request.schema, ensure_ascii=False)}")
+    return "\n\n".join(parts) + "\n"
+
+
+async def _first_request(ask: Callable[[Context], Awaitable[Any]], question: Question, mode: AsOfMode) -> Request:
+    keeper = RequestKeeper()
+    models = Models(roles=ModelRoles(agent=MODEL), model=keeper)
+    context = Context(
+        as_of=question.as_of_in(mode), models=models, tools=_tools, past=Past(recorded_rates=example_rates())
+    )
+    await ask(context)
+    return keeper.requests[0]
+
+
+def _asks(question: Question) -> Iterator[tuple[str, str, AsOfMode, Callable[[Context], Awaitable[Any]]]]:
+    """Role, form, mode and who asks, for everything that is asked about a question."""
+
+    def agent(variant: str, asking: Asking) -> Callable[[Context], Awaitable[Any]]:
+        signals = VARIANTS[variant].with_signals(crowd=True, prior=True)
+        forecaster = BeliefAgent(variant=signals, settings=AgentSettings(asking=asking, fixed=False))
+        return lambda context: attempt(forecaster, question, context)
+
+    for variant in VARIANTS:
+        yield "agent", variant, "live", agent(variant, "tools")
+    yield "agent", "full backtest", "backtest", agent("full", "tools")
+    yield "agent", "full by schema", "live", agent("full", "schema")
+    for way in ELICITATIONS:
+        if way != "ensemble":  # It asks in the words of four others.
+            forecaster = PromptForecaster(elicitation=way)
+            yield "context", way, "live", lambda context, forecaster=forecaster: attempt(forecaster, question, context)
+    yield "filter", "search results", "backtest", lambda context: _filter(question, context)
+    yield "summariser", "search results", "live", lambda context: _summarise(question, context)
+    yield "judge", "panel of trials", "live", lambda context: _panel(question, context)
+
+
+FOUND = SourceItem(title="Works are on schedule", text="The mayor said on Friday that works are on schedule.")
+
+
+async def _filter(question: Question, context: Context) -> None:
+    leak_filter = LeakFilter(model=context.model("filter"), name=MODEL)
+    await leak_filter.judge([Excerpt(title=FOUND.title, text=FOUND.text)], context.as_of, question.text)
+
+
+async def _summarise(question: Question, context: Context) -> None:
+    store = SourceStore()
+    finder = _Finder()
+    fence = FenceRules(as_of=context.as_of, question=question)
+    reader = web.SummarizeResults(sources=store, model=context.model("summariser"), name=MODEL, question=question)
+    tools = FencedTools.around([finder, reader], fence, None, sources=store)
+    await tools.use(finder.spec.name, {"query": "works"})
+    await tools.use(reader.spec.name, {"ids": ["search_1_result_1"], "question": "When do the works end?"})
+
+
+class _Finder:
+    """A search that finds one thing."""
+
+    spec = web.SEARCH_SPEC
+
+    async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> ToolMaterial:
+        return ToolMaterial(heading="Results:", items=(replace(FOUND, published=as_of.at, dating="published"),))
+
+
+async def _panel(question: Question, context: Context) -> None:
+    even = {target.id: 1 / max(2, len(question.targets)) for target in question.targets}
+    trial = Forecast(
+        question_id=question.id, forecaster="agent", as_of=context.as_of, p=even, rationale="Works are on schedule."
+    )
+    await ReasonsPanel().judge(question, [trial], context)
+
+
+async def example_prompts(kinds: Sequence[str] = ()) -> tuple[ExamplePrompt, ...]:
+    """The prompts of the kinds named, or of all."""
+    questions = example_questions()
+    if unknown := [kind for kind in kinds if kind not in questions]:
+        raise InputError(f"there is no kind {unknown[0]!r}", hint=f"kinds are {', '.join(questions)}")
+    found: list[ExamplePrompt] = []
+    for kind in kinds or questions:
+        for role, form, mode, ask in _asks(questions[kind]):
+            request = await _first_request(ask, questions[kind], mode)
+            tokens = estimate_tokens(request).input
+            found.append(ExamplePrompt(kind=kind, role=role, form=form, tokens=tokens, text=request_text(request)))
+    return tuple(found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptsResult(Result):
+    """Prompts, with about how many tokens each has."""
+
+    prompts: tuple[ExamplePrompt, ...]
+    whole: bool
+
+    def __str__(self) -> str:
+        width = max((len(one.name) for one in self.prompts), default=0)
+        lines = [f"{one.name:<{width}}  {one.tokens:>5,} tokens" for one in self.prompts]
+        if not self.whole:
+            more = "To read those of a kind: foretell prompts KIND. Tokens are estimated from the length."
+            return "\n".join([*lines, "", more])
+        texts = [f"===== {one.name}, about {one.tokens:,} tokens =====\n\n{one.text}" for one in self.prompts]
+        return "\n".join([*texts, *lines])
+
+
+def show_prompts(request: PromptsRequest) -> PromptsResult:
+    """What is sent for an example of each kind of question."""
+    prompts = asyncio.run(example_prompts([request.kind] if request.kind else []))
+    chosen = tuple(one for one in prompts if request.role in (None, one.role))
+    return PromptsResult(prompts=chosen, whole=request.kind is not None)
