@@ -2,7 +2,8 @@
 
 Both ask the same fake provider, which runs in a process of its own. Printed are ratios to the ideal (calls × latency /
 how many at once) and to the bare loop, which survive a change of machine, and CPU milliseconds per call, which depend
-on it. Rows in between show where the time goes.
+on it. Rows in between show where the time goes; the last has the fence and the events of a cell around the call.
+A second table holds the wire of every provider against the compatible one, in CPU per call.
 """
 
 import asyncio
@@ -10,7 +11,7 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +19,23 @@ from typing import Any
 
 from fakes.models import FakeModelProcess
 from foretell.models.budget import Budget
+from foretell.models.canonical import request_key
 from foretell.models.facts import UNKNOWN
 from foretell.models.journal import Journal
 from foretell.models.limits import ModelLimits
 from foretell.models.model import Model, ModelSettings, Request, SystemMessage, ToolSpec, UserMessage
 from foretell.models.providers.chat import ChatWire
 from foretell.models.router import ModelRouter, open_provider
+from foretell.questions.as_of import AsOf, instant
+from foretell.questions.forecast import Forecast
+from foretell.questions.question import Question, Target
+from foretell.questions.trace import BeliefRevised, EmitEvent, ModelCalled, ToolUsed
+from foretell.runs.executor import Executor
+from foretell.runs.store import RunCell, RunStore
+from foretell.tools.fence import FencedTools
+from foretell.tools.leak_filter import LeakFilter
+from foretell.tools.rules import FenceRules
+from foretell.tools.tool import SourceItem, ToolMaterial
 
 AT_ONCE = 500
 TOOL = ToolSpec(
@@ -97,20 +109,87 @@ async def bare(url: str, calls: int) -> Timing:
         return await drive(ask, calls)
 
 
-async def through(url: str, calls: int, *, journal: Journal | None = None, whole: bool = True) -> Timing:
-    """The wire alone, or everything around it."""
-    name = f"compat:m@{url}/v1"
+KEYS = {name: "k" for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "OPENROUTER_API_KEY")}
+PROVIDERS = {
+    "openai": ("openai:gpt-5.6-sol", "/v1"),
+    "anthropic": ("anthropic:claude-sonnet-4-6", ""),
+    "google": ("google:gemini-3-flash-preview", ""),
+    "openrouter": ("openrouter:moonshotai/kimi-k2.5", "/v1"),
+}
+
+
+async def through(
+    url: str,
+    calls: int,
+    *,
+    journal: Journal | None = None,
+    whole: bool = True,
+    provider: str = "compat",
+    store: RunStore | None = None,
+) -> Timing:
+    """The wire alone, or everything around it; with a store, in cells whose events are written."""
+    name, path = PROVIDERS.get(provider, (f"compat:m@{url}/v1", "/v1"))
     async with AsyncExitStack() as stack:
         if whole:
-            exchange = ModelRouter({}, journal=journal, limits={"compat": ModelLimits(at_once=AT_ONCE)})
+            limits, addresses = {provider: ModelLimits(at_once=AT_ONCE)}, {provider: url + path}
+            exchange = ModelRouter(KEYS, journal=journal, limits=limits, addresses=addresses)
             await stack.enter_async_context(exchange)
-            model: Model = exchange.within(Budget("question", dollars=10**9, within=Budget("run", dollars=10**9)))
+            run = Budget("run", dollars=10**9, run="r")
+            model: Model = exchange.within(Budget("question", dollars=10**9, within=run))
         else:
-            wire = open_provider(name, {})
+            wire = open_provider(name, KEYS, address=url + path)
             stack.push_async_callback(wire.close)
             model = wire
         await model.complete(request(name, -1))
-        return await drive(lambda place: model.complete(request(name, place)), calls)
+        if store is None:
+            return await drive(lambda place: model.complete(request(name, place)), calls)
+        return await in_cells(model, name, calls, store)
+
+
+AS_OF, BEFORE = AsOf.day("2026-01-01"), instant("2025-06-01")
+STEPS = 10
+
+
+class Archive:
+    """A tool that finds a text of two kilobytes, cut at the cutoff already."""
+
+    spec = ToolSpec(name="archive", description="Reads.", parameters={"type": "object", "properties": {}})
+
+    async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> ToolMaterial:
+        """The same every time."""
+        item = SourceItem(title="Before", text="It had been so for years. " * 80, published=BEFORE, clamped=True)
+        return ToolMaterial(heading="Found", items=(item,))
+
+
+async def in_cells(model: Model, name: str, calls: int, store: RunStore) -> Timing:
+    """Steps of an agent: a call, its event, a fenced tool with its event, and a belief, in cells of ten steps."""
+    questions = [
+        Question(id=f"q{n}", source="own", text="?", due=AS_OF.at, targets=(Target(id="yes"),))
+        for n in range(max(1, calls // STEPS))
+    ]
+
+    async def answer(cell: RunCell, emit: EmitEvent) -> Forecast:
+        rules = FenceRules(as_of=AS_OF, question=cell.question, emit=emit)
+        tools = FencedTools.around([Archive()], rules, LeakFilter(model=model, name=name))
+        for step in range(STEPS):
+            asked = request(name, STEPS * int(cell.question.id[1:]) + step)
+            reply = await model.complete(asked)
+            emit(
+                ModelCalled(
+                    role="agent", model=name, key=request_key(asked), dollars=0.0,
+                    input_tokens=reply.tokens.input, output_tokens=reply.tokens.output,
+                )
+            )  # fmt: skip
+            found = await tools.use("archive", {})
+            emit(ToolUsed(step=step, tool="archive", arguments={}, result=found.text))
+            emit(BeliefRevised(step=step, p={"yes": 0.5}, reason="So far.", belief={"p": 0.5}))
+        return Forecast(question_id=cell.question.id, forecaster="t", as_of=AS_OF, p={"yes": 0.5})
+
+    wall, cpu = time.perf_counter(), time.process_time()
+    cells = [RunCell(run="r", question=question, trial=0) for question in questions]
+    await Executor(store, concurrency=AT_ONCE).run(cells, answer)
+    count = len(questions) * STEPS
+    return Timing(wall=time.perf_counter() - wall, cpu_ms=(time.process_time() - cpu) / count * 1000)
 
 
 def run(work: Awaitable[Timing]) -> Timing:
@@ -135,8 +214,14 @@ def case(latency: float, calls: int) -> None:
             report(name, run(through(fake.url, calls, journal=journal)), base, ideal)
             report("  the same again, all answered by the journal", again(fake.url, calls, journal), base, ideal)
             journal.close()
+        journal, store = Journal(Path(folder) / "cells.db"), RunStore(Path(folder) / "runs.db")
+        store.begin("r", "{}", "2026-01-01")
+        found = run(through(fake.url, calls, journal=journal, store=store))
+        report("with journal, fence and events, in cells", found, base, ideal)
+        journal.close()
+        store.close()
         counts: dict[str, Any] = fake.stats()
-        twice = sum(count > 5 for count in counts["billed"].values())
+        twice = sum(count > 6 for count in counts["billed"].values())
         print(f"  at most {counts['peak']} at once at the provider; {twice} requests billed twice by one run")
 
 
@@ -146,13 +231,33 @@ def again(url: str, calls: int, journal: Journal) -> Timing:
 
 def report(name: str, found: Timing, base: Timing, ideal: float) -> None:
     against = f"{found.wall / ideal:5.2f} × ideal, {found.wall / base.wall:5.2f} × bare loop"
-    print(f"  {name:48} {against}, {found.cpu_ms:5.2f} ms CPU a call", flush=True)
+    cpu = f"CPU {found.cpu_ms / base.cpu_ms:5.2f} × bare loop ({found.cpu_ms:5.2f} ms a call)"
+    print(f"  {name:48} {against}; {cpu}", flush=True)
+
+
+def wires(calls: int) -> None:
+    """Every provider beside the compatible wire: CPU of the wire alone, and of a call with journal and budget."""
+    print(f"CPU of {calls:,} calls by provider, as ratios to the compatible wire")
+    with FakeModelProcess() as fake, tempfile.TemporaryDirectory() as folder:
+        bases: list[Timing] = []
+        for provider in ("compat", *PROVIDERS):
+            journal = Journal(Path(folder) / f"{provider}.db")
+            found = [
+                run(through(fake.url, calls, provider=provider, whole=False)),
+                run(through(fake.url, calls, provider=provider, journal=journal)),
+            ]
+            journal.close()
+            bases = bases or found
+            wire, whole = (f"{one.cpu_ms / base.cpu_ms:5.2f}" for one, base in zip(found, bases, strict=True))
+            times = f"{found[0].cpu_ms:.2f} and {found[1].cpu_ms:.2f} ms"
+            print(f"  {provider:12} wire {wire} ×, with journal {whole} × ({times} a call)", flush=True)
 
 
 def main() -> None:
     quick = "--quick" in sys.argv
     case(0.2, 1000 if quick else 5000)
     case(2.0, 1000 if quick else 5000)
+    wires(1000 if quick else 3000)
 
 
 if __name__ == "__main__":

@@ -109,3 +109,25 @@ def test_in_a_browser(page: Any, site: Any, store: RunStore) -> None:
     assert page.locator("#steps-0 .withheld").count() == 3
     link = page.locator("#trial-0 .evidence a").first
     assert link.get_attribute("href") == "https://news.example/bridge"
+
+
+def test_an_answer_that_rests_on_a_failure_is_marked(client: TestClient, store: RunStore) -> None:
+    made = StoredRunBuilder(questions=1, trials=2)
+    run = made.keep(store)
+    from dataclasses import replace
+
+    from foretell.runs.store import cells_of
+
+    for cell, answer in zip(cells_of(run, made.asked(), 2), list(store.answers(run)), strict=True):
+        assert isinstance(answer, Forecast)
+        store.finish_cell(cell.key, replace(answer, ending="degraded", problem="the wire broke"))
+        view = client.get(f"/api/runs/{run}/{PATH}").json()
+        assert view["trials"][cell.trial]["degraded"] == "the wire broke"
+        assert view["combination"]["degraded"] == (cell.trial == 1)  # The other trial is sound until then.
+    assert "degraded: it rests on a failure" in client.get(f"/runs/{run}/{PATH}").text
+    view = client.get(f"/api/runs/{run}").json()
+    assert (view["run"]["degraded"], view["unsettled"]["at_risk"]) == (2, 0.0)
+    page = client.get(f"/runs/{run}").text
+    assert "At risk" in page
+    assert 'title="the wire broke">degraded' in page
+    assert "2 degraded" in client.get("/runs").text

@@ -55,15 +55,16 @@ def progress_bar(what: str) -> Reporting:
 
 @contextmanager
 def run_progress() -> Reporting:
-    """Cells done, failures, spend and the time left."""
+    """Cells done, failures, money (spent, reserved, at risk) and the time left."""
     from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
 
-    spent = "{task.fields[failed]} failed · ${task.fields[dollars]:.2f} · {task.fields[calls]} calls"
+    spent = "{task.fields[failed]} · {task.fields[money]} · {task.fields[calls]} calls"
     with _bars(BarColumn(), MofNCompleteColumn(), spent, TimeRemainingColumn()) as bars:
-        task = bars.add_task("run", total=None, failed=0, dollars=0.0, calls=0)
+        task = bars.add_task("run", total=None, failed="0 failed", money="", calls=0)
 
         def watch(now: "RunProgress") -> None:
-            counts = {"failed": now.failed, "dollars": now.dollars, "calls": now.calls}
+            failed = f"{now.failed} failed" if not now.degraded else f"{now.failed} failed, {now.degraded} degraded"
+            counts = {"failed": failed, "money": now.money(), "calls": now.calls}
             bars.update(task, total=now.total, completed=now.done, **counts)
 
         yield {"watch": watch}

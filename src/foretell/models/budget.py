@@ -69,8 +69,12 @@ class Budget:
     A reply that has been paid for is always handed over; the next call is refused.
     """
 
-    def __init__(self, name: str, *, dollars: float | None = None, within: "Budget | None" = None) -> None:
+    def __init__(
+        self, name: str, *, dollars: float | None = None, within: "Budget | None" = None, run: str = ""
+    ) -> None:
+        """`run` is the id of the run it belongs to: the journal notes it with every call that is paid from here."""
         self.name = name
+        self.run: str = run or (within.run if within else "")
         self.dollars = dollars
         self.within = within
         self.spent = Cost()
@@ -182,6 +186,11 @@ class Reservation:
     output: int
     """Tokens the reply may have at most."""
 
+    @property
+    def run(self) -> str:
+        """The run that pays, or nothing."""
+        return self.budget.run
+
     def lose(self) -> None:
         """An attempt may have been billed: book it, and make room for the next, or raise `BudgetExceeded`."""
         self.budget.release(self.dollars, self._maximum(), at_risk=True)
@@ -237,9 +246,10 @@ class BudgetedModel:
         factor = TIER_FACTORS.get(request.settings.tier or "standard", 1.0)
         estimate = CallEstimate(input=tokens.input, output=tokens.output, price=price, factor=factor)
         reservation = await self._budget.reserve(estimate)
+        cap = request.cap
         if self._budget.limited:
-            cap = reservation.output if request.cap is None else min(request.cap, reservation.output)
-            request = replace(request, cap=cap, reservations=(*request.reservations, reservation))
+            cap = reservation.output if cap is None else min(cap, reservation.output)
+        request = replace(request, cap=cap, reservations=(*request.reservations, reservation))
         try:
             reply = await self._inner.complete(request)
         except BaseException as error:
@@ -276,9 +286,8 @@ class SharedBudget(Budget):
     """
 
     def __init__(self, name: str, database: Database, run: str, *, dollars: float) -> None:
-        super().__init__(name, dollars=0.0)
+        super().__init__(name, dollars=0.0, run=run)
         self._database = database
-        self._run = run
         self._whole = dollars
 
     def _room(self, wanted: float) -> float:
@@ -296,10 +305,10 @@ class SharedBudget(Budget):
 
     def _draw(self, wanted: float) -> float:
         def draw(statements: Statements) -> float:
-            rows = statements.read(_READ_DRAWN, (self._run,))
+            rows = statements.read(_READ_DRAWN, (self.run,))
             drawn = rows[0][0] if rows else 0.0
             got = min(wanted, max(0.0, self._whole - drawn))
-            statements.write(_WRITE_DRAWN, (self._run, drawn + got))
+            statements.write(_WRITE_DRAWN, (self.run, drawn + got))
             return got
 
-        return self._database.together(draw, alone=f"budget/{self._run}")
+        return self._database.together(draw, alone=f"budget/{self.run}")

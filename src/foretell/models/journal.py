@@ -9,15 +9,15 @@ import json
 import sqlite3
 import threading
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from foretell.models.canonical import canonical_json, pack_reply, request_key, unpack_reply
 from foretell.models.database import is_database_url, open_database
-from foretell.models.database.interface import Database
+from foretell.models.database.interface import Database, SqlRow
 from foretell.models.model import Model, NotInJournal, Reply, ReplyLost, Request, RequestInFlight, TokenCount
 from foretell.models.prices import PriceList
 from foretell.questions.errors import InputError
@@ -46,12 +46,15 @@ JOURNAL_TABLES = (
     );
     CREATE TABLE drawn (run TEXT PRIMARY KEY, dollars REAL NOT NULL);
     """,
+    # Who pays for a send and how much it may cost: a run that is killed knows afterwards what may have been billed.
+    "ALTER TABLE sent ADD COLUMN run TEXT; ALTER TABLE sent ADD COLUMN dollars REAL;",
 )
 """Each entry brings the tables one version further; existing entries never change."""
 _NOBODY = 0
 _INTEND = """
-INSERT INTO sent (key, sends, owner) VALUES (?, 1, ?)
-ON CONFLICT (key) DO UPDATE SET sends = sent.sends + 1, owner = excluded.owner
+INSERT INTO sent (key, sends, owner, run, dollars) VALUES (?, 1, ?, ?, ?)
+ON CONFLICT (key) DO UPDATE
+SET sends = sent.sends + 1, owner = excluded.owner, run = excluded.run, dollars = excluded.dollars
 WHERE sent.owner IS NULL OR sent.owner = ?"""
 _LOOK = "SELECT (SELECT answer FROM kept WHERE key = ?), (SELECT owner FROM sent WHERE key = ?)"
 _GIVE_UP = "UPDATE sent SET unbilled = unbilled + ?, owner = NULL WHERE key = ? AND owner = ?"
@@ -60,10 +63,10 @@ _COST_BY_MODEL = """
 SELECT model, count(*), sum(input), sum(output), coalesce(sum(dollars), 0.0), count(*) - count(dollars)
 FROM kept WHERE kind = 'model' GROUP BY model ORDER BY model"""
 _UNCERTAIN = """
-SELECT unsure, owner FROM (
-    SELECT sends - unbilled - CASE WHEN kept.key IS NULL THEN 0 ELSE 1 END AS unsure,
+SELECT run, dollars, unsure, owner FROM (
+    SELECT sent.run, sent.dollars, sends - unbilled - CASE WHEN kept.key IS NULL THEN 0 ELSE 1 END AS unsure,
         CASE WHEN kept.key IS NULL THEN owner END AS owner
-    FROM sent LEFT JOIN kept ON kept.key = sent.key
+    FROM sent LEFT JOIN kept ON kept.key = sent.key {where}
 ) AS found WHERE unsure > 0"""
 
 
@@ -83,6 +86,10 @@ class JournalRequest:
     kind: str
     model: str = ""
     slot: str = ""
+    run: str = ""
+    """Who pays for it."""
+    dollars: float | None = None
+    """What one send may cost at most."""
 
     def __str__(self) -> str:
         """For error messages: never the text of the request, which may be long."""
@@ -96,6 +103,17 @@ class JournalEntry:
     body: bytes
     tokens: TokenCount = field(default_factory=TokenCount)
     dollars: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnsettledCalls:
+    """Calls without a known price: those under way, and those whose reply was lost and that may have been billed."""
+
+    reserved: float = 0.0
+    """Dollars that the calls under way may cost at most, in all processes."""
+    at_risk: float = 0.0
+    """Dollars that the lost ones may have cost at most."""
+    lost: int = 0
 
 
 class Recording:
@@ -156,7 +174,9 @@ class Journal:
         key, me = bytes.fromhex(asked.key), self._db.life.id
         with self._lock:
             self._sending[asked.key] += 1
-        if self._db.write(_INTEND, (key, me, _NOBODY)) or self._take_over(asked, key, me):
+        if self._db.write(_INTEND, (key, me, asked.run or None, asked.dollars, _NOBODY)) or self._take_over(
+            asked, key, me
+        ):
             return True
         self._landed(asked.key)
         return False
@@ -166,7 +186,7 @@ class Journal:
         ((stored, owner),) = self._db.read(_LOOK, (key, key))
         if stored is not None or owner is None or self._held(asked, owner, by_us=1):
             return False
-        return owner == me or bool(self._db.write(_INTEND, (key, me, owner)))
+        return owner == me or bool(self._db.write(_INTEND, (key, me, asked.run or None, asked.dollars, owner)))
 
     def keep(self, asked: JournalRequest, answer: JournalEntry) -> bytes:
         """Keep an answer and return what is stored: the first one, should another process have been quicker."""
@@ -293,10 +313,29 @@ class Journal:
 
     def maybe_paid(self) -> int:
         """Sends without a known outcome (on the wire at a crash, out of time, cut off), but for those under way."""
-        rows = self._db.read(_UNCERTAIN)
-        owners = {owner for _, owner in rows if owner is not None}
+        return sum(calls.lost for calls in self._unsettled(self._db.read(_UNCERTAIN.format(where=""))).values())
+
+    def unsettled(self, run: str) -> UnsettledCalls:
+        """What the calls of a run may have cost beyond the replies that are stored, whoever made them."""
+        rows = self._db.read(_UNCERTAIN.format(where="WHERE sent.run = ?"), (run,))
+        return self._unsettled(rows).get(run, UnsettledCalls())
+
+    def unsettled_by_run(self) -> dict[str, UnsettledCalls]:
+        """The same of every run that has such calls."""
+        return self._unsettled(self._db.read(_UNCERTAIN.format(where="WHERE sent.run IS NOT NULL")))
+
+    def _unsettled(self, rows: Sequence[SqlRow]) -> dict[str, UnsettledCalls]:
+        owners = {owner for _, _, _, owner in rows if owner is not None}
         alive = owners - self._db.life.gone(owners) if owners else owners
-        return sum(unsure - (owner in alive) for unsure, owner in rows)
+        found: dict[str, UnsettledCalls] = {}
+        for run, dollars, unsure, owner in rows:
+            under_way, before, each = owner in alive, found.get(run or "", UnsettledCalls()), dollars or 0.0
+            found[run or ""] = UnsettledCalls(
+                reserved=before.reserved + under_way * each,
+                at_risk=before.at_risk + (unsure - under_way) * each,
+                lost=before.lost + unsure - under_way,
+            )
+        return found
 
     def sends(self) -> int:
         """Requests sent, answered or not."""
@@ -342,7 +381,10 @@ class JournalWritingModel:
 
     async def complete(self, request: Request) -> Reply:
         """The reply as stored: should another process have been quicker with the same request, its reply."""
-        async with self._journal.recording(journal_request(request)) as recording:
+        asked = journal_request(request)
+        if payer := next((one for one in request.reservations if one.run), None):
+            asked = replace(asked, run=payer.run, dollars=payer.dollars)
+        async with self._journal.recording(asked) as recording:
             reply = await self._wire.complete(request)
             dollars = self._prices.charged(request, reply)
             recording.answer = JournalEntry(body=pack_reply(reply), tokens=reply.tokens, dollars=dollars)

@@ -95,6 +95,16 @@ class ModelSettings:
 class LosableReservation(Protocol):
     """Money that is set aside for a call."""
 
+    @property
+    def run(self) -> str:
+        """The run that pays, or nothing."""
+        ...
+
+    @property
+    def dollars(self) -> float:
+        """How much is set aside: the most that one attempt may cost."""
+        ...
+
     def lose(self) -> None:
         """An attempt may have been billed. `BudgetExceeded` where there is no room for another."""
         ...

@@ -37,6 +37,21 @@ class TokenPrice:
         return (read + tokens.output * self.output) / 1_000_000
 
 
+def read_price(written: str) -> TokenPrice:
+    """A price as a person states it: dollars per million tokens read / written, or in between read from the cache.
+
+    >>> read_price("0.5/2"), read_price("3/0.3/15").cached
+    (TokenPrice(input=0.5, output=2.0, cached=None, stored=None, over=None, beyond=None), 0.3)
+    """
+    try:
+        reading, *cached, writing = (float(part) for part in written.split("/"))
+    except ValueError:
+        reading, cached, writing = -1.0, [], 0.0
+    if len(cached) > 1 or not all(0 <= price < inf for price in (reading, *cached, writing)):
+        raise ValueError(f"{written!r} is no price: write dollars per million tokens read / written, e.g. 0.5/2")
+    return TokenPrice(input=reading, output=writing, cached=cached[0] if cached else None)
+
+
 FREE_OF_CHARGE = TokenPrice(input=0.0, output=0.0)
 TIER_FACTORS = {"flex": 0.5, "standard": 1.0, "priority": 2.0}
 """What a service tier costs, as a multiple of the usual."""

@@ -63,6 +63,8 @@ class AskResult(Result):
     """What a model may have known beforehand."""
     notes: tuple[str, ...] = ()
     """What a reader should know before relying on the number: failed trials, nothing researched, …"""
+    at_risk: float = 0.0
+    """Dollars that lost replies may have cost, beside what is known to be spent."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -125,6 +127,7 @@ class AskResult(Result):
                 }
                 for one in self.similar
             ],
+            "at_risk": round(self.at_risk, 9),
             "warnings": list(self.cautions),
             "notes": list(self.notes),
         }
@@ -139,7 +142,8 @@ class AskResult(Result):
         for one in self.similar:
             line = one.text.splitlines()[0][:90]
             console.print(Text(f"  {'yes' if one.outcome else 'no':3}  {one.known_on}  {line}"))
-        steps = f"{cost_text(self.usage)}. Every step: foretell show {self.run} {self.question.id}"
+        risk = f", ${self.at_risk:.4f} at risk" if self.at_risk else ""
+        steps = f"{cost_text(self.usage)}{risk}. Every step: foretell show {self.run} {self.question.id}"
         console.print(Text(CHOOSE_MODEL if self.run is None else steps, style="dim"))
 
     def __str__(self) -> str:
@@ -149,7 +153,9 @@ class AskResult(Result):
 
 def cost_text(usage: Cost) -> str:
     """What an answer cost, in a line."""
-    return f"{usage.calls} model calls, {usage.input_tokens + usage.output_tokens:,} tokens, ${usage.dollars:.4f}"
+    unknown = f" and {usage.unpriced} calls of unknown price" if usage.unpriced else ""
+    tokens = usage.input_tokens + usage.output_tokens
+    return f"{usage.calls} model calls, {tokens:,} tokens, ${usage.dollars:.4f} spent{unknown}"
 
 
 def typed_question(request: AskRequest | TreeRequest) -> Question:
@@ -206,6 +212,7 @@ def typed_run_spec(request: AskRequest | TreeRequest, **differing: Any) -> RunSp
         strict=request.strict,
         seed=request.seed,
         sampling={name: value for name, value in sampling.items() if value is not None},
+        prices={name: request.model_price} if request.model_price else {},
         **differing,
     )
 
@@ -251,9 +258,9 @@ async def answer_question(
     if request.model is None:
         return await outside_view(request, settings)
     prepared = prepare_ask(request, settings)
-    await execute_run(prepared, settings, on_event=watch, concurrency=request.concurrency)
+    done = await execute_run(prepared, settings, on_event=watch, concurrency=request.concurrency)
     with closing(RunStore(settings.store)) as store:
-        return stored_answer(store, prepared.spec, prepared.questions[0])
+        return replace(stored_answer(store, prepared.spec, prepared.questions[0]), at_risk=done.at_risk)
 
 
 def stored_answer(store: RunStore, spec: RunSpec, question: Question) -> AskResult:

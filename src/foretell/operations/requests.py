@@ -61,6 +61,10 @@ class _ResearchRequest(OperationRequest):
         None, "Hard limit in dollars for each trial.", metavar="DOLLARS", gt=0, le=10_000, group="models",
         title="At most for each trial, in dollars",
     )  # fmt: skip
+    model_price: str | None = setting(
+        None, "What the model costs where that is not known: dollars per million tokens read/written, such as 0.5/2.",
+        metavar="IN/OUT", max_length=60, group="models", title="Price of the model, per million tokens read/written",
+    )  # fmt: skip
     temperature: float | None = setting(None, "Of the models; else their own default.", ge=0, le=2, group="models")
     effort: ReasoningEffort | None = setting(
         None, "How long models that can reason are to do so.", group="models", title="Reasoning effort"
@@ -84,6 +88,15 @@ class _ResearchRequest(OperationRequest):
     @classmethod
     def _no_model(cls, model: Any) -> Any:
         return None if model in ("", NO_CHOICE) else model
+
+    @field_validator("model_price")
+    @classmethod
+    def _price(cls, written: str | None) -> str | None:
+        from foretell.models.prices import read_price
+
+        if written:
+            read_price(written)
+        return written or None
 
     @field_validator("search")
     @classmethod

@@ -2,7 +2,7 @@
 
 import json
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from foretell.data.corpus import Corpus
-from foretell.models.journal import Journal
+from foretell.models.journal import Journal, UnsettledCalls
 from foretell.operations.ask import stored_questions
 from foretell.operations.requests import ReplayRequest, RunRequest, RunsRequest, ShowRequest
 from foretell.operations.result import Result
@@ -27,6 +27,7 @@ from foretell.runs import event_loop
 from foretell.runs.backtest import Backtest, run_sync
 from foretell.runs.executor import RunProgress
 from foretell.runs.runner import PreparedRun, WatchProgress, asks_models, check_run, execute_run, prepare_run
+from foretell.runs.runtime import unpriced_models
 from foretell.runs.settings import KEYS, Settings, load_settings
 from foretell.runs.spec import read_spec, spec_from_mapping
 from foretell.runs.store import RunRow, RunStore, find_run
@@ -77,6 +78,8 @@ class RunResult(Result):
             "done_before": done.skipped,
             # Calls end in any order, and sums of floats remember it.
             "dollars": round(done.dollars, 9),
+            "reserved": round(done.reserved, 9),
+            "at_risk": round(done.at_risk, 9),
             "calls": done.calls,
             "tables": [str(path) for path in self.tables],
             "warnings": list(self.cautions),
@@ -87,7 +90,7 @@ class RunResult(Result):
         done = self.progress
         counts = f"{done.done} cells, {done.failed} failed, {done.skipped} were done before"
         counts += f", {done.degraded} degraded by a failure" if done.degraded else ""
-        head = f"run {self.run}: {counts}, ${done.dollars:.4f} in {done.calls} calls"
+        head = f"run {self.run}: {counts}, {done.money(4)} in {done.calls} calls"
         head += f"\nStopped early: {done.stopped}" if done.stopped else ""
         return "\n".join([head, *(f"Wrote {path}" for path in self.tables)])
 
@@ -114,6 +117,10 @@ async def run_spec(
     prepared = prepare(request, settings)
     spec = prepared.spec
     tell(f"run {spec.id}: {len(prepared.questions)} questions × {spec.trials} trials")
+    for name in unpriced_models(spec) if asks_models(spec) else ():
+        tell(
+            f"no price is known for {name}: its calls count as of unknown price; `prices: {{{name}: 0.5/2}}` states it"
+        )
     shared = settings.database is not None and asks_models(spec)
     if request.where in ("workers", "both") and not shared:
         hint = "set FORETELL_DATABASE_URL, and start `foretell worker`"
@@ -177,10 +184,12 @@ class RunsResult(Result):
     stored: tuple[RunRow, ...]
     total: int
     """How many there are in all."""
+    money: Mapping[str, "RunMoney"]
+    """By run."""
 
     def rows(self) -> list[dict[str, Any]]:
         """One row for each run, the newest first."""
-        return [run_to_dict(row) for row in self.stored]
+        return [run_to_dict(row, self.money[row.id]) for row in self.stored]
 
     def to_dict(self) -> dict[str, Any]:
         """The rows, and how many there are in all."""
@@ -191,14 +200,38 @@ class RunsResult(Result):
         if not self.total:
             console.file.write("no runs yet; try: foretell ask, or foretell run SPEC.yaml\n")
             return
-        names = ("created", "questions", "forecaster", "model", "trials", "forecasts", "failed")
-        table = Table(Column("run", no_wrap=True, overflow="fold"), *names, box=None)
-        for row in self.rows():
-            table.add_row(row["run"], *(str(row[name])[:40] for name in names))
+        rows = self.rows()
+        names = ["created", "questions", "forecaster", "model", "trials", "forecasts", "failed", "dollars"]
+        # Most runs have nothing to say here, and a terminal is narrow.
+        names += [name for name in ("degraded", "reserved", "at_risk") if any(row[name] for row in rows)]
+        titles = {"dollars": "$ spent", "reserved": "$ reserved", "at_risk": "$ at risk"}
+        table = Table(
+            Column("run", no_wrap=True, overflow="fold"), *(titles.get(name, name) for name in names), box=None
+        )
+        for row in rows:
+            cells = [f"{row[name]:.2f}" if name in titles else str(row[name])[:40] for name in names]
+            table.add_row(row["run"], *cells)
         console.print(table)
 
 
-def run_to_dict(row: RunRow) -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True)
+class RunMoney:
+    """What a run has cost, may cost and may have cost, in dollars."""
+
+    spent: float
+    open: UnsettledCalls
+
+
+def money_of(store: RunStore, settings: Settings, runs: Sequence[str]) -> dict[str, RunMoney]:
+    """The money of runs: what their replies cost, and what the journal says of calls that had none."""
+    unsettled: dict[str, UnsettledCalls] = {}
+    if runs and (settings.database or Path(settings.journal).is_file()):
+        with closing(Journal(settings.journal)) as journal:
+            unsettled = journal.unsettled_by_run()
+    return {run: RunMoney(spent=store.spent(run), open=unsettled.get(run, UnsettledCalls())) for run in runs}
+
+
+def run_to_dict(row: RunRow, money: RunMoney) -> dict[str, Any]:
     """A run in a few words."""
     return {
         "run": row.id,
@@ -210,16 +243,28 @@ def run_to_dict(row: RunRow) -> dict[str, Any]:
         "trials": row.spec["trials"],
         "forecasts": row.done,
         "failed": row.failed,
+        "degraded": row.degraded,
+        "dollars": round(money.spent, 9),
+        "reserved": round(money.open.reserved, 9),
+        "at_risk": round(money.open.at_risk, 9),
     }
+
+
+def _money_text(row: Mapping[str, Any]) -> str:
+    """Of a row: spent, and apart from it what is reserved and at risk."""
+    return RunProgress(total=0, dollars=row["dollars"], reserved=row["reserved"], at_risk=row["at_risk"]).money(4)
 
 
 @operation(RunsRequest)
 def list_runs(request: RunsRequest, settings: Settings | None = None) -> RunsResult:
     """The runs on this machine, the newest first."""
-    with closing(RunStore((settings or load_settings()).store)) as store:
+    settings = settings or load_settings()
+    with closing(RunStore(settings.store)) as store:
         found = store.runs()
-    end = None if request.limit is None else request.offset + request.limit
-    return RunsResult(stored=tuple(found[request.offset : end]), total=len(found))
+        end = None if request.limit is None else request.offset + request.limit
+        listed = tuple(found[request.offset : end])
+        money = money_of(store, settings, [row.id for row in listed])
+    return RunsResult(stored=listed, total=len(found), money=money)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,6 +272,7 @@ class ShowResult(Result):
     """The answers of a run, or one question with every step to its answer."""
 
     run: RunRow
+    money: RunMoney
     answers: tuple[Forecast | Failure, ...]
     total: int
     """Answers in all."""
@@ -244,6 +290,7 @@ class ShowResult(Result):
                 "as_of": answer.as_of.at.date().isoformat(),
                 "trial": answer.trial,
                 "answer": ", ".join(f"{target} {p:.0%}" for target, p in answer.p.items())
+                + (f" (degraded: {answer.problem})" if answer.degraded else "")
                 if isinstance(answer, Forecast)
                 else f"failed: {answer.error}",
                 "calls": answer.usage.calls if isinstance(answer, Forecast) else None,
@@ -255,7 +302,7 @@ class ShowResult(Result):
     def to_dict(self) -> dict[str, Any]:
         """The stored answers, and for one question the stored steps of each trial with a line about each."""
         body: dict[str, Any] = {
-            "run": run_to_dict(self.run),
+            "run": run_to_dict(self.run, self.money),
             "answers": [
                 {**json.loads(to_json(answer)), "question": self.texts.get(answer.question_id, "")}
                 for answer in self.answers
@@ -281,6 +328,9 @@ class ShowResult(Result):
                 calls = "" if row["calls"] is None else str(row["calls"])
                 table.add_row(Text(row["question"]), row["as_of"], str(row["trial"]), Text(row["answer"]), calls, cost)
             console.print(table)
+            row = run_to_dict(self.run, self.money)
+            counts = f"{row['forecasts']} forecasts, {row['failed']} failed, {row['degraded']} degraded"
+            console.print(Text(f"{counts}: {_money_text(row)}", style="dim"))
             return
         for answer in self.answers:
             console.rule(f"trial {answer.trial}")
@@ -297,7 +347,8 @@ def _as_json(values: Mapping[str, Any]) -> dict[str, Any]:
 @operation(ShowRequest)
 def show(request: ShowRequest, settings: Settings | None = None) -> ShowResult:
     """The answers of a stored run, or with `question` every step to one answer."""
-    with closing(RunStore((settings or load_settings()).store)) as store:
+    settings = settings or load_settings()
+    with closing(RunStore(settings.store)) as store:
         id = find_run(store, request.run)
         row = store.run(id)
         assert row is not None
@@ -309,8 +360,10 @@ def show(request: ShowRequest, settings: Settings | None = None) -> ShowResult:
         for _, key, event in store.events(id, request.question) if request.question is not None else ():
             steps.setdefault(key.trial, []).append(event)
         texts = {question.id: question.text for question in store.questions(id)}
+        money = money_of(store, settings, [id])[id]
     return ShowResult(
         run=row,
+        money=money,
         answers=tuple(answers[: request.limit]),
         total=len(answers),
         texts=texts,

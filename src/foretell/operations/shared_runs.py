@@ -12,7 +12,7 @@ from foretell.forecasters.base_rates.past import Past
 from foretell.models.database.liveness import SessionLiveness
 from foretell.models.journal import Journal
 from foretell.questions.errors import InputError
-from foretell.runs.cell_queue import CellQueue, QueuedCell, RunFollower
+from foretell.runs.cell_queue import CellQueue, QueuedCell, RunFollower, drop_cells
 from foretell.runs.executor import AnswerCell, RunProgress
 from foretell.runs.past import StoredRates, rates_of
 from foretell.runs.runner import PreparedRun, WatchProgress, check_options, has_panel, open_answers
@@ -122,9 +122,14 @@ async def run_together(
     """Queue the cells of a run and watch others answer them; with `work`, so many at once are answered here."""
     url = shared_url(settings)
     check_options(prepared.spec)
-    with closing(RunStore(url)) as store, closing(await asyncio.to_thread(CellQueue, url)) as queue:
+    with (
+        closing(RunStore(url)) as store,
+        closing(Journal(url)) as journal,
+        closing(await asyncio.to_thread(CellQueue, url)) as queue,
+    ):
         await store.aside(_begin, store, prepared, settings)
-        followed = asyncio.create_task(_follow(prepared, RunFollower(queue=queue, store=store, watch=watch)))
+        following = RunFollower(queue=queue, store=store, watch=watch, journal=journal)
+        followed = asyncio.create_task(_follow(prepared, following))
         if work is not None:
             return await _while_helping(followed, settings, WorkerCapacity(here=work))
         lonely = asyncio.create_task(_notify_when_alone(store, tell))
@@ -154,7 +159,7 @@ async def _while_helping(
 async def _follow(prepared: PreparedRun, following: RunFollower) -> RunProgress:
     spec, questions = prepared.spec, prepared.questions
     progress = await following.until_ended(list(cells_of(spec.id, questions, spec.trials)))
-    if has_panel(spec):
+    if has_panel(spec) and not progress.stopped:
         progress = await following.until_ended(list(panel_cells(spec.id, questions, spec.trials)))
     return progress
 
@@ -181,21 +186,12 @@ async def _notify_when_alone(store: RunStore, tell: Notify) -> None:
 
 
 async def drop_run(settings: Settings, start: str) -> tuple[str, int]:
-    """Take the run whose id begins so out of the queue; its id, and how many cells.
-
-    What waits is not begun, what is at work is broken off.
-    """
+    """Take the run whose id begins so out of the queue; its id, and how many cells."""
     url = shared_url(settings)
     with closing(RunStore(url)) as store:
         run = find_run(store, start)
-
-    def drop_all(queue: CellQueue) -> int:
-        cells = [queued for queued in queue.open_cells() if queued.key.run == run]
-        queue.drop(cells)
-        return len(cells)
-
     with closing(await asyncio.to_thread(CellQueue, url)) as queue:
-        return run, await asyncio.to_thread(drop_all, queue)
+        return run, await asyncio.to_thread(drop_cells, queue, run)
 
 
 async def cluster_status(settings: Settings) -> ClusterStatus:

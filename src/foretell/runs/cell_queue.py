@@ -12,8 +12,9 @@ from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 
+from foretell.models.journal import Journal
 from foretell.questions.errors import MissingExtra
-from foretell.runs.executor import RunProgress
+from foretell.runs.executor import HOPELESS_AFTER, RunProgress, why_hopeless
 from foretell.runs.store import CellKey, RunCell, RunStore
 
 QUEUE = "foretell-cells"
@@ -284,6 +285,13 @@ def enqueue(queue: CellQueue, store: RunStore, cells: Sequence[RunCell]) -> list
     return left
 
 
+def drop_cells(queue: CellQueue, run: str) -> int:
+    """Take a run out of the queue: what waits is not begun, what is at work is broken off. How many cells."""
+    cells = [queued for queued in queue.open_cells() if queued.key.run == run]
+    queue.drop(cells)
+    return len(cells)
+
+
 # A run that others work at, followed from outside: cells are queued, and progress is read from the store.
 
 FOLLOW_SECONDS = 0.5
@@ -300,8 +308,11 @@ class RunFollower:
     queue: CellQueue
     store: RunStore
     watch: Callable[[RunProgress], None]
+    journal: Journal | None = None
+    """Where the workers note what they send: it knows what is reserved and at risk."""
     progress: RunProgress = field(default_factory=lambda: RunProgress(total=0))
     _seen: int = -1
+    _next_look: float = 0.0
 
     async def until_ended(self, cells: Sequence[RunCell]) -> RunProgress:
         """Queue what is open, and wait for others to answer it."""
@@ -313,6 +324,9 @@ class RunFollower:
         self.progress.skipped += len(cells) - len(left)
         while left:
             ended = await self._look(cells, before)
+            if self.progress.stopped:
+                await asyncio.to_thread(drop_cells, self.queue, cells[0].run)
+                break
             if ended >= len(cells) or time.monotonic() > check:
                 left, check = await self._enqueue(cells)
             if left:
@@ -330,12 +344,29 @@ class RunFollower:
     async def _look(self, cells: Sequence[RunCell], before: RunProgress) -> int:
         """Read how far it is; how many of the cells have ended."""
         run, trials = cells[0].run, [cell.trial for cell in cells]
-        found, failed = await self.store.aside(self.store.tally, run, range(min(trials), max(trials) + 1))
+        span = range(min(trials), max(trials) + 1)
+        found, failed, degraded = await self.store.aside(self.store.tally, run, span)
         for number, call in await self.store.aside(self.store.model_calls, run, self._seen):
             self._seen = number
             self.progress.calls += 1
             self.progress.dollars += call.dollars or 0.0
         self.progress.done = before.total + found + failed
         self.progress.failed = before.failed + failed
+        self.progress.degraded = before.degraded + degraded
+        if failed + degraded >= HOPELESS_AFTER and found == degraded and not before.total:
+            self.progress.stopped = await self.store.aside(self._hopeless, run)
+        await self._look_at_money(run)
         self.watch(self.progress)
         return found + failed
+
+    def _hopeless(self, run: str) -> str:
+        return why_hopeless(self.store.answers(run))
+
+    async def _look_at_money(self, run: str) -> None:
+        if self.journal is None or time.monotonic() < self._next_look:
+            return
+        start = time.monotonic()
+        open_calls = await self.journal.database.aside(self.journal.unsettled, run)
+        self.progress.reserved, self.progress.at_risk = open_calls.reserved, open_calls.at_risk
+        end = time.monotonic()
+        self._next_look = end + RECHECK_SHARE * (end - start)

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from foretell.models.budget import Budget
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.trace import EmitEvent, Failed, ModelCalled, TraceEvent
 from foretell.runs.claims import ClaimTable
@@ -77,13 +78,44 @@ class RunProgress:
     """Answered, but on top of a failure."""
     skipped: int = 0
     dollars: float = 0.0
+    """Spent: the price of the replies that came."""
+    reserved: float = 0.0
+    """Dollars set aside for calls under way."""
+    at_risk: float = 0.0
+    """Dollars that lost replies may have cost, those of earlier processes too."""
     calls: int = 0
     stopped: str = ""
     """Why the run was given up before its end."""
 
+    def money(self, decimals: int = 2) -> str:
+        """Spent, and apart from it what is reserved and at risk.
+
+        >>> RunProgress(total=1, dollars=0.5, at_risk=0.25).money()
+        '$0.50 spent, $0.25 at risk'
+        """
+        parts = {"spent": self.dollars, "reserved": self.reserved, "at risk": self.at_risk}
+        return ", ".join(
+            f"${dollars:.{decimals}f} {what}" for what, dollars in parts.items() if what == "spent" or dollars > 5e-7
+        )
+
 
 HOPELESS_AFTER = 5
 """Cells that end in the same failure before any is answered: the others would end so too, and cost as much."""
+
+
+def why_hopeless(results: Iterable[Forecast | Failure]) -> str:
+    """Why a run is given up that began with these results; empty while it is not."""
+    problems: list[str] = []
+    alike: set[str] = set()
+    for result in results:
+        if isinstance(result, Forecast) and not result.degraded:
+            return ""
+        problems.append(result.error if isinstance(result, Failure) else result.problem)
+        # Numbers differ (seconds, ids, tokens); the words tell whether it is the same failure.
+        alike.add(re.sub(r"[\d.]+", "#", problems[-1].replace(result.question_id, "")))
+    if len(problems) < HOPELESS_AFTER or len(alike) > 1:
+        return ""
+    return f"the first {len(problems)} cells all failed: {problems[0]}"
 
 
 class Executor:
@@ -104,8 +136,10 @@ class Executor:
         self._on_event = on_event
         self._waiting: dict[CellKey, list[TraceEvent]] = {}
         self._writing = asyncio.Lock()
-        self._problems: list[str] | None = []
-        """What the cells so far ended in; None as soon as one was answered."""
+        self._results: list[Forecast | Failure] | None = []
+        """What the first cells ended in; None as soon as there is hope, or none."""
+        self.budget: Budget | None = None
+        """That of the run, where its money is to be watched."""
 
     async def run(self, cells: Iterable[RunCell], answer: AnswerCell) -> RunProgress:
         """Every cell that has no forecast yet is answered and stored. A cell that breaks never stops the others."""
@@ -114,8 +148,8 @@ class Executor:
         todo = [cell for cell in everything if (cell.key.question, cell.key.due, cell.key.trial) not in finished]
         skipped = len(everything) - len(todo)
         progress = RunProgress(total=len(everything), done=skipped, skipped=skipped)
-        self._watch(progress)
-        async with self.noting():
+        self._tell(progress)
+        async with self.noting(progress):
             while todo:
                 queue, elsewhere = iter(todo), list[RunCell]()
                 async with asyncio.TaskGroup() as group:
@@ -125,7 +159,13 @@ class Executor:
                     break
                 if todo := elsewhere:  # Another process is at them, and may die over them.
                     await asyncio.sleep(OTHER_PROCESS_POLL_SECONDS)
+        self._tell(progress)
         return progress
+
+    def _tell(self, progress: RunProgress) -> None:
+        if self.budget is not None:
+            progress.reserved, progress.at_risk = max(0.0, self.budget.reserved), self.budget.at_risk.dollars
+        self._watch(progress)
 
     async def _work(
         self, queue: Iterator[RunCell], elsewhere: list[RunCell], answer: AnswerCell, progress: RunProgress
@@ -144,18 +184,14 @@ class Executor:
                     progress.degraded += isinstance(result, Forecast) and result.degraded
                     self._stop_if_hopeless(result, progress)
             progress.done += 1
-            self._watch(progress)
+            self._tell(progress)
 
     def _stop_if_hopeless(self, result: Forecast | Failure, progress: RunProgress) -> None:
-        if isinstance(result, Forecast) and not result.degraded:
-            self._problems = None
-        if self._problems is None:
-            return
-        self._problems.append(result.error if isinstance(result, Failure) else result.problem)
-        # Numbers differ (seconds, ids, tokens); the words tell whether it is the same failure.
-        alike = {re.sub(r"[\d.]+", "#", problem.replace(result.question_id, "")) for problem in self._problems}
-        if len(self._problems) >= HOPELESS_AFTER and len(alike) == 1:
-            progress.stopped = f"the first {len(self._problems)} cells all failed: {self._problems[0]}"
+        if self._results is not None:
+            self._results.append(result)
+            progress.stopped = why_hopeless(self._results)
+            if len(self._results) >= HOPELESS_AFTER:
+                self._results = None
 
     async def one(self, cell: RunCell, answer: AnswerCell, progress: RunProgress) -> Forecast | Failure:
         """One cell, answered and stored; within `noting`."""
@@ -192,13 +228,15 @@ class Executor:
         return result
 
     @asynccontextmanager
-    async def noting(self) -> AsyncGenerator[None]:
-        """While it lasts, the events of cells are written to the store now and then."""
+    async def noting(self, progress: RunProgress | None = None) -> AsyncGenerator[None]:
+        """While it lasts, the events of cells are written to the store now and then, and progress is told."""
 
         async def flush_now_and_then() -> None:
             while True:
                 await asyncio.sleep(FLUSH_SECONDS)
                 await self._flush()
+                if progress is not None:
+                    self._tell(progress)
 
         flusher = asyncio.create_task(flush_now_and_then())
         try:

@@ -14,6 +14,7 @@ from foretell.forecasters.forecaster import CannotForecast, Forecaster, NoSeries
 from foretell.forecasters.forecaster import asks_models as forecaster_asks_models
 from foretell.forecasters.prompt.forecaster import PromptForecaster
 from foretell.forecasters.prompt.prediction_context import QuestionOnly
+from foretell.models.budget import Budget
 from foretell.models.capabilities import check_knowledge_cutoff
 from foretell.models.journal import Journal
 from foretell.models.limits import ModelLimits
@@ -32,6 +33,7 @@ from foretell.runs.runtime import (
     forecaster_name,
     forecaster_options,
     models_of_run,
+    open_budget,
     open_runtime,
     refuse_unpriced,
     shown_context,
@@ -96,6 +98,7 @@ async def execute_run(  # noqa: PLR0913 - who watches, and where things go
         with ExitStack() as stack:
             if journal is not None or asks_models(spec):
                 journal = stack.enter_context(closing(journal or Journal(settings.journal)))
+                executor.budget = stack.enter_context(open_budget(spec, journal, settings))
             async with open_answers(
                 spec,
                 settings,
@@ -105,6 +108,7 @@ async def execute_run(  # noqa: PLR0913 - who watches, and where things go
                 series=prepared.benchmark.series,
                 concurrency=concurrency,
                 trees=trees,
+                budget=executor.budget,
             ) as answer:
                 progress = await executor.run(cells, answer)
                 if not (asks_models(spec) and has_panel(spec)):
@@ -132,9 +136,8 @@ def check_run(spec: RunSpec, settings: Settings) -> None:
     if not asks_models(spec):
         return
     check_options(spec)
-    models, router = models_of_run(spec), ModelRouter(settings.keys)
-    router.check(models.names())
-    refuse_unpriced(spec, models, router, settings.budget)
+    ModelRouter(settings.keys).check(models_of_run(spec).names())
+    refuse_unpriced(spec, settings.budget)
     for engine in spec.search:
         try:
             load_with_key("search_engines", engine, settings.key(engine))
@@ -158,6 +161,7 @@ async def open_answers(  # noqa: PLR0913 - everything a run may need
     series: SeriesSource | None = None,
     concurrency: int = 50,
     trees: TreeOutput | None = None,
+    budget: Budget | None = None,
 ) -> AsyncGenerator[AnswerCell]:
     """What answers the cells of a run, so many at once; the cell after the trials is the panel's."""
     made = make_forecaster(forecaster_name(spec), forecaster_options(spec))
@@ -169,7 +173,9 @@ async def open_answers(  # noqa: PLR0913 - everything a run may need
         else:
             limits = ModelLimits(at_once=max(64, concurrency))
             limits = made.limits(limits) if hasattr(made, "limits") else limits
-            opened = await stack.enter_async_context(open_runtime(spec, settings, journal, past=past, limits=limits))
+            opened = await stack.enter_async_context(
+                open_runtime(spec, settings, journal, past=past, limits=limits, budget=budget)
+            )
             runtime = replace(opened, contexts=contexts, trees=trees or TreeOutput())
             if hasattr(made, "open"):
                 forecaster, runtime = await stack.enter_async_context(made.open(runtime))

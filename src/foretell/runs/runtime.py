@@ -1,7 +1,7 @@
 """The runtime of a run: it makes the context of every trial, with models behind the journal and fenced tools."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -30,11 +30,12 @@ from foretell.models.journal import Journal
 from foretell.models.limits import ModelLimits
 from foretell.models.model import EFFORTS, ModelSettings
 from foretell.models.names import MODEL_ROLES, ModelRole, ModelRoles
+from foretell.models.prices import PriceList, read_price
 from foretell.models.router import ModelRouter
 from foretell.plugins import load, names
 from foretell.questions.as_of import AsOf, Clock
 from foretell.questions.errors import InputError
-from foretell.questions.forecast import Failure, Forecast
+from foretell.questions.forecast import Cost, Failure, Forecast
 from foretell.questions.question import Question, SeriesRef
 from foretell.questions.trace import EmitEvent, ignore_event
 from foretell.runs.executor import AnswerCell
@@ -295,16 +296,27 @@ def patience_of(spec: RunSpec) -> ModelLimits:
     return replace(usual, seconds=float(seconds), total_seconds=max(usual.total_seconds, 3 * float(seconds)))
 
 
-def refuse_unpriced(spec: RunSpec, models: ModelRoles, router: ModelRouter, budget: Budget | None) -> None:
-    """A limit in dollars means nothing for a model whose price nobody knows: say so before the first cell fails."""
+def prices_of(spec: RunSpec) -> PriceList:
+    """Prices for a run: those that it states itself, and the known ones."""
+    return PriceList({name: read_price(written) for name, written in spec.prices.items()})
+
+
+def unpriced_models(spec: RunSpec) -> list[str]:
+    """The models of a run whose price nobody knows."""
+    prices = prices_of(spec)
+    return [name for name in models_of_run(spec).names() if prices.of(name) is None]
+
+
+def refuse_unpriced(spec: RunSpec, budget: Budget | None) -> None:
+    """A limit in dollars means nothing for a model whose price nobody knows: ask for it before anything is stored."""
     if spec.budget.run is None and spec.budget.question is None and budget is None:
         return
-    unpriced = [name for name in models.names() if router.prices.of(name) is None]
-    if unpriced:
+    if unpriced := unpriced_models(spec):
+        hint = "state it (dollars per million tokens read/written): --model-price 0.5/2, the field `model_price`"
         raise InputError(
             f"a budget in dollars needs a known price, and that of {unpriced[0]} is not known",
             column="budget",
-            hint="choose a model that is priced, leave the budget out, or state the price: foretell models update FILE",
+            hint=f"{hint}, `prices: {{MODEL: 0.5/2}}` in a spec, foretell models update FILE; or set no budget",
         )
 
 
@@ -316,8 +328,9 @@ async def open_runtime(
     *,
     past: Callable[[], Past] = Past,
     limits: ModelLimits | None = None,
+    budget: Budget | None = None,
 ) -> AsyncGenerator[Runtime]:
-    """Opened for one run and closed with it."""
+    """Opened for one run and closed with it; `budget` is that of the run where somebody watches it."""
     models = models_of_run(spec)
     patience = limits or patience_of(spec)
     providers = {name.partition(":")[0] for name in models.names()}
@@ -325,11 +338,13 @@ async def open_runtime(
     allowed = {place: patience.allowing(settings.limits.get(place)) for place in {*providers, *settings.limits}}
     async with (
         AsyncHttpClient() as client,
-        ModelRouter(settings.keys, journal=journal, limits=allowed, addresses=settings.addresses) as router,
+        ModelRouter(
+            settings.keys, journal=journal, prices=prices_of(spec), limits=allowed, addresses=settings.addresses
+        ) as router,
     ):
         router.check(models.names())
-        refuse_unpriced(spec, models, router, settings.budget)
-        with _budget(spec, journal, settings) as budget:
+        refuse_unpriced(spec, settings.budget)
+        with nullcontext(budget) if budget else open_budget(spec, journal, settings) as budget:
             yield Runtime(
                 spec=spec,
                 models=models,
@@ -343,11 +358,16 @@ async def open_runtime(
 
 
 @contextmanager
-def _budget(spec: RunSpec, journal: Journal, settings: Settings) -> Generator[Budget]:
-    """Of the run: this process's, or that of all who work at it."""
+def open_budget(spec: RunSpec, journal: Journal, settings: Settings) -> Generator[Budget]:
+    """Of the run: this process's, or that of all who work at it. What an earlier process may have paid counts."""
     if not settings.shared_budget or spec.budget.run is None:
-        yield Budget("run", dollars=spec.budget.run, within=settings.budget)
+        budget = Budget("run", dollars=spec.budget.run, within=settings.budget, run=spec.id)
+        if journal.mode == "live":
+            before = journal.unsettled(spec.id)
+            budget.at_risk += Cost(calls=before.lost, dollars=before.at_risk)
+        yield budget
         return
+    # What others drew and did not give back counts already, and what they may have paid is a part of it.
     budget = SharedBudget("run", journal.database, spec.id, dollars=spec.budget.run)
     try:
         yield budget

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from foretell.data.datasets.rows import read_text
+from foretell.models.prices import read_price
 from foretell.questions.errors import InputError
 
 COMBINATIONS = ("logit-mean", "mean", "median", "trimmed", "extremised", "judged", "default")
@@ -74,8 +75,12 @@ class RunSpec:
     seed: int = 0
     sampling: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """How the models are sampled: temperature, effort, max_tokens; what is not said is the provider's default."""
+    prices: Mapping[str, str] = field(default_factory=dict[str, str])
+    """By model: dollars per million tokens, read/written (such as 0.5/2), where the price is not known or another."""
 
     def __post_init__(self) -> None:
+        for written in self.prices.values():
+            read_price(written)
         if self.trials < 1:
             raise ValueError(f"trials = {self.trials} is not a number of trials")
         if self.aggregate not in COMBINATIONS and Path(self.aggregate).suffix != ".json":
@@ -91,10 +96,11 @@ class RunSpec:
         return hashlib.sha256(self.to_json().encode()).hexdigest()[:12]
 
     def to_json(self) -> str:
-        """Canonical JSON. Nothing is said of the sampling where it is the usual: older runs keep their id."""
+        """Canonical JSON. Nothing is said of sampling and prices where they are the usual: older runs keep their id."""
         fields = asdict(self)
-        if not self.sampling:
-            del fields["sampling"]
+        for name in ("sampling", "prices"):
+            if not fields[name]:
+                del fields[name]
         return json.dumps(fields, sort_keys=True, ensure_ascii=False)
 
 

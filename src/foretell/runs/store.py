@@ -55,15 +55,23 @@ MIGRATIONS = (
     "create index cell_failed on cell (run) where failure is not null;",
     # Who follows a run asks for what came after the last number seen.
     "create index event_of_run on event (run, id);",
+    # Answers that rest on a failure are few and counted often, too.
+    """
+    alter table cell add column degraded integer not null default 0;
+    update cell set degraded = 1 where replace(forecast, '"ending":"degraded"', '') <> forecast;
+    create index cell_degraded on cell (run) where degraded = 1;
+    """,
 )
 """Each entry brings the tables one version further; existing entries never change."""
 
 _RUNS = """
-select id, spec, created, services, count(forecast), count(failure)
+select id, spec, created, services, count(forecast), count(failure),
+    (select count(*) from cell as broken where broken.run = run.id and broken.degraded = 1)
 from run left join cell on run.id = cell.run {where} group by run.id order by created desc"""
 _FINISH = """
-insert into cell values (?, ?, ?, ?, ?, ?)
-on conflict (run, question, due, trial) do update set forecast = excluded.forecast, failure = excluded.failure"""
+insert into cell values (?, ?, ?, ?, ?, ?, ?)
+on conflict (run, question, due, trial) do update
+set forecast = excluded.forecast, failure = excluded.failure, degraded = excluded.degraded"""
 EVENT_KINDS = {kind.__name__: kind for kind in events.TraceEvent.__args__}
 
 
@@ -92,11 +100,11 @@ class RunRow:
     """Whose keys there were when it began: a replay offers the same tools without them."""
     done: int
     failed: int
+    degraded: int = 0
+    """Those of the forecasts that rest on a failure."""
 
 
-_SOUND = "forecast is not null and forecast not like ?"
-_DEGRADED = '%"ending":"degraded"%'
-"""As the JSON of a forecast says it; inside a text of the forecast the quotes would be escaped."""
+_SOUND = "forecast is not null and degraded = 0"
 
 
 class RunStore:
@@ -153,17 +161,19 @@ class RunStore:
     def finished(self, run: str) -> set[tuple[str, str, int]]:
         """Cells that have a sound forecast: they are never run again. Failures and what rests on one are tried anew."""
         query = f"select question, due, trial from cell where run = ? and {_SOUND}"
-        return set(self._db.read(query, (run, _DEGRADED)))
+        return set(self._db.read(query, (run,)))
 
     def ended(self, run: str) -> set[tuple[str, str, int]]:
         """Cells that have a forecast or a failure."""
         return set(self._db.read("select question, due, trial from cell where run = ?", (run,)))
 
-    def tally(self, run: str, trials: range) -> tuple[int, int]:
-        """How many cells of these trials have a forecast, and how many failed."""
-        query = "select count(forecast), count(failure) from cell where run = ? and trial >= ? and trial < ?"
-        ((done, failed),) = self._db.read(query, (run, trials.start, trials.stop))
-        return done, failed
+    def tally(self, run: str, trials: range) -> tuple[int, int, int]:
+        """How many cells of these trials have a forecast, how many failed, and how many forecasts rest on a failure."""
+        where = "from cell where run = ? and trial >= ? and trial < ?"
+        values = (run, trials.start, trials.stop)
+        ((done, failed),) = self._db.read(f"select count(forecast), count(failure) {where}", values)
+        ((degraded,),) = self._db.read(f"select count(*) {where} and degraded = 1", values)
+        return done, failed, degraded
 
     def question(self, key: CellKey) -> Question | None:
         """What a cell asks."""
@@ -173,11 +183,11 @@ class RunStore:
     def answered(self, key: CellKey) -> bool:
         """Whether a cell has a sound forecast."""
         query = f"select 1 from cell where run = ? and question = ? and due = ? and trial = ? and {_SOUND}"
-        return bool(self._db.read(query, (*key.row(), _DEGRADED)))
+        return bool(self._db.read(query, key.row()))
 
     def forget_failures(self, run: str) -> None:
         """What failed is tried anew: until it has ended again it is open."""
-        self._db.write(f"delete from cell where run = ? and not ({_SOUND})", (run, _DEGRADED))
+        self._db.write(f"delete from cell where run = ? and not ({_SOUND})", (run,))
 
     def keep_rates(self, run: str, rates: Iterable[tuple[Question, str, float]]) -> None:
         """Keep the base rates of a run's targets for machines that do not have its data set."""
@@ -193,6 +203,12 @@ class RunStore:
         """Calls told after an event's number, with theirs; how a run's spending is followed from another machine."""
         query = "select id, body from event where run = ? and id > ? and kind = 'ModelCalled' order by id"
         return [(id, ModelCalled(**json.loads(body))) for id, body in self._db.read(query, (run, after))]
+
+    def spent(self, run: str) -> float:
+        """Dollars that the replies of a run cost."""
+        value = "(body::json ->> 'dollars')::float" if self._db.shared else "json_extract(body, '$.dollars')"
+        query = f"select coalesce(sum({value}), 0.0) from event where run = ? and kind = 'ModelCalled'"
+        return float(self._db.read(query, (run,))[0][0])
 
     def last_event(self) -> int:
         """The number of the newest event of all runs."""
@@ -214,7 +230,8 @@ class RunStore:
         """Keep the answer of a cell."""
         text = to_json(answer)
         pair = (text, None) if isinstance(answer, Forecast) else (None, text)
-        self._db.write(_FINISH, (*key.row(), *pair))
+        degraded = isinstance(answer, Forecast) and answer.degraded
+        self._db.write(_FINISH, (*key.row(), *pair, int(degraded)))
 
     def answers(self, run: str) -> Iterator[Forecast | Failure]:
         """Every answer of a run, in a fixed order."""
@@ -240,7 +257,7 @@ class RunStore:
 
 
 def _run_row(row: SqlRow) -> RunRow:
-    id, spec, created, services, done, failed = row
+    id, spec, created, services, done, failed, degraded = row
     return RunRow(
         id=id,
         spec=json.loads(spec),
@@ -248,6 +265,7 @@ def _run_row(row: SqlRow) -> RunRow:
         services=tuple(json.loads(services)),
         done=done,
         failed=failed,
+        degraded=degraded,
     )
 
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 from foretell.models.database.interface import Statements
 from foretell.models.database.liveness import SessionLiveness
 from foretell.questions.errors import InputError
-from foretell.questions.forecast import Failure
+from foretell.questions.forecast import Failure, Forecast
 from foretell.runs.cell_queue import CellQueue, QueuedCell, QueueEngine
 from foretell.runs.executor import AnswerCell, Executor, RunProgress
 from foretell.runs.store import CellKey, RunCell, RunRow, RunStore
@@ -292,6 +292,7 @@ class Worker:
             found = await self._executor.one(cell, run.answer, self.progress)
         self.progress.done += 1
         self.progress.failed += isinstance(found, Failure)
+        self.progress.degraded += isinstance(found, Forecast) and found.degraded
 
     async def _leave_it(self, error: Exception) -> None:
         """The cell stays ours, unfinished, until we give it back."""

@@ -33,6 +33,8 @@ class RunRowView:
     done: int
     """Answers that are forecasts."""
     failed: int
+    degraded: int
+    """Forecasts that rest on a failure."""
 
     @property
     def finished(self) -> bool:
@@ -75,6 +77,7 @@ def run_row_view(store: RunStore, row: RunRow) -> RunRowView:
         cells=questions * cells_each(spec),
         done=row.done,
         failed=row.failed,
+        degraded=row.degraded,
     )
 
 

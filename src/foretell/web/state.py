@@ -5,10 +5,12 @@ import threading
 import time
 from collections import Counter, deque
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated
 
 from fastapi import Depends, HTTPException, Request
 
+from foretell.models.journal import Journal, UnsettledCalls
 from foretell.questions.trace import ModelCalled
 from foretell.runs.settings import Settings
 from foretell.runs.store import RunRow, RunStore
@@ -21,6 +23,8 @@ WINDOW_SECONDS = 600.0
 """How far the pace of a run is looked back on."""
 FEWEST_SECONDS = 3.0
 """Must have passed before the time left is guessed."""
+LOOK_SHARE = 20
+"""After a look into the journal, so many times as long passes before the next."""
 # Written so that no index on the run is used: what is new stands at the end of the table, and is read from there.
 _NEW_SQL = """
 select kind, body from event
@@ -51,11 +55,16 @@ class WebState:
         self._seen: dict[str, deque[tuple[float, int]]] = {}
         """By run: when how many cells were done. The store has no clock times."""
         self._totals: dict[str, RunTotals] = {}
+        self._journal: Journal | None = None
+        self._unsettled: dict[str, tuple[float, UnsettledCalls]] = {}
+        """By run: when to look again, and what was seen last."""
 
     def close(self) -> None:
         """End what was started and let go of everything."""
         self.jobs.close()
         self.store.close()
+        if self._journal is not None:
+            self._journal.close()
 
     def run(self, start: str) -> RunRow:
         """The run whose id is that, or begins so if only one does."""
@@ -96,6 +105,18 @@ class WebState:
                 before = RunTotals(upto=newest, spending=before.spending.plus(calls), endings=before.endings + ended)
             self._totals[run] = before
             return before
+
+    def unsettled(self, run: str) -> UnsettledCalls:
+        """What is reserved for calls under way and at risk for lost ones. A long journal is not read all the time."""
+        with self._lock:
+            again, seen = self._unsettled.get(run, (0.0, UnsettledCalls()))
+            start = time.monotonic()
+            if self._journal is None and (self.settings.database or Path(self.settings.journal).is_file()):
+                self._journal = Journal(self.settings.journal)
+            if self._journal is not None and start >= again:
+                seen, end = self._journal.unsettled(run), time.monotonic()
+                self._unsettled[run] = (end + LOOK_SHARE * (end - start), seen)
+            return seen
 
     def over(self, run: str) -> bool:
         """Whether nothing more will happen in a run: every cell has ended, or it stood still when we ended it."""

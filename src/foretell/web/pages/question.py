@@ -1,6 +1,7 @@
 """One question of a run: every trial step by step, and how the trials became one number; live while it goes on."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
@@ -120,6 +121,7 @@ def _trial(
         "p": forecast.p if forecast else None,
         "rationale": forecast.rationale if forecast else "",
         "error": answer.error if isinstance(answer, Failure) else "",
+        "degraded": forecast.problem if forecast and forecast.degraded else "",
         "seconds": forecast.usage.seconds if forecast else None,
         "drift": drift,
         "trace": trace,
@@ -133,8 +135,12 @@ def combination_of(answers: Sequence[Forecast | Failure], question: Question, ag
     if not trials:
         return None
     how = combining_by_name(aggregate)
+    sound = [trial for trial in trials if not trial.degraded]
+    if not sound:  # Better than nothing, and marked as such.
+        how = replace(how, degraded=True)
+    trials = sound or trials
     plain = Aggregate(rule=how.rule).apply([trial.p for trial in trials])
-    coherent = combine_trials(forecasts, [question], CombinationSettings(rule=how.rule))[0].p
+    coherent = combine_trials(forecasts, [question], CombinationSettings(rule=how.rule, degraded=how.degraded))[0].p
     final = combine_trials(answers, [question], how)[0]
     stages: list[tuple[str, str, Mapping[str, float]]] = [
         (how.rule, "the trials put together by the run's rule", plain)
@@ -150,6 +156,7 @@ def combination_of(answers: Sequence[Forecast | Failure], question: Question, ag
         "trials": [{"name": f"Trial {trial.trial + 1}", "told": "", "p": trial.p} for trial in trials],
         "stages": [{"name": name, "told": text, "p": p} for name, text, p in stages],
         "p": final.p,
+        "degraded": final.degraded,
         "rationale": final.rationale,
         "spread": {t: max(trial.p[t] for trial in trials) - min(trial.p[t] for trial in trials) for t in plain},
     }

@@ -83,6 +83,8 @@ def read_run(here: CurrentState, run: str, offset: Offset = 0) -> dict[str, Any]
         # Cells that have begun and are not over.
         "under_way": 0 if line.finished else here.store.database.read(_BEGUN_SQL, (row.id, row.id))[0][0],
         "spending": totals.spending,
+        # Calls whose price is not known yet, and lost ones that may have been billed.
+        "unsettled": here.unsettled(row.id),
         "budget": (row.spec.get("budget") or {}).get("run"),
         "seconds_left": here.seconds_left(line),
         # How often trials ended in which way: submitted, at the step limit, at the budget, …
@@ -121,7 +123,8 @@ def _questions(store: RunStore, row: RunRow, offset: int) -> list[dict[str, Any]
         answer = json.loads(forecast or failure or "{}")
         p = answer.get("p", {}) if forecast is not None else None
         error = "" if forecast is not None else str(answer.get("error", ""))
-        cells.setdefault((id, due), []).append({"trial": trial, "p": p, "error": error})
+        degraded = str(answer.get("problem", "")) if answer.get("ending") == "degraded" else ""
+        cells.setdefault((id, due), []).append({"trial": trial, "p": p, "error": error, "degraded": degraded})
     views: list[dict[str, Any]] = []
     for question in questions:
         due = question.due.isoformat()

@@ -1,0 +1,215 @@
+"""Spent, reserved and at risk: told apart in every place, and known again after a kill."""
+
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from fakes.models import BackgroundModels
+from foretell import ask, run
+from foretell.cli.main import cli
+from foretell.models.budget import Budget, BudgetedModel
+from foretell.models.journal import Journal
+from foretell.models.model import BudgetExceeded, Reply, ReplyLost, Request, TokenCount, UserMessage
+from foretell.models.prices import PriceList, TokenPrice
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Failure, Forecast
+from foretell.questions.question import Question, Target
+from foretell.questions.trace import EmitEvent
+from foretell.runs.cell_queue import CellQueue, RunFollower
+from foretell.runs.executor import HOPELESS_AFTER, Executor, RunProgress
+from foretell.runs.runtime import open_budget
+from foretell.runs.settings import Settings
+from foretell.runs.spec import BudgetSpec, QuestionsSpec, RunSpec
+from foretell.runs.store import RunCell, RunStore
+
+PRICE = TokenPrice(input=10, output=100)
+QUESTIONS = [
+    Question(id=f"q{n}", source="own", text="?", due="2026-01-01", targets=(Target(id="yes"),)) for n in range(12)
+]
+CELLS = [RunCell(run="r", question=question, trial=0) for question in QUESTIONS]
+SPEC = RunSpec(
+    questions=QuestionsSpec(dataset="demo"), models={"agent": "openai:gpt-5.6-sol"}, budget=BudgetSpec(run=0.5)
+)
+CHILD = """
+import asyncio, sys
+from pathlib import Path
+from foretell.models.budget import Budget
+from foretell.models.journal import Journal
+from foretell.models.model import ModelSettings, Request, UserMessage
+from foretell.models.prices import PriceList, TokenPrice
+from foretell.models.router import ModelRouter
+
+async def main(url, path, run):
+    name = f"compat:m@{url}/v1"
+    prices = PriceList({name: TokenPrice(input=10, output=100)})
+    async with ModelRouter({}, journal=Journal(path), prices=prices) as router:
+        model = router.within(Budget("question", within=Budget("run", dollars=10.0, run=run)))
+        settings = ModelSettings(max_tokens=1000)
+        asked = [Request(model=name, messages=(UserMessage(text=f"q {n}"),), settings=settings) for n in range(3)]
+        await asyncio.gather(*map(model.complete, asked))
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+def test_what_a_killed_process_had_under_way_is_at_risk_for_the_next(tmp_path: Path):
+    path = tmp_path / "journal.db"
+    with BackgroundModels(latency=30.0) as fake:
+        child = subprocess.Popen([sys.executable, "-c", CHILD, fake.url, str(path), SPEC.id])
+        try:
+            until = time.monotonic() + 60
+            while fake.stats()["arrived"] < 3:
+                assert time.monotonic() < until
+                time.sleep(0.02)
+            with closing(Journal(path)) as journal:  # It is alive: its calls are under way.
+                open_calls = journal.unsettled(SPEC.id)
+                assert (open_calls.at_risk, open_calls.lost) == (0.0, 0)
+                assert open_calls.reserved == pytest.approx(0.3, rel=0.01)
+        finally:
+            child.kill()
+            child.wait()
+    with closing(Journal(path)) as journal:
+        open_calls = journal.unsettled(SPEC.id)
+        assert (open_calls.reserved, open_calls.lost) == (0.0, 3)
+        assert journal.unsettled_by_run() == {SPEC.id: open_calls}
+        assert journal.unsettled("another") != open_calls
+        with open_budget(SPEC, journal, Settings(home=tmp_path)) as budget:
+            assert budget.at_risk.dollars == pytest.approx(0.3, rel=0.01)
+            assert budget.at_risk.calls == 3
+            with pytest.raises(BudgetExceeded, match="at risk"):
+                budget.hold(0.25)
+            budget.hold(0.15)
+
+
+class Loses:
+    """A model of known price that loses its first replies on the way."""
+
+    price = PRICE
+
+    def __init__(self, lost: int) -> None:
+        self.lost = lost
+
+    async def complete(self, request: Request) -> Reply:
+        await asyncio.sleep(0.05)
+        self.lost -= 1
+        if self.lost >= 0:
+            raise ReplyLost("the connection broke")
+        return Reply(text="yes", tokens=TokenCount(input=100, output=10))
+
+
+def test_progress_tells_the_three_apart(tmp_path: Path):
+    seen: list[tuple[float, float]] = []
+
+    def watch(now: RunProgress) -> None:
+        seen.append((now.reserved, now.at_risk))
+
+    budget = Budget("run", dollars=5.0)
+    model = BudgetedModel(Loses(1), PriceList({"openai:m": PRICE}), budget)
+
+    async def answer(cell: RunCell, emit: EmitEvent) -> Forecast:
+        request = Request(model="openai:m", messages=(UserMessage(text=cell.question.id),))
+        await model.complete(request)
+        return Forecast(question_id=cell.question.id, forecaster="t", as_of=cell.question.as_of, p={"yes": 0.5})
+
+    with closing(RunStore(tmp_path / "runs.db")) as store:
+        executor = Executor(store, concurrency=2, watch=watch)
+        executor.budget = budget
+        progress = asyncio.run(executor.run(CELLS[:5], answer))
+    assert any(reserved > 0 for reserved, _ in seen)
+    assert (progress.failed, progress.reserved) == (1, pytest.approx(0.0))
+    assert progress.at_risk == budget.at_risk.dollars > 0
+    assert seen[-1] == (progress.reserved, progress.at_risk)
+    assert "at risk" in progress.money()
+
+
+def test_a_run_that_goes_on_remembers_what_is_at_risk(tmp_path: Path):
+    settings, words = Settings(home=tmp_path), "Will it rain?"
+    asked = {"as_of": "2026-01-01", "settings": settings, "budget": 2.0}
+    model = Loses(10**6)
+    with pytest.raises(InputError, match="no trial gave an answer"):
+        ask(words, model=model, **asked)
+    runner = CliRunner(env={"FORETELL_HOME": str(tmp_path)})
+    (row,) = json.loads(runner.invoke(cli, ["runs", "--json"]).stdout)["runs"]
+    assert row["at_risk"] > 0
+    assert (row["dollars"], row["reserved"], row["failed"]) == (0.0, 0.0, 1)
+    wide = CliRunner(env={"FORETELL_HOME": str(tmp_path), "COLUMNS": "200"}).invoke(cli, ["runs"]).stdout
+    assert "$ spent  $ at risk" in wide
+    shown = runner.invoke(cli, ["show", row["run"]]).stdout
+    assert "1 failed, 0 degraded: $0.0000 spent" in shown
+
+
+# The worker path.
+
+
+def test_a_hopeless_run_is_given_up_by_whoever_follows_it(postgres: str):
+    async def answer(cell: RunCell, emit: EmitEvent) -> Forecast | Failure:
+        common = {"question_id": cell.question.id, "forecaster": "t", "as_of": cell.question.as_of}
+        if cell.question.id == "q0":
+            return Forecast(p={"yes": 0.5}, ending="degraded", problem="the key is not accepted", **common)
+        return Failure(error="the key is not accepted", **common)
+
+    async def follow(store: RunStore, queue: CellQueue, journal: Journal) -> RunProgress:
+        following = RunFollower(queue=queue, store=store, watch=lambda _: None, journal=journal)
+        followed = asyncio.create_task(following.until_ended(CELLS))
+        while len(queue.open_cells()) < len(CELLS):
+            await asyncio.sleep(0.05)
+        executor = Executor(store)
+        for cell in CELLS[:HOPELESS_AFTER]:  # Not through the queue: what counts is what the store says.
+            await executor.one(cell, answer, RunProgress(total=0))
+        return await asyncio.wait_for(followed, 30)
+
+    with (
+        closing(RunStore(postgres)) as store,
+        closing(Journal(postgres)) as journal,
+        closing(CellQueue(postgres)) as queue,
+    ):
+        store.begin("r", "{}", "2026-01-01")
+        store.keep_questions("r", QUESTIONS)
+        found = asyncio.run(follow(store, queue, journal))
+        assert queue.open_cells() == []
+        row = store.run("r")
+        assert store.spent("r") == 0.0
+    assert "the key is not accepted" in found.stopped
+    assert (found.failed, found.degraded) == (HOPELESS_AFTER - 1, 1)
+    assert row is not None
+    assert (row.done, row.failed, row.degraded) == (1, HOPELESS_AFTER - 1, 1)
+
+
+# Prices that nobody knows.
+
+UNKNOWN = "openrouter:nobody/knows-this-model"
+
+
+def test_an_unknown_price_is_asked_for_before_anything_is_stored(tmp_path: Path):
+    settings = Settings(home=tmp_path / "home", keys={"OPENROUTER_API_KEY": "k"})
+    with pytest.raises(InputError, match="knows-this-model is not known") as caught:
+        ask("Will it rain?", model=UNKNOWN, budget=1.0, settings=settings)
+    assert "--model-price" in str(caught.value)
+    spec = {"questions": "demo", "models": {"agent": UNKNOWN}, "budget": {"run": 1.0}}
+    with pytest.raises(InputError, match="`prices:"):
+        run(spec, settings=settings)
+    assert not (tmp_path / "home").exists()
+
+
+def test_a_stated_price_is_used_and_is_part_of_the_run(tmp_path: Path):
+    from foretell.operations.ask import prepare_ask
+    from foretell.operations.requests import AskRequest
+    from foretell.runs.runtime import prices_of
+
+    settings = Settings(home=tmp_path, keys={"OPENROUTER_API_KEY": "k"})
+    request = AskRequest(question="Will it rain?", model=UNKNOWN, budget=1.0, model_price="0.5/2")
+    spec = prepare_ask(request, settings).spec
+    assert prices_of(spec).of(UNKNOWN) == TokenPrice(input=0.5, output=2.0)
+    assert json.loads(spec.to_json())["prices"] == {UNKNOWN: "0.5/2"}
+    assert "prices" not in json.loads(SPEC.to_json())
+    with pytest.raises(InputError, match="is no price"):
+        AskRequest.read({"question": "?", "model_price": "cheap"})
+    with pytest.raises(InputError, match="is no price"):
+        run({"questions": "demo", "models": {"agent": UNKNOWN}, "prices": {UNKNOWN: "1/-2"}}, settings=settings)
