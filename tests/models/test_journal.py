@@ -3,9 +3,11 @@ import dataclasses
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fakes.models import FakeModels, ModelFault
-from foretell.models.canonical import content_key, pack_reply, request_key
+from foretell.models.canonical import content_key, pack_reply, request_key, unpack_reply
 from foretell.models.journal import Journal, JournalEntry, JournalRequest
 from foretell.models.limits import ModelLimits
 from foretell.models.model import (
@@ -18,6 +20,8 @@ from foretell.models.model import (
     Request,
     SystemMessage,
     TokenCount,
+    ToolCall,
+    ToolSpec,
     UserMessage,
 )
 from foretell.models.prices import PriceList, TokenPrice
@@ -299,3 +303,27 @@ def test_spend_by_model(place: Place):
         journal.close()
 
     asyncio.run(main())
+
+
+TEXT = st.text(max_size=30) | st.sampled_from(["a\x7f", "\ud800", "é\n\x00", '"\\/\u2028'])
+
+
+@given(TEXT, TEXT, st.booleans())
+def test_the_quick_way_to_a_key_gives_the_same_key(text: str, other: str, cached: bool):
+    tool = ToolSpec(name="t", description=other, parameters={"type": "object", "title": text})
+    messages = (SystemMessage(text=text), UserMessage(text=other, cached=cached))
+    request = Request(model="openai:m", messages=messages, tools=(tool,), settings=ModelSettings(temperature=1e-07))
+    system, user = content_key(["system", text]), content_key(["user", other, cached])
+    assert request_key(request) == content_key(
+        {
+            "model": "openai:m",
+            "messages": [system, user],
+            "tools": [content_key(["t", other, tool.parameters_json])],
+            "force": None,
+            "schema": None,
+            "settings": [1e-07, None, None, None],
+            "slot": "",
+        }
+    )
+    reply = Reply(text=text, calls=(ToolCall(id="c", name="t", arguments=other),), dollars=1e-07, sealed=other)
+    assert unpack_reply(pack_reply(reply)) == reply

@@ -77,6 +77,7 @@ class Budget:
         self.run: str = run or (within.run if within else "")
         self.dollars = dollars
         self.within = within
+        self._chain: tuple[Budget, ...] = (self, *(within._chain if within else ()))
         self.spent = Cost()
         self.at_risk = Cost()
         """Replies that were lost and may have been billed, at their estimate."""
@@ -88,7 +89,7 @@ class Budget:
     @property
     def limited(self) -> bool:
         """Whether it, or one around it, has a limit; that needs known prices."""
-        return any(budget.dollars is not None for budget in self._chain())
+        return any(budget.dollars is not None for budget in self._chain)
 
     def spend(self, cost: Cost) -> None:
         """Book something that is not paid by length, or raise `BudgetExceeded`."""
@@ -99,16 +100,16 @@ class Budget:
         """Room for one call, as soon as there is; `BudgetExceeded` where there will not be, even for a short reply."""
         while True:
             output = estimate.output
-            short = next((budget for budget in self._chain() if budget._lacks(estimate.dollars())), None)
+            short = next((budget for budget in self._chain if budget._lacks(estimate.dollars())), None)
             if short is not None:
                 if short._under_way and await short._next_landing():
                     continue
-                output = estimate.longest(min(budget._room(estimate.dollars()) for budget in self._chain()))
+                output = estimate.longest(min(budget._room(estimate.dollars()) for budget in self._chain))
                 if output < min(LEAST_OUTPUT_TOKENS, estimate.output):
                     output = min(LEAST_OUTPUT_TOKENS, estimate.output)
             dollars = estimate.dollars(output)
             self.hold(dollars)
-            for budget in self._chain():
+            for budget in self._chain:
                 budget._under_way += 1
             return Reservation(budget=self, dollars=dollars, estimate=estimate, output=output)
 
@@ -126,7 +127,7 @@ class Budget:
 
     def landed(self) -> None:
         """One call is back, here and in every budget around this one: whoever waits looks again."""
-        for budget in self._chain():
+        for budget in self._chain:
             budget._under_way -= 1
             waiting, budget._waiting = budget._waiting, []
             for loop, landing in waiting:
@@ -135,23 +136,20 @@ class Budget:
 
     def hold(self, dollars: float) -> None:
         """Hold room here and in every budget around this one, or raise `BudgetExceeded`."""
-        for budget in self._chain():
+        for budget in self._chain:
             if budget._lacks(dollars):
                 raise BudgetExceeded(budget._shortage(dollars))
-        for budget in self._chain():
+        for budget in self._chain:
             budget.reserved += dollars
 
     def release(self, dollars: float, actual: Cost, *, at_risk: bool = False) -> None:
         """Replace what was held by what the call cost, or may have cost."""
-        for budget in self._chain():
+        for budget in self._chain:
             budget.reserved -= dollars
             if at_risk:
                 budget.at_risk += actual
             else:
                 budget.spent += actual
-
-    def _chain(self) -> list["Budget"]:
-        return [self, *(self.within._chain() if self.within else ())]
 
     def _room(self, wanted: float) -> float:
         """Dollars that are left. `wanted` is what somebody would like to have."""

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from hashlib import sha256
 from typing import Any
 
+from pydantic_core import to_json
+
 from foretell.models.model import (
     AssistantMessage,
     Message,
@@ -29,6 +31,20 @@ def canonical_json(value: Any) -> bytes:
     b'{"a":"\\u00e9","b":1}'
     """
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
+
+
+def quick_json(value: Any) -> bytes:
+    """JSON without spaces, several times as fast as the standard library; texts stand as they are, in UTF-8."""
+    try:
+        return to_json(value)
+    except ValueError:  # Half of a surrogate pair has no form in UTF-8.
+        return json.dumps(value, separators=(",", ":")).encode("ascii")
+
+
+def _text_json(value: Any) -> bytes:
+    """What `canonical_json` gives for lists of texts, which are long: the quick way where the two agree."""
+    quick = quick_json(value)
+    return quick if quick.isascii() and b"\x7f" not in quick else canonical_json(value)
 
 
 def content_key(value: Any) -> str:
@@ -56,13 +72,16 @@ def request_key(request: Request) -> str:
             "settings": [settings.temperature, settings.seed, settings.max_tokens, settings.effort, *tier],
             "slot": request.slot,
         },
+        canonical_json,
     )
 
 
-def _cached_key(value: Request | Message | ToolSpec, written: Callable[[], Any]) -> str:
+def _cached_key(
+    value: Request | Message | ToolSpec, written: Callable[[], Any], encode: Callable[[Any], bytes] = _text_json
+) -> str:
     known = vars(value)
     if _KEY not in known:
-        known[_KEY] = content_key(written())
+        known[_KEY] = sha256(encode(written())).hexdigest()
     return known[_KEY]
 
 
@@ -97,7 +116,7 @@ def pack_reply(reply: Reply) -> bytes:
         "dollars": reply.dollars,
         "detail": reply.detail,
     }
-    return canonical_json({name: value for name, value in packed.items() if value or name in _ALWAYS or value == 0.0})
+    return quick_json({name: value for name, value in packed.items() if value or name in _ALWAYS or value == 0.0})
 
 
 _ALWAYS = ("text", "calls", "finish", "tokens", "model")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
+from foretell.models.canonical import quick_json
 from foretell.models.database import is_database_url, open_database
 from foretell.models.database.interface import Database, SqlRow
 from foretell.questions import trace as events
@@ -221,7 +222,7 @@ class RunStore:
     def add_events(self, happened: Iterable[tuple[CellKey, TraceEvent]]) -> None:
         """Append events of any cells in one transaction."""
         # `vars` and not `asdict`: events hold plain JSON, and copying it took longer than writing it.
-        rows = [(*key.row(), type(e).__name__, json.dumps(vars(e), ensure_ascii=False)) for key, e in happened]
+        rows = [(*key.row(), type(e).__name__, quick_json(vars(e)).decode()) for key, e in happened]
         insert = "insert into event (run, question, due, trial, kind, body) values (?, ?, ?, ?, ?, ?)"
         # One after the other: a reader that goes on after the last number it saw must not miss a smaller one.
         self._db.together(lambda statements: statements.write_many(insert, rows), alone="events")

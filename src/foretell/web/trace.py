@@ -11,7 +11,7 @@ from foretell.report.trace import describe_event
 from foretell.tools.names import WEB_SEARCH
 from foretell.web.run_rows import SpendingView
 
-SOURCE_HEAD = re.compile(r"^\[([\w.-]{1,80})\] (.{0,500})$", re.MULTILINE)
+SOURCE_HEAD = re.compile(r"^\[([\w.-]{1,80})\] (.{0,1000})$", re.MULTILINE)
 """The first line of a result as a model sees it, and of a source at the end of a rationale."""
 URL_PATTERN = re.compile(r"^(.*?)\s*(https?://\S+)$")
 

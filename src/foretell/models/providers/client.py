@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from foretell.models.canonical import quick_json
 from foretell.models.facts import ModelFacts, facts_of
 from foretell.models.model import (
     ModelBusy,
@@ -106,8 +107,7 @@ class HttpModel:
             body.pop("stream_options", None)
         stream = bool(body.get("stream"))
         url = self._address + self._wire.path(name, stream=stream)
-        data = json.dumps(body, separators=(",", ":"), ensure_ascii=True).encode("ascii")
-        return self._read(await self._send(request, url, data), request)
+        return self._read(await self._send(request, url, quick_json(body)), request)
 
     async def _send(self, request: Request, url: str, data: bytes | None = None) -> HttpAnswer:
         """Post, or get where there is nothing to post; `ModelBusy` before anything was sent, `ReplyLost` later."""

@@ -29,7 +29,9 @@ QuestionKey = tuple[str, str]
 NUMBERS = (FETCH_SERIES, FETCH_PRICES)
 """Tools whose results are dated rows: they are checked row by row, not read."""
 HEAD = re.compile(
-    r"^(?P<title>.*?)(?: \((?P<place>(?:[\w.-]+, )?\d{4}-\d{2}-\d{2}|[\w-]+(?:\.[\w-]+)+)\))?$", re.DOTALL
+    r"^(?P<title>.*?)(?: \((?P<place>(?:(?:https?://\S+|[\w.-]+), )?\d{4}-\d{2}-\d{2}"
+    r"|https?://\S+|[\w-]+(?:\.[\w-]+)+)\))?$",
+    re.DOTALL,
 )
 MORE = re.compile(r"\n?\(\d+ more characters: summarize_results reads them\)\Z")
 
@@ -54,7 +56,7 @@ class AuditPassage:
     layer: str = ""
     """Which layer refused it; empty for what was kept."""
     where: str = ""
-    """Address of what was refused; host and date of what was shown."""
+    """Address of what was refused; address or host, and date, of what was shown."""
     reason: str = ""
     """Why it was refused."""
     seen: tuple[TextLocation, ...] = ()
