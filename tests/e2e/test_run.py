@@ -78,7 +78,7 @@ def test_the_same_run_again_pays_nothing(house: Any, provider: BackgroundModels)
     house.run(spec)
     paid = billed(provider)
     told = house.foretell("run", spec.name)
-    assert "3 were done before, $0.0000 in 0 calls" in told.stdout
+    assert "3 were done before, $0.0000 spent in 0 calls" in told.stdout
     assert provider.stats()["arrived"] == paid
 
 

@@ -136,7 +136,8 @@ def check_run(spec: RunSpec, settings: Settings) -> None:
     if not asks_models(spec):
         return
     check_options(spec)
-    ModelRouter(settings.keys).check(models_of_run(spec).names())
+    deep = spec.options.get("deep_model")
+    ModelRouter(settings.keys).check([*models_of_run(spec).names(), *([deep] if isinstance(deep, str) else [])])
     refuse_unpriced(spec, settings.budget)
     for engine in spec.search:
         try:

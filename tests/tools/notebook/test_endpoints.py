@@ -121,7 +121,7 @@ def test_a_notebook_sees_of_a_search_what_an_agent_would() -> None:
     toolbox, events = searching()
     endpoint = fenced_tool_endpoint(toolbox)
     assert endpoint.path == "/search/web"
-    assert "The words to search for." in describe_endpoint(endpoint)
+    assert "query (text, needed)" in describe_endpoint(endpoint)
     found = call(endpoint, {"query": "bill"})
     assert [row["title"] for row in found["rows"]] == ["Old news"]
     assert found["rows"][0]["published"].startswith("2025-10-20")

@@ -86,7 +86,8 @@ def check_parameters(endpoint: Endpoint, params: Mapping[str, Any]) -> dict[str,
 def describe_endpoint(endpoint: Endpoint) -> str:
     """Its documentation in full."""
     rows = [
-        f"  {parameter.name} ({parameter.kind}{', needed' if parameter.needed else ''}): {parameter.meaning}"
+        f"  {parameter.name} ({parameter.kind}{', needed' if parameter.needed else ''})"
+        + (f": {parameter.meaning}" if parameter.meaning else "")
         for parameter in endpoint.parameters
     ]
     return "\n".join([endpoint.path, endpoint.documentation.strip(), "Parameters:", *(rows or ["  none"])])
