@@ -21,7 +21,9 @@ def gguf() -> Path:
 def test_a_small_model_ends_in_a_valid_forecast(build_house: Callable[..., Any], gguf: Path):
     """Nobody else is there to ask: agent, filter and summariser are the same few million weights."""
     house = build_house("http://127.0.0.1:9", count=1).with_environment(OPENAI_API_KEY="")
-    spec = house.spec(models={"agent": f"local:{gguf}"}, options={"asking": "schema", "steps": 2})
+    spec = house.spec(
+        models={"agent": f"local:{gguf}"}, options={"asking": "schema", "steps": 2}, sampling={"max_tokens": 200}
+    )
     told = house.foretell("run", spec.name, "--concurrency", "2")
     # Such a model may fail at its task: then the forecast says so, and so does the exit code.
     assert told.returncode in (0, 3), told.stderr
