@@ -18,6 +18,7 @@ from foretell.models.model import (
     ModelSettings,
     Reply,
     ReplyLost,
+    ReplyTooLong,
     Request,
     TokenCount,
     UserMessage,
@@ -380,3 +381,12 @@ def test_a_call_that_is_cut_off_by_the_clock_counts_as_maybe_billed():
         asyncio.run(main())
     assert budget.at_risk.calls == 1
     assert budget.reserved == pytest.approx(0.0)
+
+
+def test_a_reply_too_long_to_keep_counts_as_maybe_billed():
+    budget = Budget("run", dollars=1.0)
+    model = BudgetedModel(ScriptedModel([ReplyTooLong("larger than 16 MiB")]), CHEAP, budget)
+    with pytest.raises(ReplyTooLong):
+        asyncio.run(model.complete(Request(model="openai:x", messages=(UserMessage(text="x"),))))
+    assert budget.at_risk.calls == 1
+    assert budget.at_risk.dollars > 0

@@ -17,6 +17,7 @@ from foretell.models.model import (
     Model,
     Reply,
     ReplyLost,
+    ReplyTooLong,
     Request,
     TokenCount,
     ToolResult,
@@ -252,7 +253,9 @@ class BudgetedModel:
             reply = await self._inner.complete(request)
         except BaseException as error:
             # Out of time or cut off on the way: the provider may have finished its work.
-            lost = isinstance(error, ReplyLost | asyncio.CancelledError) or isinstance(error.__cause__, ReplyLost)
+            lost = isinstance(error, ReplyLost | ReplyTooLong | asyncio.CancelledError) or isinstance(
+                error.__cause__, ReplyLost
+            )
             reservation.settle(None if lost else Cost())
             raise
         reservation.settle(self._cost(request, reply))

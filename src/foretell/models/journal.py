@@ -18,7 +18,16 @@ from typing import Any, Literal, TypeVar
 from foretell.models.canonical import canonical_json, pack_reply, request_key, unpack_reply
 from foretell.models.database import is_database_url, open_database
 from foretell.models.database.interface import Database, SqlRow
-from foretell.models.model import Model, NotInJournal, Reply, ReplyLost, Request, RequestInFlight, TokenCount
+from foretell.models.model import (
+    Model,
+    NotInJournal,
+    Reply,
+    ReplyLost,
+    ReplyTooLong,
+    Request,
+    RequestInFlight,
+    TokenCount,
+)
 from foretell.models.prices import PriceList
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Cost
@@ -299,7 +308,7 @@ class Journal:
         recording = Recording()
         try:
             yield recording
-        except ReplyLost:
+        except (ReplyLost, ReplyTooLong):
             await self._db.aside(self.give_up, asked, billed=True)
             raise
         except Exception:

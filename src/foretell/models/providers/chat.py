@@ -17,7 +17,7 @@ from foretell.models.model import (
     ToolResult,
     UserMessage,
 )
-from foretell.models.providers.wire import Json, arguments_text, call_ids, count, counted, nudge, seal, unseal
+from foretell.models.providers.wire import Json, arguments_text, bearer, call_ids, count, counted, nudge, seal, unseal
 
 FINISH: Mapping[str, FinishReason] = {
     "length": "length",
@@ -58,7 +58,7 @@ class ChatWire:
 
     def headers(self, key: str) -> dict[str, str]:
         """Of every request."""
-        return {"Authorization": f"Bearer {key}"} if key else {}
+        return bearer(key)
 
     def body(self, request: Request, name: str, facts: ModelFacts) -> Json:
         """What to post."""

@@ -16,11 +16,10 @@ from foretell.models.model import (
     ReplyTooLong,
     Request,
     SettingRefused,
-    TokenCount,
     UserMessage,
 )
 from foretell.models.names import ModelName
-from foretell.models.providers.wire import HttpFailure, Json, Wire, redact_key, server_events
+from foretell.models.providers.wire import HttpFailure, Json, Wire, counted, redact_key, server_events
 from foretell.models.waiting import WaitingReply, waiting_reply
 from foretell.questions.errors import MissingExtra
 
@@ -31,7 +30,6 @@ LONGEST_BODY = 16 * 2**20
 """Bytes of one reply. More is a fault of the server: nobody reads it, and the journal must not keep it."""
 STEPS_DOWN = 5
 """Settings that one request may lose before its refusal is final."""
-LESS_FORCE: Mapping[str, Any] = {"named": "required", "required": "no"}
 LESS_SCHEMA: Mapping[str, Any] = {"yes": "object", "object": "no"}
 DESCRIBED = "Answer with one JSON object and nothing else. Its JSON schema:\n{}"
 """For models that cannot be held to a schema."""
@@ -84,18 +82,6 @@ class HttpModel:
         """What is known of a model, with what this server has taught since."""
         return self._learned.get(name) or facts_of(name)
 
-    def learned(self) -> dict[str, dict[str, Any]]:
-        """By model: what it turned out to refuse."""
-        names = self._learned.keys() | self._dropped.keys()
-        return {
-            name: {
-                "force": self.facts(name).force,
-                "schema": self.facts(name).schema,
-                "refused": sorted(self._dropped.get(name, ())),
-            }
-            for name in sorted(names)
-        }
-
     async def _ask(self, request: Request, name: str) -> Reply:
         facts = self.facts(name)
         sent = _without(request, self._dropped.get(name, frozenset()))
@@ -127,9 +113,12 @@ class HttpModel:
             raise ReplyLost(f"{request.model}: the connection broke: {type(error).__name__}") from None
 
     def _read(self, answer: HttpAnswer, request: Request) -> Reply:
-        parsed = self._parsed(answer)
+        try:
+            parsed = self._parsed(answer)
+        except RecursionError:
+            return _malformed(request, answer.body[:LONGEST_TEXT].decode("utf-8", "replace"))
         if answer.status != 200 or (isinstance(parsed, dict) and _is_error(parsed)):
-            if (failed := _failed_call(parsed)) is not None:
+            if (failed := _failed_call(parsed, request)) is not None:
                 return failed
             raise HttpFailure(status=answer.status, headers=answer.headers, body=parsed).error(request, self._key)
         if not isinstance(parsed, dict):
@@ -137,8 +126,7 @@ class HttpModel:
         try:
             return self._wire.reply(parsed, request)
         except RecursionError:
-            # It was paid for and cannot be walked through: what there is goes to whoever asked, as text.
-            return Reply(text=answer.body[:LONGEST_TEXT].decode("utf-8", "replace"), finish="malformed")
+            return _malformed(request, answer.body[:LONGEST_TEXT].decode("utf-8", "replace"))
         except (KeyError, IndexError, TypeError, ValueError, AttributeError):
             raise ReplyLost(f"{request.model}: the reply holds no answer that can be read") from None
 
@@ -149,16 +137,16 @@ class HttpModel:
             return None
         try:
             return json.loads(answer.body)
-        except (ValueError, RecursionError):
+        except ValueError:
             return None
 
     def _step_down(self, request: Request, name: str, setting: str) -> bool:
         """Remember what a model refuses; False where there is nothing left to give up."""
         facts = self.facts(name)
-        if setting == "tool_choice" and facts.force in LESS_FORCE:
-            self._learned[name] = replace(
-                facts, force="required" if request.force != "*" and facts.force == "named" else "no"
-            )
+        if setting == "tool_choice" and facts.force != "no":
+            # Where any tool would do, "required" is what was refused.
+            fewer = "required" if request.force != "*" and facts.force == "named" else "no"
+            self._learned[name] = replace(facts, force=fewer)
         elif setting == "schema" and facts.schema in LESS_SCHEMA:
             self._learned[name] = replace(facts, schema=LESS_SCHEMA[facts.schema])
         elif setting not in self._dropped.get(name, frozenset()) and setting not in ("tool_choice", "schema"):
@@ -208,22 +196,25 @@ def _is_error(body: Json) -> bool:
     return bool(isinstance(choices, list) and choices and isinstance(choices[0], dict) and choices[0].get("error"))
 
 
-def _failed_call(body: Any) -> Reply | None:
+def _malformed(request: Request, text: str, detail: str = "") -> Reply:
+    """A reply that was paid for and cannot be walked through: what there is goes to whoever asked, as text."""
+    reply = Reply(text=text, finish="malformed", detail=detail)
+    return replace(reply, tokens=counted(request, reply, read=None, written=None, parts={}))
+
+
+def _failed_call(body: Any, request: Request) -> Reply | None:
     """Groq refuses what its model wrote, and shows it: the model answered, only not with a call."""
     error = body.get("error") if isinstance(body, dict) else None
     if not isinstance(error, dict) or error.get("code") != "tool_use_failed":
         return None
-    text = str(error.get("failed_generation") or "")
-    return Reply(
-        text=text, finish="malformed", detail=str(error.get("message") or ""), tokens=TokenCount(estimated=True)
-    )
+    return _malformed(request, str(error.get("failed_generation") or ""), str(error.get("message") or ""))
 
 
 def _without(request: Request, dropped: frozenset[str]) -> Request:
     """The request without the settings its model refuses."""
     if not dropped:
         return request
-    fields = {name: None for name in dropped if name in ("temperature", "seed", "effort", "tier", "max_tokens")}
+    fields = {name: None for name in dropped if name in ("temperature", "seed", "effort", "tier")}
     messages = request.messages
     if "sealed" in dropped:
         messages = tuple(replace(message, sealed="") if hasattr(message, "sealed") else message for message in messages)

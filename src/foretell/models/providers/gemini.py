@@ -18,6 +18,7 @@ from foretell.models.model import (
 from foretell.models.providers.wire import (
     SKIP_SIGNATURE,
     Json,
+    add_turn,
     arguments_object,
     arguments_text,
     call_ids,
@@ -72,7 +73,7 @@ class GeminiWire:
             body["tools"] = [{"functionDeclarations": tools}]
         if request.force is not None:
             if facts.force == "no":
-                _add(contents, "user", [{"text": nudge(request.force)}])
+                add_turn(contents, "user", "parts", [{"text": nudge(request.force)}])
             else:
                 names = {} if request.force == "*" else {"allowedFunctionNames": [request.force]}
                 body["toolConfig"] = {"functionCallingConfig": {"mode": "ANY", **names}}
@@ -179,22 +180,17 @@ def _contents(request: Request) -> list[Json]:
             case SystemMessage():
                 continue
             case UserMessage():
-                _add(contents, "user", [{"text": message.text}])
+                add_turn(contents, "user", "parts", [{"text": message.text}])
             case ToolResult():
                 # Ids that we made up ourselves mean nothing to Google; names and order do.
                 own = message.call_id.startswith("call_")
                 answer = {"name": message.name, "response": {"result": message.text}}
-                _add(contents, "user", [{"functionResponse": answer | ({} if own else {"id": message.call_id})}])
+                add_turn(
+                    contents, "user", "parts", [{"functionResponse": answer | ({} if own else {"id": message.call_id})}]
+                )
             case AssistantMessage():
-                _add(contents, "model", _assistant(message))
+                add_turn(contents, "model", "parts", _assistant(message))
     return contents
-
-
-def _add(contents: list[Json], role: str, parts: list[Json]) -> None:
-    if contents and contents[-1]["role"] == role:
-        contents[-1]["parts"] += parts
-    elif parts:
-        contents.append({"role": role, "parts": parts})
 
 
 def _assistant(message: AssistantMessage) -> list[Json]:

@@ -18,6 +18,7 @@ from foretell.models.model import (
 )
 from foretell.models.providers.wire import (
     Json,
+    add_turn,
     arguments_object,
     arguments_text,
     call_ids,
@@ -248,23 +249,21 @@ def _turns(request: Request) -> list[Json]:
                 continue
             case UserMessage():
                 block: Json = {"type": "text", "text": message.text, **(MARK if message.cached else {})}
-                _add(turns, "user", [block])
+                add_turn(turns, "user", "content", [block])
             case ToolResult():
-                _add(turns, "user", [{"type": "tool_result", "tool_use_id": message.call_id, "content": message.text}])
+                add_turn(
+                    turns,
+                    "user",
+                    "content",
+                    [{"type": "tool_result", "tool_use_id": message.call_id, "content": message.text}],
+                )
             case AssistantMessage():
-                _add(turns, "assistant", _assistant(message))
+                add_turn(turns, "assistant", "content", _assistant(message))
     return turns
 
 
-def _add(turns: list[Json], role: str, blocks: list[Json]) -> None:
-    if turns and turns[-1]["role"] == role:
-        turns[-1]["content"] += blocks
-    elif blocks:
-        turns.append({"role": role, "content": blocks})
-
-
 def _say(turns: list[Json], text: str) -> None:
-    _add(turns, "user", [{"type": "text", "text": text}])
+    add_turn(turns, "user", "content", [{"type": "text", "text": text}])
 
 
 def _mark_last(turns: list[Json]) -> None:

@@ -23,7 +23,7 @@ from foretell.models.model import (
     UserMessage,
 )
 from foretell.models.providers.chat import DOLLARS_PER_TICK, is_strict
-from foretell.models.providers.wire import Json, arguments_text, call_ids, count, counted, nudge, seal, unseal
+from foretell.models.providers.wire import Json, arguments_text, bearer, call_ids, count, counted, nudge, seal, unseal
 
 UNFINISHED = ("queued", "in_progress")
 ENDINGS: Mapping[str, FinishReason] = {
@@ -52,7 +52,7 @@ class ResponsesWire:
 
     def headers(self, key: str) -> dict[str, str]:
         """Of every request."""
-        return {"Authorization": f"Bearer {key}"} if key else {}
+        return bearer(key)
 
     def body(self, request: Request, name: str, facts: ModelFacts) -> Json:
         """What to post."""

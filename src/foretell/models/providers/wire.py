@@ -87,7 +87,6 @@ SETTINGS = {
     "seed": ("seed",),
     "tier": ("service_tier", "servicetier"),
     "sealed": ("reasoning_content", "reasoning_details", "'reasoning'", "encrypted_content", "messages.reasoning"),
-    "max_tokens": ("max_completion_tokens", "max_tokens"),
     "stream": ("stream_options",),
 }
 """What a refusal is about, by words in the provider's message. The first setting that is named and was sent counts."""
@@ -186,7 +185,6 @@ def _refused_setting(words: str, request: Request) -> str | None:
         "effort": settings.effort is not None,
         "seed": settings.seed is not None,
         "tier": settings.tier is not None,
-        "max_tokens": settings.max_tokens is not None,
         # Nobody complains of it where the wire did not send it.
         "stream": True,
         "sealed": any(isinstance(message, AssistantMessage) and message.sealed for message in request.messages),
@@ -311,6 +309,19 @@ def unseal(wire: str, message: AssistantMessage) -> Any:
         return _get(json.loads(message.sealed), wire)
     except (ValueError, RecursionError):
         return None
+
+
+def bearer(key: str) -> dict[str, str]:
+    """The header most providers take their key in; servers on this machine need none."""
+    return {"Authorization": f"Bearer {key}"} if key else {}
+
+
+def add_turn(turns: list[Json], role: str, field: str, parts: list[Json]) -> None:
+    """Add to the last turn where the same side speaks, else begin a turn: providers want the sides to alternate."""
+    if turns and turns[-1]["role"] == role:
+        turns[-1][field] += parts
+    elif parts:
+        turns.append({"role": role, field: parts})
 
 
 NUDGE = "Answer now by calling the tool `{}` and nothing else."
