@@ -25,10 +25,10 @@ def test_a_small_model_ends_in_a_valid_forecast(build_house: Callable[..., Any],
         models={"agent": f"local:{gguf}"}, options={"asking": "schema", "steps": 2}, sampling={"max_tokens": 200}
     )
     told = house.foretell("run", spec.name, "--concurrency", "2")
-    # Such a model may fail at its task: then the forecast says so, and so does the exit code.
-    assert told.returncode in (0, 3), told.stderr
     run = told.stdout.split()[1].rstrip(":")
     made = house.forecasts(run)
+    # Such a model may fail at its task: then the forecast says so, and so does the exit code.
+    assert told.returncode == (3 if any(forecast.degraded for forecast in made) else 0), told.stderr
     assert [forecast.question_id for forecast in made] == ["own/0"]
     for forecast in made:
         assert 0.05 <= forecast.p["yes"] <= 0.95
