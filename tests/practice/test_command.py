@@ -1,5 +1,6 @@
 """`foretell practice` as a user has it: a world in the foreground, in the background, or around one command."""
 
+import asyncio
 import json
 import os
 import signal
@@ -12,9 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from foretell.models.facts import forget_facts
+from foretell.operations.models import ModelCheck, check_model
 from foretell.operations.practice import UNSET, practice_environment, shell_lines
+from foretell.operations.requests import ModelsCheckRequest
+from foretell.practice.models.scripts import agent_script
+from foretell.practice.models.server import PracticeModels
 from foretell.practice.services import KEY
-from foretell.runs.settings import KEYS, load_settings
+from foretell.runs.settings import KEYS, Settings, load_settings
 
 FORETELL = [sys.executable, "-m", "foretell.cli.main"]
 PATIENCE = 60.0
@@ -141,3 +147,14 @@ def _bound(sock: socket.socket) -> int:
         sock.listen()
         return port
     raise AssertionError("no free port")
+
+
+def test_a_practice_model_passes_the_check_of_models(tmp_path: Path):
+    async def main() -> ModelCheck:
+        async with PracticeModels(agent_script) as server:
+            settings = Settings(home=tmp_path, keys={"OPENAI_API_KEY": "k"}, addresses={"openai": f"{server.url}/v1"})
+            return await check_model(ModelsCheckRequest(model="openai:practice"), settings)
+
+    checks = dict(asyncio.run(main()).checks)
+    assert checks["answers"] == checks["goes on after a tool"] == checks["answers by a JSON schema"] == "yes"
+    forget_facts()

@@ -65,8 +65,10 @@ FoundSources = list[tuple[str, str]]
 
 def agent_script(query: ModelQuery) -> ScriptedReply:
     """The agent's next step, the filter's verdicts or a summary, whichever is asked for."""
-    if query.tools:
+    if any(tool.name == "submit" for tool in query.tools):
         return _step(query)
+    if query.tools:  # Somebody else's tools, such as those of a check whether the model can call any.
+        return improvise(query)
     if query.schema is not None:
         return _verdicts(query) if "verdicts" in query.schema.get("properties", {}) else improvise(query)
     facts = [f"- {title} says so. [{id}]" for id, title in _AGENT_RESULT.findall(query.last)]
