@@ -1,0 +1,10 @@
+"""Writes docs/conformance.md anew."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from conformance.table import TABLE, all_checks, table
+
+TABLE.write_text(table(all_checks()))
