@@ -39,6 +39,7 @@ from foretell.data.markets.prices import (
 from foretell.data.payload import MalformedPayload, Payload
 from foretell.data.service import JsonService, Params, ServiceConfig
 from foretell.questions.as_of import AsOf
+from foretell.questions.exclusivity import read_exclusivity
 from foretell.questions.numeric_range import DEFAULT_CELLS, NumericRange
 from foretell.questions.question import Question, Snapshot, Target
 
@@ -319,7 +320,7 @@ class MetaculusEvents(MarketEvents):
             report.know(question.value, METACULUS_QUESTION, "question")
         parts = _parts(row, questions, as_of)
         kind = "" if single is None else single.need("type").text()
-        event = event_state(parts, exclusive=kind == CHOICE)
+        event = event_state(parts, exclusivity=read_exclusivity(kind == CHOICE))
         rules = row.need("group_of_questions") if single is None else single
         title, post = row.need("title").text().strip(), row.need("id").name()
         category, tags = _filed(row)
@@ -338,7 +339,7 @@ class MetaculusEvents(MarketEvents):
                 category=category,
                 criteria=_paragraphs(rules.stated_text("resolution_criteria").strip(), rules.words("fine_print")),
                 background=_paragraphs(rules.words("description"), "" if scale is None else str(scale)),
-                exclusive=event.exclusive,
+                exclusivity=event.exclusivity,
                 opens_at=min(opens, default=None),
                 closes_at=max((at.time() for at in closes), default=None),
                 url=f"https://www.metaculus.com/questions/{post}/" + (f"?sub-question={part}" if part else ""),
