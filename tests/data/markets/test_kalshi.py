@@ -121,14 +121,6 @@ def first_candle(body: Any) -> dict[str, Any]:
         (lambda body: body.pop("markets"), "markets is missing"),
         (lambda body: body["markets"][0].pop("market_ticker"), r"markets\[0\]\.market_ticker is missing"),
         (lambda body: body["markets"][0].pop("candlesticks"), r"markets\[0\]\.candlesticks is missing"),
-        (lambda body: first_candle(body).pop("end_period_ts"), r"candlesticks\[0\]\.end_period_ts is missing"),
-        (lambda body: first_candle(body).pop("yes_bid"), r"candlesticks\[0\]\.yes_bid is missing"),
-        (lambda body: first_candle(body)["yes_ask"].pop("close_dollars"), r"yes_ask\.close_dollars is missing"),
-        (lambda body: first_candle(body)["yes_ask"].update(close_dollars="1.5"), "close_dollars is not a probability"),
-        (
-            lambda body: first_candle(body)["yes_ask"].update(close_dollars=0.5),
-            "close_dollars is not dollars in a text",
-        ),
     ],
 )
 def test_a_changed_answer_names_the_field(change: Callable[[Any], None], field: str) -> None:
@@ -136,6 +128,39 @@ def test_a_changed_answer_names_the_field(change: Callable[[Any], None], field: 
     with pytest.raises(SourceError, match=field) as caught:
         kalshi.prices(fake(canary=CANARY), TICKER, CUTOFF, faults=[same, edited(change)])
     assert CANARY not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda candle: candle.pop("end_period_ts"), "candlesticks[0].end_period_ts is missing"),
+        (lambda candle: candle["yes_ask"].update(close_dollars="1.5"), "close_dollars is not a probability"),
+        (lambda candle: candle["yes_ask"].update(close_dollars=0.5), "close_dollars is not dollars in a text"),
+        (lambda candle: candle.update(yes_bid=[]), "candlesticks[0].yes_bid is not an object"),
+        # A quote that does not exist has no field.
+        (lambda candle: candle.pop("yes_bid"), ""),
+        (lambda candle: candle["yes_ask"].pop("close_dollars"), ""),
+        (lambda candle: candle["yes_ask"].update(close_dollars=None), ""),
+    ],
+)
+def test_one_bad_candle_is_counted_and_spares_the_rest(change: Callable[[Any], None], reason: str) -> None:
+    spoil = edited(lambda body: change(first_candle(body)))
+    points = kalshi.prices(fake(canary=CANARY), TICKER, CUTOFF, faults=[edited(lambda body: None), spoil])
+    assert (len(points), points[-1].p) == (59, pytest.approx(0.42))
+    told = [(one.id, one.reason) for one in kalshi.skipped]
+    assert [id for id, _ in told] == ([TICKER] if reason else [])
+    assert all(one.startswith("1 of 132 entries could not be read") and reason in one for _, one in told)
+    assert CANARY not in str(told)
+
+
+def test_candles_none_of_which_can_be_read_are_an_error() -> None:
+    def spoil(body: Any) -> None:
+        for candle in body["markets"][0]["candlesticks"]:
+            candle["when"] = candle.pop("end_period_ts")
+
+    faults = [edited(lambda body: None), edited(spoil), edited(spoil)]
+    with pytest.raises(MalformedPayload, match=r"132 of 132 entries could not be read.*end_period_ts is missing"):
+        kalshi.prices(fake(), TICKER, CUTOFF, faults=faults)
 
 
 def test_a_changed_cutoff_or_half_an_answer() -> None:
@@ -366,9 +391,7 @@ def test_a_backtest_is_refused_before_anything_is_asked() -> None:
         ("events.0.markets.1.ticker", "drop", "events[0].markets[1].ticker is missing"),
         ("events.0.markets.1.status", "drop", "markets[1].status is missing"),
         ("events.0.markets.0.close_time", "drop", "markets[0].close_time is missing"),
-        ("events.0.markets.0.yes_ask_dollars", "drop", "markets[0].yes_ask_dollars is missing"),
         ("events.0.markets.0.yes_ask_dollars", "retype", "yes_ask_dollars is not dollars in a text, nor whole cents"),
-        ("events.0.markets.0.last_price_dollars", "rename", "last_price_dollars is missing"),
         ("events.0.markets.0.volume_fp", "drop", "markets[0].volume_fp is missing"),
         ("events.0.markets.0.rules_primary", "drop", "rules_primary is missing"),
         ("events.0.markets.0.yes_sub_title", "drop", "yes_sub_title is missing"),
@@ -385,9 +408,9 @@ def test_drift_names_platform_event_and_field_and_spares_the_rest(path: str, cha
 
 
 def test_a_drift_of_everything_and_a_wrong_page_are_errors() -> None:
-    everywhere = MarketFaults(drifts=(FieldDrift(path="events.*.markets.*.yes_bid_dollars", change="rename"),))
+    everywhere = MarketFaults(drifts=(FieldDrift(path="events.*.markets.*.close_time", change="rename"),))
     with pytest.raises(
-        MalformedPayload, match=r"none of 2 entries .* kalshi event KXFED-26DEC: .*yes_bid_dollars is missing"
+        MalformedPayload, match=r"none of 2 entries .* kalshi event KXFED-26DEC: .*close_time is missing"
     ):
         kalshi.listing(server(trouble=everywhere))
     for path, told in (("events", "events is missing"), ("cursor", "cursor is missing")):
@@ -398,6 +421,31 @@ def test_a_drift_of_everything_and_a_wrong_page_are_errors() -> None:
         MalformedPayload, match=r"kalshi event KXFED-26DEC: field event\.markets\[0\]\.status is missing"
     ):
         kalshi.event(server(trouble=single), "KXFED-26DEC")
+
+
+@pytest.mark.parametrize("schema", ["dollars", "cents"])
+def test_a_quote_that_does_not_exist_has_no_field(schema: Any) -> None:
+    """The exchange leaves such fields out: the market is read, without a price."""
+    fields = ("yes_bid", "yes_ask", "no_bid", "no_ask", "last_price")
+    drifts = tuple(
+        FieldDrift(path=f"events.0.markets.0.{name}{'_dollars' if schema == 'dollars' else ''}") for name in fields
+    )
+    (fed, _), ledger = kalshi.listing(server(schema=schema, trouble=MarketFaults(drifts=drifts)))
+    snapshot = fed.question.targets[0].snapshot
+    assert snapshot is not None
+    assert (snapshot.price, snapshot.yes_bid, snapshot.yes_ask, snapshot.volume) == (None, None, None, 1200)
+    assert ledger.notes() == ()
+    only_last = kalshi.listing(server(schema=schema, trouble=MarketFaults(drifts=drifts[:4])))[0][0]
+    assert only_last.question.targets[0].snapshot.price == pytest.approx(0.42)
+
+
+def test_markets_on_other_parts_of_the_exchange_are_noted() -> None:
+    body = kalshi_event_body(FED)
+    body |= {"exchange_index": 0}
+    body["markets"][0] |= {"exchange_index": 0}
+    body["markets"][1] |= {"exchange_index": 2}
+    _, ledger = kalshi.listing(FakeKalshi({}).having(KalshiCatalogue([body])).server())
+    assert ledger.notes() == ("1 × market of exchange_index 2",)
 
 
 def test_new_fields_are_ignored_and_noted() -> None:
@@ -481,6 +529,10 @@ MARKETS = (
     SampleKalshiMarket(ticker="KXA-1-VOID", label="i", result="void", **OVER),
     SampleKalshiMarket(ticker="KXA-1-PART", label="j", result="yes", paid=0.4, **OVER),
     SampleKalshiMarket(ticker="KXA-1-ODD", label="k", result="maybe", **OVER),
+    SampleKalshiMarket(ticker="KXA-1-TIE", label="l", result="scalar", paid=0.5, **OVER),
+    SampleKalshiMarket(ticker="KXA-1-RAIN", label="m", result="scalar", paid=0.01, **OVER),
+    SampleKalshiMarket(ticker="KXA-1-UNPAID", label="n", result="scalar", **OVER),
+    SampleKalshiMarket(ticker="KXA-1-NOTYET", label="o", result="", **OVER),
 )
 EVENT = SampleKalshiEvent(ticker="KXA-1", series="KXA", title="?", markets=MARKETS)
 TICKERS = [market.ticker for market in MARKETS]
@@ -501,6 +553,9 @@ def test_only_what_is_final_has_come_out(schema: Any, archived: bool) -> None:
         "HALF": (None, 0.5),
         "VOID": (None, None),
         "PART": (None, 0.4),
+        "TIE": (None, 0.5),
+        "RAIN": (None, 0.01),
+        "UNPAID": (None, None),
     }
     first = found["KXA-1-YES"]
     assert (first.question_id, first.due) == ("kalshi/KXA-1", question.due)
@@ -540,6 +595,12 @@ def test_many_markets_in_few_requests_with_pages() -> None:
 
 def test_one_bad_market_keeps_nothing_else_from_being_read() -> None:
     question = asked("kalshi/KXA-1", "KXA-1-YES", "KXA-1-NO")
+    nameless = MarketFaults(drifts=(FieldDrift(path="markets.0.ticker"),))
+    assert list(kalshi.settle(settled_server(trouble=nameless), [question])) == ["KXA-1-NO"]
+    assert kalshi.reasons == {
+        "at markets[0]": "field markets[0].ticker is missing",
+        "KXA-1-YES": "the platform knows no such market",
+    }
     for change, told in (("drop", "is missing"), ("retype", "is not a text")):
         trouble = MarketFaults(drifts=(FieldDrift(path="markets.0.result", change=change),))
         assert list(kalshi.settle(settled_server(trouble=trouble), [question])) == ["KXA-1-NO"]
@@ -557,6 +618,20 @@ def test_busy_broken_and_down() -> None:
         kalshi.settle(settled_server(archived=["KXA-1-YES"], trouble=MarketFaults(down=("/historical",))), [question])
     with pytest.raises(SourceError, match=r"historical/markets.*503"):
         kalshi.settle(settled_server(trouble=MarketFaults(down=("/historical",))), [asked("kalshi/KXNOPE-1")])
+
+
+def test_a_list_refused_for_one_ticker_is_asked_for_in_halves() -> None:
+    catalogue = KalshiCatalogue([kalshi_event_body(EVENT)])
+    known = catalogue.answer
+
+    def strict(path: str, query: Any) -> Any:
+        return (400, {"error": {"code": "bad_ticker"}}) if "KXBAD-1" in query.get("tickers", "") else known(path, query)
+
+    catalogue.answer = strict
+    question = asked("kalshi/KXA-1", "KXA-1-YES", "KXBAD-1", "KXA-1-NO")
+    found = kalshi.settle(FakeKalshi({}).having(catalogue).server(), [question])
+    assert {ticker: one.outcome for ticker, one in found.items()} == {"KXA-1-YES": 1, "KXA-1-NO": 0}
+    assert "bad_ticker" in kalshi.reasons["KXBAD-1"]
 
 
 @pytest.mark.shared_data
