@@ -112,7 +112,8 @@ def test_a_busy_server_and_a_lost_cutoff() -> None:
 
 
 def first_candle(body: Any) -> dict[str, Any]:
-    return body["markets"][0]["candlesticks"][0]
+    """The first real one: before it comes the one that the server has made up."""
+    return body["markets"][0]["candlesticks"][1]
 
 
 @pytest.mark.parametrize(
@@ -133,10 +134,10 @@ def test_a_changed_answer_names_the_field(change: Callable[[Any], None], field: 
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda candle: candle.pop("end_period_ts"), "candlesticks[0].end_period_ts is missing"),
+        (lambda candle: candle.pop("end_period_ts"), "candlesticks[1].end_period_ts is missing"),
         (lambda candle: candle["yes_ask"].update(close_dollars="1.5"), "close_dollars is not a probability"),
         (lambda candle: candle["yes_ask"].update(close_dollars=0.5), "close_dollars is not dollars in a text"),
-        (lambda candle: candle.update(yes_bid=[]), "candlesticks[0].yes_bid is not an object"),
+        (lambda candle: candle.update(yes_bid=[]), "candlesticks[1].yes_bid is not an object"),
         # A quote that does not exist has no field.
         (lambda candle: candle.pop("yes_bid"), ""),
         (lambda candle: candle["yes_ask"].pop("close_dollars"), ""),
@@ -149,7 +150,7 @@ def test_one_bad_candle_is_counted_and_spares_the_rest(change: Callable[[Any], N
     assert (len(points), points[-1].p) == (59, pytest.approx(0.42))
     told = [(one.id, one.reason) for one in kalshi.skipped]
     assert [id for id, _ in told] == ([TICKER] if reason else [])
-    assert all(one.startswith("1 of 132 entries could not be read") and reason in one for _, one in told)
+    assert all(one.startswith("1 of 134 entries could not be read") and reason in one for _, one in told)
     assert CANARY not in str(told)
 
 
@@ -159,7 +160,7 @@ def test_candles_none_of_which_can_be_read_are_an_error() -> None:
             candle["when"] = candle.pop("end_period_ts")
 
     faults = [edited(lambda body: None), edited(spoil), edited(spoil)]
-    with pytest.raises(MalformedPayload, match=r"132 of 132 entries could not be read.*end_period_ts is missing"):
+    with pytest.raises(MalformedPayload, match=r"134 of 134 entries could not be read.*end_period_ts is missing"):
         kalshi.prices(fake(), TICKER, CUTOFF, faults=faults)
 
 
@@ -515,6 +516,62 @@ def test_every_real_event_of_the_old_notation(shared_data: Path) -> None:
                 assert snapshot.yes_ask * 100 == pytest.approx(market["yes_ask"])
                 assert market["rules_primary"].strip() in mine.question.criteria
     assert len(found["KXWHVISIT-25"].finished) == 2
+
+
+def exclusive(*markets: tuple[str, tuple[str, float | None, float | None]], **options: Any) -> str:
+    """What is known of an event with these markets, of which the exchange says that they exclude each other."""
+    samples = tuple(
+        SampleKalshiMarket(ticker=f"KXZ-1-{n}", label=label, strike=strike, **options)
+        for n, (label, strike) in enumerate(markets)
+    )
+    event = SampleKalshiEvent(ticker="KXZ-1", series="KXZ", title="?", exclusive=True, markets=samples)
+    return kalshi.listing(server(event))[0][0].question.exclusivity
+
+
+NONE = ("custom", None, None)
+
+
+@pytest.mark.parametrize(
+    ("label", "whole"),
+    [
+        ("Other", True),
+        ("Any other candidate", True),
+        ("Another party", True),
+        ("Someone else", True),
+        ("None of the above", True),
+        ("The field", True),
+        ("Mother Teresa", False),
+        ("No one before 2027", False),
+        ("Another One Bites the Dust", False),
+    ],
+)
+def test_names_are_all_there_are_only_with_one_for_the_rest(label: str, whole: bool) -> None:
+    assert exclusive(("Ann", NONE), ("Bob", NONE), (label, NONE)) == ("exactly one" if whole else "at most one")
+
+
+@pytest.mark.parametrize(
+    ("strikes", "whole"),
+    [
+        # A day's temperature, in whole degrees.
+        ([("less", None, 61), ("between", 61, 62), ("between", 63, 64), ("greater", 64, None)], True),
+        ([("greater", 64, None), ("between", 61, 64), ("less", None, 61)], True),
+        # The price of a coin, in cents.
+        ([("less", None, 70000), ("between", 70000, 70249.99), ("greater_or_equal", 70250, None)], True),
+        ([("less_or_equal", None, 9.9), ("between", 10, 14.9), ("greater", 14.9, None)], True),
+        # Inflation in 2023: 10.0 % was in no market. The AfD's share: 9.9 % was in none.
+        ([("less", None, 1), ("between", 1, 9.9), ("greater", 10, None)], False),
+        ([("less", None, 9.9), ("between", 10, 30), ("greater", 30, None)], False),
+        ([("between", 0, 0), ("between", 1, 1), ("greater", 1, None)], False),
+        ([("less", None, 61), ("between", 61, 62), ("greater", 63, None)], False),
+        ([("less", None, 61), ("greater", 61, None)], False),
+        ([("less", None, 61), ("between", 61, 62)], False),
+        ([("less", None, 61), ("greater", 60, None), NONE], False),
+        ([("less", None, None), ("greater", 60, None)], False),
+    ],
+)
+def test_ranges_are_all_there_is_only_without_a_gap(strikes: Any, whole: bool) -> None:
+    found = exclusive(*((f"range {n}", strike) for n, strike in enumerate(strikes)))
+    assert found == ("exactly one" if whole else "at most one")
 
 
 OVER = {"status": "finalized", "settled": "2026-12-11T00:00:00Z"}

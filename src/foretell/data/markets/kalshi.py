@@ -10,11 +10,15 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
+from itertools import pairwise
+from typing import NamedTuple
 from urllib.parse import quote
 
 from foretell.data.http import AsyncHttpClient, NotFound, SourceError
 from foretell.data.markets.known_fields import KALSHI_EVENT, KALSHI_MARKET
 from foretell.data.markets.listing import (
+    ACTIVE_STATUSES,
     CataloguePage,
     ListedEvent,
     ListingFilter,
@@ -34,6 +38,7 @@ from foretell.data.markets.prices import MarketRef, PricePoint, PricesUnavailabl
 from foretell.data.payload import MalformedPayload, Payload
 from foretell.data.service import JsonService, ServiceConfig
 from foretell.questions.as_of import AsOf
+from foretell.questions.exclusivity import Exclusivity
 from foretell.questions.question import Question, Snapshot, Target
 
 HOST = "https://external-api.kalshi.com/trade-api/v2"
@@ -196,6 +201,14 @@ STATUS: Mapping[str, MarketStatus] = {
 """What is determined may still be disputed; only what is finalized has come out. A pause leaves a market open."""
 
 
+REST = re.compile(
+    r"(?:any )?others?(?: \w+)?|(?:some|any)(?:one|body|thing) else|none(?: of (?:the|these|those)\b.*)?|the field"
+    r"|another (?:candidate|person|individual|party|team|country|company|player|nominee|name|option|outcome)",
+    re.IGNORECASE,
+)
+"""Labels of a market that stands for whatever has no market of its own."""
+
+
 class KalshiEvents(MarketEvents):
     """Events by event ticker; the targets are market tickers."""
 
@@ -232,9 +245,7 @@ class KalshiEvents(MarketEvents):
             if (part := market.get("exchange_index")) is not None and part.value != 0:
                 report.noted[f"market of exchange_index {part.name()}"] += 1
         states = [_market(market, as_of.at) for market in markets]
-        event = event_state(
-            states, exclusivity="at most one" if row.need("mutually_exclusive").flag() else "independent"
-        )
+        event = event_state(states, exclusivity=_exclusivity(row, states))
         if not event.asked:
             raise UnsupportedEvent("it has no yes-or-no market, or all of them are in the archive")
         series, ticker = row.need("series_ticker").text(), row.need(self.key).text()
@@ -299,6 +310,65 @@ def following(answer: Payload) -> str | None:
     """The cursor of the next page. The field must be there; at the end it is empty."""
     cursor = answer.present("cursor")
     return None if cursor is None else cursor.text() or None
+
+
+def _exclusivity(row: Payload, states: Sequence[MarketState | None]) -> Exclusivity:
+    """The exchange only says that no two markets come true. That one does must follow from the markets themselves."""
+    if not row.need("mutually_exclusive").flag():
+        return "independent"
+    known = [one for one in states if one is not None]
+    rest = any(one.status in ACTIVE_STATUSES and REST.fullmatch(one.target.label) for one in known)
+    return "exactly one" if rest or strikes_cover([one.row for one in known]) else "at most one"
+
+
+def strikes_cover(markets: Sequence[Payload]) -> bool:
+    """Whether every number falls into a market: below a strike, between two, or above one, without a gap.
+
+    Strikes of 62 and 63 leave no gap: numbers are told as precisely as the strikes are. "Above 10" after "up to 9.9"
+    leaves one, at 10 itself.
+    """
+    try:
+        spans = sorted(filter(None, map(_span, markets)))
+    except MalformedPayload:
+        return False
+    if len(spans) < len(markets) or len(spans) < 2 or spans[0].low.is_finite() or spans[-1].high.is_finite():
+        return False
+    ends = [end for span in spans for end in (span.low, span.high) if end.is_finite()]
+    step = Decimal(1).scaleb(min(0, *(int(end.normalize().as_tuple().exponent) for end in ends)))
+    return all(one.reaches(following, step) for one, following in pairwise(spans))
+
+
+class StrikeSpan(NamedTuple):
+    """The numbers for which a market comes true, from the lowest to the highest, each of which may belong to it."""
+
+    low: Decimal
+    low_in: bool
+    high: Decimal
+    high_in: bool
+
+    def reaches(self, following: "StrikeSpan", step: Decimal) -> bool:
+        """Whether no number told in such steps lies between this and the next."""
+        gap = following.low - self.high
+        if gap > 0:
+            return gap <= step and self.high_in and following.low_in
+        return gap < 0 or self.high_in or following.low_in
+
+
+def _span(row: Payload) -> StrikeSpan | None:
+    """By the kind of its strike; None where it is not about a number."""
+    kind = row.words("strike_type")
+    floor, cap = (
+        None if told is None else Decimal(str(told.number()))
+        for told in (row.get("floor_strike"), row.get("cap_strike"))
+    )
+    low, high = Decimal("-Infinity"), Decimal("Infinity")
+    if kind in ("less", "less_or_equal") and cap is not None:
+        return StrikeSpan(low, False, cap, kind == "less_or_equal")
+    if kind in ("greater", "greater_or_equal") and floor is not None:
+        return StrikeSpan(floor, kind == "greater_or_equal", high, False)
+    if kind == "between" and floor is not None and cap is not None:
+        return StrikeSpan(floor, True, cap, True)
+    return None
 
 
 def _market(row: Payload, at: datetime) -> MarketState | None:

@@ -328,6 +328,9 @@ def outcomes(row: Payload) -> tuple[PolymarketOutcome, PolymarketOutcome]:
     prices = [item.probability() for item in told.embedded().items()] if told is not None else [None] * len(names)
     if len(prices) != len(names):
         row.need("outcomePrices").wrong("as long as outcomes")
+    if not any(prices):
+        # Old markets show nothing for both sides: what they were worth is not told.
+        prices = [None] * len(names)
     if len(names) != 2:
         raise UnsupportedEvent(f"a market has {len(names)} outcomes, not two")
     first, second = (PolymarketOutcome(name=name, place=i, price=prices[i]) for i, name in enumerate(names))
@@ -340,7 +343,7 @@ def yes_of(sides: tuple[PolymarketOutcome, PolymarketOutcome]) -> PolymarketOutc
 
 
 def paid_in_full(sides: tuple[PolymarketOutcome, PolymarketOutcome]) -> bool:
-    """Whether one side was worth a dollar and the other nothing. Old markets show nothing for both: nobody knows."""
+    """Whether one side was worth a dollar and the other nothing."""
     return {side.price for side in sides} == {0.0, 1.0}
 
 
@@ -417,7 +420,10 @@ def _exclusivity(row: Payload, markets: list[Payload]) -> Exclusivity:
     if told is None:
         told = row.need("negRisk") if len(markets) > 1 else None
     found = read_exclusivity(told is not None and told.flag())
-    return found if len(markets) == len(row.need("markets").items()) else with_some_left_out(found)
+    # A list of names that grows is whole only with the market that stands for all names to come.
+    other = any(market.is_set("negRiskOther") for market in markets)
+    whole = len(markets) == len(row.need("markets").items()) and (other or not row.is_set("negRiskAugmented"))
+    return found if whole else with_some_left_out(found)
 
 
 def _of_all(row: Payload, markets: list[Payload], name: str, other: str = "") -> float | None:

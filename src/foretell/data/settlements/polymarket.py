@@ -115,10 +115,10 @@ def _catalogue_verdict(
 ) -> SettledOutcome | None:
     """By the prices a closed market shows, as far as they are final."""
     stage, at = row.words("umaResolutionStatus").casefold(), row.optional_time("closedTime")
-    if (stage and stage not in OVER) or side.price is None:
+    if stage and stage not in OVER:
         return None
-    if not any(one.price for one in sides):
-        # Markets from before the order book may show nothing for both sides: how they came out is not told any more.
+    if side.price is None:
+        # How a market from before the order book came out is not told any more; another may still tell.
         return None if row.is_set("enableOrderBook") else SettledOutcome(outcome=None, at=at)
     if stage:
         return _verdict(side.price, at, dust=DUST)

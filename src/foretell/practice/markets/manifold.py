@@ -6,47 +6,16 @@ from typing import Any
 
 from foretell.practice.server import PracticeService, ServerRequest, StatusAndBody
 
-STRICT: Mapping[str, frozenset[str]] = {
-    "bets": frozenset(
-        [
-            "id",
-            "userId",
-            "username",
-            "contractId",
-            "contractSlug",
-            "answerId",
-            "limit",
-            "before",
-            "after",
-            "beforeTime",
-            "afterTime",
-            "order",
-            "kinds",
-            "filterRedemptions",
-            "includeZeroShareRedemptions",
-            "commentRepliesOnly",
-            "count",
-            "points",
-        ]
-    ),
-    "search-markets": frozenset(
-        [
-            "term",
-            "filter",
-            "sort",
-            "contractType",
-            "offset",
-            "limit",
-            "topicSlug",
-            "forYou",
-            "creatorId",
-            "token",
-            "liquidity",
-        ]
-    ),
+_PAGE = {"limit", "offset"}
+_BY = {"id", "userId", "username", "contractId", "contractSlug", "answerId"}
+_WHEN = {"before", "after", "beforeTime", "afterTime", "order"}
+_HOW = {"kinds", "filterRedemptions", "includeZeroShareRedemptions", "commentRepliesOnly", "count", "points", "limit"}
+STRICT: Mapping[str, set[str]] = {
+    "bets": _BY | _WHEN | _HOW,
+    "search-markets": _PAGE | {"term", "filter", "sort", "contractType", "topicSlug", "forYou", "creatorId", "token"},
 }
 """The parameters of a path; any other is refused."""
-FILTERS = frozenset(["all", "open", "closed", "resolved", "closing-this-month", "closing-next-month"])
+FILTERS = ("all", "open", "closed", "resolved", "closing-this-month", "closing-next-month")
 MAX_BETS, MAX_FOUND = 50_000, 1000
 ONLY_WHOLE = ("answers", "shouldAnswersSumToOne", "addAnswersMode", "description", "textDescription", "groupSlugs")
 
