@@ -1,6 +1,6 @@
 """Made-up series, market prices and events for trying things out, all of them known beforehand."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from math import sin
 from typing import Any
@@ -129,10 +129,20 @@ def _in(now: datetime, days: float) -> str:
 
 
 def _kalshi(now: datetime) -> PracticeKalshi:
-    """An event of which exactly one market comes true, a ladder, a single market; and prices of one more."""
+    """Events of every sort: choices, a list of names that is not whole, ranges that are, a ladder, a single market.
+
+    And prices of one market more.
+    """
 
     def event(
-        series: str, title: str, category: str, days: int, volume: int, *markets: tuple[str, str, float], **more: Any
+        series: str,
+        title: str,
+        category: str,
+        days: int,
+        volume: int,
+        *markets: tuple[str, str, float | None],
+        strikes: Mapping[str, tuple[str, float | None, float | None]] | None = None,
+        **more: Any,
     ) -> dict[str, Any]:
         ticker = f"{series}-NEXT"
         sample = SampleKalshiEvent(
@@ -144,9 +154,10 @@ def _kalshi(now: datetime) -> PracticeKalshi:
                 SampleKalshiMarket(
                     ticker=f"{ticker}-{id}",
                     label=label,
-                    bid=round(p - SPREAD / 2, 2),
-                    ask=round(p + SPREAD / 2, 2),
+                    bid=None if p is None else round(p - SPREAD / 2, 2),
+                    ask=None if p is None else round(p + SPREAD / 2, 2),
                     last=p,
+                    strike=(strikes or {}).get(id, ("custom", None, None)),
                     volume=volume,
                     volume_24h=volume / 20,
                     open_interest=volume / 2,
@@ -161,10 +172,17 @@ def _kalshi(now: datetime) -> PracticeKalshi:
 
     rate = ("CUT", "Cut", 0.41), ("HOLD", "Hold", 0.55), ("HIKE", "Hike", 0.04)
     snow = ("5", "Above 5 cm", 0.7), ("10", "Above 10 cm", 0.45), ("20", "Above 20 cm", 0.2)
+    # Nobody has quoted the third name yet, and the next governor may be somebody else.
+    names = ("BERG", "Ada Berg", 0.3), ("LIND", "Bo Lind", 0.12), ("DAHL", "Cy Dahl", None)
+    warm = ("T4", "3° or below", 0.2), ("B5", "4° to 5°", 0.45), ("T5", "6° or above", 0.35)
+    bounds = {"T4": ("less", None, 4.0), "B5": ("between", 4.0, 5.0), "T5": ("greater", 5.0, None)}
     launch, science = ("YES", "It launches", 0.35), "Science and Technology"
+    weather = "Climate and Weather"
     events = [
         event("KXNORGES", "What does Norges Bank do with its rate?", "Economics", 12, 4000, *rate, exclusive=True),
-        event("KXSNOWOSLO", "How much snow falls in Oslo this week?", "Climate and Weather", 3, 900, *snow),
+        event("KXSNOWOSLO", "How much snow falls in Oslo this week?", weather, 3, 900, *snow),
+        event("KXGOVERNOR", "Who is the next governor of Norges Bank?", "Politics", 90, 700, *names, exclusive=True),
+        event("KXTEMPOSLO", "How warm does it get in Oslo?", weather, 2, 600, *warm, exclusive=True, strikes=bounds),
         event("KXLAUNCH", "Does the rocket launch this month?", science, 30, 2500, launch),
     ]
     # With a spread of two cents.
