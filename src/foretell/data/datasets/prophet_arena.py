@@ -18,7 +18,7 @@ from foretell.data.datasets.dataset import DatasetRequest, FileFormat
 from foretell.data.datasets.question_set import ContextSource, QuestionSet, QuestionSetBuilder, asked_key
 from foretell.data.datasets.rows import Row, csv_rows, jsonl_rows
 from foretell.questions.errors import InputError
-from foretell.questions.exclusivity import Exclusivity
+from foretell.questions.exclusivity import Exclusivity, with_some_left_out
 from foretell.questions.question import Question, Snapshot, Target
 from foretell.questions.resolution import Resolution
 
@@ -83,7 +83,7 @@ def read_events_csv(path: str | Path, *, exclusivity: Mapping[str, Exclusivity] 
     """Read the published subset. It does not say which outcomes exclude each other: tell by ticker where you know.
 
     Only markets that are both listed and resolved become targets; the others are counted. Whether the outcomes of an
-    event exclude each other is never guessed from how it came out.
+    event exclude each other is never guessed from how it came out; with some left out, exactly one is at most one.
     """
     found = QuestionSetBuilder()
     for row in csv_rows(Path(path)):
@@ -91,7 +91,9 @@ def read_events_csv(path: str | Path, *, exclusivity: Mapping[str, Exclusivity] 
         names = _matching(event, found.counts)
         if not names:
             continue
-        question = _csv_question(event, names, (exclusivity or {}).get(event.row.text("event_ticker"), "independent"))
+        holds = (exclusivity or {}).get(event.row.text("event_ticker"), "independent")
+        whole = set(names) == {*event.markets, *event.outcomes}
+        question = _csv_question(event, names, holds if whole else with_some_left_out(holds))
         if asked_key(question) in found.questions:
             raise event.row.problem("event_ticker", "is there twice for the same moment")
         found.questions[asked_key(question)] = question
