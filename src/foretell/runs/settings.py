@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from foretell.data.datasets.cache import cache_home
 from foretell.models.facts import use_facts_from
 from foretell.models.limits import ModelLimits, parse_limits
-from foretell.plugins import KeyVariables
+from foretell.plugins import KeyVariables, key_in
 from foretell.questions.as_of import Clock, instant
 from foretell.questions.errors import InputError
 
@@ -51,7 +51,7 @@ class Settings:
 
     def key(self, service: str) -> str:
         """The key of a service, empty where there is none."""
-        return next((self.keys[name] for name in KEYS.get(service, ()) if self.keys.get(name)), "")
+        return next((key for name in KEYS.get(service, ()) if (key := key_in(name, self.keys))), "")
 
     @property
     def services(self) -> tuple[str, ...]:
