@@ -1,6 +1,6 @@
 """Brave: recorded web searches of 2024."""
 
-from conformance.reading import body_of, config_on, sweep
+from conformance.reading import KEY, body_of, config_on, sweep
 from conformance.recordings import Check, answer
 from foretell.data.search.brave import BraveSearch, brave_hits
 from foretell.questions.as_of import AsOf, instant
@@ -11,7 +11,7 @@ APRIL = AsOf(at=instant("2024-03-28T00:00:00Z"))
 
 
 async def _laravel() -> None:
-    config = config_on({"/web/search": answer("brave", "web_search_2024")}, key="k")
+    config = config_on({"/web/search": answer("brave", "web_search_2024")}, key=KEY)
     hits = await BraveSearch(config).search("Laravel", APRIL, 17)
     assert len(hits) == 17
     assert (hits[0].url, hits[0].published) == ("https://laravel.com/", instant("2023-05-01T20:10:05Z"))

@@ -7,7 +7,7 @@ import httpx2
 import yaml
 from jsonschema import Draft202012Validator
 
-from conformance.reading import body_of, config_on, sweep
+from conformance.reading import KEY, body_of, config_on, sweep
 from conformance.recordings import Check, answer, spec_file
 from foretell.data.search.exa import ExaSearch, exa_hits
 from foretell.questions.as_of import AsOf, instant
@@ -17,7 +17,7 @@ TEXT = "Example Domain\n# Example Domain\nThis domain is for use in documentatio
 
 
 async def _search() -> None:
-    config = config_on({"/search": answer("exa", "search")}, key="k")
+    config = config_on({"/search": answer("exa", "search")}, key=KEY)
     (hit,) = await ExaSearch(config).search("Example Domain", AsOf(at=NOW, mode="live"))
     assert (hit.url, hit.title, hit.published, hit.text) == ("https://example.com/", "Example Domain", None, None)
     assert hit.dating == "none"
@@ -63,13 +63,13 @@ async def _requests() -> None:
     validator = Draft202012Validator({**declared, "components": document["components"]})
     known = document["components"]["schemas"]["CommonRequest"]["properties"]
     seen: list[httpx2.Request] = []
-    engine = ExaSearch(config_on({"/search": answer("exa", "search")}, seen, key="k"), now=lambda: NOW)
+    engine = ExaSearch(config_on({"/search": answer("exa", "search")}, seen, key=KEY), now=lambda: NOW)
     for as_of in (AsOf(at=NOW, mode="live"), AsOf.day("2026-10-01"), AsOf.day("2024-10-01")):
         await engine.search("Example Domain", as_of, limit=500)
     for request in seen:
         body = json.loads(request.content)
         assert [problem.message for problem in validator.iter_errors(body)] == []
-        assert request.headers["x-api-key"] == "k"
+        assert request.headers["x-api-key"] == KEY
         assert set(body) - {"query", "type"} <= set(known)
         # Snapshots are younger than the document.
         contents = document["components"]["schemas"]["ContentsRequest"]["properties"]

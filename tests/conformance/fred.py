@@ -5,7 +5,7 @@ from datetime import date
 import httpx2
 import pytest
 
-from conformance.reading import body_of, config_on, sweep
+from conformance.reading import KEY, body_of, config_on, sweep
 from conformance.recordings import Check, answer, recording
 from foretell.data.series.fred import FredSeries, ReleaseCalendar, first_values, fred_values, read_calendar
 from foretell.data.series.series import SeriesUnavailable
@@ -18,7 +18,7 @@ RECORDED = AsOf.day("2024-11-03", "live")
 
 async def _current() -> None:
     seen: list[httpx2.Request] = []
-    source = FredSeries(config_on({"/series/observations": answer("fred", "get_series_pandas")}, seen, key="k" * 32))
+    source = FredSeries(config_on({"/series/observations": answer("fred", "get_series_pandas")}, seen, key=KEY))
     series = await source.fetch(GDP, RECORDED)
     # Four quarters of 1946 are points, not values.
     assert (len(series), str(series.days[0]), float(series.values[0])) == (311, "1947-01-01", 243.164)
@@ -60,7 +60,7 @@ async def _calendar() -> None:
     )
     answers = {"/series/release": answer("fred", "get_release"), "/release/dates": answer("fred", "get_release_dates")}
     seen: list[httpx2.Request] = []
-    lines = await FredSeries(config_on(answers, seen, key="k")).ahead(GDP, AsOf.day("2024-09-12"))
+    lines = await FredSeries(config_on(answers, seen, key=KEY)).ahead(GDP, AsOf.day("2024-09-12"))
     assert lines[0].startswith("part of the release 'Consumer Price Index', last out on 2024-09-11, 2024-08-14, ")
     assert len(lines) == 1
     assert seen[1].url.params["release_id"] == "10"
@@ -84,7 +84,7 @@ async def _refusals() -> None:
     )
     for response, word in ((unlicensed, "licence"), (unknown, "no series 'GDP'")):
         with pytest.raises(SeriesUnavailable, match=word):
-            await FredSeries(config_on({"/series/observations": response}, key="k")).fetch(GDP, RECORDED)
+            await FredSeries(config_on({"/series/observations": response}, key=KEY)).fetch(GDP, RECORDED)
 
 
 def _any(name: str) -> None:

@@ -14,6 +14,7 @@ from foretell.data.service import ServiceConfig
 
 ONCE = HttpLimits(attempts=1)
 FAST = 1e6
+KEY = "key-beside-recordings"
 REFUSALS = (SourceError, SeriesUnavailable, PageUnavailable)
 
 

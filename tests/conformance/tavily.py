@@ -4,7 +4,7 @@ import json
 
 import httpx2
 
-from conformance.reading import body_of, config_on, sweep
+from conformance.reading import KEY, body_of, config_on, sweep
 from conformance.recordings import Check, answer
 from foretell.data.search.tavily import TavilySearch, tavily_hits
 from foretell.questions.as_of import AsOf
@@ -12,7 +12,7 @@ from foretell.questions.as_of import AsOf
 
 async def _basic() -> None:
     seen: list[httpx2.Request] = []
-    engine = TavilySearch(config_on({"/search": answer("tavily", "basic_search")}, seen, key="k"))
+    engine = TavilySearch(config_on({"/search": answer("tavily", "basic_search")}, seen, key=KEY))
     hits = await engine.search("What is Pydantic AI?", AsOf.day("2025-10-01"))
     assert [hit.title for hit in hits][:3] == [
         "Pydantic AI: Agent Framework",
@@ -23,7 +23,11 @@ async def _basic() -> None:
     assert len(hits) == 5
     assert {(hit.published, hit.dating, hit.text) for hit in hits} == {(None, "none", None)}
     sent = json.loads(seen[0].content)
-    assert (sent["topic"], sent["end_date"], seen[0].headers["authorization"]) == ("news", "2025-10-01", "Bearer k")
+    assert (sent["topic"], sent["end_date"], seen[0].headers["authorization"]) == (
+        "news",
+        "2025-10-01",
+        f"Bearer {KEY}",
+    )
 
 
 def _crawl_dates() -> None:

@@ -9,6 +9,7 @@ from typing import TypeVar
 import pytest
 
 from foretell.data.http import AsyncHttpClient, HttpLimits
+from foretell.data.pace import ServiceAccess
 from foretell.data.markets.prices import MarketRef
 from foretell.practice.sample_data import (
     DBNOMICS_ID,
@@ -35,10 +36,12 @@ QUICK = HttpLimits(attempts=1, wait_seconds=0.0, total_seconds=10.0)
 
 def equipped(use: Callable[[Services, dict[str, str]], Awaitable[T]], *engines: str) -> T:
     async def main() -> T:
-        async with all_services(ServiceOptions(now=NOW)) as addresses, AsyncHttpClient(limits=QUICK) as client:
+        async with all_services(ServiceOptions(now=NOW)) as addresses:
             keys = {name: KEY for names in KEYS.values() for name in names}
             settings = Settings(home=Path(), keys=keys, addresses=addresses)
-            return await use(open_services(settings, client, engines), addresses)
+            access = ServiceAccess(addresses=addresses, contact="me@example.org")
+            async with AsyncHttpClient(limits=QUICK, access=access) as client:
+                return await use(open_services(settings, client, engines), addresses)
 
     return asyncio.run(main())
 

@@ -13,6 +13,7 @@ from fakes.markets import FakeFred
 from fakes.web import strange_web_server
 from foretell.data.corpus import Corpus, CorpusDocument
 from foretell.data.http import AsyncHttpClient, HttpLimits
+from foretell.data.pace import ServiceAccess
 from foretell.data.pages import WaybackPages, WebPages
 from foretell.data.search.brave import BraveSearch
 from foretell.data.search.engine import SearchEngine
@@ -92,11 +93,15 @@ def test_live_the_same_search_brings_everything() -> None:
     assert "Nobody dated this page" in searched("brave", as_of=live)[0].text
 
 
+def _known(url: str) -> ServiceAccess:
+    return ServiceAccess(addresses={"wikipedia": url}, contact="me@example.org")
+
+
 def opened(
     make: Callable[[AsyncHttpClient, str], Tool], server: PracticeServer, **arguments: str
 ) -> tuple[Observation, list[TraceEvent]]:
     async def run() -> tuple[Observation, list[TraceEvent]]:
-        async with server as started, AsyncHttpClient(limits=QUICK) as client:
+        async with server as started, AsyncHttpClient(limits=QUICK, access=_known(started.url)) as client:
             toolbox, events = around(make(client, started.url))
             told = {
                 key: value.format(numbered=started.url, site=started.url.replace("127.0.0.1", "localhost"))
