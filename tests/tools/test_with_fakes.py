@@ -44,6 +44,7 @@ from foretell.tools.wikipedia import FetchWikipedia
 KEY = "k"
 JULY = AsOf(at=instant("2026-07-01T12:00:00Z"))
 QUICK = HttpLimits(attempts=1, wait_seconds=0.0, total_seconds=5.0)
+ACCESS = ServiceAccess(contact="me@example.org")
 ENGINES: dict[str, Callable[[AsyncHttpClient, str], SearchEngine]] = {
     "brave": lambda client, url: BraveSearch(ServiceConfig(http=client, key=KEY, address=f"{url}/brave")),
     "exa": lambda client, url: ExaSearch(
@@ -93,15 +94,11 @@ def test_live_the_same_search_brings_everything() -> None:
     assert "Nobody dated this page" in searched("brave", as_of=live)[0].text
 
 
-def _known(url: str) -> ServiceAccess:
-    return ServiceAccess(addresses={"wikipedia": url}, contact="me@example.org")
-
-
 def opened(
     make: Callable[[AsyncHttpClient, str], Tool], server: PracticeServer, **arguments: str
 ) -> tuple[Observation, list[TraceEvent]]:
     async def run() -> tuple[Observation, list[TraceEvent]]:
-        async with server as started, AsyncHttpClient(limits=QUICK, access=_known(started.url)) as client:
+        async with server as started, AsyncHttpClient(limits=QUICK, access=ACCESS) as client:
             toolbox, events = around(make(client, started.url))
             told = {
                 key: value.format(numbered=started.url, site=started.url.replace("127.0.0.1", "localhost"))

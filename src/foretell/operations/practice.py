@@ -25,6 +25,8 @@ TRY_NEXT = 'foretell ask "Will Norges Bank cut its rate before 2027?"'
 MODEL, ENGINE = "openai:practice", "brave"
 UNSET = ("FORETELL_DATABASE_URL", "FORETELL_CLOCK", "FORETELL_CORPUS", "FORETELL_LIMITS")
 """These would lead out of the practice world: practice replies must never get into a journal of real ones."""
+CONTACT = "practice@example.org"
+"""Wikipedia wants to know who asks, here too."""
 START_SECONDS = 60.0
 LIFETIME_HOURS = 8.0
 """After this time a world in the background stops by itself."""
@@ -39,7 +41,7 @@ def practice_environment(addresses: Mapping[str, str], home: Path) -> dict[str, 
     """Environment variables of the practice world; None for those that must not be set."""
     values: dict[str, str | None] = dict.fromkeys(UNSET)
     values |= {"FORETELL_HOME": str(home), "FORETELL_MODEL": MODEL, "FORETELL_SEARCH": ENGINE}
-    values |= {WORLD: addresses.get("anthropic", "")}
+    values |= {WORLD: addresses.get("anthropic", ""), "FORETELL_CONTACT": CONTACT}
     values |= dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost")
     values |= {f"FORETELL_{service.upper()}_URL": url for service, url in addresses.items()}
     for service, names in KEYS.items():
