@@ -14,9 +14,9 @@ from pathlib import Path
 from shlex import quote
 
 from foretell.operations.requests import PracticeRequest
+from foretell.plugins import PAIR
 from foretell.practice.services import KEY, STOP, ServiceOptions, all_services
 from foretell.questions.errors import InputError
-from foretell.plugins import PAIR
 from foretell.runs.settings import KEYS, Settings
 
 WORLD = "FORETELL_PRACTICE"
