@@ -597,8 +597,8 @@ class QuestionsRequest(OperationRequest):
 class FetchRequest(OperationRequest):
     """Write the open questions of PLATFORM to a file, one JSON line each, as they stand now.
 
-    Yes-or-no questions, choices, groups, and questions about a number. Ask them with a spec that says mode: live, then
-    submit the run with foretell submit.
+    Yes-or-no questions, choices, groups, conditional pairs, and questions about a number or a date. Ask them with a
+    spec that says mode: live, then submit the run with foretell submit.
     """
 
     platform: Platform = setting(help="metaculus or prophet-arena.", argument=True)
