@@ -18,7 +18,7 @@ from foretell.operations.result import Result, show_table
 from foretell.plugins import added, exists, load
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.errors import InputError
-from foretell.questions.question import Question, SeriesRef, Target
+from foretell.questions.question import Question, SeriesRef
 from foretell.report.markup import markdown_text
 from foretell.report.terminal import TextColumn
 from foretell.runs.settings import KEYS, Settings, load_settings
@@ -167,6 +167,8 @@ ONCE_MORE = HttpLimits(attempts=2, total_seconds=30.0, max_bytes=20_000_000)
 QUERY = "central bank rate decision"
 ARTICLE = "Norges Bank"
 PAGE = "https://example.com/"
+TRIES = 3
+"""Listed markets whose prices are asked for, until one has any."""
 STORED_BY = "2026-07-01"
 """The day as of which versions are looked for."""
 Verdict = Literal["ok", "failed", "left out"]
@@ -224,6 +226,10 @@ class CheckFailed(Exception):
     """A service answered, but not as expected."""
 
 
+class NothingToCheck(Exception):
+    """A service answered, but with nothing that could be judged."""
+
+
 async def check_services(request: ServicesCheckRequest, settings: Settings | None = None) -> ServiceChecks:
     """Ask services a few cheap things, all services side by side."""
     settings = settings or load_settings()
@@ -279,6 +285,8 @@ class _Checker:
             async with asyncio.timeout(self.seconds):
                 detail = await step()
             verdict = "ok"
+        except NothingToCheck as nothing:
+            verdict, detail = "left out", str(nothing)
         except TimeoutError:
             detail = f"no answer within {self.seconds:g} s"
         except Exception as error:  # Whatever an adapter says is the result of its check.
@@ -372,8 +380,7 @@ class _MarketChecks:
 
     name: str
     sources: Any
-    question: Question | None = None
-    target: Target | None = None
+    questions: Sequence[Question] = ()
 
     def steps(self) -> list[Step]:
         found: list[Step] = []
@@ -397,26 +404,26 @@ class _MarketChecks:
             for target in event.question.targets:
                 quoted = target.snapshot.price if target.snapshot else None
                 _expect(quoted is None or 0.0 <= quoted <= 1.0, f"a price of {quoted} for {target.id}")
-        self.question = events[0].question
-        self.target = self.question.targets[0]
+        self.questions = [event.question for event in events]
         return f"{len(events)} open events, {skipped} could not be read"
 
     async def history(self) -> str:
         from foretell.data.markets.prices import PricesUnavailable, market_ref
 
         as_of = AsOf(at=datetime.now(UTC), mode="live")
-        assert self.question is not None
-        ref = market_ref(self.question, self.target)
-        if ref is None:
-            return "its listed questions have no price history of their own"
-        try:
-            points = await self.sources.prices[self.name].prices(ref, as_of, 7)
-        except PricesUnavailable as error:
-            # Nobody has traded it, or this account may not see it: an answer too.
-            return f"no price: {error}"
-        _expect(all(0.0 <= point.p <= 1.0 and as_of.admits(point.at) for point in points), "a price that cannot be")
-        return f"{len(points)} prices of {ref.id}, the last {points[-1].p:.3f} of {points[-1].at:%Y-%m-%d}"
+        refs = [market_ref(question, question.targets[0]) for question in self.questions]
+        named = [ref for ref in refs if ref is not None][:TRIES]
+        for ref in named:
+            try:
+                points = await self.sources.prices[self.name].prices(ref, as_of, 7)
+            except PricesUnavailable:
+                # Nobody has traded it yet, or this account may not see it.
+                continue
+            good = bool(points) and all(0.0 <= point.p <= 1.0 and as_of.admits(point.at) for point in points)
+            _expect(good, "prices that cannot be")
+            return f"{len(points)} prices of {ref.id}, the last {points[-1].p:.3f} of {points[-1].at:%Y-%m-%d}"
+        raise NothingToCheck(f"no prices are shown of the {len(named)} listed markets that were asked for")
 
     async def settle(self) -> str:
-        settled = await self.sources.settlements[self.name].settlements([self.question])
+        settled = await self.sources.settlements[self.name].settlements(self.questions[:1])
         return f"{len(settled)} outcomes of an open event"
