@@ -199,9 +199,6 @@ def _database(settings: Settings) -> Finding:
         return Finding(what="PostgreSQL", state="optional", detail=detail)
     try:
         import psycopg
-
-        with psycopg.connect(settings.database, connect_timeout=5) as db:
-            number = db.info.server_version // 10_000
     except ImportError:
         return Finding(
             what="PostgreSQL",
@@ -209,6 +206,9 @@ def _database(settings: Settings) -> Finding:
             detail="FORETELL_DATABASE_URL is set, but psycopg is not installed",
             advice="pip install 'foretell[cluster]'",
         )
+    try:
+        with psycopg.connect(settings.database, connect_timeout=5) as db:
+            number = db.info.server_version // 10_000
     except psycopg.Error as error:
         problem = " ".join(str(error).split())[:200]
         advice = "start the server, or correct FORETELL_DATABASE_URL"
