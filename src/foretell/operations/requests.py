@@ -782,8 +782,8 @@ class SubmitRequest(ForecastBenchTeamFields):
     )
     combine: str | None = setting(None, _COMBINE_HELP)
     again: bool = setting(False, "Send also what was sent before with the same content.")
-    agent: str = setting("", "Prophet Arena: your agent's name there.")
-    window: str | None = setting(None, "Prophet Arena: the round of the event; without it, the open one.")
+    agent: str = setting("", "Prophet Arena: your agent's name there; without it, your agent of the weekly track.")
+    window: int | None = setting(None, "Prophet Arena: the round of the event; without it, the open one.")
     dry_run: bool = setting(False, "Print exactly what would be sent, and send nothing.")
     yes: bool = setting(False, "Send without asking.")
 
