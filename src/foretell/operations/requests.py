@@ -14,6 +14,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from foretell.forecasters.agent.settings import AgentOptions
 from foretell.models.model import Model, ReasoningEffort, ServiceTier
+from foretell.questions.exclusivity import Exclusivity
 from foretell.request import OperationRequest, fields_of, setting
 from foretell.runs.spec import COMBINE_HELP
 
@@ -133,8 +134,12 @@ class AskRequest(fields_of(AgentOptions, group="agent"), _ResearchRequest):  # p
         help="The question, in words that anyone could settle.", argument=True, min_length=1, max_length=5000
     )
     options: tuple[ShortText, ...] = setting(
-        (), "One of several exclusive outcomes; repeat for each.", flag="--option", max_length=50, group="question",
+        (), "One of several outcomes; repeat for each.", flag="--option", max_length=50, group="question",
         title="Outcomes, one per line, if it is not yes or no",
+    )  # fmt: skip
+    exclusivity: Exclusivity = setting(
+        "exactly one", "How many of several outcomes come true.", group="question",
+        title="How many of the outcomes come true",
     )  # fmt: skip
     price: float | None = setting(None, "What a market says now.", ge=0, le=1, title="A market says (0 to 1)")
     trials: int = setting(1, "Independent trials to combine.", ge=1, le=50, title="Independent trials")
@@ -176,7 +181,7 @@ class TreeRequest(_ResearchRequest):
     scaling: Scaling | None = setting(None, "Scale weights to those of a Bayes net.", group="tree")
     intercept_limit: float = setting(0.1, "Largest intercept of a linear link.", ge=0, le=1, group="tree")
     clamp: Clamp = setting((0.05, 0.95), "How near to certainty the answer may come.", metavar="LOW HIGH", group="tree")
-    shortcut: bool = setting(True, "Of two exclusive outcomes, analyse only the first.", group="tree")
+    shortcut: bool = setting(True, "Of two outcomes, exactly one of which comes true, analyse the first.", group="tree")
     kernels: int = setting(4, "Notebooks at work at the same time.", ge=1, group="tree")
     unsandboxed: bool = setting(False, "Run notebooks without a sandbox, with all your rights.", group="tree")
     out: tuple[Path, ...] = setting(

@@ -1,6 +1,6 @@
 """Made-up series, market prices and events for trying things out, all of them known beforehand."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from math import sin
 from typing import Any
@@ -67,6 +67,8 @@ MANIFOLD_ID = "fakeRate2027"
 POLYMARKET_ID = "0x" + "fa" * 32
 METACULUS_ID = "12345"
 SPREAD = 0.03
+Strikes = Mapping[str, tuple[str, float | None, float | None]]
+"""How the number of a market is compared, and the lowest and highest for which it comes true."""
 
 
 def data_services(now: datetime, key: str) -> dict[str, PracticeService]:
@@ -134,10 +136,20 @@ def _in(now: datetime, days: float) -> str:
 
 
 def _kalshi(now: datetime) -> PracticeKalshi:
-    """An event of which exactly one market comes true, a ladder, a single market; and prices of one more."""
+    """Events of every sort: choices, a list of names that is not whole, ranges that are, a ladder, a single market.
+
+    And prices of one market more.
+    """
 
     def event(
-        series: str, title: str, category: str, days: int, volume: int, *markets: tuple[str, str, float], **more: Any
+        series: str,
+        title: str,
+        category: str,
+        days: int,
+        volume: int,
+        *markets: tuple[str, str, float],
+        strikes: Strikes | None = None,
+        **more: Any,
     ) -> dict[str, Any]:
         ticker = f"{series}-NEXT"
         sample = SampleKalshiEvent(
@@ -149,9 +161,11 @@ def _kalshi(now: datetime) -> PracticeKalshi:
                 SampleKalshiMarket(
                     ticker=f"{ticker}-{id}",
                     label=label,
-                    bid=round(p - SPREAD / 2, 2),
+                    # Nobody bids for what is all but impossible; such a field is left out.
+                    bid=round(p - SPREAD / 2, 2) if p > SPREAD else None,
                     ask=round(p + SPREAD / 2, 2),
                     last=p,
+                    strike=(strikes or {}).get(id, ("custom", None, None)),
                     volume=volume,
                     volume_24h=volume / 20,
                     open_interest=volume / 2,
@@ -165,11 +179,20 @@ def _kalshi(now: datetime) -> PracticeKalshi:
         return kalshi_event_body(sample)
 
     rate = ("CUT", "Cut", 0.41), ("HOLD", "Hold", 0.55), ("HIKE", "Hike", 0.04)
+    decides = "What does Norges Bank do with its rate?"
+    change: Strikes = {"CUT": ("less", None, 0.0), "HOLD": ("between", 0.0, 0.0), "HIKE": ("greater", 0.0, None)}
     snow = ("5", "Above 5 cm", 0.7), ("10", "Above 10 cm", 0.45), ("20", "Above 20 cm", 0.2)
+    # The next governor may be somebody else.
+    names = ("BERG", "Ada Berg", 0.3), ("LIND", "Bo Lind", 0.12), ("DAHL", "Cy Dahl", 0.02)
+    warm = ("T4", "3° or below", 0.2), ("B5", "4° to 5°", 0.45), ("T5", "6° or above", 0.35)
+    bounds: Strikes = {"T4": ("less", None, 4.0), "B5": ("between", 4.0, 5.0), "T5": ("greater", 5.0, None)}
     launch, science = ("YES", "It launches", 0.35), "Science and Technology"
+    weather = "Climate and Weather"
     events = [
-        event("KXNORGES", "What does Norges Bank do with its rate?", "Economics", 12, 4000, *rate, exclusive=True),
-        event("KXSNOWOSLO", "How much snow falls in Oslo this week?", "Climate and Weather", 3, 900, *snow),
+        event("KXNORGES", decides, "Economics", 12, 4000, *rate, exclusive=True, strikes=change),
+        event("KXSNOWOSLO", "How much snow falls in Oslo this week?", weather, 3, 900, *snow),
+        event("KXGOVERNOR", "Who is the next governor of Norges Bank?", "Politics", 20, 700, *names, exclusive=True),
+        event("KXTEMPOSLO", "How warm does it get in Oslo?", weather, 2, 600, *warm, exclusive=True, strikes=bounds),
         event("KXLAUNCH", "Does the rocket launch this month?", science, 30, 2500, launch),
     ]
     # With a spread of two cents.
