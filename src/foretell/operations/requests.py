@@ -615,12 +615,13 @@ class FetchRequest(OperationRequest):
 
 
 class DataPullRequest(OperationRequest):
-    """Download rounds of SOURCE with their outcomes so far.
+    """Download rounds of ForecastBench with their outcomes so far, or a data set of Prophet Arena.
 
     Files that are here and intact are not downloaded again; outcomes are brought up to date.
     """
 
-    source: Literal["forecastbench"] = setting(help="Where the questions are from.", argument=True)
+    source: Literal["forecastbench", "prophet-arena"] = setting(help="Where the questions are from.", argument=True)
+    dataset: str = setting("", "Prophet Arena: the data set.", metavar="SLUG[@VERSION]")
     rounds: tuple[str, ...] = setting((), "Due date of a round; may be repeated.", flag="--round", metavar="DATE")
     latest: bool = setting(False, "The newest round, also when no round is named.")
     url: str | None = setting(None, "Where the files are published.", env="FORETELL_FORECASTBENCH_URL")

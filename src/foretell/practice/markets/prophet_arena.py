@@ -118,10 +118,11 @@ class PracticeProphetArena(PracticeService):
     def server(self, middleware: Middleware | None = None) -> PracticeServer:
         """As any service, with data sets that are no JSON."""
         server = super().server(middleware)
-        server.route("GET", "*", self._answer)
+        server.route("GET", "*", self.download)
         return server
 
-    def _answer(self, request: ServerRequest) -> ServerResponse:
+    def download(self, request: ServerRequest) -> ServerResponse:
+        """A packed data set, or any other answer."""
         if request.path.endswith("/download") and self._known(request):
             slug, _, version = request.path.strip("/").split("/")[-4:-1]
             if (rows := self.datasets.get(f"{slug}@{version}")) is not None:
