@@ -119,6 +119,7 @@ def ask(
     bypass: Sequence[str] = ("dbnomics",),
     fixed: bool = True,
     options: Sequence[str] = (),
+    exclusivity: Literal["exactly one", "at most one", "independent"] = "exactly one",
     price: float | None = None,
     trials: int = 1,
     combine: str = "default",

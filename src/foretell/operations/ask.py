@@ -24,6 +24,7 @@ from foretell.operations.table import operation
 from foretell.questions.as_of import instant
 from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError, NoAnswer
+from foretell.questions.exclusivity import NONE_OF_THEM, probability_of_none
 from foretell.questions.forecast import Cost, Failure, Forecast
 from foretell.questions.question import Question, Snapshot, Target
 from foretell.runs.combine import combine_trials, combining_by_name
@@ -82,6 +83,11 @@ class AskResult(Result):
         return self.forecast.p
 
     @property
+    def none(self) -> float | None:
+        """The probability that no outcome comes true, where at most one does; else None."""
+        return probability_of_none(self.forecast.p, self.question.exclusivity)
+
+    @property
     def rationale(self) -> str:
         """The reasons."""
         return self.forecast.rationale
@@ -97,10 +103,11 @@ class AskResult(Result):
         return self.forecast.usage.dollars
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row for each target."""
-        return [
+        """One row for each target, and one for none of them where that can be."""
+        rows: list[dict[str, Any]] = [
             {"outcome": target.label or target.id, "p": self.forecast.p[target.id]} for target in self.question.targets
         ]
+        return rows if self.none is None else [*rows, {"outcome": NONE_OF_THEM, "p": self.none}]
 
     def to_dict(self) -> dict[str, Any]:
         """The forecast as it is stored, and what belongs to it."""
@@ -114,6 +121,8 @@ class AskResult(Result):
             **json.loads(to_json(self.forecast)),
             "question": self.question.text,
             "labels": {target.id: target.label or target.id for target in self.question.targets},
+            "exclusivity": self.question.exclusivity,
+            "none": self.none,
             "due": self.question.due.isoformat(),
             "run": self.run,
             "trials": trials,
@@ -181,7 +190,7 @@ def typed_question(request: AskRequest | TreeRequest) -> Question:
         opens_at=due,
         closes_at=closes,
         targets=targets,
-        exclusivity="exactly one",
+        exclusivity=request.exclusivity if asking else "independent",
     )
 
 
@@ -199,6 +208,9 @@ def typed_run_spec(request: AskRequest | TreeRequest, **differing: Any) -> RunSp
     words = request.model_dump(
         mode="json", include={"question", "claim", "closes", "as_of", "options", "criteria", "price"}
     )
+    if isinstance(request, AskRequest) and request.exclusivity != "exactly one":
+        # Left out where it is as usual, so that questions asked before are known again.
+        words["exclusivity"] = request.exclusivity
     words["day"] = "" if request.as_of else datetime.now(UTC).date().isoformat()
     digest = hashlib.sha256(json.dumps(words, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
     sampling = {

@@ -14,6 +14,7 @@ from pathlib import Path
 from shlex import quote
 
 from foretell.operations.requests import PracticeRequest
+from foretell.plugins import PAIR
 from foretell.practice.services import KEY, STOP, ServiceOptions, all_services
 from foretell.questions.errors import InputError
 from foretell.runs.settings import KEYS, Settings
@@ -44,8 +45,8 @@ def practice_environment(addresses: Mapping[str, str], home: Path) -> dict[str, 
     values |= dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost")
     values |= {f"FORETELL_{service.upper()}_URL": url for service, url in addresses.items()}
     for service, names in KEYS.items():
-        values |= dict.fromkeys(names)
-        values[names[0]] = KEY if service in addresses else None
+        values |= dict.fromkeys(part for name in names for part in name.split(PAIR))
+        values |= dict.fromkeys(names[0].split(PAIR), KEY if service in addresses else None)
     return values
 
 

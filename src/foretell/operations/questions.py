@@ -29,7 +29,6 @@ from foretell.questions.question import Question
 from foretell.report.terminal import TextColumn
 from foretell.runs.settings import Settings, clock_of, load_settings
 from foretell.submit.ledger import SubmissionHistory
-from foretell.submit.metaculus_client import open_numeric_questions
 
 SHOWN = 20
 """Questions that are shown in a terminal."""
@@ -168,9 +167,4 @@ async def _open_questions(
             return [event.question for event in await events.all()], events.ledger.notes()
         client = MetaculusClient(http=wire.reading, token=wire.key, **wire.address)
         events = MetaculusEvents(client, tournaments=request.tournaments).events(wanted)
-        found = [event.question for event in await events.all()]
-        numbers = await open_numeric_questions(client, as_of, tournaments=request.tournaments, limit=request.limit)
-        # The listing leaves questions about numbers out; they are added here, so a note on them would be wrong.
-        added = ("a question of type numeric", "a question of type discrete")
-        notes = tuple(note for note in events.ledger.notes() if not any(word in note for word in added))
-        return found + [one for one in numbers if one.id not in {question.id for question in found}], notes
+        return [event.question for event in await events.all()], events.ledger.notes()

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from foretell.data.http import NotFound
 from foretell.data.markets.listing import OnSkipped, UnsupportedEvent, ignore_skipped
-from foretell.data.markets.manifold import BINARY, CHOICE, MILLI, ManifoldClient
+from foretell.data.markets.manifold import BINARY, CHOICE, MILLI, ManifoldClient, sums_to_one
 from foretell.data.payload import Payload
 from foretell.data.settlements.settlement import MarketSettlements, SettledMarket, SettledOutcome, SettlementTarget
 
@@ -42,7 +42,7 @@ class ManifoldSettlements(MarketSettlements):
         answers = {answer.need("id").name(): answer for answer in row.need("answers").items()}
         if one.part not in answers:
             raise UnsupportedEvent(f"the market has no answer {one.part!r} any more")
-        if not row.is_set("shouldAnswersSumToOne"):
+        if not sums_to_one(row):
             return _independent(row, answers[one.part])
         if not row.need("isResolved").flag():
             return None
@@ -62,7 +62,8 @@ def _plain(row: Payload) -> SettledOutcome:
     if result.text() in RESULTS:
         return SettledOutcome(outcome=RESULTS[result.text()], at=at)
     if result.text() == BY_PROBABILITY:
-        return SettledOutcome(outcome=None, payoff=row.need("resolutionProbability").probability(), at=at)
+        worth = row.get("resolutionProbability")
+        return SettledOutcome(outcome=None, payoff=None if worth is None else worth.probability(), at=at)
     if result.text() != CANCELLED:
         result.wrong("YES, NO, MKT or CANCEL")
     return SettledOutcome(outcome=None, at=at)
@@ -77,7 +78,10 @@ def _independent(row: Payload, answer: Payload) -> SettledOutcome | None:
 
 
 def _share(row: Payload, id: str, at: datetime | None) -> SettledOutcome:
-    """Several answers share the dollar. A whole share is a yes and none is a no."""
+    """Several answers share the dollar. A whole share is a yes and none is a no.
+
+    Today's server does not tell the shares: then nobody outside knows what an answer paid.
+    """
     shares = row.get("resolutions")
     if shares is None:
         return SettledOutcome(outcome=None, at=at)
