@@ -16,7 +16,7 @@ from foretell.practice.world import sample_world
 
 KEY = "practice"
 """Taken by every service that wants a key."""
-PORTS = 13
+PORTS = 15
 """Servers that are started: requests are paced by host and port, so every service has its own."""
 STOP = "/practice/stop"
 
