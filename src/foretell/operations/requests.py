@@ -1066,3 +1066,43 @@ class ModelsUpdateRequest(OperationRequest):
     """
 
     source: str = setting(help="The file.", argument=True, min_length=1, metavar="FILE")
+
+
+# Outside services, and what is set up here.
+
+
+class ServicesListRequest(OperationRequest):
+    """List the outside services: key, pace, last success, last error, and the date of the facts.
+
+    Providers of models are in foretell models. The pace is kept by all processes with one FORETELL_HOME together;
+    FORETELL_PACE changes it, e.g. gdelt=1/10s,wayback/pages=100/min.
+    """
+
+    name: str | None = setting(None, "Only this one, with its limits and where they are from.", argument=True)
+
+
+class ServicesCheckRequest(OperationRequest):
+    """Ask every service, or NAME alone, one to three cheap things through the adapters that a run uses.
+
+    For somebody with keys and a network. The table can be pasted into an issue: it holds no keys. A service whose key
+    is missing is left out. The command ends with 1 where a check fails.
+    """
+
+    name: str | None = setting(None, "Only this service.", argument=True)
+    seconds: float = setting(60.0, "Longest time for one check, with the time it waits for its turn.", gt=0)
+
+
+class DoctorRequest(OperationRequest):
+    """Say what is set up on this machine and what is missing, each with what to do about it.
+
+    Asks nobody outside. Keys are named, never shown.
+
+      foretell doctor --contact you@example.org
+    """
+
+    contact: str | None = setting(
+        None,
+        "Your e-mail or web address, kept in the home and told to services that want to know who asks.",
+        metavar="ADDRESS",
+        max_length=200,
+    )

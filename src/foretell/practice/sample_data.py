@@ -65,6 +65,8 @@ MANIFOLD_ID = "fakeRate2027"
 POLYMARKET_ID = "0x" + "fa" * 32
 METACULUS_ID = "12345"
 SPREAD = 0.03
+Strikes = Mapping[str, tuple[str, float | None, float | None]]
+"""How the number of a market is compared, and the lowest and highest for which it comes true."""
 
 
 def data_services(now: datetime, key: str) -> dict[str, PracticeService]:
@@ -160,8 +162,8 @@ def _kalshi(now: datetime) -> PracticeKalshi:
         category: str,
         days: int,
         volume: int,
-        *markets: tuple[str, str, float | None],
-        strikes: Mapping[str, tuple[str, float | None, float | None]] | None = None,
+        *markets: tuple[str, str, float],
+        strikes: Strikes | None = None,
         **more: Any,
     ) -> dict[str, Any]:
         ticker = f"{series}-NEXT"
@@ -174,8 +176,9 @@ def _kalshi(now: datetime) -> PracticeKalshi:
                 SampleKalshiMarket(
                     ticker=f"{ticker}-{id}",
                     label=label,
-                    bid=None if p is None else round(p - SPREAD / 2, 2),
-                    ask=None if p is None else round(p + SPREAD / 2, 2),
+                    # Nobody bids for what is all but impossible; such a field is left out.
+                    bid=round(p - SPREAD / 2, 2) if p > SPREAD else None,
+                    ask=round(p + SPREAD / 2, 2),
                     last=p,
                     strike=(strikes or {}).get(id, ("custom", None, None)),
                     volume=volume,
@@ -191,17 +194,19 @@ def _kalshi(now: datetime) -> PracticeKalshi:
         return kalshi_event_body(sample)
 
     rate = ("CUT", "Cut", 0.41), ("HOLD", "Hold", 0.55), ("HIKE", "Hike", 0.04)
+    decides = "What does Norges Bank do with its rate?"
+    change: Strikes = {"CUT": ("less", None, 0.0), "HOLD": ("between", 0.0, 0.0), "HIKE": ("greater", 0.0, None)}
     snow = ("5", "Above 5 cm", 0.7), ("10", "Above 10 cm", 0.45), ("20", "Above 20 cm", 0.2)
-    # Nobody has quoted the third name yet, and the next governor may be somebody else.
-    names = ("BERG", "Ada Berg", 0.3), ("LIND", "Bo Lind", 0.12), ("DAHL", "Cy Dahl", None)
+    # The next governor may be somebody else.
+    names = ("BERG", "Ada Berg", 0.3), ("LIND", "Bo Lind", 0.12), ("DAHL", "Cy Dahl", 0.02)
     warm = ("T4", "3° or below", 0.2), ("B5", "4° to 5°", 0.45), ("T5", "6° or above", 0.35)
-    bounds = {"T4": ("less", None, 4.0), "B5": ("between", 4.0, 5.0), "T5": ("greater", 5.0, None)}
+    bounds: Strikes = {"T4": ("less", None, 4.0), "B5": ("between", 4.0, 5.0), "T5": ("greater", 5.0, None)}
     launch, science = ("YES", "It launches", 0.35), "Science and Technology"
     weather = "Climate and Weather"
     events = [
-        event("KXNORGES", "What does Norges Bank do with its rate?", "Economics", 12, 4000, *rate, exclusive=True),
+        event("KXNORGES", decides, "Economics", 12, 4000, *rate, exclusive=True, strikes=change),
         event("KXSNOWOSLO", "How much snow falls in Oslo this week?", weather, 3, 900, *snow),
-        event("KXGOVERNOR", "Who is the next governor of Norges Bank?", "Politics", 90, 700, *names, exclusive=True),
+        event("KXGOVERNOR", "Who is the next governor of Norges Bank?", "Politics", 20, 700, *names, exclusive=True),
         event("KXTEMPOSLO", "How warm does it get in Oslo?", weather, 2, 600, *warm, exclusive=True, strikes=bounds),
         event("KXLAUNCH", "Does the rocket launch this month?", science, 30, 2500, launch),
     ]
