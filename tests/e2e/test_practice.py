@@ -93,7 +93,7 @@ def test_a_tree_grows_also_with_deep_research(shell: Shell, grounder: str):
     assert claim in shell.foretell("tree", "show", f"{grounder}.json").stdout
 
 
-def test_questions_of_every_kind_are_fetched_forecast_submitted_and_read_back(shell: Shell):
+def test_a_number_is_fetched_forecast_submitted_and_read_back(shell: Shell):
     shell.foretell("fetch", "metaculus", "--out", "metaculus.jsonl")
     (shell.folder / "bot.yaml").write_text(SPEC.format(questions="metaculus.jsonl"))
     done = shell.foretell("run", "bot.yaml")
