@@ -37,6 +37,7 @@ COMMANDS = {
     "questions": "Check a file of questions and show what is in it.",
     "fetch": "The open questions of a platform, as a file to run.",
     "submit": "Submit forecasts to Metaculus, Prophet Arena or ForecastBench.",
+    "tournament": "Take part: forecast what is open and unanswered, and send it.",
     "ledger": "What was submitted, and proof that the record stands.",
     "serve": "Everything here in a browser: ask, watch, what-if, leaderboards.",
     "site": "The same pages as files that open from disk.",

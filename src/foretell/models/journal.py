@@ -315,6 +315,11 @@ class Journal:
         rows = self._db.read(_UNCERTAIN.format(where="WHERE sent.run = ?"), (run,))
         return self._unsettled(rows).get(run, UnsettledCalls())
 
+    def paid(self, run: str) -> float:
+        """Dollars of the stored replies that a run paid for, also where it was killed before it could say so."""
+        query = "SELECT coalesce(sum(kept.dollars), 0.0) FROM sent JOIN kept ON kept.key = sent.key WHERE sent.run = ?"
+        return float(self._db.read(query, (run,))[0][0])
+
     def unsettled_by_run(self) -> dict[str, UnsettledCalls]:
         """The same of every run that has such calls."""
         return self._unsettled(self._db.read(_UNCERTAIN.format(where="WHERE sent.run IS NOT NULL")))
