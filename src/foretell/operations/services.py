@@ -143,8 +143,13 @@ def _row(name: str, settings: Settings, state: ServiceState) -> ServiceRow:
         closed_until=_moment(state.closed) if state.closed > now else "",
         needs_contact=facts.needs_contact,
         facts_date=facts.date,
-        facts_source=facts.source,
+        facts_source=_market_facts(name) or facts.source,
     )
+
+
+def _market_facts(name: str) -> str:
+    """What the adapter of a market says of the facts it was built from."""
+    return getattr(load("markets", name), "facts", "") if exists("markets", name) else ""
 
 
 def _key(name: str, settings: Settings) -> Literal["set", "missing", "not needed", "optional"]:
