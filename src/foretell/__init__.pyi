@@ -191,6 +191,7 @@ def run(
     *,
     concurrency: int = 50,
     where: Literal["auto", "here", "workers", "both"] = "auto",
+    extend: bool = False,
     out: str | Path | None = None,
     settings: Settings | None = None,
 ) -> RunResult:

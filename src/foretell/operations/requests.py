@@ -229,7 +229,8 @@ class RunRequest(OperationRequest):
     """Run the agent described in SPEC (YAML) over its questions.
 
     Every reply is journalled before it is used. Stop it or kill it at any moment and start it again: it goes on where
-    it was and pays for no reply twice. The same spec is the same run.
+    it was and pays for no reply twice. The same spec over the same questions is the same run; where questions were
+    added or changed it is another run, unless --extend adds the new ones to the run that there is.
 
     With FORETELL_DATABASE_URL set, its cells are queued there for every `foretell worker`, and this command watches.
     """
@@ -243,6 +244,7 @@ class RunRequest(OperationRequest):
         "Who answers: this process (here), the workers of the shared database (workers), both of them, or workers "
         "wherever a shared database is set (auto).",
     )
+    extend: bool = setting(False, "Add questions that are new to the run of this spec, instead of starting another.")
     out: Path | None = setting(None, "Also write the tables for scoring into this folder.", metavar="FOLDER")
 
     @field_validator("spec", mode="before")

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequenc
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 from foretell.forecasters.base_rates.past import Past
 from foretell.models.database.liveness import SessionLiveness
@@ -168,7 +169,7 @@ def _begin(store: RunStore, prepared: PreparedRun, settings: Settings) -> None:
     """Keep everything that a machine without the data set needs."""
     spec, questions = prepared.spec, prepared.questions
     began = datetime.now(UTC).isoformat(timespec="seconds")
-    store.begin(spec.id, spec.to_json(), began, services=settings.services)
+    store.begin(spec.id, spec.to_json(), began, services=settings.services, folder=Path.cwd())
     store.keep_questions(spec.id, questions)
     store.keep_rates(spec.id, rates_of(questions, prepared.benchmark.past.rates, spec.mode))
     store.forget_failures(spec.id)

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from foretell.data.atomic_file import write_atomically
 from foretell.data.datasets.dataset import Dataset, DatasetRequest, FileFormat
-from foretell.data.datasets.question_set import QuestionSet
+from foretell.data.datasets.question_set import QuestionSet, asked_key
 from foretell.data.http import SourceError
 from foretell.data.markets.listing import EventListing, ListingFilter
 from foretell.plugins import Names, exists, load
@@ -22,6 +22,8 @@ from foretell.questions.question import Question
 from foretell.runs import event_loop
 from foretell.runs.backtest import run_sync
 from foretell.runs.settings import Settings, load_settings
+from foretell.runs.spec import spec_from_json
+from foretell.runs.store import RunStore
 
 if TYPE_CHECKING:
     from foretell.forecasters.base_rates.past import Past
@@ -44,17 +46,71 @@ class Benchmark(Dataset):
 
 
 def open_benchmark(
-    name: str, *, rounds: Sequence[str] = (), folder: Path | None = None, live: bool = False
+    name: str,
+    *,
+    rounds: Sequence[str] = (),
+    folder: Path | None = None,
+    live: bool = False,
+    now: datetime | None = None,
+    folders: Sequence[Path] = (Path(),),
 ) -> Benchmark:
-    """A data set by name (`NAME` or `NAME:ARGUMENT`), or a file or folder whose format is recognised."""
+    """A data set by name (`NAME` or `NAME:ARGUMENT`), or a file or folder whose format is recognised.
+
+    Args:
+        name: The set.
+        rounds: Due dates of the rounds wanted; all of them where none is named.
+        folder: Where downloaded files are, instead of the usual place.
+        live: Whether it is for a live run, whose questions are open now.
+        now: The moment at which questions that state none are asked.
+        folders: Where a file is sought, in this order.
+    """
     dataset, colon, argument = name.partition(":")
     if not exists("datasets", dataset) or (not colon and _is_format(dataset) and Path(name).exists()):
-        dataset, argument = _format_of(name), name
-    request = DatasetRequest(argument=argument, rounds=tuple(rounds), folder=folder, live=live)
+        argument = found_in(name, folders)
+        dataset = _format_of(argument)
+    elif argument and _is_format(dataset):
+        argument = found_in(argument, folders)
+    moment = {} if now is None else {"now": now}
+    request = DatasetRequest(argument=argument, rounds=tuple(rounds), folder=folder, live=live, **moment)
     opened: Dataset | QuestionSet = load("datasets", dataset)(request)
     if isinstance(opened, QuestionSet):
         opened = Dataset.alone(opened)
-    return Benchmark(questions=opened.questions, history=opened.history, series=opened.series)
+    return Benchmark(**{one.name: getattr(opened, one.name) for one in fields(Dataset)})
+
+
+def found_in(name: str, folders: Sequence[Path]) -> str:
+    """The path of a file in the first of the folders that has it; as it is written where none has."""
+    return next((str(folder / name) for folder in folders if (folder / name).exists()), name)
+
+
+def questions_of_run(store: RunStore, run: str) -> QuestionSet:
+    """What a run asked, with the outcomes that its question set tells by now.
+
+    A file is sought in the folder that the run was started in. One that has come to hold other questions tells nothing
+    about this run, and is refused.
+    """
+    row = store.run(run)
+    assert row is not None
+    spec, asked = spec_from_json(row.spec), store.questions(run)
+    wanted = spec.questions
+    if wanted.typed:
+        return QuestionSet(name=wanted.dataset, questions=tuple(asked))
+    found = open_benchmark(wanted.dataset, rounds=wanted.rounds, folders=folders_of(row.folder)).questions
+    if not asked:
+        return found.only(found.questions[: wanted.limit])
+    known = {asked_key(question): question for question in found.questions}
+    if found.resolutions:
+        for question in asked:
+            same = known.get(asked_key(question))
+            if same is None or (same.text, same.targets) != (question.text, question.targets):
+                problem = f"run {run} asked {question.id!r}, and {wanted.dataset} no longer holds it in those words"
+                raise InputError(problem, hint="put the file back that it was run on, or give a table of outcomes")
+    return replace(found.only(asked), questions=tuple(asked))
+
+
+def folders_of(started_in: str) -> tuple[Path, ...]:
+    """Where the files of a stored run are sought: where it was started, then here."""
+    return (Path(started_in), Path()) if started_in else (Path(),)
 
 
 def _is_format(name: str) -> bool:
@@ -114,13 +170,14 @@ class Tournament:
         return cls(slug=slug, again=again)
 
 
-def metaculus_tournament(request: DatasetRequest) -> QuestionSet:
+def metaculus_tournament(request: DatasetRequest) -> Dataset:
     """What is open now in a tournament, `metaculus:TOURNAMENT`."""
     name = f"{TOURNAMENT_PREFIX}{request.argument}"
     tournament = Tournament.read(name)
     if not request.live:
         raise InputError(f"{name} lists what is open now", column="questions", hint="say mode: live")
-    return open_questions(tournament, load_settings(), request.now.replace(microsecond=0))
+    found = open_questions(tournament, load_settings(), request.now.replace(microsecond=0))
+    return Dataset(questions=found, history=found, grows=True)
 
 
 def open_questions(tournament: Tournament, settings: Settings, now: datetime) -> QuestionSet:

@@ -43,6 +43,8 @@ class Dataset:
     history: QuestionSet
     """Each question sees only the part that was known before its date."""
     series: SeriesSource | None = None
+    grows: bool = False
+    """Whether it is a listing of what is open now: its run is known by its name, and asks what comes in later too."""
 
     @classmethod
     def alone(cls, questions: QuestionSet) -> "Dataset":
