@@ -364,6 +364,7 @@ MARKET = Market(
     events=KalshiEvents,
     prices=KalshiPrices,
     settlements="foretell.data.settlements.kalshi:KalshiSettlements",
+    facts="Kalshi OpenAPI 3.13.0, April 2026; recorded answers of January to August 2026",
     own_id=TICKER,
     target_is_market=True,
     has_parts=False,

@@ -259,6 +259,7 @@ MARKET = Market(
     events=ManifoldEvents,
     prices=ManifoldPrices,
     settlements="foretell.data.settlements.manifold:ManifoldSettlements",
+    facts="Manifold source, 21 August 2026; recorded bets of October 2022",
     own_id=re.compile(r"[A-Za-z0-9]{8,32}"),
     id_in_address=slug_in_address,
 )

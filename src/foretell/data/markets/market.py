@@ -31,6 +31,8 @@ class Market:
     reads a market loads its answers; where it is empty, the plug-in `settlements` of the same name is used."""
     key_variables: tuple[str, ...] = ()
     key_required: bool = True
+    facts: str = ""
+    """What the adapter was built from: the version and date of the service's specification, and of recorded answers."""
     own_id: re.Pattern[str] | None = None
     """How the platform's own ids look; None where questions do not lead to prices."""
     target_is_market: bool = False

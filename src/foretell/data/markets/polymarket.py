@@ -423,6 +423,7 @@ MARKET = Market(
     events=PolymarketEvents,
     prices=PolymarketPrices,
     settlements="foretell.data.settlements.polymarket:PolymarketSettlements",
+    facts="polymarket-client 0.14.0, autumn 2026; recorded answers of January to August 2026",
     own_id=re.compile(r"0x[0-9a-fA-F]{64}"),
     target_is_market=True,
     id_in_address=slug_in_address,
