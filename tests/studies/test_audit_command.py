@@ -98,9 +98,10 @@ def spec(agent: str = "agent", **fields: object) -> RunSpec:
 
 
 def run(one: RunSpec) -> str:
-    progress = asyncio.run(execute_run(prepare_run(one), load_settings()))
+    prepared = prepare_run(one)
+    progress = asyncio.run(execute_run(prepared, load_settings()))
     assert (progress.done, progress.failed) == (one.trials, 0)
-    return one.id
+    return prepared.spec.id
 
 
 def audited(*arguments: str) -> tuple[str, dict]:
