@@ -32,7 +32,7 @@ CUP = Question(
     text="Who wins the cup?",
     due=instant("2026-01-10"),
     targets=(Target(id="red"), Target(id="blue")),
-    exclusive=True,
+    exclusivity="exactly one",
 )
 GAS = Question(
     id="own/gas",

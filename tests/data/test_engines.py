@@ -7,16 +7,18 @@ import traceback
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
 from fakes.faults import busy, failing, garbled, inject
 from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
-from foretell.data.search.asknews import AskNewsSearch
+from foretell.data.pace import ServiceAccess, ServiceAddresses
+from foretell.data.search.asknews import ASKNEWS_URL, AskNewsSearch
 from foretell.data.search.brave import BraveSearch
 from foretell.data.search.engine import CannotSearch, SearchEngine, SearchHit
 from foretell.data.search.exa import ExaSearch
-from foretell.data.search.gdelt import GdeltSearch
+from foretell.data.search.gdelt import GDELT_URL, GdeltSearch
 from foretell.data.search.serper import SerperSearch
 from foretell.data.search.tavily import TavilySearch
 from foretell.data.service import ServiceConfig
@@ -338,11 +340,6 @@ def test_gdelt_gets_words_and_not_operators() -> None:
 
 
 def test_gdelt_and_asknews_are_asked_slowly_by_default() -> None:
-    async def run() -> dict[str, Any]:
-        async with AsyncHttpClient() as client:
-            GdeltSearch(ServiceConfig(http=client))
-            AskNewsSearch(ServiceConfig(http=client, key=KEY))
-            return client._paces
-
-    paces = asyncio.run(run())
-    assert {host: pace._gap for host, pace in paces.items()} == {"api.gdeltproject.org": 5.0, "api.asknews.app": 1.0}
+    known = ServiceAddresses(ServiceAccess())
+    found = {one: known.find(urlsplit(one).netloc, urlsplit(one).path) for one in (GDELT_URL, ASKNEWS_URL)}
+    assert [one and [str(limit) for limit in one.limits] for one in found.values()] == [["1/5 s"], ["1/10 s"]]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from fakes.faults import FieldDrift, busy, changed, garbled, inject
 from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
+from foretell.data.pace import ServiceAccess
 from foretell.data.pages import PageUnavailable
 from foretell.data.wikipedia import Wikipedia, article_headings, wikitext_to_text
 from foretell.practice.server import PracticeServer, json_response
@@ -29,8 +30,10 @@ def asked(
     async def run() -> tuple[T, PracticeServer]:
         server = wikipedia_server(world or small_world())
         inject(server, *(faults or []))
-        async with server, AsyncHttpClient(limits=QUICK) as client:
-            return await use(Wikipedia(client, server.url)), server
+        async with server:
+            access = ServiceAccess(addresses={"wikipedia": server.url}, contact="me@example.org")
+            async with AsyncHttpClient(limits=QUICK, access=access) as client:
+                return await use(Wikipedia(client, server.url)), server
 
     return asyncio.run(run())
 
@@ -40,7 +43,7 @@ def test_the_revision_is_the_newest_at_the_cutoff() -> None:
     assert (found.title, found.revid, found.at) == ("Norges Bank", 1001, instant("2026-06-20"))
     assert "held its rate" in found.wikitext
     assert server.requests[0].query["rvstart"] == "2026-07-01T12:00:00Z"
-    assert "(" in server.requests[0].headers["user-agent"]
+    assert server.requests[0].headers["user-agent"].endswith(" (+me@example.org)")
 
 
 def test_live_reads_the_current_revision() -> None:

@@ -23,7 +23,7 @@ SHORT, WHOLE = 256, 4096
 IN_EARNEST = [WHOLE] if os.environ.get("FORETELL_REHEARSAL") else []
 QUESTIONS: dict[str, dict[str, Any]] = {
     "yes or no": {"targets": [{"id": "yes"}]},
-    "options": {"targets": [{"id": "Ann"}, {"id": "Bob"}, {"id": "Carl"}], "exclusive": True},
+    "options": {"targets": [{"id": "Ann"}, {"id": "Bob"}, {"id": "Carl"}], "exclusivity": "exactly one"},
     "number": {"targets": [{"id": ">3"}, {"id": "<1"}], "subtype": "numeric"},
 }
 BRIEF = {"sampling": {"max_tokens": 24, "temperature": 0.0}}

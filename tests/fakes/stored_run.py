@@ -74,7 +74,7 @@ class StoredRunBuilder:
             closes_at=instant("2026-12-31"),
             url=self.words.url,
             targets=tuple(Target(id=option, label=option) for option in self.options) or (Target(id="yes"),),
-            exclusive=len(self.options) > 1,
+            exclusivity="exactly one",
         )
 
     def keep(self, store: RunStore) -> str:

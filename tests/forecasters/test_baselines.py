@@ -12,14 +12,15 @@ from foretell.forecasters.base_rates.baselines import (
 from foretell.forecasters.base_rates.rates import PAPER_RATES, FixedRates
 from foretell.forecasters.forecaster import CannotForecast, Context
 from foretell.questions.as_of import AsOf
+from foretell.questions.exclusivity import Exclusivity
 from foretell.questions.question import Question, Snapshot, Target
 
 FREEZE = "2025-10-16"
 
 
-def market(*snapshots: Snapshot | None, exclusive: bool = False) -> Question:
+def market(*snapshots: Snapshot | None, exclusivity: Exclusivity = "independent") -> Question:
     targets = tuple(Target(id=f"t{i}", snapshot=s) for i, s in enumerate(snapshots))
-    return Question(id="m", source="polymarket", text="?", due="2025-10-26", targets=targets, exclusive=exclusive)
+    return Question(id="m", source="polymarket", text="?", due="2025-10-26", targets=targets, exclusivity=exclusivity)
 
 
 def dataset(source: str = "fred", subtype: str = "all") -> Question:
@@ -61,9 +62,9 @@ def test_crowd_does_not_see_a_price_from_after_the_cutoff() -> None:
 
 def test_market_scales_asks_to_one_and_options_on_request() -> None:
     quotes = Snapshot(at=FREEZE, yes_ask=0.62, no_ask=0.42), Snapshot(at=FREEZE, yes_ask=0.5, no_ask=0.5)
-    plain = said(MarketForecaster(), market(*quotes, exclusive=True))
+    plain = said(MarketForecaster(), market(*quotes, exclusivity="exactly one"))
     assert plain == {"t0": pytest.approx(0.62 / 1.04), "t1": 0.5}
-    scaled = said(MarketForecaster(across=True), market(*quotes, exclusive=True))
+    scaled = said(MarketForecaster(across=True), market(*quotes, exclusivity="exactly one"))
     assert sum(scaled.values()) == pytest.approx(1.0)
     assert said(MarketForecaster(across=True), market(*quotes)) == plain
     with pytest.raises(CannotForecast):

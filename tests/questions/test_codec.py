@@ -1,10 +1,14 @@
 import json
+from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.codec import from_json, to_json
 from foretell.questions.errors import InputError
+from foretell.questions.exclusivity import EXCLUSIVITIES, even_chance, read_exclusivity, scaled
 from foretell.questions.forecast import Categorical, Cost, Failure, Forecast, Numeric
 from foretell.questions.question import Question, SeriesRef, Snapshot, Target
 from foretell.questions.resolution import Resolution
@@ -82,3 +86,41 @@ def test_missing_outcome_is_not_zero():
     assert Resolution(question_id="q", target_id="t", outcome=None).outcome is None
     with pytest.raises(ValueError, match="0, 1 or None"):
         Resolution(question_id="q", target_id="t", outcome=0.5)  # type: ignore[arg-type]
+
+
+TWO = (Target(id="a"), Target(id="b"))
+RACE = Question(id="q", source="own", text="Who?", due="2025-10-26", targets=TWO)
+
+
+def test_how_many_targets_come_true_survives_a_file_and_older_files_say_it_with_a_flag():
+    for exclusivity in EXCLUSIVITIES:
+        question = replace(RACE, exclusivity=exclusivity)
+        assert from_json(to_json(question), Question) == question
+    body = json.loads(to_json(RACE))
+    for flag, exclusivity in ((True, "exactly one"), (False, "independent")):
+        assert from_json(json.dumps(body | {"exclusive": flag}), Question).exclusivity == exclusivity
+    for wrong in ({"exclusive": "perhaps"}, {"exclusive": True, "exclusivity": "at most one"}, {"exclusivity": "two"}):
+        with pytest.raises(InputError, match="exclusiv"):
+            from_json(json.dumps(body | wrong), Question)
+
+
+def test_one_target_alone_excludes_nothing():
+    assert replace(RACE, exclusivity="exactly one", targets=TWO[:1]).exclusivity == "independent"
+    with pytest.raises(ValueError, match="is not one of exactly one, at most one, independent"):
+        replace(RACE, exclusivity="some")
+    with pytest.raises(ValueError, match="'two' is not one of"):
+        read_exclusivity("two")
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12), st.sampled_from(EXCLUSIVITIES))
+def test_scaled_probabilities_keep_their_law_and_fitting_ones_stay(p, exclusivity):
+    given_p = {str(n): value for n, value in enumerate(p)}
+    found, total = scaled(given_p, exclusivity), sum(p)
+    assert found.keys() == given_p.keys()
+    assert all(0 <= value <= 1 for value in found.values())
+    if exclusivity == "independent" or len(p) == 1 or (exclusivity == "at most one" and total <= 1):
+        assert found == given_p
+    else:
+        assert sum(found.values()) == pytest.approx(1)
+    even = dict.fromkeys(given_p, even_chance(exclusivity, len(p)))
+    assert scaled(even, exclusivity) == pytest.approx(even)

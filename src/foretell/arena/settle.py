@@ -84,4 +84,4 @@ def _whole(arena: LiveArena, row: SelectedEventRow) -> Question:
     for moment in arena.book.moments.of_event(row.event):
         for id in moment.targets:
             listed.setdefault(id, Target(id=id))
-    return replace(row.question, targets=tuple(listed.values()), exclusive=False)
+    return replace(row.question, targets=tuple(listed.values()), exclusivity="independent")

@@ -1,4 +1,4 @@
-"""One way out to the web: bounded in time and size, patient with busy servers, plain about what went wrong."""
+"""One way out to the web: bounded in time and size, at the pace each service bears, plain about what went wrong."""
 
 import asyncio
 import logging
@@ -11,6 +11,8 @@ from http import HTTPStatus
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, quote_plus, urlsplit
+
+from foretell.data.pace import KnownService, PaceStore, ServiceAccess, ServiceAddresses, ServiceClosed, ServiceTurns
 
 if TYPE_CHECKING:
     import httpx2
@@ -62,6 +64,8 @@ class HttpLimits:
     wait_seconds: float = 0.5
     """First pause before another try; it doubles each time, with some jitter."""
     max_wait_seconds: float = 60.0
+    max_pause_seconds: float = 120.0
+    """Longest time for a service that asked everybody to pause; where it is longer, the caller is told at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,9 +80,21 @@ class HttpResponse:
     """Every address of the chain of redirects, the last being the one that answered."""
 
 
-def user_agent() -> str:
-    """How we introduce ourselves to servers."""
-    return f"foretell/{version('foretell')}"
+def user_agent(contact: str = "", *, browser: bool = False) -> str:
+    """How we introduce ourselves to servers; to some in the form of a browser, as they answer nobody else.
+
+    >>> user_agent("me@example.org").partition(" ")[2]
+    '(+me@example.org)'
+    """
+    name = f"foretell/{version('foretell')}"
+    if browser:
+        return f"Mozilla/5.0 (compatible; {name}{f'; +{contact}' if contact else ''})"
+    return f"{name} (+{contact})" if contact else name
+
+
+NO_CONTACT = (
+    "{} wants to know who asks: set FORETELL_CONTACT to your e-mail or web address, or say foretell doctor --contact it"
+)
 
 
 def redacted(text: str, secrets: Iterable[str]) -> str:
@@ -221,21 +237,28 @@ class AsyncHttpClient:
         limits: HttpLimits | None = None,
         transport: "httpx2.AsyncBaseTransport | None" = None,
         secrets: tuple[str, ...] = (),
-        rates: Mapping[str, float] | None = None,
+        access: ServiceAccess | None = None,
     ) -> None:
-        """`rates` gives requests a second by host (`example.org`, or `127.0.0.1:8080` with a port)."""
+        """`access` says who asks, and where the pace is kept that all processes share; else it is this client's own."""
         import httpx2
 
         self.limits = limits or HttpLimits(total_seconds=60.0, max_bytes=20_000_000)
         self._veil = _SecretLogFilter()
         self._paces: dict[str, RequestRate] = {}
+        self._access = access or ServiceAccess()
+        # Through a transport of somebody's own nothing leaves this machine that would have to be spared.
+        self._services = ServiceAddresses(self._access) if transport is None else None
+        self._turns = ServiceTurns(
+            PaceStore(self._access.state_file),
+            patience=self.limits.max_pause_seconds,
+            longest=self.limits.total_seconds + self.limits.connect_seconds,
+        )
         timeout = httpx2.Timeout(self.limits.read_seconds, connect=self.limits.connect_seconds)
-        self._client = httpx2.AsyncClient(transport=transport, timeout=timeout, headers={"User-Agent": user_agent()})
+        name = self._access.user_agent() or user_agent(self._access.contact)
+        self._client = httpx2.AsyncClient(transport=transport, timeout=timeout, headers={"User-Agent": name})
         logging.getLogger("httpx2").addFilter(self._veil)
         for secret in secrets:
             self.keep_secret(secret)
-        for host, per_second in (rates or {}).items():
-            self._paces[host] = RequestRate(per_second=per_second)
 
     async def __aenter__(self) -> "AsyncHttpClient":
         """Use as a context manager to close connections at the end."""
@@ -248,6 +271,7 @@ class AsyncHttpClient:
     async def aclose(self) -> None:
         """Close connections."""
         logging.getLogger("httpx2").removeFilter(self._veil)
+        self._turns.close()
         await self._client.aclose()
 
     def keep_secret(self, secret: str) -> None:
@@ -260,8 +284,10 @@ class AsyncHttpClient:
         return redacted(text, self._veil.secrets)
 
     def pace(self, url: str, *, per_second: float, burst: int = 1) -> None:
-        """Ask the host of this address no faster than that."""
-        self._paces[urlsplit(url).netloc] = RequestRate(per_second=per_second, burst=burst)
+        """Ask the host of this address no faster than that. The limits of known services are not changed by it."""
+        parts = urlsplit(url)
+        if self._services is not None and self._services.find(parts.netloc, parts.path) is None:
+            self._paces[parts.netloc] = RequestRate(per_second=per_second, burst=burst)
 
     async def get(
         self,
@@ -274,7 +300,7 @@ class AsyncHttpClient:
         progress: Progress | None = None,
     ) -> HttpResponse:
         """The answer to a GET: 200, 304, or a redirect that is not to be followed. Else raises `SourceError`."""
-        request = self._client.build_request("GET", url, params=params, headers=headers)
+        request = self._request("GET", url, params=params, headers=headers)
         hops: list[str] = []
         while True:
             hops.append(self.redact(str(request.url)))
@@ -289,7 +315,7 @@ class AsyncHttpClient:
 
     async def post(self, url: str, *, json: Any, headers: Mapping[str, str] | None = None) -> HttpResponse:
         """The answer to a POST: any 2xx; redirects are not followed. Else raises `SourceError`."""
-        request = self._client.build_request("POST", url, json=json, headers=headers)
+        request = self._request("POST", url, json=json, headers=headers)
         return await self._with_retries(request, range(200, 300))
 
     def _next_hop(
@@ -305,7 +331,19 @@ class AsyncHttpClient:
             raise SourceError("redirects to something that is not http", url=shown, status=answer.status)
         same_site = (target.scheme, target.netloc) == (request.url.scheme, request.url.netloc)
         kept = {k: v for k, v in headers.items() if same_site or k.lower() in CROSS_SITE_HEADERS}
-        return self._client.build_request("GET", target, headers=kept)
+        return self._request("GET", target, headers=kept)
+
+    def _request(self, method: str, url: Any, *, headers: Mapping[str, str] | None, **content: Any) -> "httpx2.Request":
+        """A request under the name that its service answers to, unless the caller gives one."""
+        request = self._client.build_request(method, url, headers=headers, **content)
+        service = self._service(request)
+        if service is not None and "user-agent" not in {name.lower() for name in headers or {}}:
+            own = self._access.user_agent(service.name)
+            request.headers["User-Agent"] = own or user_agent(self._access.contact, browser=service.facts.browser)
+        return request
+
+    def _service(self, request: "httpx2.Request") -> KnownService | None:
+        return self._services and self._services.find(request.url.netloc.decode(), request.url.path)
 
     async def _with_retries(
         self,
@@ -315,15 +353,45 @@ class AsyncHttpClient:
         address: str | None = None,
         progress: Progress | None = None,
     ) -> HttpResponse:
+        service = self._service(request)
         pace = self._paces.get(request.url.netloc.decode())
         pinned = _pinned(request, address) if address else request
         url = self.redact(str(request.url))
         async for attempt in retry_attempts(self.limits):
             with attempt:
+                if service is not None:
+                    return await self._in_turn(service, pinned, url, good, progress)
                 if pace is not None:
                     await pace.wait()
                 return await self._once(pinned, url, good, progress)
         raise AssertionError("retrying either returns or raises")
+
+    async def _in_turn(
+        self,
+        service: KnownService,
+        request: "httpx2.Request",
+        url: str,
+        good: Container[int],
+        progress: Progress | None,
+    ) -> HttpResponse:
+        """Ask a known service when it is our turn; where it asks for a pause, everybody makes one."""
+        nameless = not self._access.contact and not self._access.user_agent(service.name)
+        if service.public and service.facts.needs_contact and nameless:
+            raise SourceError(NO_CONTACT.format(service.facts.title), url=url)
+        try:
+            async with self._turns.turn(service, request.url.path) as turn:
+                try:
+                    answer = await self._once(request, url, good, progress)
+                    turn.problem = ""
+                    return answer
+                except SourceError as error:
+                    turn.problem = "" if isinstance(error, NotFound) else error.problem
+                    if isinstance(error, ServerBusy) and _asks_to_pause(error, service):
+                        self._turns.refused(service, turn, error.wait, error.problem)
+                        error.wait = 0.0
+                    raise
+        except ServiceClosed as closed:
+            raise SourceError(str(closed), url=url, status=HTTPStatus.TOO_MANY_REQUESTS) from None
 
     async def _once(
         self, request: "httpx2.Request", url: str, good: Container[int], progress: Progress | None
@@ -374,6 +442,11 @@ class AsyncHttpClient:
             text = " ".join(self.redact(part.decode("utf-8", "replace")).split())
             return text[:MAX_EXPLANATION]
         return ""
+
+
+def _asks_to_pause(error: ServerBusy, service: KnownService) -> bool:
+    """Whether everybody should pause; a server of our own that names no time is only asked again a little later."""
+    return error.wait is not None or (error.status == HTTPStatus.TOO_MANY_REQUESTS and service.public)
 
 
 def _pinned(request: "httpx2.Request", address: str) -> "httpx2.Request":

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import quote, unquote, urlsplit
 
-from foretell.data.http import AsyncHttpClient, SourceError, user_agent
+from foretell.data.http import AsyncHttpClient, SourceError
 from foretell.data.pages import Page, PageUnavailable
 from foretell.data.payload import Payload
 from foretell.data.search.engine import SearchHit
@@ -184,9 +184,8 @@ class Wikipedia:
     """Reads revisions through the API. Rendered pages are never used: they show today's templates."""
 
     def __init__(self, client: AsyncHttpClient, base_url: str = WIKIPEDIA_URL) -> None:
-        headers = {"User-Agent": f"{user_agent()} (probability forecasts from dated evidence)"}
         config = ServiceConfig(http=client, address=base_url)
-        self._service = JsonService(config, WIKIPEDIA_URL, per_second=20.0, burst=10, headers=headers)
+        self._service = JsonService(config, WIKIPEDIA_URL, per_second=20.0, burst=10)
 
     async def revision(self, title: str, as_of: AsOf) -> ArticleRevision:
         """The newest version at or before the cutoff, following redirects as they stood then."""

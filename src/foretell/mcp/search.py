@@ -110,7 +110,7 @@ async def _fenced_search(
         if not request.live and engine != OWN:
             raise InputError(f"as of a date, what {engine} finds has to be judged by a model", hint=ALLOW_SPENDING)
         as_of = question.as_of_in("live" if request.live else "backtest")
-        async with AsyncHttpClient() as client:
+        async with AsyncHttpClient(access=settings.access) as client:
             found = open_services(settings, client, [engine]).engine
             assert found is not None
             fence = FenceRules(as_of=as_of, question=question, emit=emit)

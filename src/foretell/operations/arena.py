@@ -116,7 +116,7 @@ async def open_context_builder(spec: ArenaSpec, settings: Settings, journal: Jou
             raise InputError("models are named, but no engine to search with", column="context.search")
         yield QuestionOnlyContexts()
     elif not how.models:
-        async with AsyncHttpClient() as client:
+        async with AsyncHttpClient(access=settings.access) as client:
             engine = open_services(settings, client, how.search).engine
             yield SearchedContexts(engine=engine, spec=how, journal=journal)
     else:
@@ -182,7 +182,7 @@ async def open_arena(spec: ArenaSpec, settings: Settings, opening: ArenaParts) -
 async def _with_parts(arena: LiveArena, settings: Settings, opening: ArenaParts, stack: AsyncExitStack) -> LiveArena:
     """With the parts that are needed, each closed with the arena."""
     if opening.markets:
-        client = await stack.enter_async_context(AsyncHttpClient())
+        client = await stack.enter_async_context(AsyncHttpClient(access=settings.access))
         found = open_markets(settings, client, arena.spec.platforms)
         arena = replace(arena, events=found.events, settlements=found.settlements, prices=found.prices)
     if not (opening.contexts or opening.forecasts):

@@ -181,7 +181,7 @@ def typed_question(request: AskRequest | TreeRequest) -> Question:
         opens_at=due,
         closes_at=closes,
         targets=targets,
-        exclusive=len(targets) > 1,
+        exclusivity="exactly one",
     )
 
 

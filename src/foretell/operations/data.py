@@ -64,7 +64,7 @@ async def pull(request: requests.DataPullRequest, watch: WatchDownload | None = 
     """Download rounds with their outcomes so far; what is here and intact is not downloaded again."""
     cache = _cache(request.folder)
     try:
-        async with AsyncHttpClient(limits=HttpLimits()) as client:
+        async with AsyncHttpClient(limits=HttpLimits(), access=load_settings().access) as client:
             source = ForecastBenchDownload(cache, client, url=request.url or FORECASTBENCH_URL)
             newest = [await source.latest()] if request.latest or not request.rounds else []
             files = await source.pull(sorted({*request.rounds, *newest}), watch)

@@ -92,7 +92,7 @@ def example_questions() -> dict[str, Question]:
         "options": Question(
             id="asked/2",
             text="Which party will lead the next government?",
-            exclusive=True,
+            exclusivity="exactly one",
             closes_at=instant("2026-09-30"),
             targets=tuple(
                 Target(id=name, label=name, resolves_at=instant("2026-09-30")) for name in ("Blue", "Green", "Other")

@@ -314,7 +314,8 @@ async def open_platform(platform: str, settings: Settings) -> AsyncGenerator[Pla
     if not key:
         raise InputError(f"{platform} needs a key", hint=f"set {KEYS[service][0]}")
     host = {"host": settings.addresses[service]} if service in settings.addresses else {}
-    async with AsyncHttpClient() as reading, AsyncHttpClient(limits=SEND_ONCE) as writing:
+    access = settings.access
+    async with AsyncHttpClient(access=access) as reading, AsyncHttpClient(limits=SEND_ONCE, access=access) as writing:
         yield PlatformConnection(key=key, host=host, reading=reading, writing=writing)
 
 

@@ -3,6 +3,7 @@
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.codec import from_dict, from_json, to_json
 from foretell.questions.errors import InputError, MissingExtra
+from foretell.questions.exclusivity import Exclusivity
 from foretell.questions.forecast import Categorical, Cost, Failure, Forecast, Numeric
 from foretell.questions.question import LastValue, Question, QuestionKind, SeriesRef, Snapshot, Target
 from foretell.questions.resolution import Resolution
@@ -11,6 +12,7 @@ __all__ = [
     "AsOf",
     "Categorical",
     "Cost",
+    "Exclusivity",
     "Failure",
     "Forecast",
     "InputError",

@@ -5,6 +5,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 from foretell.questions.errors import InputError
+from foretell.questions.exclusivity import read_exclusivity
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
 from foretell.questions.resolution import Resolution
@@ -61,9 +62,19 @@ def from_dict(data: Any, kind: type[T]) -> T:
         )
     if (name := body.pop("type", kind.__name__)) != kind.__name__:
         raise InputError(f"this is a {name}, expected a {kind.__name__}", column="type")
+    if kind is Question and "exclusive" in body and "exclusivity" not in body:
+        body["exclusivity"] = _exclusivity_before(body.pop("exclusive"))
     try:
         return _adapter(kind).validate_python(body)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
         raise InputError(first["msg"].removeprefix("Value error, "), column=place or None) from None
+
+
+def _exclusivity_before(given: Any) -> str:
+    """What earlier versions wrote as `exclusive`: true where exactly one target comes true."""
+    try:
+        return read_exclusivity(given)
+    except ValueError as error:
+        raise InputError(str(error), column="exclusive") from None

@@ -162,7 +162,7 @@ class Forecast:
     distribution: Categorical | Numeric | None = None
     """The whole distribution, for multiple-choice and numeric questions."""
     stated: Mapping[str, float] | None = None
-    """What was said before exclusive outcomes were made to sum to one; None: the same as `p`."""
+    """What was said before outcomes that exclude each other were made to fit; None: the same as `p`."""
     ending: Ending = "submitted"
     problem: str = ""
     """What failed, where the forecast is degraded."""

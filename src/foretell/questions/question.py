@@ -6,6 +6,7 @@ from math import isfinite
 from typing import Literal
 
 from foretell.questions.as_of import AsOf, AsOfMode, UtcDatetime, instant
+from foretell.questions.exclusivity import EXCLUSIVITIES, Exclusivity
 
 # What a market showed at one moment.
 
@@ -89,7 +90,7 @@ class Question:
     """A question about one or more binary targets.
 
     One shape covers a market question (one target), a data-set question (one outcome at several dates),
-    an arena event (several markets, exclusive or not) and a multiple-choice question.
+    an arena event (several markets, whether or not they exclude each other) and a multiple-choice question.
 
     >>> q = Question(id="fred/DAAA", source="fred", text="Will the yield rise?", due="2025-10-26",
     ...              targets=(Target(id="2025-11-02", resolves_at="2025-11-02"),))
@@ -111,8 +112,8 @@ class Question:
     category: str = ""
     criteria: str = ""
     background: str = ""
-    exclusive: bool = False
-    """Exactly one target comes true."""
+    exclusivity: Exclusivity = "independent"
+    """How many targets can come true together. One target alone is always independent."""
     opens_at: UtcDatetime | None = None
     closes_at: UtcDatetime | None = None
     cluster: str = ""
@@ -137,6 +138,10 @@ class Question:
             raise ValueError(f"question {self.id} names target {repeated[0]!r} twice")
         if self.last_value is not None and self.last_value.at.date() > self.due.date():
             raise ValueError(f"question {self.id} carries a value of {self.last_value.at.date()}, after it was asked")
+        if self.exclusivity not in EXCLUSIVITIES:
+            raise ValueError(f"exclusivity {self.exclusivity!r} is not one of {', '.join(EXCLUSIVITIES)}")
+        if len(self.targets) == 1:
+            object.__setattr__(self, "exclusivity", "independent")
         if not self.cluster:
             object.__setattr__(self, "cluster", self.id)
 

@@ -206,7 +206,7 @@ async def _listed(tournament: Tournament, settings: Settings, now: datetime) -> 
     if "metaculus" in settings.addresses:
         # A server of one's own need not be spared.
         own = {"host": settings.addresses["metaculus"], "per_second": 100.0, "retry_seconds": 0.1}
-    async with AsyncHttpClient() as http:
+    async with AsyncHttpClient(access=settings.access) as http:
         events = MetaculusEvents(MetaculusClient(http=http, token=token, **own), tournaments=(tournament.slug,))
         listing: EventListing = events.events(ListingFilter(as_of=AsOf(at=now, mode="live"), limit=MAX_QUESTIONS))
         try:

@@ -337,7 +337,7 @@ async def open_runtime(
     # What a provider allows is said by its name, or for a server of one's own by its address.
     allowed = {place: patience.allowing(settings.limits.get(place)) for place in {*providers, *settings.limits}}
     async with (
-        AsyncHttpClient() as client,
+        AsyncHttpClient(access=settings.access) as client,
         ModelRouter(
             settings.keys, journal=journal, prices=prices_of(spec), limits=allowed, addresses=settings.addresses
         ) as router,

@@ -1,13 +1,17 @@
 """Where things are kept and which keys there are: from the environment, never printed."""
 
 import os
+import re
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from foretell.data.datasets.cache import cache_home
+from foretell.data.known_services import KNOWN_SERVICES, ServiceLimit, parse_pace
+from foretell.data.pace import ServiceAccess
 from foretell.models.facts import use_facts_from
 from foretell.models.limits import ModelLimits, parse_limits
 from foretell.plugins import KeyVariables
@@ -22,6 +26,8 @@ KNOWN_MODELS = "known_models.toml"
 """In the home: a newer table of models than the one that came with the package."""
 CHECKED_MODELS = "checked_models.toml"
 """In the home: what models turned out to be able to do when they were tried."""
+SETTINGS_FILE = "settings.toml"
+"""In the home: who runs this program, for those who do not want to say so in every environment."""
 KEYS = KeyVariables()
 """Service → environment variables that may hold its key, the first that is set wins; from the plug-ins themselves."""
 
@@ -46,6 +52,14 @@ class Settings:
     """Whether this process is one of many that work at the same runs: their budgets are shared then."""
     clock: str = field(default="", repr=False)
     """Where a simulation tells what time it is, `file:PATH`; empty: this machine's clock."""
+    contact: str = field(default="", repr=False)
+    """An e-mail address or web address of whoever runs this program; some services want to know."""
+    user_agents: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """By service, or under "" for all: what we call ourselves instead of foretell."""
+    pace: Mapping[str, tuple[ServiceLimit, ...]] = field(
+        default_factory=dict[str, tuple[ServiceLimit, ...]], repr=False
+    )
+    """By service: how fast it may be asked, where that is not what the table of services says."""
     budget: "Budget | None" = field(default=None, repr=False, compare=False)
     """Around the budgets of all runs of this process, as where a server answers for others."""
 
@@ -57,6 +71,17 @@ class Settings:
     def services(self) -> tuple[str, ...]:
         """Services that there is a key for: they decide which tools an agent is offered."""
         return tuple(service for service in KEYS if self.key(service))
+
+    @property
+    def access(self) -> ServiceAccess:
+        """How outside services are asked."""
+        return ServiceAccess(
+            home=self.home,
+            addresses=self.addresses,
+            contact=self.contact,
+            user_agents=self.user_agents,
+            pace=self.pace,
+        )
 
     @property
     def store(self) -> Path | str:
@@ -78,6 +103,8 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
     """From environment variables: keys by their usual names, FORETELL_HOME, FORETELL_CORPUS, FORETELL_<SERVICE>_URL.
 
     FORETELL_DATABASE_URL puts runs and journal into PostgreSQL, FORETELL_LIMITS says what providers allow.
+    FORETELL_CONTACT, FORETELL_PACE, FORETELL_USER_AGENT and FORETELL_<SERVICE>_USER_AGENT say who asks outside
+    services and how fast; the first also stands in settings.toml of the home.
 
     >>> load_settings({"FORETELL_HOME": "/tmp/f", "OPENAI_API_KEY": "sk-secret", "FORETELL_BRAVE_URL": "http://x"})
     Settings(home=PosixPath('/tmp/f'), addresses={'brave': 'http://x'}, corpus_file=None)
@@ -90,6 +117,11 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
         for name, value in values.items()
         if name.startswith("FORETELL_") and name.endswith("_URL") and name != "FORETELL_DATABASE_URL"
     }
+    agents = {
+        service: values[variable]
+        for service in ("", *KNOWN_SERVICES)
+        if values.get(variable := "_".join(filter(None, ("FORETELL", service.upper(), "USER_AGENT"))))
+    }
     return Settings(
         home=home,
         keys={name: value for name, value in values.items() if value},
@@ -98,7 +130,38 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
         database=values.get("FORETELL_DATABASE_URL") or None,
         limits=parse_limits(values.get("FORETELL_LIMITS", "")),
         clock=values.get("FORETELL_CLOCK", ""),
+        contact=read_contact(values.get("FORETELL_CONTACT") or _file_settings(home).get("contact", "")),
+        user_agents={service: _header(name) for service, name in agents.items()},
+        pace=parse_pace(values.get("FORETELL_PACE", "")),
     )
+
+
+# Who asks.
+
+_CONTACT = re.compile(r"[\w.+-]+@[\w-]+(\.[\w-]+)+|https?://[\w-]+(\.[\w-]+)+[^\s()<>]*", re.ASCII)
+
+
+def read_contact(text: str) -> str:
+    """An e-mail address or a web address, or nothing; anything else is an `InputError`."""
+    if text and not _CONTACT.fullmatch(text):
+        raise InputError(f"{text!r} is neither an e-mail address nor a web address", hint="e.g. you@example.org")
+    return text
+
+
+def _header(text: str) -> str:
+    if not text.isascii() or not text.isprintable():
+        raise InputError("a user agent is one line of plain characters", path="FORETELL_USER_AGENT")
+    return text
+
+
+def _file_settings(home: Path) -> dict[str, Any]:
+    path = home / SETTINGS_FILE
+    if not path.is_file():
+        return {}
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(str(error), path=path, hint='write contact = "you@example.org"') from None
 
 
 # What time it is: this machine's clock, or for simulations a file that whoever drives them writes.

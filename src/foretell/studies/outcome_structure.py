@@ -54,7 +54,7 @@ class OutcomeStructure:
 
 def plain_structure(question: Question) -> OutcomeStructure:
     """What the question declares and what its wording shows; nothing is guessed."""
-    if question.exclusive and len(question.targets) > 1:
+    if question.exclusivity == "exactly one":
         return OutcomeStructure(exclusive=tuple(target.id for target in question.targets))
     claims = {target.id: claim for target in question.targets if (claim := target_claim(question, target)) is not None}
     return OutcomeStructure(chains=tuple(chain for order in orders(claims) for chain in _chains(order)))

@@ -53,7 +53,7 @@ class Exchange:
                 for id in targets
             ),
             category=more.pop("category", "Economics"),
-            exclusive=more.pop("exclusive", False),
+            exclusivity=more.pop("exclusivity", "independent"),
             closes_at=closes,
         )
         self.events_[name] = ListedEvent(

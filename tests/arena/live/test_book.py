@@ -27,7 +27,7 @@ async def _played(site: Site) -> ArenaStore:
 def test_forecasts_as_bare_numbers(anywhere: Site):
 
     site = anywhere
-    site.exchange.offer("CUP", closes=START + timedelta(days=2), exclusive=True, price=0.4)
+    site.exchange.offer("CUP", closes=START + timedelta(days=2), exclusivity="exactly one", price=0.4)
     site.answers["always"] = lambda cell: [0.9, 0.3]
     book = asyncio.run(_played(site))
     ((targets, quotes, closes),) = book.db.read("select targets, quotes, closes_at from moment where state = 'ready'")

@@ -30,7 +30,7 @@ async def all_stages(site: Site, arena: Any) -> None:
 
 def test_from_a_listing_to_a_result(anywhere: Site):
     site = anywhere
-    site.exchange.offer("CUP", closes=START + timedelta(days=2), exclusive=True)
+    site.exchange.offer("CUP", closes=START + timedelta(days=2), exclusivity="exactly one")
     site.answers["always"] = lambda cell: [0.9, 0.3]
     arena = site.arena()
 
@@ -98,7 +98,7 @@ def test_everybody_is_shown_the_same_bytes(site: Site):
 
 
 def test_outcomes_that_are_not_exclusive_stay_as_stated(site: Site):
-    site.exchange.offer("CUP", closes=START + timedelta(days=2), exclusive=False)
+    site.exchange.offer("CUP", closes=START + timedelta(days=2), exclusivity="independent")
     site.answers["always"] = lambda cell: [0.9, 0.9]
     arena = site.arena()
     go(all_stages(site, arena))

@@ -36,7 +36,7 @@ def lines(*tasks: dict) -> str:
 def test_a_task(write) -> None:
     found = read_options(write("tasks.jsonl", lines(TASK)))
     (question,) = found.questions
-    assert (question.id, question.exclusive, question.due) == ("nvda", True, instant("2024-06-01"))
+    assert (question.id, question.exclusivity, question.due) == ("nvda", "exactly one", instant("2024-06-01"))
     assert [t.id for t in question.targets] == ["long", "short"]
     assert [(r.target_id, r.outcome, r.payoff) for r in found.resolutions] == [("long", 1, 2.71), ("short", 0, -0.71)]
 

@@ -54,7 +54,7 @@ def events(tmp_path: Path):
 def test_an_event(events) -> None:
     found = read_events_csv(events(EVENT))
     (question,) = found.questions
-    assert (question.id, question.category, question.exclusive) == ("prophet_arena/GAME", "Sports", False)
+    assert (question.id, question.category, question.exclusivity) == ("prophet_arena/GAME", "Sports", "independent")
     assert question.due == instant("2025-06-26T17:01:39.572199Z")
     assert question.as_of.at == question.due, "the cutoff is the very moment of the snapshot"
     first, second = question.targets
@@ -109,7 +109,7 @@ def test_an_event_without_a_resolved_market_is_dropped(events) -> None:
 
 
 def test_exclusive_only_where_someone_says_so(events) -> None:
-    assert read_events_csv(events(EVENT), exclusive=frozenset({"GAME"})).questions[0].exclusive
+    assert read_events_csv(events(EVENT), exclusivity={"GAME": "at most one"}).questions[0].exclusivity == "at most one"
 
 
 def test_newer_prices_in_dollars(events) -> None:
@@ -216,7 +216,7 @@ def test_every_window_is_one_asking(write) -> None:
     first, second = found.questions
     assert {q.id for q in found.questions} == {"prophet_arena/next-mayor"} == {q.cluster for q in found.questions}
     assert (first.due, second.due) == (instant("2026-10-01"), instant("2026-10-08T12:00:00Z"))
-    assert first.exclusive
+    assert first.exclusivity == "at most one"
     assert first.closes_at == instant("2026-11-04")
     assert [t.snapshot.last_price if t.snapshot else None for t in second.targets] == [0.7, None]
     assert len(found.outcomes()) == 4

@@ -17,7 +17,7 @@ def test_the_least_that_is_needed(write) -> None:
     path = write("q.jsonl", json.dumps({"text": "Will it rain in Oslo?"}))
     (question,) = read_questions(path, asked_at=instant("2026-01-18T09:30:00Z")).questions
     assert question.id.startswith("will-it-rain-in-oslo-")
-    assert (question.source, question.kind, question.exclusive) == ("own", "market", False)
+    assert (question.source, question.kind, question.exclusivity) == ("own", "market", "independent")
     assert [t.id for t in question.targets] == ["yes"]
     assert question.as_of.at == instant("2026-01-18T09:30:00Z")
 
@@ -74,7 +74,7 @@ questions:
     found = [read_questions(file).questions for file in files]
     assert found[0] == found[1] == found[2] == found[3]
     _, options, dated = found[0]
-    assert options.exclusive
+    assert options.exclusivity == "exactly one"
     assert [t.id for t in options.targets] == ["Ann", "Bob"]
     assert [t.id for t in dated.targets] == ["2026-01-25", "2026-02-18"]
     assert dated.kind == "dataset"
@@ -85,7 +85,7 @@ questions:
 def test_options_with_prices_and_options_that_may_both_come_true(write) -> None:
     row = PLAIN | {"options": ["Ann", "Bob"], "exclusive": False, "price": {"Ann": 0.7, "Bob": 0.6}}
     (question,) = read_questions(write("q.jsonl", json.dumps(row))).questions
-    assert not question.exclusive
+    assert question.exclusivity == "independent"
     assert [t.snapshot.last_price for t in question.targets if t.snapshot] == [0.7, 0.6]
 
 

@@ -227,7 +227,7 @@ def test_an_event_in_either_notation(schema: Any) -> None:
         "kalshi",
         "Fed decision in December? (In Dec 2026)",
     )
-    assert (question.exclusive, question.due, question.subtype) == (True, NOW.at, "KXFED")
+    assert (question.exclusivity, question.due, question.subtype) == ("at most one", NOW.at, "KXFED")
     assert question.criteria == "Cut: If the bank cuts.\nHold: If the bank holds."
     assert eggs.question.criteria == "If eggs cost more."
     assert question.closes_at == fed.closes_at == instant("2027-01-01")
@@ -295,9 +295,9 @@ def test_markets_that_are_over_are_no_targets() -> None:
     (found,), _ = kalshi.listing(server(event))
     assert [target.label for target in found.question.targets] == ["A", "B"]
     assert found.finished == ("KXN-1-C", "KXN-1-D")
-    assert (found.question.exclusive, found.volume) == (False, 40)
+    assert (found.question.exclusivity, found.volume) == ("at most one", 40)
     lost = SampleKalshiEvent(ticker="KXN-1", series="KXN", title="Who?", exclusive=True, markets=markets[:3])
-    assert kalshi.listing(server(lost))[0][0].question.exclusive
+    assert kalshi.listing(server(lost))[0][0].question.exclusivity == "at most one"
 
 
 def test_scalar_markets_are_left_out() -> None:
@@ -323,7 +323,7 @@ def test_categories_and_tags_of_the_series() -> None:
 
 
 def test_one_event_by_its_ticker_also_from_the_archive() -> None:
-    assert kalshi.event(server(), "KXFED-26DEC").question.exclusive
+    assert kalshi.event(server(), "KXFED-26DEC").question.exclusivity == "at most one"
     settled = SampleKalshiEvent(
         ticker="KXOLD-25",
         series="KXOLD",
@@ -456,7 +456,8 @@ def test_every_real_event_of_the_old_notation(shared_data: Path) -> None:
     for event in raw:
         mine = found[event["event_ticker"]]
         assert mine.volume == pytest.approx(event["volume"])
-        assert mine.question.exclusive == (event["mutually_exclusive"] and len(event["markets"]) > 1)
+        excluding = event["mutually_exclusive"] and len(event["markets"]) > 1
+        assert mine.question.exclusivity == ("at most one" if excluding else "independent")
         quotes = {market["ticker"]: market for market in event["markets"]}
         for target in mine.question.targets:
             market, snapshot = quotes[target.id], target.snapshot

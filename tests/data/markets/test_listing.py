@@ -209,17 +209,18 @@ def market(id: str, status: Any, *, lost: bool = False) -> MarketState:
 
 def test_what_is_over_is_not_asked_and_exclusivity_is_kept_only_if_it_holds() -> None:
     a, b = market("a", "open"), market("b", "unopened")
-    whole = event_state([a, b], exclusive=True)
-    assert (whole.exclusive, whole.status, whole.finished) == (True, "open", ())
-    lost = event_state([a, b, market("c", "resolved", lost=True)], exclusive=True)
-    assert (lost.exclusive, lost.finished) == (True, ("c",))
-    assert not event_state([a, b, market("c", "closed")], exclusive=True).exclusive
-    assert not event_state([a, b, None], exclusive=True).exclusive
-    assert not event_state([a], exclusive=True).exclusive
-    over = event_state([market("a", "resolved"), market("b", "resolved", lost=True)], exclusive=True)
-    assert (len(over.asked), over.exclusive, over.status) == (2, True, "resolved")
-    assert event_state([market("a", "resolved"), market("b", "closed")], exclusive=False).status == "closed"
-    assert event_state([b], exclusive=False).status == "unopened"
+    whole = event_state([a, b], exclusivity="exactly one")
+    assert (whole.exclusivity, whole.status, whole.finished) == ("exactly one", "open", ())
+    lost = event_state([a, b, market("c", "resolved", lost=True)], exclusivity="exactly one")
+    assert (lost.exclusivity, lost.finished) == ("exactly one", ("c",))
+    for left_out in (market("c", "closed"), None):
+        assert event_state([a, b, left_out], exclusivity="exactly one").exclusivity == "at most one"
+        assert event_state([a, b, left_out], exclusivity="at most one").exclusivity == "at most one"
+        assert event_state([a, b, left_out], exclusivity="independent").exclusivity == "independent"
+    over = event_state([market("a", "resolved"), market("b", "resolved", lost=True)], exclusivity="exactly one")
+    assert (len(over.asked), over.exclusivity, over.status) == (2, "exactly one", "resolved")
+    assert event_state([market("a", "resolved"), market("b", "closed")], exclusivity="independent").status == "closed"
+    assert event_state([b], exclusivity="independent").status == "unopened"
 
 
 @pytest.mark.parametrize(

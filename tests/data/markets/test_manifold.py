@@ -187,7 +187,11 @@ def server(*contracts: SampleManifoldMarket, trouble: MarketFaults | None = None
 def test_a_yes_or_no_market() -> None:
     (rain, _), ledger = manifold_.listing(server())
     question = rain.question
-    assert (question.id, question.text, question.exclusive) == ("manifold/rain000001", "Will it rain on Nov 5?", False)
+    assert (question.id, question.text, question.exclusivity) == (
+        "manifold/rain000001",
+        "Will it rain on Nov 5?",
+        "independent",
+    )
     (yes,) = question.targets
     assert yes.snapshot is not None
     assert (yes.id, yes.snapshot.last_price, yes.snapshot.price, yes.snapshot.yes_ask) == ("yes", 0.62, 0.62, None)
@@ -212,8 +216,8 @@ def test_a_choice_with_one_answer_and_one_with_several() -> None:
         ("annanswer1", "Ann"),
         ("bobanswer1", "Bob"),
     ]
-    assert (race.question.exclusive, race.unit) == (True, "USD")
-    assert (several.question.exclusive, several.finished) == (False, ("catanswer1",))
+    assert (race.question.exclusivity, race.unit) == ("exactly one", "USD")
+    assert (several.question.exclusivity, several.finished) == ("independent", ("catanswer1",))
     assert market_ref(race.question, race.question.targets[1]) == MarketRef(
         platform="manifold", id="race000001#bobanswer1"
     )

@@ -231,7 +231,7 @@ def server(*posts: Any, trouble: MarketFaults | None = None, **options: Any) -> 
 def test_a_yes_or_no_question() -> None:
     (war, _), ledger = metaculus.listing(server())
     question, (yes,) = war.question, war.question.targets
-    assert (question.id, question.text, question.exclusive) == ("metaculus/20925", "Will it end?", False)
+    assert (question.id, question.text, question.exclusivity) == ("metaculus/20925", "Will it end?", "independent")
     assert (question.criteria, question.background) == ("Resolves as reported.", "What is known so far.")
     assert yes.snapshot is not None
     assert (yes.id, yes.resolves_at, yes.snapshot.last_price) == ("yes", instant("2027-02-01"), 0.42)
@@ -251,14 +251,14 @@ def test_a_yes_or_no_question() -> None:
 def test_a_choice_also_with_options_taken_away() -> None:
     (_, choice), _ = metaculus.listing(server())
     assert [(t.id, t.snapshot.last_price) for t in choice.question.targets] == [("Ann", 0.6), ("Bob", 0.4)]
-    assert choice.question.exclusive
+    assert choice.question.exclusivity == "exactly one"
     assert market_ref(choice.question, choice.question.targets[1]) == MarketRef(platform="metaculus", id="301#Bob")
 
 
 def test_a_group_is_read_whole_where_the_list_keeps_predictions_back() -> None:
     (small,), _ = metaculus.listing(server(group(3)))
     assert len(metaculus.server.requests) == 1
-    assert not small.question.exclusive
+    assert small.question.exclusivity == "independent"
     assert [(t.id, t.label) for t in small.question.targets] == [("50", "0"), ("51", "1"), ("52", "2")]
     (large,), _ = metaculus.listing(server(group(5)))
     assert [request.path for request in metaculus.server.requests] == ["/api/posts/", "/api/posts/405/"]

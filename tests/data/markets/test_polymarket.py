@@ -228,7 +228,11 @@ def server(*groups: SamplePolymarketEvent, **options: Any) -> Any:
 def test_a_group_of_which_one_comes_true() -> None:
     (race, _), ledger = polymarket.listing(server())
     question, (ann, bob) = race.question, race.question.targets
-    assert (question.id, question.text, question.exclusive) == ("polymarket/101", "Who wins the race?", True)
+    assert (question.id, question.text, question.exclusivity) == (
+        "polymarket/101",
+        "Who wins the race?",
+        "exactly one",
+    )
     assert (ann.id, ann.label, bob.label) == (A, "Ann", "Bob")
     assert ann.snapshot is not None
     assert bob.snapshot is not None
@@ -250,7 +254,7 @@ def test_a_group_of_which_one_comes_true() -> None:
 def test_named_outcomes() -> None:
     (_, game), _ = polymarket.listing(server())
     lions, bears = game.question.targets
-    assert (lions.id, bears.id, game.question.exclusive) == (f"{C}#Lions", f"{C}#Bears", True)
+    assert (lions.id, bears.id, game.question.exclusivity) == (f"{C}#Lions", f"{C}#Bears", "exactly one")
     assert lions.snapshot is not None
     assert bears.snapshot is not None
     assert (lions.snapshot.yes_ask, bears.snapshot.yes_ask, bears.snapshot.yes_bid) == (0.4, 0.7, 0.6)
@@ -263,7 +267,7 @@ def test_named_outcomes() -> None:
         "Lions vs. Bears: Lions",
         "Spread: Lions (-3.5): Lions",
     ]
-    assert (both.question.exclusive, both.volume) == (False, 10)
+    assert (both.question.exclusivity, both.volume) == ("independent", 10)
     assert both.recurrence == "lions vs. bears"
 
 
@@ -274,7 +278,7 @@ def test_targets_lead_to_prices() -> None:
     lone = SamplePolymarketEvent(id="4", title="Ann?", markets=RACE.markets[:1])
     (single,), _ = polymarket.listing(server(lone))
     assert market_ref(single.question) == MarketRef(platform="polymarket", id=A)
-    assert not single.question.exclusive
+    assert single.question.exclusivity == "independent"
 
 
 def test_pages_with_cursors_and_on_older_servers_with_offsets() -> None:
@@ -312,22 +316,22 @@ def test_the_window_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bob", "exclusive"),
+    ("bob", "exclusivity"),
     [
-        ({"closed": True, "prices": ("0", "1")}, True),
-        ({"closed": True, "prices": ("0", "1"), "stage": "resolved"}, True),
-        ({"closed": True, "prices": ("0", "1"), "stage": "disputed"}, False),
-        ({"closed": True, "prices": ("1", "0")}, False),
-        ({"accepting": False}, False),
+        ({"closed": True, "prices": ("0", "1")}, "exactly one"),
+        ({"closed": True, "prices": ("0", "1"), "stage": "resolved"}, "exactly one"),
+        ({"closed": True, "prices": ("0", "1"), "stage": "disputed"}, "at most one"),
+        ({"closed": True, "prices": ("1", "0")}, "at most one"),
+        ({"accepting": False}, "at most one"),
     ],
 )
-def test_what_is_over_is_no_target(bob: dict[str, Any], exclusive: bool) -> None:
+def test_what_is_over_is_no_target(bob: dict[str, Any], exclusivity: str) -> None:
     over = SamplePolymarketMarket(condition=B, question="Will Bob win?", label="Bob", **bob)
     third = SamplePolymarketMarket(condition=C, question="Will Cat win?", label="Cat")
     group = SamplePolymarketEvent(id="5", title="Who?", negative_risk=True, markets=(RACE.markets[0], over, third))
     (found,), _ = polymarket.listing(server(group))
     assert ([target.label for target in found.question.targets], found.finished) == (["Ann", "Cat"], (B,))
-    assert found.question.exclusive == exclusive
+    assert found.question.exclusivity == exclusivity
 
 
 def test_places_kept_for_names_to_come() -> None:
@@ -337,7 +341,10 @@ def test_places_kept_for_names_to_come() -> None:
     )
     plain = SamplePolymarketEvent(id="7", title="Who?", negative_risk=True, markets=(*RACE.markets, place))
     (augmented, whole), _ = polymarket.listing(server(kept, plain))
-    assert ([t.label for t in augmented.question.targets], augmented.question.exclusive) == (["Ann", "Bob"], True)
+    assert ([t.label for t in augmented.question.targets], augmented.question.exclusivity) == (
+        ["Ann", "Bob"],
+        "at most one",
+    )
     assert [t.label for t in whole.question.targets] == ["Ann", "Bob", "Person A"]
 
 

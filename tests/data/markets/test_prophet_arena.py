@@ -45,10 +45,14 @@ def drift(path: str) -> MarketFaults:
 def test_an_event_with_the_newest_crowd() -> None:
     (race, other), ledger = arena.listing(fake())
     question = race.question
-    assert (question.id, question.source, question.exclusive) == ("prophet_arena/race", "prophet_arena", True)
+    assert (question.id, question.source, question.exclusivity) == (
+        "prophet_arena/race",
+        "prophet_arena",
+        "at most one",
+    )
     assert [(t.id, t.snapshot.last_price) for t in question.targets] == [("Ann", 0.35), ("Bob B.", 0.6)]
     assert (race.closes_at, race.status, question.criteria) == (instant("2027-01-01"), "open", "As reported.")
-    assert (other.question.exclusive, other.question.targets[0].snapshot) == (False, None)
+    assert (other.question.exclusivity, other.question.targets[0].snapshot) == ("independent", None)
     assert (ledger.notes(), ledger.complete) == ((), True)
     assert arena.event(fake(), "race") == race
 
@@ -71,7 +75,7 @@ def test_refusals_and_drift() -> None:
     ):
         with pytest.raises(SourceError, match=problem):
             arena.event(events, slug)
-    for path in ("title", "outcomes", "close_at", "criteria", "mutually_exclusive"):
+    for path in ("title", "outcomes", "close_at", "criteria"):
         found, ledger = arena.listing(fake(trouble=drift(f"data.0.{path}")))
         assert [event.question.id for event in found] == ["prophet_arena/other"]
         assert ledger.skipped[0].reason == f"prophet_arena event race: field data[0].{path} is missing"

@@ -8,6 +8,7 @@ from foretell.forecasters.agent.answer_format import AnswerFormat
 from foretell.forecasters.agent.belief import belief_schema, read_statement, starting_belief
 from foretell.forecasters.agent.settings import Clamp
 from foretell.models.structured_output import schema_errors
+from foretell.questions.exclusivity import EXCLUSIVITIES, scaled
 from foretell.questions.forecast import Categorical, Numeric
 from foretell.questions.question import Question, Target
 from foretell.questions.trace import BeliefRevised
@@ -86,7 +87,7 @@ def test_half_of_the_dates_do_not_form_a_belief_but_revise_one():
 
 
 def test_exclusive_options_are_scaled_and_both_versions_kept():
-    options = form("x", "y", "z", exclusive=True)
+    options = form("x", "y", "z", exclusivity="exactly one")
     belief, _ = revised(starting_belief(options), {"p": {"x": 0.6, "y": 0.6, "z": 0.8}}, options)
     assert belief.p == pytest.approx({"x": 0.3, "y": 0.3, "z": 0.4})
     assert belief.stated == {"x": 0.6, "y": 0.6, "z": 0.8}
@@ -98,21 +99,23 @@ def test_exclusive_options_are_scaled_and_both_versions_kept():
 def test_start_is_the_crowd_before_the_prior_before_an_even_start():
     assert starting_belief(form(), crowd={"yes": 0.2}, prior={"yes": 0.3}).p == {"yes": 0.2}
     assert starting_belief(form(), prior={"yes": 0.3}).p == {"yes": 0.3}
-    assert starting_belief(form("x", "y", exclusive=True)).p == {"x": 0.5, "y": 0.5}
+    assert starting_belief(form("x", "y", exclusivity="exactly one")).p == {"x": 0.5, "y": 0.5}
     assert not starting_belief(form()).formed
 
 
 @given(
-    st.lists(st.floats(0, 1), min_size=2, max_size=40).filter(lambda p: sum(p) > 0), st.floats(0, 0.1), st.booleans()
+    st.lists(st.floats(0, 1), min_size=2, max_size=40).filter(lambda p: sum(p) > 0),
+    st.floats(0, 0.1),
+    st.sampled_from(EXCLUSIVITIES),
 )
-def test_clamped_probabilities_are_bounded_and_options_sum_to_one(p, low, exclusive):
+def test_clamped_probabilities_are_bounded_and_fit_each_other(p, low, exclusivity):
     clamp = Clamp(low=low, high=1 - low)
-    total = sum(p)
-    given_p = {str(i): x / total if exclusive else x for i, x in enumerate(p)}
-    clamped = clamp.apply(given_p, exclusive=exclusive)
-    if exclusive:
+    clamped = clamp.apply(scaled({str(i): x for i, x in enumerate(p)}, exclusivity), exclusivity)
+    assert all(0 <= x <= 1 for x in clamped.values())
+    if exclusivity == "exactly one":
         assert sum(clamped.values()) == pytest.approx(1)
-        assert all(0 <= x <= 1 for x in clamped.values())
+    elif exclusivity == "at most one":
+        assert sum(clamped.values()) <= 1 + 1e-9
     else:
         assert all(low <= x <= 1 - low for x in clamped.values())
 
@@ -135,7 +138,12 @@ def test_odd_target_ids_get_keys_every_provider_takes():
 
 def test_options_come_with_their_distribution(desk, say, think):
     desk.question = Question(
-        id="o", source="own", text="?", due="2025-10-26", targets=(Target(id="x"), Target(id="y")), exclusive=True
+        id="o",
+        source="own",
+        text="?",
+        due="2025-10-26",
+        targets=(Target(id="x"), Target(id="y")),
+        exclusivity="exactly one",
     )
     forecast = desk.run([say("submit", {"p": {"x": 0.9, "y": 0.9}, "reason": "r"}, belief=think({"x": 0.5, "y": 0.5}))])
     assert forecast.p == pytest.approx({"x": 0.5, "y": 0.5})

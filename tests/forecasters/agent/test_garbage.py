@@ -17,7 +17,12 @@ from foretell.questions.trace import ModelCalled
 BINARY = Question(id="b", source="own", text="?", due="2025-10-26", targets=(Target(id="yes"),))
 DATES = Question(id="d", source="own", text="?", due="2025-10-26", targets=(Target(id="a b"), Target(id="c")))
 OPTIONS = Question(
-    id="o", source="own", text="?", due="2025-10-26", targets=tuple(Target(id=x) for x in "xyz"), exclusive=True
+    id="o",
+    source="own",
+    text="?",
+    due="2025-10-26",
+    targets=tuple(Target(id=x) for x in "xyz"),
+    exclusivity="exactly one",
 )
 NUMBER = Question(
     id="n", source="own", text="?", due="2025-10-26", targets=(Target(id=">3"), Target(id="<1")), subtype="numeric"
@@ -93,7 +98,7 @@ def test_garbage_ends_in_a_forecast_or_a_failure(new_desk, variant, question, sc
     if isinstance(answer, Forecast):
         assert set(answer.p) == {target.id for target in question.targets}
         assert all(isfinite(p) and 0 <= p <= 1 for p in answer.p.values())
-        if question.exclusive:
+        if question.exclusivity == "exactly one":
             assert sum(answer.p.values()) == pytest.approx(1)
         else:
             assert all(0.05 <= p <= 0.95 for p in answer.p.values())

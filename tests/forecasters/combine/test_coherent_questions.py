@@ -128,7 +128,7 @@ def test_strikes_and_deadlines_together_are_nested():
 
 
 def test_exclusive_targets_sum_to_one_and_missing_ones_leave_room():
-    q = question("a", "b", "c", exclusive=True)
+    q = question("a", "b", "c", exclusivity="exactly one")
     whole = coherent(q, {"t0": 0.5, "t1": 0.5, "t2": 0.3})
     assert (whole.rule, round(sum(whole.p.values()), 12)) == ("exactly one", 1)
     assert whole.gap == pytest.approx(0.3)
@@ -213,7 +213,7 @@ def test_ladders_of_the_arena_get_better(shared_data):
 
 @pytest.mark.shared_data
 def test_every_event_of_the_exchange_gets_no_worse(shared_data):
-    """65 Kalshi events with last prices: nine ladders, one set of deadlines, 27 exclusive events."""
+    """65 Kalshi events with last prices: nine ladders, one set of deadlines, 27 of at most one."""
     rules: dict[str, int] = {}
     for event in json.loads((shared_data / "kalshi" / "events_old_schema.json").read_text()):
         markets = [m for m in event["markets"] if m["result"] in ("yes", "no") and m.get("last_price") is not None]
@@ -225,16 +225,15 @@ def test_every_event_of_the_exchange_gets_no_worse(shared_data):
             text=event["title"],
             due=day,
             targets=targets,
-            exclusive=event["mutually_exclusive"],
+            exclusivity="at most one" if event["mutually_exclusive"] else "independent",
         )
         p = {m["ticker"]: m["last_price"] / 100 for m in markets}
         y = {m["ticker"]: float(m["result"] == "yes") for m in markets}
         made = coherent(q, p)
         rules[made.rule] = rules.get(made.rule, 0) + 1
         error = {name: sum((said[t] - y[t]) ** 2 for t in p) for name, said in (("before", p), ("after", made.p))}
-        possible = made.rule != "exactly one" or sum(y.values()) == 1
-        assert error["after"] <= error["before"] + 1e-12 or not possible
-    assert rules == {"unchanged": 28, "exactly one": 27, "ladder": 9, "by date": 1}
+        assert error["after"] <= error["before"] + 1e-12
+    assert rules == {"unchanged": 28, "at most one": 27, "ladder": 9, "by date": 1}
 
 
 def claim_of(source, text, due):

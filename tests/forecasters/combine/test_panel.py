@@ -29,7 +29,7 @@ OPTIONS = Question(
     text="Who wins?",
     due="2025-10-26",
     targets=tuple(Target(id=x) for x in ("a", "b", "c")),
-    exclusive=True,
+    exclusivity="exactly one",
 )
 
 

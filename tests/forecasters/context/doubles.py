@@ -38,7 +38,7 @@ CUP = Question(
         Target(id="Red Team", label="Red Team", snapshot=quote(0.613)),
         Target(id="Blue Team", label="Blue Team", snapshot=quote(0.387)),
     ),
-    exclusive=True,
+    exclusivity="exactly one",
     category="Sports",
     closes_at=instant("2026-01-20T20:00:00Z"),
 )

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from foretell.forecasters.prompt.prediction_context import (
 )
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.errors import InputError
+from foretell.questions.exclusivity import EXCLUSIVITIES
 from foretell.questions.question import Question, Snapshot, Target
 
 text = st.text(max_size=40)
@@ -44,7 +46,12 @@ def contexts(draw: Any) -> PredictionContext:
     quoted = [Target(id=name, snapshot=draw(st.none() | snapshots)) for name in draw(targets)]
     words = st.text(max_size=30, alphabet=st.characters(exclude_categories=["Cs"]))
     question = Question(
-        id="q", source="s", text=draw(words), due="2026-01-10", targets=tuple(quoted), exclusive=draw(st.booleans())
+        id="q",
+        source="s",
+        text=draw(words),
+        due="2026-01-10",
+        targets=tuple(quoted),
+        exclusivity=draw(st.sampled_from(EXCLUSIVITIES)),
     )
     made = [
         RankedSource(url=url, title=f"t{title}", summary=title, published=published, rank=rank)
@@ -184,3 +191,14 @@ def test_the_published_subset_makes_contexts_that_come_back(shared_data: Any) ->
     assert len({one.digest for one in made}) == len(made)
     assert all(PredictionContext.from_json(one.to_json()) == one for one in made)
     assert all(len(one.sources) <= 10 for one in made)
+
+
+def test_a_context_of_an_earlier_version_keeps_its_digest():
+    """There, that exactly one outcome comes true was a flag; the digest was taken of that spelling."""
+    whole = shared(replace(CUP, exclusivity="exactly one"))
+    assert '"exclusive":true' in whole.to_json()
+    assert PredictionContext.from_json(whole.to_json(), digest=sha256(whole.to_json().encode()).hexdigest()) == whole
+    some = shared(replace(CUP, exclusivity="at most one"))
+    assert '"exclusivity":"at most one"' in some.to_json()
+    assert PredictionContext.from_json(some.to_json(), digest=some.digest) == some
+    assert len({whole.digest, some.digest, shared(replace(CUP, exclusivity="independent")).digest}) == 3

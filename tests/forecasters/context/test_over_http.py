@@ -40,7 +40,7 @@ RATE = Question(
     text="What will the central bank of Norway do with its rate in September?",
     due=AT,
     criteria="As announced on the day of the meeting.",
-    exclusive=True,
+    exclusivity="exactly one",
     targets=tuple(
         Target(id=name, label=name, snapshot=Snapshot(at=AT, last_price=p, yes_ask=p + 0.01, no_ask=1.01 - p))
         for name, p in (("Rate cut", 0.61), ("No change", 0.31), ("Rate hike", 0.08))

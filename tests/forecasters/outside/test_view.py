@@ -119,7 +119,9 @@ def test_its_own_price_plays_no_part(taught_past: Past) -> None:
 
 def test_options_share_one() -> None:
     targets = tuple(Target(id=name, label=name) for name in ("Ada", "Bert", "Cleo"))
-    question = Question(id="q", source="own", text="Who wins?", due="2027-03-01", targets=targets, exclusive=True)
+    question = Question(
+        id="q", source="own", text="Who wins?", due="2027-03-01", targets=targets, exclusivity="exactly one"
+    )
     p = asyncio.run(OutsideView().forecast(question, Context(as_of=NOW))).p
     assert sum(p.values()) == pytest.approx(1.0)
 

@@ -313,7 +313,7 @@ def test_leaks_are_dropped_in_every_leaf_and_told():
 
 
 def test_of_two_exclusive_options_one_gets_a_tree():
-    two = question(exclusive=True, targets=(Target(id="a", label="Ajax"), Target(id="b", label="Bruges")))
+    two = question(exclusivity="exactly one", targets=(Target(id="a", label="Ajax"), Target(id="b", label="Bruges")))
     setup = TreeSetup(question=two)
     answer = forecast(setup)
     assert isinstance(answer, Forecast)
@@ -327,7 +327,7 @@ def test_of_two_exclusive_options_one_gets_a_tree():
 
 
 def test_several_options_are_all_analysed_and_divided_by_their_sum():
-    three = question(exclusive=True, targets=tuple(Target(id=id) for id in ("a", "b", "c")))
+    three = question(exclusivity="exactly one", targets=tuple(Target(id=id) for id in ("a", "b", "c")))
     setup = TreeSetup(question=three)
     answer = forecast(
         setup, grounder=GivenGrounder(p=lambda leaf: 0.4), settings=TreeSettings(clamp=Clamp(low=0, high=1))

@@ -84,7 +84,7 @@ def test_what_no_tree_is_about_and_what_has_no_number(tmp_path: Path):
 
 
 def test_of_two_exclusive_options_one_tree_is_enough(tmp_path: Path):
-    two = question(targets=(Target(id="a", label="Ada"), Target(id="b", label="Ben")), exclusive=True)
+    two = question(targets=(Target(id="a", label="Ada"), Target(id="b", label="Ben")), exclusivity="exactly one")
     assert answer(tmp_path, two, tree_about(two)).p == {"a": pytest.approx(0.45), "b": pytest.approx(0.55)}
     both = (tree_about(two), tree_about(two, place=1, p=(0.8, 0.9)))
     found = answer(tmp_path, two, *both, shortcut=False)

@@ -271,7 +271,7 @@ def test_what_a_person_must_mend_is_raised():
 
 
 def test_two_exclusive_options_need_one_line_of_thought_and_more_need_one_each():
-    two = question(targets=(Target(id="a", label="Ada"), Target(id="b", label="Ben")), exclusive=True)
+    two = question(targets=(Target(id="a", label="Ada"), Target(id="b", label="Ben")), exclusivity="exactly one")
     answer, mind, _ = run("chain", setup={"question": two})
     assert answer.p == {"a": pytest.approx(0.8), "b": pytest.approx(0.2)}
     assert mind.asked.count("conclude") == 1

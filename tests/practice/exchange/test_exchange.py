@@ -79,7 +79,7 @@ def test_open_events_are_listed_with_quotes_near_the_truth(schema: Schema):
     gaps: list[float] = []
     for event in found:
         sim = WORLD.by_ticker[event.question.id.removeprefix("kalshi/")]
-        assert event.question.exclusive == sim.exclusive
+        assert event.question.exclusivity == ("at most one" if sim.exclusive else "independent")
         assert event.question.closes_at is not None
         assert event.question.closes_at.timestamp() == sim.life.closes
         assert event.category == sim.words.category

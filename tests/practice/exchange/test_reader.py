@@ -37,7 +37,7 @@ def question_of(event: SimulatedEvent, second: float) -> Question:
         text=event.words.title,
         due=moment,
         criteria="\n".join(event.rules),
-        exclusive=event.exclusive,
+        exclusivity="at most one" if event.exclusive else "independent",
         targets=tuple(
             Target(id=ticker, label=label, snapshot=shot)
             for ticker, label, shot in zip(event.tickers, event.labels, shots, strict=True)

@@ -104,7 +104,7 @@ def _option_question(row: Row, labels: tuple[str, ...]) -> Question:
             criteria=row.text("criteria"),
             background=row.text("background"),
             cluster=row.text("cluster"),
-            exclusive=True,
+            exclusivity="exactly one",
         ),
     )
 
@@ -206,7 +206,7 @@ def build_financial_tasks(
             text=wager.text.format(**words),
             due=instant(cutoff),
             targets=tuple(Target(id=label, label=label, resolves_at=instant(end)) for label in payoffs),
-            exclusive=True,
+            exclusivity="exactly one",
             cluster=f"financial/{series.id}",
         )
         found.questions[asked_key(question)] = question

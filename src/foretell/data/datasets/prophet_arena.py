@@ -18,6 +18,7 @@ from foretell.data.datasets.dataset import DatasetRequest, FileFormat
 from foretell.data.datasets.question_set import ContextSource, QuestionSet, QuestionSetBuilder, asked_key
 from foretell.data.datasets.rows import Row, csv_rows, jsonl_rows
 from foretell.questions.errors import InputError
+from foretell.questions.exclusivity import Exclusivity
 from foretell.questions.question import Question, Snapshot, Target
 from foretell.questions.resolution import Resolution
 
@@ -78,11 +79,11 @@ class _Event:
     quotes: Mapping[str, Row]
 
 
-def read_events_csv(path: str | Path, *, exclusive: frozenset[str] = frozenset()) -> QuestionSet:
-    """Read the published subset. The file does not say which events are exclusive: name their tickers where you know.
+def read_events_csv(path: str | Path, *, exclusivity: Mapping[str, Exclusivity] | None = None) -> QuestionSet:
+    """Read the published subset. It does not say which outcomes exclude each other: tell by ticker where you know.
 
-    Only markets that are both listed and resolved become targets; the others are counted. Whether an event is
-    exclusive is never guessed from how it came out.
+    Only markets that are both listed and resolved become targets; the others are counted. Whether the outcomes of an
+    event exclude each other is never guessed from how it came out.
     """
     found = QuestionSetBuilder()
     for row in csv_rows(Path(path)):
@@ -90,7 +91,7 @@ def read_events_csv(path: str | Path, *, exclusive: frozenset[str] = frozenset()
         names = _matching(event, found.counts)
         if not names:
             continue
-        question = _csv_question(event, names, exclusive)
+        question = _csv_question(event, names, (exclusivity or {}).get(event.row.text("event_ticker"), "independent"))
         if asked_key(question) in found.questions:
             raise event.row.problem("event_ticker", "is there twice for the same moment")
         found.questions[asked_key(question)] = question
@@ -139,7 +140,7 @@ def _matching(event: _Event, counts: Counter[str]) -> list[str]:
     return names
 
 
-def _csv_question(event: _Event, names: list[str], exclusive: frozenset[str]) -> Question:
+def _csv_question(event: _Event, names: list[str], exclusivity: Exclusivity) -> Question:
     row, ticker = event.row, event.row.text("event_ticker")
     listed = [event.quotes[name] for name in names if name in event.quotes]
     return row.reading(
@@ -152,7 +153,7 @@ def _csv_question(event: _Event, names: list[str], exclusive: frozenset[str]) ->
             targets=tuple(Target(id=name, label=name, snapshot=_snapshot(event, name)) for name in names),
             category=row.text("category"),
             criteria=_criteria(names, event.quotes),
-            exclusive=ticker in exclusive,
+            exclusivity=exclusivity,
             opens_at=min((at for q in listed if (at := q.moment("open_time"))), default=None),
             closes_at=max((at for q in listed if (at := _expected_close(q, event.at))), default=None),
         ),
@@ -232,7 +233,7 @@ ANSWERS_FILE: dict[Any, int | None] = {
 def read_events_jsonl(path: str | Path) -> QuestionSet:
     """Read an event set: every window of an event is one asking, at the moment its crowd and articles were taken.
 
-    Here the file itself says whether exactly one outcome comes true. Void outcomes have no outcome and are counted.
+    Here the file itself says whether at most one outcome comes true. Void outcomes have no outcome and are counted.
     """
     found = QuestionSetBuilder()
     for line in jsonl_rows(Path(path)):
@@ -294,7 +295,7 @@ def _jsonl_question(row: Row, window: Row, names: tuple[str, ...]) -> Question:
             ),
             category=row.text("category"),
             criteria=row.text("criteria"),
-            exclusive=bool(row.flag("mutually_exclusive")),
+            exclusivity="at most one" if row.flag("mutually_exclusive") else "independent",
             closes_at=row.moment("close_at"),
         ),
     )

@@ -13,11 +13,12 @@ from foretell.data.datasets.question_set import AskedKey, QuestionSet, asked_key
 from foretell.data.datasets.rows import Row, csv_rows, hint_for, jsonl_rows, read_json, read_text, record
 from foretell.questions.codec import from_dict
 from foretell.questions.errors import InputError
+from foretell.questions.exclusivity import Exclusivity, read_exclusivity
 from foretell.questions.question import Question, QuestionKind, SeriesRef, Snapshot, Target
 
 _NAMES = """
-    text id due by resolves dates options exclusive price price_at source kind subtype category criteria background
-    cluster url opens closes series above below
+    text id due by resolves dates options exclusivity exclusive price price_at source kind subtype category criteria
+    background cluster url opens closes series above below
 """
 FIELDS = tuple(_NAMES.split())
 YES = "yes"
@@ -28,7 +29,6 @@ def plain_question(row: Row, asked_at: datetime | None = None) -> Question:
     text = row.need_text("text")
     hint = "the day as of which the question is asked, e.g. 2026-01-18"
     due = row.moment("due") or asked_at or row.need_moment("due", hint)
-    exclusive = row.flag("exclusive")
     return row.reading(
         None,
         lambda: Question(
@@ -42,8 +42,7 @@ def plain_question(row: Row, asked_at: datetime | None = None) -> Question:
             category=row.text("category"),
             criteria=row.text("criteria"),
             background=row.text("background"),
-            # Options exclude each other unless the row says otherwise.
-            exclusive=bool(row.items("options")) if exclusive is None else exclusive,
+            exclusivity=_exclusivity(row),
             opens_at=row.moment("opens"),
             closes_at=row.moment("closes"),
             cluster=row.text("cluster"),
@@ -91,6 +90,16 @@ def _targets(row: Row, due: datetime) -> tuple[Target, ...]:
         Target(id=label, label=label if options else "", resolves_at=resolves, snapshot=prices.get(label))
         for label in labels
     )
+
+
+def _exclusivity(row: Row) -> Exclusivity:
+    """Exactly one of several options comes true, unless the row says otherwise; so does the older field `exclusive`."""
+    told, flag = row.text("exclusivity"), row.flag("exclusive")
+    if told and flag is not None:
+        raise row.problem("exclusive", "is the older name of exclusivity; give one")
+    if told:
+        return row.reading("exclusivity", lambda: read_exclusivity(told))
+    return read_exclusivity(bool(row.items("options")) if flag is None else flag)
 
 
 def _prices(row: Row, due: datetime, labels: list[str]) -> dict[str, Snapshot]:

@@ -209,7 +209,9 @@ class KalshiEvents(MarketEvents):
         for market in markets:
             report.know(market.value, KALSHI_MARKET, "market")
         states = [_market(market, as_of.at) for market in markets]
-        event = event_state(states, exclusive=row.need("mutually_exclusive").flag())
+        event = event_state(
+            states, exclusivity="at most one" if row.need("mutually_exclusive").flag() else "independent"
+        )
         if not event.asked:
             raise UnsupportedEvent("it has no yes-or-no market, or all of them are in the archive")
         series, ticker = row.need("series_ticker").text(), row.need(self.key).text()
@@ -225,7 +227,7 @@ class KalshiEvents(MarketEvents):
                 subtype=series,
                 category=category,
                 criteria=_criteria([one.row for one in event.asked]),
-                exclusive=event.exclusive,
+                exclusivity=event.exclusivity,
                 opens_at=min(opens, default=None),
                 closes_at=max((at for one in event.asked if (at := one.target.resolves_at)), default=None),
                 url=f"https://kalshi.com/markets/{series.lower()}/{ticker.lower()}",

@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol
 from foretell.data.http import NotFound, SourceError
 from foretell.data.payload import MalformedPayload, Payload
 from foretell.questions.as_of import AsOf, UtcDatetime, instant
+from foretell.questions.exclusivity import Exclusivity, with_some_left_out
 from foretell.questions.question import Question, Target
 
 MarketStatus = Literal["unopened", "open", "closed", "resolved"]
@@ -372,15 +373,15 @@ class EventState:
     asked: tuple[MarketState, ...]
     """Those that are still going on, or all of them where none is."""
     finished: tuple[str, ...]
-    exclusive: bool
+    exclusivity: Exclusivity
     status: MarketStatus
 
 
-def event_state(markets: Sequence[MarketState | None], *, exclusive: bool) -> EventState:
+def event_state(markets: Sequence[MarketState | None], *, exclusivity: Exclusivity) -> EventState:
     """Sort out what is over.
 
     The platform's word that exactly one market comes true holds for the rest only if all that was left out has lost:
-    among markets still open none may come true when one that is already closed has won.
+    among markets still open none may come true when one that is already closed has won, so there it is at most one.
     """
     known = [market for market in markets if market is not None]
     active = [market for market in known if market.status in ACTIVE_STATUSES]
@@ -391,6 +392,6 @@ def event_state(markets: Sequence[MarketState | None], *, exclusive: bool) -> Ev
     return EventState(
         asked=tuple(active or known),
         finished=tuple(market.target.id for market in finished),
-        exclusive=exclusive and certain and len(active or known) > 1,
+        exclusivity=exclusivity if certain else with_some_left_out(exclusivity),
         status="open" if "open" in statuses else "unopened" if "unopened" in statuses else over,
     )

@@ -35,6 +35,7 @@ from foretell.data.markets.prices import (
 from foretell.data.payload import Payload
 from foretell.data.service import JsonService, ServiceConfig
 from foretell.questions.as_of import AsOf
+from foretell.questions.exclusivity import read_exclusivity
 from foretell.questions.question import Question, Snapshot, Target
 
 HOST = "https://api.manifold.markets/v0"
@@ -180,7 +181,9 @@ class ManifoldEvents(MarketEvents):
         report.know(row.value, MANIFOLD_MARKET, "market")
         kind, status = _kind(row), _status(row, as_of.at)
         parts = [_yes(row, as_of.at, status)] if kind == BINARY else _answers(row, as_of.at, status, report)
-        event = event_state(parts, exclusive=kind == CHOICE and row.need("shouldAnswersSumToOne").flag())
+        event = event_state(
+            parts, exclusivity=read_exclusivity(kind == CHOICE and row.need("shouldAnswersSumToOne").flag())
+        )
         if not event.asked:
             raise UnsupportedEvent("it has no answer")
         title, tags = row.need("question").text().strip(), row.texts("groupSlugs")
@@ -193,7 +196,7 @@ class ManifoldEvents(MarketEvents):
                 targets=tuple(one.target for one in event.asked),
                 category=tags[0] if tags else "",
                 criteria=row.stated_text("textDescription").strip(),
-                exclusive=event.exclusive,
+                exclusivity=event.exclusivity,
                 opens_at=row.need("createdTime").moment(per_second=MILLI),
                 closes_at=_closes(row),
                 url=row.words("url"),

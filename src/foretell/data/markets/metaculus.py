@@ -39,6 +39,7 @@ from foretell.data.markets.prices import (
 from foretell.data.payload import Payload
 from foretell.data.service import JsonService, Params, ServiceConfig
 from foretell.questions.as_of import AsOf
+from foretell.questions.exclusivity import read_exclusivity
 from foretell.questions.question import Question, Snapshot, Target
 
 HOST = "https://www.metaculus.com/api"
@@ -265,7 +266,9 @@ class MetaculusEvents(MarketEvents):
         for question in questions:
             report.know(question.value, METACULUS_QUESTION, "question")
         parts = _parts(row, questions, as_of)
-        event = event_state(parts, exclusive=single is not None and single.need("type").text() == CHOICE)
+        event = event_state(
+            parts, exclusivity=read_exclusivity(single is not None and single.need("type").text() == CHOICE)
+        )
         rules = row.need("group_of_questions") if single is None else single
         title, post = row.need("title").text().strip(), row.need("id").name()
         category, tags = _filed(row)
@@ -282,7 +285,7 @@ class MetaculusEvents(MarketEvents):
                     filter(None, [rules.stated_text("resolution_criteria").strip(), rules.words("fine_print")])
                 ),
                 background=rules.words("description"),
-                exclusive=event.exclusive,
+                exclusivity=event.exclusivity,
                 opens_at=min(opens, default=None),
                 closes_at=max((one.row.need("scheduled_close_time").time() for one in event.asked), default=None),
                 url=f"https://www.metaculus.com/questions/{post}/",

@@ -41,6 +41,7 @@ from foretell.data.markets.prices import (
 from foretell.data.payload import MalformedPayload, Payload
 from foretell.data.service import JsonService, ServiceConfig
 from foretell.questions.as_of import AsOf
+from foretell.questions.exclusivity import Exclusivity, read_exclusivity, with_some_left_out
 from foretell.questions.question import Question, Snapshot, Target
 
 GAMMA = "https://gamma-api.polymarket.com"
@@ -238,7 +239,9 @@ class PolymarketEvents(MarketEvents):
             report.know(market.value, POLYMARKET_MARKET, "market")
         sides = [_market(market, as_of.at, alone=len(markets) == 1) for market in markets]
         pair = len(markets) == 1 and len(sides[0]) == 2
-        event = event_state([one for both in sides for one in both], exclusive=pair or _exclusive(row, markets))
+        event = event_state(
+            [one for both in sides for one in both], exclusivity="exactly one" if pair else _exclusivity(row, markets)
+        )
         if not event.asked:
             raise UnsupportedEvent("it has no market")
         title, tags = row.need("title").text().strip(), _tags(row)
@@ -254,7 +257,7 @@ class PolymarketEvents(MarketEvents):
                 subtype=series,
                 category=row.words("category") or (tags[0] if tags else ""),
                 criteria=_criteria(row, event),
-                exclusive=event.exclusive,
+                exclusivity=event.exclusivity,
                 opens_at=row.optional_time("startDate"),
                 closes_at=max(ends) if ends else row.optional_time("endDate"),
                 url=f"https://polymarket.com/event/{row.need('slug').text()}",
@@ -385,12 +388,13 @@ def _rest(price: float | None) -> float | None:
     return None if price is None else round(1.0 - price, 6)
 
 
-def _exclusive(row: Payload, markets: list[Payload]) -> bool:
-    """Whether exactly one of several markets comes true: what the platform calls negative risk."""
+def _exclusivity(row: Payload, markets: list[Payload]) -> Exclusivity:
+    """Exactly one of all markets comes true where the platform speaks of negative risk; some may not be listed yet."""
     told = next((told for one in (row, *markets) if (told := one.get("negRisk")) is not None), None)
     if told is None:
-        return len(markets) > 1 and row.need("negRisk").flag()
-    return told.flag()
+        told = row.need("negRisk") if len(markets) > 1 else None
+    found = read_exclusivity(told is not None and told.flag())
+    return found if len(markets) == len(row.need("markets").items()) else with_some_left_out(found)
 
 
 def _of_all(row: Payload, markets: list[Payload], name: str, other: str = "") -> float | None:

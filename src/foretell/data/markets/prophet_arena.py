@@ -82,7 +82,7 @@ class ProphetArenaListing(MarketEvents):
                 ),
                 category=row.words("category"),
                 criteria=row.stated_text("criteria").strip(),
-                exclusive=len(names) > 1 and row.need("mutually_exclusive").flag(),
+                exclusivity="at most one" if row.is_set("mutually_exclusive") else "independent",
                 closes_at=closes,
                 url=f"https://www.prophetarena.co/events/{slug}",
             ),

@@ -96,7 +96,7 @@ class BeliefAgent:
             why = ending.stop.value.replace("standing belief", "no probability was stated")
             raise CannotForecast(f"{why}: {ending.detail}" if ending.detail else why, forecaster=name)
         form = trial.offer.form
-        p = self.settings.clamp.apply(ending.p, exclusive=form.exclusive)
+        p = self.settings.clamp.apply(ending.p, form.exclusivity)
         context.emit(ForecastMade(p=p, how=ending.stop.value))
         words = rationale(ending, p, trial.toolbox.sources)
         distribution = form.distribution(p, ending.distribution)
@@ -156,6 +156,6 @@ class BeliefAgent:
             estimate = await model.forecast(question, context)
         except CannotForecast:
             return None
-        p = self.settings.clamp.apply(estimate.p, exclusive=AnswerFormat.of(question).exclusive)
+        p = self.settings.clamp.apply(estimate.p, question.exclusivity)
         text = f"{StopReason.BYPASS.value} ({model.name}). {estimate.rationale}".strip()
         return replace(estimate, forecaster=self.name, p=p, trial=context.trial, rationale=text)

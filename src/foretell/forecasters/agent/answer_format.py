@@ -7,6 +7,7 @@ from math import isfinite
 from typing import Any, Literal
 
 from foretell.models.structured_output import closed_object
+from foretell.questions.exclusivity import Exclusivity, scaled
 from foretell.questions.forecast import Categorical, Numeric
 from foretell.questions.question import Question
 
@@ -74,6 +75,12 @@ def write_quantiles(distribution: Numeric) -> dict[str, float]:
     return {key: distribution.quantile(level) for key, level in LEVELS.items()}
 
 
+SUMS: Mapping[Exclusivity, str] = {
+    "exactly one": "Sum to {whole}.",
+    "at most one": "Sum to at most {whole}.",
+    "independent": "",
+}
+"""What the schema says about the numbers of several targets."""
 _PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
 SAFE_KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 """Names that every provider accepts as a property."""
@@ -103,7 +110,7 @@ class AnswerFormat:
 
     targets: Mapping[str, str]
     """Target id by the key the model uses. Providers refuse odd characters in keys, so odd ids get short ones."""
-    exclusive: bool = False
+    exclusivity: Exclusivity = "independent"
     percent: bool = False
     """Whole percents in place of fractions: a grammar can hold a small model to a range of integers only."""
     thresholds: Mapping[str, NumericThreshold] | None = None
@@ -114,7 +121,7 @@ class AnswerFormat:
         keys = target_keys(question)
         return cls(
             targets=keys,
-            exclusive=question.exclusive and len(keys) > 1,
+            exclusivity=question.exclusivity,
             percent=percent,
             thresholds=thresholds_of(question),
         )
@@ -140,7 +147,7 @@ class AnswerFormat:
             key: self._number() if key == id else {**self._number(), "description": id[:80]}
             for key, id in self.targets.items()
         }
-        return closed_object(numbers, f"Sum to {self.whole}." if self.exclusive else "")
+        return closed_object(numbers, SUMS[self.exclusivity].format(whole=self.whole))
 
     def read(self, given: Mapping[str, Any]) -> StatedProbabilities:
         """What an object says about the targets; never raises."""
@@ -165,15 +172,12 @@ class AnswerFormat:
         return tuple(key for key, id in self.targets.items() if id not in p)
 
     def coherent(self, p: Mapping[str, float]) -> dict[str, float]:
-        """Options of which exactly one comes true, divided by their sum; anything else stays as stated."""
-        total = sum(p.values())
-        if not self.exclusive or self.missing(p) or total <= 0:
-            return dict(p)
-        return {target: value / total for target, value in p.items()}
+        """Divided by their sum where the options exclude each other and it is not what it must be; else as stated."""
+        return dict(p) if self.missing(p) else scaled(p, self.exclusivity)
 
     def distribution(self, p: Mapping[str, float], numeric: Numeric | None) -> Categorical | Numeric | None:
         """The whole distribution behind the probabilities, where the question has one."""
-        return Categorical(p=p, normalise=True) if self.exclusive else numeric
+        return Categorical(p=p, normalise=True) if self.exclusivity == "exactly one" else numeric
 
     def _read_quantiles(self, raw: Any) -> StatedProbabilities:
         assert self.thresholds is not None
@@ -202,7 +206,7 @@ class AnswerFormat:
                 problems.append(f"p of {key} is missing")
             except ValueError as problem:
                 problems.append(f"p of {key} {problem}")
-        if self.exclusive and not self.missing(p) and sum(p.values()) <= 0:
+        if self.exclusivity == "exactly one" and not self.missing(p) and sum(p.values()) <= 0:
             return StatedProbabilities(p={}, problems=("exactly one option comes true, so they cannot all have p = 0",))
         return StatedProbabilities(p=p, problems=tuple(problems))
 

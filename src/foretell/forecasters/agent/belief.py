@@ -6,6 +6,7 @@ from typing import Any, Literal, cast
 
 from foretell.forecasters.agent.answer_format import AnswerFormat, StatedProbabilities, write_quantiles
 from foretell.models.structured_output import closed_object
+from foretell.questions.exclusivity import even_chance
 from foretell.questions.forecast import Numeric
 
 # What a model says about its belief: the schema it fills in, and a patient reading of what it filled in.
@@ -118,9 +119,9 @@ class Belief:
     """Revised into a new value after every result, never changed in place."""
 
     p: Mapping[str, float]
-    """By target id; exclusive options sum to one."""
+    """By target id; fitting each other, where they exclude each other."""
     stated: Mapping[str, float]
-    """As the model said it, before options were made to sum to one."""
+    """As the model said it, before options were made to fit each other."""
     origin: Origin
     """Where the numbers come from. `blank` is the even start that no one stated: it is never an answer."""
     confidence: Confidence = "low"
@@ -240,6 +241,5 @@ def starting_belief(
         if given is not None and ids <= given.keys():
             p = {id: given[id] for id in form.targets.values()}
             return Belief(p=form.coherent(p), stated=p, origin=origin)  # pyright: ignore[reportArgumentType]
-    even = 1 / len(ids) if form.exclusive else 0.5
-    p = dict.fromkeys(form.targets.values(), even)
+    p = dict.fromkeys(form.targets.values(), even_chance(form.exclusivity, len(ids)))
     return Belief(p=p, stated=p, origin="blank")

@@ -18,10 +18,17 @@ from foretell.forecasters.agent.belief import BELIEF
 from foretell.forecasters.agent.settings import Clamp
 from foretell.forecasters.forecaster import Context
 from foretell.questions.as_of import AsOf, instant
+from foretell.questions.exclusivity import Exclusivity
 from foretell.questions.question import Question, Target
 from foretell.tools.names import SUBMIT, tool_hint
 
 NOT_GIVEN = "None were given; take the question's words in their plain sense."
+HEADS: Mapping[Exclusivity, str] = {
+    "exactly one": "Exactly one of these comes true, so",
+    "at most one": "At most one of these comes true, and possibly none:",
+    "independent": "Each stands on its own:",
+}
+"""What is said first of several targets."""
 COMMUNITIES = ("metaculus", "infer")
 """Platforms whose crowd states forecasts and trades nothing."""
 
@@ -70,8 +77,10 @@ def _scale(form: AnswerFormat, clamp: Clamp) -> str:
     if form.thresholds is not None:
         return "Quantiles are plain numbers in the unit of the question, each larger than the one before it."
     scale = "whole numbers from 0 to 100, in percent" if form.percent else "numbers from 0 to 1"
-    # Of several exclusive options the smallest may go lower: what holds for all is said.
-    bounds = "away from 0 and 1" if form.exclusive else f"between {clamp.low:g} and {clamp.high:g} (of 1)"
+    # Of several options that exclude each other the smallest may go lower: what holds for all is said.
+    bounds = (
+        f"between {clamp.low:g} and {clamp.high:g} (of 1)" if form.exclusivity == "independent" else "away from 0 and 1"
+    )
     return f"Probabilities are {scale}. Say what you think: the final answer is kept {bounds} for you."
 
 
@@ -188,10 +197,11 @@ def _asked(question: Question, as_of: AsOf, form: AnswerFormat) -> str:
         f"- `{key}`: {_line(target, '' if same else _day(target, as_of))}"
         for key, target in zip(form.targets, question.targets, strict=True)
     ]
-    text = "Exactly one of these comes true, so" if form.exclusive else "Each stands on its own:"
-    spread = "exclusive" if form.exclusive else "separate" if same or not _at_dates(question) else "dates"
+    spread = form.exclusivity.replace(" ", "_")
+    if form.exclusivity == "independent" and not same and _at_dates(question):
+        spread = "dates"
     how = wording(f"spread_{spread}").substitute(whole=form.whole)
-    return f"{text} give one probability for every line, under its key. {how}\n" + "\n".join(lines)
+    return f"{HEADS[form.exclusivity]} give one probability for every line, under its key. {how}\n" + "\n".join(lines)
 
 
 def _at_dates(question: Question) -> bool:

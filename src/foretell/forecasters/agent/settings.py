@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from foretell.models.model import ModelSettings
 from foretell.questions.errors import InputError
+from foretell.questions.exclusivity import Exclusivity, even_chance, scaled
 
 if TYPE_CHECKING:
     from foretell.forecasters.agent.agent import BeliefAgent
@@ -31,17 +32,16 @@ class Clamp:
             raise ValueError(f"clamp is {given!r}, write two numbers such as [0.01, 0.99]")
         return cls(low=float(given[0]), high=float(given[1]))
 
-    def apply(self, p: Mapping[str, float], *, exclusive: bool = False) -> dict[str, float]:
+    def apply(self, p: Mapping[str, float], exclusivity: Exclusivity = "independent") -> dict[str, float]:
         """Each probability within the bounds.
 
-        Of m exclusive options most must be small: there the lower bound is 2·low/m (equal to `low` for two), and
-        the clamped options are divided by their sum once more.
+        Of m options that exclude each other most must be small: there the lower bound is 2·low/m (equal to `low` for
+        two), where "none of them" counts as an option if it can be; and their sum is put right once more.
         """
-        if not exclusive:
-            return {target: min(self.high, max(self.low, value)) for target, value in p.items()}
-        clamped = {target: min(self.high, max(2 * self.low / len(p), value)) for target, value in p.items()}
-        total = sum(clamped.values())
-        return {target: value / total for target, value in clamped.items()}
+        low = self.low
+        if exclusivity != "independent":
+            low = 2 * self.low * even_chance(exclusivity, len(p))
+        return scaled({target: min(self.high, max(low, value)) for target, value in p.items()}, exclusivity)
 
 
 Asking = Literal["tools", "schema"]

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from foretell.forecasters.base_rates.rates import Rates
 from foretell.forecasters.forecaster import CannotForecast, Context, forecast_of
+from foretell.questions.exclusivity import scaled
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question, Target
 
@@ -48,15 +49,13 @@ class MarketForecaster:
     """The probability the quotes imply: yes ask over the sum of both asks, so that the spread is not counted."""
 
     across: bool = False
-    """Scale the targets of an exclusive question to sum one as well."""
+    """Scale targets that exclude each other as well: to sum one, or to no more."""
     name: str = "market"
 
     async def forecast(self, question: Question, context: Context) -> Forecast:
         """The implied probability of every target; a target without quotes refuses the question."""
         p = {t.id: _price_or(t, None, question, context) for t in question.targets}
-        total = sum(p.values())
-        if self.across and question.exclusive and total > 0:
-            p = {target: price / total for target, price in p.items()}
+        p = scaled(p, question.exclusivity) if self.across else p
         return forecast_of(p, question, context, self.name, "Quotes, both asks scaled to one.")
 
 

@@ -19,6 +19,7 @@ from foretell.forecasters.base_rates.wording import TURNS, read
 from foretell.forecasters.combine.rows import sigmoid
 from foretell.forecasters.forecaster import CannotForecast, Context, forecast_of
 from foretell.questions.as_of import AsOf
+from foretell.questions.exclusivity import scaled
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question, Target
 
@@ -89,16 +90,13 @@ class OutsideView:
     name: str = "outside"
 
     async def forecast(self, question: Question, context: Context) -> Forecast:
-        """A probability for every target; those of an exclusive question sum to one."""
+        """A probability for every target; those that exclude each other have a sum that can be."""
         cutoff = AsOf.day(min(context.as_of.at.date(), question.due.date()), context.as_of.mode)
         past = context.past.whole
         model = self._model(question, cutoff, past)
         found = ReferenceClass.of(question, past.table, cutoff) if past else None
         said = {target.id: self._target(question, target, model, found) for target in question.targets}
-        p = {target: value for target, (value, _) in said.items()}
-        if question.exclusive and len(p) > 1:
-            total = sum(p.values())
-            p = {target: value / total for target, value in p.items()}
+        p = scaled({target: value for target, (value, _) in said.items()}, question.exclusivity)
         text = [next(iter(said.values()))[1], "" if found is None else reasons_of_class(found)]
         rationale = " ".join(filter(None, text))
         return forecast_of(p, question, context, self.name, rationale)

@@ -35,11 +35,12 @@ class CoherentProbabilities:
 
 
 def coherent(question: Question, p: Mapping[str, float], *, distance: Distance = "squared") -> CoherentProbabilities:
-    """The nearest probabilities that fit what the question says: exclusive targets, strikes, deadlines.
+    """The nearest probabilities that fit what the question says: targets that exclude each other, strikes, deadlines.
 
     Targets are ordered only where their wording is the same but for a strike or a deadline, and where the question is
     not about how things stand on a day; anything else stays as it is. Targets that resolve on different days are
-    compared by deadline only. Of exclusive targets some of which have no probability, at most one comes true.
+    compared by deadline only. Of targets that exclude each other, some of which have no probability, at most one is
+    taken to come true.
 
     >>> q = Question(id="q", source="own", text="Gas price?", due="2025-07-01",
     ...              targets=(Target(id="Above 3.10"), Target(id="Above 3.15"), Target(id="3.10 or below")))
@@ -54,12 +55,13 @@ def coherent(question: Question, p: Mapping[str, float], *, distance: Distance =
         as_probabilities(list(p.values()))
     p = {name: float(value) for name, value in p.items()}
     after, gaps = dict(p), [0.0]
-    if question.exclusive and len(question.targets) > 1 and p:
-        whole, values = len(p) == len(question.targets), np.array(list(p.values()))
-        project, rules = (exactly_one, ("exactly one",)) if whole else (at_most_one, ("at most one",))
+    if question.exclusivity != "independent" and p:
+        whole = len(p) == len(question.targets)
+        holds, values = question.exclusivity if whole else "at most one", np.array(list(p.values()))
+        project, rules = exactly_one if holds == "exactly one" else at_most_one, (holds,)
         after = dict(zip(p, map(float, project(values, distance=distance)), strict=True))
         over = float(values.sum() - 1)
-        gaps.append(abs(over) if whole else over)
+        gaps.append(abs(over) if holds == "exactly one" else over)
     else:
         claims = {t.id: claim for t in question.targets if t.id in p and (claim := target_claim(question, t))}
         recognised = orders(claims)

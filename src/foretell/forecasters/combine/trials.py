@@ -71,7 +71,7 @@ class ReasonsPanel:
             reason = opinion.reason.strip()
         except ModelError as error:
             stated, reason = StatedProbabilities(p={}, problems=(str(error),)), ""
-        p = self.clamp.apply(form.coherent({**mean, **stated.p}), exclusive=form.exclusive) if stated.p else mean
+        p = self.clamp.apply(form.coherent({**mean, **stated.p}), form.exclusivity) if stated.p else mean
         how = _how(stated, len(forecasts))
         meter(ForecastMade(p=p, how=how.rstrip(".")))
         words, distribution = "\n\n".join(filter(None, [how, reason])), form.distribution(p, stated.distribution)

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from foretell.forecasters.agent.answer_format import read_number, target_keys
 from foretell.models.structured_output import UnusableReply
+from foretell.questions.exclusivity import Exclusivity
 from foretell.questions.question import Question
 
 LONGEST_RATIONALE = 6_000
@@ -38,7 +39,7 @@ class OutcomeNames:
     """Target id by key, id or label as written."""
     folded: Mapping[str, str]
     """Target id by name without case and dressing, where that names only one."""
-    exclusive: bool
+    exclusivity: Exclusivity
 
     @classmethod
     def of(cls, question: Question) -> "OutcomeNames":
@@ -49,9 +50,8 @@ class OutcomeNames:
         pairs += [(target.label, target.id) for target in question.targets if target.label]
         if len(question.targets) == 1:
             pairs.append(("yes", question.targets[0].id))
-        exclusive = question.exclusive and len(question.targets) > 1
         folds = [(_fold(name), target) for name, target in pairs if _fold(name)]
-        return cls(keys=keys, names=_only(pairs), folded=_only(folds), exclusive=exclusive)
+        return cls(keys=keys, names=_only(pairs), folded=_only(folds), exclusivity=question.exclusivity)
 
     def find(self, name: str) -> str | None:
         """The target a name stands for; None where it stands for none, or for several."""
@@ -70,7 +70,7 @@ def read_probabilities(said: Mapping[str, Any], outcomes: OutcomeNames) -> Elici
     """
     found, notes = _by_target(_entries(said, ("probabilities", "probability", "p"), outcomes), outcomes)
     numbers, more = _probabilities(found, outcomes)
-    if outcomes.exclusive and not sum(numbers.values()) > 0:
+    if outcomes.exclusivity == "exactly one" and not sum(numbers.values()) > 0:
         raise UnusableReply("exactly one outcome comes true, so they cannot all have probability 0")
     p = {target: numbers[target] for target in outcomes.keys.values()}
     return ElicitedAnswer(p=p, rationale=rationale_in(said), notes=(*notes, *more))
@@ -169,7 +169,9 @@ def _probabilities(found: Mapping[str, Any], outcomes: OutcomeNames) -> tuple[di
     # Whole numbers up to 100, or fractions of options that sum to a hundred, can only be percentages; 1.2 alone may be
     # anything.
     values = numbers.values()
-    whole = all(number % 1 == 0 for number in values) or (outcomes.exclusive and abs(sum(values) - 100) <= 1)
+    whole = all(number % 1 == 0 for number in values) or (
+        outcomes.exclusivity == "exactly one" and abs(sum(values) - 100) <= 1
+    )
     if whole and all(0 <= number <= 100 for number in values):
         return {target: number / 100 for target, number in numbers.items()}, ("percentages read as such",)
     off = next(key for key, target in outcomes.keys.items() if not 0 <= numbers[target] <= 1)

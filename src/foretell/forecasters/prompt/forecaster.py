@@ -47,8 +47,9 @@ class CallResult:
 class PromptForecaster:
     """Asks a model about a context, in one of several ways.
 
-    Of exclusive outcomes the forecast is the nearest set of probabilities that sums to one; what the model said is
-    kept beside it, in a `BeliefRevised` event and in the rationale. Other outcomes stay exactly as stated.
+    Of outcomes that exclude each other the forecast is the nearest set of probabilities whose sum is what it must be;
+    what the model said is kept beside it, in a `BeliefRevised` event and in the rationale. Other outcomes stay exactly
+    as stated.
     """
 
     asks_models: ClassVar[bool] = True
@@ -125,9 +126,8 @@ class PromptForecaster:
     ) -> Forecast:
         question = shared.question
         fitted = fit(question, stated, self.distance)
-        several = question.exclusive and len(question.targets) > 1
         clamp = Clamp.read(self.clamp)
-        p = dict(fitted.p) if clamp == WIDE else clamp.apply(fitted.p, exclusive=several)
+        p = dict(fitted.p) if clamp == WIDE else clamp.apply(fitted.p, question.exclusivity)
         reasons = _reasons(said)
         record = {
             "context": shared.digest,
@@ -150,20 +150,20 @@ class PromptForecaster:
             self.name,
             f"{FORECAST}{_numbers(p)} ({how}).\n\n{reasons}".strip(),
             trace=f"context {shared.digest}",
-            distribution=Categorical(p=p, normalise=True) if several else None,
+            distribution=Categorical(p=p, normalise=True) if question.exclusivity == "exactly one" else None,
             stated=dict(stated) if p != dict(stated) else None,
         )
 
 
 def fit(question: Question, stated: Mapping[str, float], distance: Distance = "squared") -> CoherentProbabilities:
-    """Exclusive outcomes made to sum to one; all others as they are, whatever their wording implies.
+    """Outcomes that exclude each other made to fit; all others as they are, whatever their wording implies.
 
     >>> from foretell.questions.question import Target
     >>> q = Question(id="q", source="own", text="Who?", due="2026-01-10", targets=(Target(id="a"), Target(id="b")))
-    >>> fit(q, {"a": 0.7, "b": 0.5}).p, fit(replace(q, exclusive=True), {"a": 0.7, "b": 0.5}).p
+    >>> fit(q, {"a": 0.7, "b": 0.5}).p, fit(replace(q, exclusivity="exactly one"), {"a": 0.7, "b": 0.5}).p
     ({'a': 0.7, 'b': 0.5}, {'a': 0.6, 'b': 0.4})
     """
-    if question.exclusive and len(question.targets) > 1:
+    if question.exclusivity != "independent":
         found = coherent(question, stated, distance=distance)
         return replace(found, p={target: round(p, 12) for target, p in found.p.items()})
     return CoherentProbabilities(p=dict(stated), rules=(), gap=0.0, moved=0.0)
@@ -173,7 +173,8 @@ def _check(shared: PredictionContext, question: Question, context: Context) -> N
     if shared.as_of != context.as_of:
         raise ValueError(f"the context is of {shared.as_of}, the question is asked at {context.as_of}")
     text, asked = ([target.id for target in one.targets] for one in (shared.question, question))
-    if shared.question.id != question.id or text != asked or shared.question.exclusive != question.exclusive:
+    same = shared.question.id == question.id and shared.question.exclusivity == question.exclusivity
+    if not same or text != asked:
         raise ValueError(f"the context is about another question than {question.id}, or about other outcomes")
 
 

@@ -125,9 +125,13 @@ class PredictionContext:
     @cached_property
     def canonical(self) -> bytes:
         """JSON in one spelling: equal contexts have equal bytes, and different ones different bytes."""
+        question = json.loads(to_json(self.question))
+        if self.question.exclusivity == "exactly one":
+            # As it was always written, so that contexts that are stored keep the digest they are known by.
+            question["exclusive"] = question.pop("exclusivity") == "exactly one"
         body = {
             "schema": SCHEMA,
-            "question": json.loads(to_json(self.question)),
+            "question": question,
             "as_of": {"at": self.as_of.at.isoformat(), "mode": self.as_of.mode},
             "sources": [
                 {**vars(source), "published": source.published and source.published.isoformat()}

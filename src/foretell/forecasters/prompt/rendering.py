@@ -1,6 +1,6 @@
 """A context as text: the same bytes for every model, with sources and market shown or left out."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -8,6 +8,7 @@ from foretell.forecasters.agent.answer_format import target_keys
 from foretell.forecasters.agent.prompts import crowd_name, days_left
 from foretell.forecasters.prompt.prediction_context import PredictionContext, RankedSource, one_line
 from foretell.questions.errors import InputError
+from foretell.questions.exclusivity import Exclusivity
 from foretell.questions.question import Question, Snapshot, Target
 
 LONGEST_TEXT = 12_000
@@ -21,6 +22,15 @@ ABOUT_MARKET = (
     "What an exchange showed, in dollars for a contract that pays one dollar if the outcome comes true. Prices hold "
     "what traders know and think, and their mistakes: weigh them with the rest, and do not simply copy them."
 )
+HEADS: Mapping[Exclusivity, str] = {
+    "exactly one": "Exactly one of these outcomes comes true:",
+    "at most one": (
+        "At most one of these outcomes comes true, and possibly none. Their probabilities sum to at most 1; what is "
+        "left is for none of them:"
+    ),
+    "independent": "Each of these outcomes comes true or not by itself; none, some or all of them may:",
+}
+"""What is said first of several outcomes."""
 NO_SOURCES = "The search found nothing that can be used."
 NO_MARKET = "No prices are known at this moment."
 NOT_GIVEN = "None were given; take the words in their plain sense."
@@ -92,12 +102,7 @@ def material(context: PredictionContext, view: ContextView = BOTH) -> str:
 
 def outcomes(question: Question) -> str:
     """The outcomes under the names a model answers with."""
-    if len(question.targets) == 1:
-        head = "One outcome, which comes true or not:"
-    elif question.exclusive:
-        head = "Exactly one of these outcomes comes true:"
-    else:
-        head = "Each of these outcomes comes true or not by itself; none, some or all of them may:"
+    head = "One outcome, which comes true or not:" if len(question.targets) == 1 else HEADS[question.exclusivity]
     # A day that all share is told once, beside the moment.
     several = len({target.resolves_at for target in question.targets}) > 1
     lines = [

@@ -15,6 +15,7 @@ from foretell.forecasters.tree.grow.grow import TreeGrowth, TreeSettings
 from foretell.forecasters.tree.grow.prompting import TreeQuestion
 from foretell.forecasters.tree.proposition import Grounding, Tree, leaves
 from foretell.forecasters.tree.tree_file import tree_to_dict
+from foretell.questions.exclusivity import scaled
 from foretell.questions.forecast import Categorical, Cost, Forecast
 from foretell.questions.question import Question, Target
 from foretell.questions.trace import EmitEvent, ForecastMade, TraceEvent, TreeGrown, ignore_event
@@ -56,33 +57,30 @@ def claim_of_target(question: Question, target: Target) -> str:
     if len(question.targets) == 1:
         return f'The answer to the question "{question.text}" is yes{day}.'
     label = target.label or target.id
-    if question.exclusive:
+    if question.exclusivity != "independent":
         return f'The answer to the question "{question.text}" is "{label}"{day}.'
     return f'The answer to the question "{question.text}" is yes for "{label}"{day}.'
 
 
 def targets_to_analyze(question: Question, *, shortcut: bool) -> tuple[Target, ...]:
-    """The targets to analyse: of two exclusive ones only the first, with the shortcut."""
-    two = question.exclusive and len(question.targets) == 2
+    """The targets to analyse: of two of which exactly one comes true only the first, with the shortcut."""
+    two = question.exclusivity == "exactly one" and len(question.targets) == 2
     return question.targets[:1] if two and shortcut else question.targets
 
 
 def target_probabilities(question: Question, found: Mapping[str, float]) -> dict[str, float]:
-    """By target: as they are, options of which exactly one comes true divided by their sum.
+    """By target: as they are, those that exclude each other divided by their sum where it cannot be.
 
     >>> from foretell.questions.question import Target
-    >>> q = Question(id="q", source="own", text="Who wins?", due="2025-10-26", exclusive=True,
+    >>> q = Question(id="q", source="own", text="Who wins?", due="2025-10-26", exclusivity="exactly one",
     ...              targets=(Target(id="a"), Target(id="b")))
     >>> target_probabilities(q, {"a": 0.75}), target_probabilities(q, {"a": 0.75, "b": 0.75})
     ({'a': 0.75, 'b': 0.25}, {'a': 0.5, 'b': 0.5})
     """
-    if not question.exclusive or len(question.targets) < 2:
-        return dict(found)
-    if len(found) == 1:
+    if question.exclusivity == "exactly one" and len(found) == 1:
         first, other = (target.id for target in question.targets)
         return {first: found[first], other: 1.0 - found[first]}
-    total = sum(found.values())
-    return {target: value / total if total else 1.0 / len(found) for target, value in found.items()}
+    return scaled(found, question.exclusivity)
 
 
 def forecast_from_targets(
@@ -94,15 +92,14 @@ def forecast_from_targets(
     clamp: Clamp,
 ) -> Forecast:
     """The forecast of a question from the probability of each target that was analysed."""
-    several = question.exclusive and len(question.targets) > 1
-    p = clamp.apply(target_probabilities(question, numbers), exclusive=several)
+    p = clamp.apply(target_probabilities(question, numbers), question.exclusivity)
     return Forecast(
         question_id=question.id,
         forecaster=name,
         as_of=context.as_of,
         p=p,
         rationale=rationale,
-        distribution=Categorical(p=p, normalise=True) if several else None,
+        distribution=Categorical(p=p, normalise=True) if question.exclusivity == "exactly one" else None,
     )
 
 

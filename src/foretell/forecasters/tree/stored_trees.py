@@ -66,7 +66,7 @@ class StoredTreesForecaster:
     """For random weights."""
     clamp: Clamp = field(default_factory=Clamp)
     shortcut: bool = True
-    """Of two exclusive options the first is looked up, and the other has what is left."""
+    """Of two options of which exactly one comes true the first is looked up, and the other has what is left."""
 
     def __post_init__(self) -> None:
         if self.rule not in (STORED, "average", "random"):

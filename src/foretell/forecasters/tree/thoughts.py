@@ -118,7 +118,7 @@ class ThoughtSettings:
     """What one question may cost."""
     clamp: Clamp = field(default_factory=Clamp)
     shortcut: bool = True
-    """Of two exclusive options only the first is thought about; the other has what is left."""
+    """Of two options of which exactly one comes true only the first is thought about; the other has what is left."""
 
     def __post_init__(self) -> None:
         if self.kind not in THOUGHT_KINDS:

@@ -46,7 +46,7 @@ class ViewsForecaster:
     outside: float = 1.0
     series: float = 1.0
     shortcut: bool = True
-    """Of two exclusive options the first gets a tree, and the other what is left."""
+    """Of two options of which exactly one comes true the first gets a tree, and the other what is left."""
     clamp: Clamp = field(default_factory=Clamp)
     name: str = "tree-views"
     _views: Mapping[str, Forecaster] = field(init=False, repr=False, compare=False)

@@ -59,7 +59,7 @@ class Leaf:
         target = next((one for one in whole.targets if one.id == self.tree_question.target), whole.targets[0])
         own = Target(id="yes", resolves_at=target.resolves_at)
         alone = replace(self.fenced, id=f"{whole.id}#{self.tree_question.target}#{self.id}", targets=(own,))
-        return replace(alone, exclusive=False, subtype="", series=None, last_value=None)
+        return replace(alone, exclusivity="independent", subtype="", series=None, last_value=None)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -44,7 +44,7 @@ class TreeSettings:
     clamp: Clamp = field(default_factory=Clamp)
     """Of the forecast, not of the tree's own numbers."""
     shortcut: bool = True
-    """Of two exclusive options only the first gets a tree; the other has what is left."""
+    """Of two options of which exactly one comes true only the first gets a tree; the other has what is left."""
 
     @property
     def name(self) -> str:

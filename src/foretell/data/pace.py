@@ -1,0 +1,431 @@
+"""One pace for each outside service, kept by all processes of this machine together.
+
+A request takes a place of every limit it falls under before it leaves, and keeps it until a whole span of the limit
+has gone by since its *answer*. Whatever the network does, it reached the service between the two; so a service never
+counts more requests in a span than its limit says. A pause that a service asks for holds for everybody.
+
+The state is an SQLite file in the home. Nobody holds a lock while waiting, and a request of a process that is gone
+counts as answered.
+"""
+
+import asyncio
+import logging
+import os
+import re
+import sqlite3
+import time
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from ipaddress import ip_address
+from math import inf
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from foretell.data.known_services import DAY, HOUR, KNOWN_SERVICES, ServiceFacts, ServiceLimit
+
+log = logging.getLogger(__name__)
+
+STATE_FILE = "services.db"
+MARGIN = 1.01
+"""A span is taken a little longer: clocks do not run alike."""
+LONGEST_PAUSE = 900.0
+"""Seconds that a pause grows to where refusals go on."""
+POLL = 0.02
+"""Seconds between looks while others have requests under way."""
+NOTE_INTERVAL = 10.0
+"""Seconds between two notes of success of a service without limits."""
+LONGEST_NOTE = 300
+
+
+# What is stored: the places that requests have taken, and how a service is.
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS place (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, what TEXT NOT NULL, at REAL NOT NULL, process INTEGER, until REAL);
+CREATE INDEX IF NOT EXISTS places ON place (what, at);
+CREATE TABLE IF NOT EXISTS service (
+    name TEXT PRIMARY KEY, closed REAL NOT NULL DEFAULT 0, reason TEXT NOT NULL DEFAULT '',
+    refusals INTEGER NOT NULL DEFAULT 0, paused REAL NOT NULL DEFAULT 0,
+    success REAL NOT NULL DEFAULT 0, error REAL NOT NULL DEFAULT 0, problem TEXT NOT NULL DEFAULT '')"""
+UNDER_WAY = inf
+"""The moment of an answer that has not come yet."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServiceState:
+    """How a service is. Times are seconds since 1970; 0 for never."""
+
+    closed: float = 0.0
+    """Nobody asks before."""
+    reason: str = ""
+    """Why it is closed."""
+    refusals: int = 0
+    """In a row."""
+    paused: float = 0.0
+    """When the last pause began."""
+    success: float = 0.0
+    error: float = 0.0
+    problem: str = ""
+    """What the last error said."""
+
+
+class PaceStore:
+    """Places and states, in a file that several processes change one after the other, or in memory."""
+
+    def __init__(self, path: Path | None, clock: Callable[[], float] = time.time) -> None:
+        self._path = path
+        self.now = clock
+        self._open: sqlite3.Connection | None = None
+        self._process = 0
+
+    @contextmanager
+    def alone(self) -> Generator[sqlite3.Connection]:
+        """Change something while nobody else does."""
+        db = self._begun()
+        try:
+            yield db
+        except BaseException:
+            db.execute("ROLLBACK")
+            raise
+        db.execute("COMMIT")
+
+    def _begun(self) -> sqlite3.Connection:
+        for _ in range(2):
+            try:
+                db = self._connection()
+                db.execute("BEGIN IMMEDIATE")
+                return db
+            except sqlite3.Error as error:
+                self._give_up(error)
+        db = self._connection()
+        db.execute("BEGIN IMMEDIATE")
+        return db
+
+    def _give_up(self, error: sqlite3.Error) -> None:
+        """A damaged file is begun anew; without any file there is still the pace of this process."""
+        self.close()
+        if self._path is not None and not isinstance(error, sqlite3.OperationalError):
+            log.warning("%s is damaged and begun anew: %s", self._path, error)
+            self._path.unlink(missing_ok=True)
+        else:
+            log.warning("%s cannot be used, so every process keeps a pace of its own: %s", self._path, error)
+            self._path = None
+
+    def _connection(self) -> sqlite3.Connection:
+        # A connection must not be used by a forked process.
+        if self._open is None or self._process != os.getpid():
+            if self._path is not None:
+                with suppress(OSError):
+                    self._path.parent.mkdir(parents=True, exist_ok=True)
+            db = sqlite3.connect(self._path or ":memory:", isolation_level=None, timeout=10.0)
+            try:
+                # What a power cut loses is a pace of minutes ago: no commit waits for the disk.
+                db.execute("PRAGMA synchronous = OFF")
+                db.execute("PRAGMA journal_mode = TRUNCATE")
+                for statement in _TABLES.split(";"):
+                    db.execute(statement)
+            except sqlite3.Error:
+                db.close()
+                raise
+            self._open, self._process = db, os.getpid()
+        return self._open
+
+    def take(self, service: str, limits: Sequence[ServiceLimit], longest: float) -> tuple[list[int], float]:
+        """The places of a request that may leave now, or none and the seconds until it may, at the soonest.
+
+        A request that is not given back after `longest` seconds counts as answered then.
+        """
+        places: list[int] = []
+        with self.alone() as db:
+            now = self.now()
+            wait = _wait(db, service, limits, now)
+            if wait <= 0:
+                for limit in limits:
+                    row = (f"{service}/{limit.what}", UNDER_WAY, os.getpid(), now + longest)
+                    added = db.execute("INSERT INTO place (what, at, process, until) VALUES (?, ?, ?, ?)", row)
+                    places.append(added.lastrowid or 0)
+        return places, wait
+
+    def give_back(self, service: str, places: Sequence[int], **notes: float | str) -> None:
+        """The request with these places was answered; `notes` is what is to be known of the service from now on."""
+        with self.alone() as db:
+            for place in places:
+                db.execute("UPDATE place SET at = ? WHERE id = ?", (self.now(), place))
+            if notes:
+                _note(db, service, **notes)
+
+    def state(self, service: str) -> ServiceState:
+        """How a service is; as new where it was never asked."""
+        return self.states(service).get(service, ServiceState())
+
+    def states(self, only: str = "") -> dict[str, ServiceState]:
+        """How all services are that were ever asked here, or only one."""
+        if self._open is None and (self._path is None or not self._path.exists()):
+            return {}
+        columns = tuple(ServiceState.__dataclass_fields__)
+        query = f"SELECT name, {', '.join(columns)} FROM service WHERE ? IN ('', name)"
+        rows = self._connection().execute(query, (only,))
+        return {name: ServiceState(**dict(zip(columns, values, strict=True))) for name, *values in rows}
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._open is not None and self._process == os.getpid():
+            self._open.close()
+        self._open = None
+
+
+def _alive(process: int) -> bool:
+    """Whether a process is still there; where that cannot be told, it is."""
+    if process == os.getpid() or os.name != "posix":
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+# Whose address it is, and under which limits a request falls.
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServiceAccess:
+    """How this machine asks outside services: who asks, at which pace, and where the state of it is kept."""
+
+    home: Path | None = None
+    """None: nothing is kept, and the pace is that of one client alone."""
+    addresses: Mapping[str, str] = field(default_factory=dict[str, str])
+    """By service: a mirror, a proxy or a test server instead of the public address."""
+    contact: str = ""
+    """An e-mail address or web address of whoever runs this program."""
+    user_agents: Mapping[str, str] = field(default_factory=dict[str, str])
+    """By service, or under "" for all: what we call ourselves instead of our own name."""
+    pace: Mapping[str, tuple[ServiceLimit, ...]] = field(default_factory=dict[str, tuple[ServiceLimit, ...]])
+    """By service: limits that replace those of the table."""
+
+    def user_agent(self, service: str = "") -> str:
+        """The name to use for a service instead of our own; empty where none is set."""
+        return self.user_agents.get(service) or self.user_agents.get("", "")
+
+    @property
+    def state_file(self) -> Path | None:
+        """Where the state of services is kept."""
+        return None if self.home is None else self.home / STATE_FILE
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownService:
+    """A service at one of its addresses."""
+
+    name: str
+    facts: ServiceFacts
+    limits: tuple[ServiceLimit, ...]
+    base: str = ""
+    """The path before that of a request, where it is at an address of our own."""
+    public: bool = True
+    """Whether it is asked over a network; a server of this machine need not be spared."""
+
+    def limits_of(self, path: str) -> tuple[ServiceLimit, ...]:
+        """Those that a request to a path falls under."""
+        inner = path.removeprefix(self.base)
+        return tuple(limit for limit in self.limits if re.search(limit.path, inner))
+
+
+class ServiceAddresses:
+    """Finds the service that an address belongs to."""
+
+    def __init__(self, access: ServiceAccess) -> None:
+        self._own = [(urlsplit(address), name) for name, address in access.addresses.items()]
+        # The longest first: several services may share a host, each below a path of its own.
+        self._own.sort(key=lambda one: -len(one[0].path))
+        self._pace = access.pace
+        self._by_host: dict[str, str | None] = {}
+        self._services: dict[tuple[str, str], KnownService] = {}
+
+    def find(self, host: str, path: str) -> KnownService | None:
+        """The service at a host (with its port, where it has one); None for any other address."""
+        for address, name in self._own:
+            if address.netloc == host and path.startswith(address.path):
+                return self._known(name, address.path.rstrip("/"), not _is_this_machine(address.hostname or ""))
+        if host not in self._by_host:
+            self._by_host[host] = next((name for name, facts in KNOWN_SERVICES.items() if _at(facts, host)), None)
+        name = self._by_host[host]
+        return None if name is None else self._known(name, "", True)
+
+    def _known(self, name: str, base: str, public: bool) -> KnownService | None:
+        facts = KNOWN_SERVICES.get(name)
+        if facts is not None and (name, base) not in self._services:
+            limits = self._pace.get(name, facts.limits if public else ())
+            self._services[name, base] = KnownService(name=name, facts=facts, limits=limits, base=base, public=public)
+        return self._services.get((name, base))
+
+
+def _at(facts: ServiceFacts, host: str) -> bool:
+    return any(host == one or (one.startswith(".") and host.endswith(one)) for one in facts.hosts)
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+# Taking turns.
+
+
+class ServiceClosed(Exception):
+    """The service may not be asked for longer than a caller waits. Nothing was sent."""
+
+
+@dataclass(kw_only=True)
+class ServiceTurn:
+    """A request that may leave. Whoever sends it says how it ended."""
+
+    sent: float
+    problem: str | None = None
+    """What went wrong, empty where nothing did; None where that is nobody's business."""
+
+
+class ServiceTurns:
+    """Lets the requests of one client through, at the pace that all clients of this machine keep together."""
+
+    def __init__(self, store: PaceStore, *, patience: float, longest: float) -> None:
+        """`patience` is how long a caller waits for a service that is closed, `longest` how long a request takes."""
+        self.store = store
+        self._patience = patience
+        self._longest = longest
+        self._queues: dict[tuple[str, ...], asyncio.Lock] = {}
+        self._answered = asyncio.Event()
+        self._noted: dict[str, float] = {}
+        self._announced: dict[str, float] = {}
+
+    @asynccontextmanager
+    async def turn(self, service: KnownService, path: str) -> AsyncGenerator[ServiceTurn]:
+        """Wait until a request may leave, and hold its places while it is under way."""
+        limits = service.limits_of(path)
+        places: list[int] = []
+        if limits:
+            # In the order they came; whoever falls under other limits does not wait for them.
+            queue = self._queues.setdefault((service.name, *(limit.what for limit in limits)), asyncio.Lock())
+            async with queue:
+                places = await self._take(service, limits)
+        else:
+            while (wait := self.store.state(service.name).closed - self.store.now()) > 0:
+                await self._pause(service, wait)
+        turn = ServiceTurn(sent=self.store.now())
+        try:
+            yield turn
+        finally:
+            self._over(service, places, turn)
+
+    async def _take(self, service: KnownService, limits: Sequence[ServiceLimit]) -> list[int]:
+        while True:
+            places, wait = self.store.take(service.name, limits, self._longest)
+            if places:
+                return places
+            await self._pause(service, wait)
+
+    async def _pause(self, service: KnownService, wait: float) -> None:
+        if wait > self._patience:
+            state = self.store.state(service.name)
+            until = datetime.fromtimestamp(self.store.now() + wait, UTC)
+            why = state.reason if state.closed > self.store.now() else "its limits are used up"
+            raise ServiceClosed(f"{service.facts.title} is not asked before {until:%Y-%m-%d %H:%M:%S} UTC: {why}")
+        if wait > POLL:
+            await asyncio.sleep(wait)
+            return
+        # It may be a request of our own that we wait for.
+        self._answered.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(wait):
+                await self._answered.wait()
+
+    def _over(self, service: KnownService, places: Sequence[int], turn: ServiceTurn) -> None:
+        """Give the places back, and note how the request ended for whoever looks at the services."""
+        now = self.store.now()
+        known = turn.problem is not None
+        if not places and (
+            not known or (not turn.problem and now - self._noted.get(service.name, 0.0) < NOTE_INTERVAL)
+        ):
+            return
+        self._noted[service.name] = 0.0 if turn.problem else now
+        notes: dict[str, float | str] = {"success": now, "refusals": 0} if known else {}
+        if turn.problem:
+            notes = {"error": now, "problem": turn.problem[:LONGEST_NOTE]}
+        self.store.give_back(service.name, places, **notes)
+        self._answered.set()
+
+    def refused(self, service: KnownService, turn: ServiceTurn, told: float | None, reason: str) -> None:
+        """The service said that it was asked too fast: nobody asks it for a while.
+
+        Args:
+            service: Which.
+            turn: The refused request; of many under way at once, only the first makes pauses longer.
+            told: Seconds that the service asked to wait, where it did.
+            reason: What it said.
+        """
+        with self.store.alone() as db:
+            now, state = self.store.now(), self.store.state(service.name)
+            fresh = turn.sent > state.paused
+            refusals = state.refusals + fresh
+            usual = min(LONGEST_PAUSE, service.facts.pause * 2 ** max(0, refusals - 1)) if told is None else told
+            wait = max(usual, service.facts.least_pause if service.public else 0.0, _named_wait(service, reason, now))
+            closed = max(state.closed, now + wait)
+            why = reason[:LONGEST_NOTE] if closed > state.closed else state.reason
+            paused = now if fresh else state.paused
+            _note(db, service.name, closed=closed, reason=why, refusals=refusals, paused=paused)
+        if wait > 0 and closed > self._announced.get(service.name, 0.0) + 1.0:
+            self._announced[service.name] = closed
+            until = datetime.fromtimestamp(closed, UTC)
+            log.warning("%s is not asked before %s UTC: %s", service.facts.title, f"{until:%H:%M:%S}", reason)
+
+    def close(self) -> None:
+        """Close the file."""
+        self.store.close()
+
+
+def _wait(db: sqlite3.Connection, service: str, limits: Sequence[ServiceLimit], now: float) -> float:
+    """Seconds until a request may leave, at the soonest; 0 for now."""
+    closed = db.execute("SELECT closed FROM service WHERE name = ?", (service,)).fetchone()
+    waits = [closed[0] - now if closed else 0.0]
+    for limit in limits:
+        key, span = f"{service}/{limit.what}", limit.seconds * MARGIN
+        # What lies in the future was written before the clock was set back.
+        db.execute(
+            "DELETE FROM place WHERE what = ? AND (at <= ? OR at BETWEEN ? AND 1e300)", (key, now - span, now + 60)
+        )
+        last = "SELECT at FROM place WHERE what = ? ORDER BY at DESC LIMIT 1 OFFSET ?"
+        row = db.execute(last, (key, limit.requests - 1)).fetchone()
+        if row is not None and row[0] == UNDER_WAY:
+            _forget_the_gone(db, key, now)
+            row = db.execute(last, (key, limit.requests - 1)).fetchone()
+        if row is not None:
+            # A place whose answer has not come is free a whole span after it at the soonest.
+            waits.append(max(span, POLL) if row[0] == UNDER_WAY else row[0] + span - now)
+    return max(waits)
+
+
+def _forget_the_gone(db: sqlite3.Connection, what: str, now: float) -> None:
+    """Requests of processes that are gone, and those that nobody can still wait for, count as answered now."""
+    rows = db.execute("SELECT id, process, until FROM place WHERE what = ? AND at > 1e300", (what,)).fetchall()
+    for place, process, until in rows:
+        if until < now or not _alive(process):
+            db.execute("UPDATE place SET at = ? WHERE id = ?", (now, place))
+
+
+def _note(db: sqlite3.Connection, service: str, **values: float | str) -> None:
+    db.execute("INSERT OR IGNORE INTO service (name) VALUES (?)", (service,))
+    changes = ", ".join(f"{column} = ?" for column in values)
+    db.execute(f"UPDATE service SET {changes} WHERE name = ?", (*values.values(), service))
+
+
+def _named_wait(service: KnownService, reason: str, now: float) -> float:
+    """Seconds until the moment that a refusal of this service stands for."""
+    ends = {"the next hour": HOUR, "midnight UTC": DAY}
+    waits = [ends[until] for said, until in (service.facts.refused_until or {}).items() if said in reason]
+    return max((span - now % span for span in waits), default=0.0)

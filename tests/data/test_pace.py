@@ -1,0 +1,391 @@
+"""One pace for each service and machine: the law of its limits, pauses for all, crashes, and who is asking."""
+
+import asyncio
+import heapq
+import logging
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fakes.faults import busy, inject
+from fakes.limited import LimitedService, limited_server
+from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
+from foretell.data.known_services import KNOWN_SERVICES, ServiceLimit, at_once, parse_pace
+from foretell.data.pace import KnownService, PaceStore, ServiceAccess, ServiceAddresses, ServiceTurns
+from foretell.data.service import JsonService, ServiceConfig
+from foretell.practice.server import PracticeServer, json_response
+from foretell.questions.errors import InputError
+
+QUICK = HttpLimits(attempts=3, wait_seconds=0.0, max_wait_seconds=1.0, total_seconds=5.0)
+
+
+def service(*limits: ServiceLimit, name: str = "gdelt", public: bool = True) -> KnownService:
+    return KnownService(name=name, facts=KNOWN_SERVICES[name], limits=limits, public=public)
+
+
+def limit(requests: int, seconds: float, what: str = "requests", path: str = "") -> ServiceLimit:
+    return ServiceLimit(what=what, requests=requests, seconds=seconds, path=path)
+
+
+# The law.
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_span_ever_holds_more_requests_than_its_limit(seed: int, tmp_path: Path) -> None:
+    """Many processes with random delays, in simulated time: whenever in its turn a request arrives, the law holds."""
+    chance = random.Random(seed)
+    now = [1_000.0]
+    limits = [limit(chance.choice([1, 3, 30]), chance.choice([1.0, 5.0])), limit(chance.choice([4, 40]), 20.0, "long")]
+    processes = [PaceStore(tmp_path / "s.db", lambda: now[0]) for _ in range(3)]
+    arrivals: list[float] = []
+    events: list[tuple[float, int, str, int, list[int]]] = [(now[0], n, "ask", n % 3, []) for n in range(90)]
+    while events:
+        now[0], number, what, process, places = heapq.heappop(events)
+        store = processes[process]
+        if what == "answer":
+            store.give_back("gdelt", places)
+            continue
+        places, wait = store.take("gdelt", limits, 60.0)
+        if not places:
+            heapq.heappush(events, (now[0] + wait, number, "ask", process, []))
+            continue
+        took = chance.choice([0.0, 0.01, 0.4, 3.0]) * chance.random()
+        arrivals.append(now[0] + took * chance.random())
+        heapq.heappush(events, (now[0] + took, number, "answer", process, places))
+    for store in processes:
+        store.close()
+    arrivals.sort()
+    assert len(arrivals) == 90
+    for one in limits:
+        assert all(b - a >= one.seconds for a, b in zip(arrivals, arrivals[one.requests :], strict=False))
+
+
+def test_places_come_back_after_a_whole_span_and_a_clock_set_back_blocks_nobody(tmp_path: Path) -> None:
+    now = [1_000.0]
+    store = PaceStore(tmp_path / "s.db", lambda: now[0])
+    one = (limit(2, 10.0),)
+
+    def asked() -> float:
+        places, wait = store.take("gdelt", one, 60.0)
+        store.give_back("gdelt", places)
+        return max(0.0, wait)
+
+    assert [round(asked(), 1) for _ in range(3)] == [0.0, 0.0, 10.1]
+    now[0] += 10.1
+    assert [round(asked(), 1) for _ in range(3)] == [0.0, 0.0, 10.1]
+    now[0] = 500.0
+    assert asked() == 0.0
+    store.close()
+
+
+# Between processes.
+
+CLIENT = """
+import asyncio, os, sys
+from pathlib import Path
+from foretell.data.http import AsyncHttpClient
+from foretell.data.known_services import parse_pace
+from foretell.data.pace import ServiceAccess
+
+async def main(url, home, pace, calls):
+    pairs = [one.split("=") for one in calls.split(",")]
+    access = ServiceAccess(home=Path(home), pace=parse_pace(pace),
+                           addresses={name.split("/")[0]: f"{url}/{name.split('/')[0]}" for name, _ in pairs})
+    async with AsyncHttpClient(access=access) as client:
+        paths = [name for name, number in pairs for _ in range(int(number))]
+        answers = await asyncio.gather(*(client.get(f"{url}/{path}") for path in paths))
+        assert all(answer.status == 200 for answer in answers)
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+SCALED = {
+    "wayback": (limit(30, 0.6, "look-ups", "/cdx/"), limit(60, 0.3, "pages", "/web/"), at_once(10)),
+    "gdelt": (limit(1, 0.3),),
+    "metaculus": (limit(1, 0.2),),
+    "fred": (limit(12, 0.3),),
+    "kalshi": (limit(10, 0.2),),
+    "manifold": (limit(25, 0.3), at_once(20)),
+    "open_meteo": (limit(30, 0.3, "minute"), limit(50, 0.9, "hour"), at_once(10)),
+}
+"""Limits in the shape of the published ones, with time run faster."""
+SCALED_PACE = (
+    "wayback/look-ups=30/0.6s,wayback/pages=60/0.3s,gdelt=1/0.3s,metaculus=1/0.2s,fred=12/0.3s,kalshi=10/0.2s,"
+    "manifold/requests=25/0.3s,open_meteo/minute=30/0.3s,open_meteo/hour=50/0.9s,open_meteo/day=none"
+)
+CELLS = (
+    "wayback/cdx/search=14,wayback/web/2026=34,gdelt/doc=2,metaculus/posts=2,"
+    "fred/series=8,kalshi/markets=10,manifold/bets=12,open_meteo/v1=14"
+)
+"""What the cells of one of four processes ask, all at once."""
+
+
+def test_fifty_cells_in_four_processes_stay_within_every_limit(tmp_path: Path) -> None:
+    services = [LimitedService(name, limits, answer_seconds=0.005) for name, limits in SCALED.items()]
+
+    async def run() -> list[int | None]:
+        async with limited_server(services) as server:
+            command = [sys.executable, "-c", CLIENT, server.url, str(tmp_path), SCALED_PACE, CELLS]
+            started = [await asyncio.create_subprocess_exec(*command) for _ in range(4)]
+            return [await process.wait() for process in started]
+
+    assert asyncio.run(run()) == [0, 0, 0, 0]
+    assert [one.over for one in services] == [[] for _ in services]
+    assert {one.name: len(one.spans) for one in services} == {
+        name: sum(bool(one.seconds) for one in limits) for name, limits in SCALED.items()
+    }
+    assert not any(one.blocked for one in services)
+
+
+def test_a_process_that_is_killed_while_it_asks_blocks_nobody(tmp_path: Path) -> None:
+    async def run() -> float:
+        hang = asyncio.Event()
+        server = PracticeServer()
+
+        async def never(_: object) -> object:
+            hang.set()
+            await asyncio.sleep(600)
+            raise AssertionError
+
+        server.route("GET", "/wikipedia/slow", never)  # pyright: ignore[reportArgumentType]
+        server.route("GET", "/wikipedia/quick", lambda _: json_response({}))
+        async with server:
+            calls = [
+                sys.executable,
+                "-c",
+                CLIENT,
+                server.url,
+                str(tmp_path),
+                "wikipedia/at-once=1/0s",
+                "wikipedia/slow=1",
+            ]
+            process = await asyncio.create_subprocess_exec(*calls, stderr=subprocess.DEVNULL)
+            await hang.wait()
+            access = ServiceAccess(
+                home=tmp_path,
+                addresses={"wikipedia": f"{server.url}/wikipedia"},
+                pace=parse_pace("wikipedia/at-once=1/0s"),
+            )
+            async with AsyncHttpClient(access=access, limits=QUICK) as client:
+                waiting = asyncio.create_task(client.get(f"{server.url}/wikipedia/quick"))
+                await asyncio.sleep(0.1)
+                assert not waiting.done()
+                process.kill()
+                await process.wait()
+                return (await waiting).status
+
+    assert asyncio.run(run()) == 200
+
+
+def test_a_cancelled_request_gives_its_place_back(tmp_path: Path) -> None:
+    async def run() -> None:
+        turns = ServiceTurns(PaceStore(tmp_path / "s.db"), patience=60.0, longest=60.0)
+        one = service(at_once(1))
+
+        async def hold() -> None:
+            async with turns.turn(one, "/"):
+                await asyncio.sleep(600)
+
+        held = asyncio.create_task(hold())
+        queued = asyncio.create_task(hold())
+        await asyncio.sleep(0.05)
+        queued.cancel()
+        held.cancel()
+        await asyncio.gather(held, queued, return_exceptions=True)
+        async with asyncio.timeout(30), turns.turn(one, "/"):
+            pass
+        turns.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("damage", ["not a database at all, but long enough to be looked at" * 20, None])
+def test_a_damaged_or_forbidden_file_is_no_reason_to_stop(damage: str | None, tmp_path: Path) -> None:
+    path = tmp_path / "home" / "services.db"
+    if damage is None:
+        path.mkdir(parents=True)
+    else:
+        path.parent.mkdir()
+        path.write_text(damage)
+
+    async def run() -> None:
+        turns = ServiceTurns(PaceStore(path), patience=60.0, longest=60.0)
+        async with turns.turn(service(limit(5, 1.0)), "/") as turn:
+            turn.problem = ""
+        turns.close()
+
+    asyncio.run(run())
+    assert damage is None or set(PaceStore(path).states()) == {"gdelt"}
+
+
+# Pauses.
+
+
+def closed_for(name: str, told: float | None, said: str, now: float, again: int = 1) -> float:
+    """Seconds that a service is not asked after refusals."""
+    clock = [now]
+    turns = ServiceTurns(PaceStore(None, lambda: clock[0]), patience=60.0, longest=60.0)
+
+    async def run() -> float:
+        for _ in range(again):
+            clock[0] = max(now, turns.store.state(name).closed) + 0.001
+            async with turns.turn(service(limit(9, 1.0), name=name), "/") as turn:
+                clock[0] += 0.001
+                turns.refused(service(name=name), turn, told, said)
+        return turns.store.state(name).closed - clock[0]
+
+    return asyncio.run(run())
+
+
+def test_how_long_a_refusal_closes_a_service() -> None:
+    noon = 1_794_744_000.0
+    assert time.gmtime(noon)[3:6] == (12, 0, 0)
+    assert closed_for("kalshi", 7.0, "429", noon) == pytest.approx(7.0)
+    assert closed_for("kalshi", None, "429", noon) == pytest.approx(KNOWN_SERVICES["kalshi"].pause)
+    assert closed_for("kalshi", None, "429", noon, again=3) == pytest.approx(4 * KNOWN_SERVICES["kalshi"].pause)
+    assert closed_for("wayback", 1.0, "429", noon) == pytest.approx(60.0)
+    assert closed_for("prophet_arena", None, '{"code": "quota_exceeded"}', noon) == pytest.approx(43_200, abs=1)
+    assert closed_for("open_meteo", None, "Hourly API request limit exceeded.", noon + 600) == pytest.approx(
+        3_000, abs=1
+    )
+
+
+def test_refusals_of_requests_that_were_under_way_together_count_once() -> None:
+    clock = [1_000.0]
+    turns = ServiceTurns(PaceStore(None, lambda: clock[0]), patience=60.0, longest=60.0)
+    one = service(limit(9, 1.0))
+
+    async def run() -> None:
+        async with turns.turn(one, "/") as first, turns.turn(one, "/") as second:
+            clock[0] += 1.0
+            turns.refused(one, first, None, "429")
+            turns.refused(one, second, None, "429")
+
+    asyncio.run(run())
+    assert turns.store.state("gdelt").refusals == 1
+
+
+def asked(home: Path, use: Callable[[AsyncHttpClient, PracticeServer], object], **more: object) -> PracticeServer:
+    """Something done with two clients of one home, one after the other, at a service of this machine."""
+
+    async def run() -> PracticeServer:
+        server = PracticeServer()
+        server.route("GET", "/kalshi/*", lambda _: json_response({"ok": True}))
+        async with server:
+            access = replace(ServiceAccess(home=home, addresses={"kalshi": f"{server.url}/kalshi"}), **more)
+            for _ in range(2):
+                async with AsyncHttpClient(limits=QUICK, access=access) as client:
+                    await use(client, server)  # pyright: ignore[reportGeneralTypeIssues]
+        return server
+
+    return asyncio.run(run())
+
+
+def test_a_long_pause_is_told_once_and_holds_for_every_client(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def use(client: AsyncHttpClient, server: PracticeServer) -> None:
+        if not server.requests:
+            inject(server, busy("3600"))
+        for _ in range(3):
+            with pytest.raises(SourceError, match=r"Kalshi is not asked before .* 429 Too Many Requests") as caught:
+                await client.get(f"{server.url}/kalshi/markets")
+            assert caught.value.status == 429
+
+    with caplog.at_level(logging.WARNING):
+        assert len(asked(tmp_path, use).requests) == 1
+    assert caplog.text.count("is not asked before") == 1
+    state = PaceStore(tmp_path / "services.db").state("kalshi")
+    assert state.closed > time.time() + 3_000
+    assert state.success == 0.0
+
+
+def test_a_short_pause_is_waited_for(tmp_path: Path) -> None:
+    async def use(client: AsyncHttpClient, server: PracticeServer) -> None:
+        inject(server, *([] if server.requests else [busy("0.05"), busy("0")]))
+        await client.get(f"{server.url}/kalshi/markets")
+
+    assert len(asked(tmp_path, use).requests) == 4
+    state = PaceStore(tmp_path / "services.db").state("kalshi")
+    assert (state.refusals, "429" in state.problem) == (0, True)
+    assert state.success > state.error > 0
+
+
+# Whose limits, and under which name.
+
+
+def test_services_are_found_by_their_public_hosts_and_by_addresses_of_our_own() -> None:
+    own = {"wayback": "http://127.0.0.1:1/a", "gdelt": "http://mirror.example/gdelt", "openai": "http://127.0.0.1:2"}
+    book = ServiceAddresses(ServiceAccess(addresses=own, pace=parse_pace("fred=1/s")))
+
+    def found(host: str, path: str = "/") -> tuple[str, list[str]] | None:
+        known = book.find(host, path)
+        return known and (known.name, [str(one) for one in known.limits_of(path)])
+
+    assert found("web.archive.org", "/cdx/search/cdx") == ("wayback", ["30/min", "10 at once"])
+    assert found("web.archive.org", "/web/2026id_/x") == ("wayback", ["600/min", "10 at once"])
+    assert found("de.wikipedia.org") == ("wikipedia", ["20/s", "1 at once"])
+    assert found("api.stlouisfed.org") == ("fred", ["1/s"])
+    assert found("127.0.0.1:1", "/a/cdx/search/cdx") == ("wayback", [])
+    assert found("mirror.example", "/gdelt/doc") == ("gdelt", ["1/5 s"])
+    assert (found("127.0.0.1:2"), found("example.org"), found("notwikipedia.org")) == (None, None, None)
+
+
+def test_what_settings_say_about_the_pace() -> None:
+    read = parse_pace("wayback/pages=100/min, gdelt=1/10s,kalshi=none")
+    assert {name: [str(one) for one in limits] for name, limits in read.items()} == {
+        "wayback": ["30/min", "10 at once", "100/min"],
+        "gdelt": ["1/10 s"],
+        "kalshi": [],
+    }
+    for wrong in ("gdelt", "gdelt=fast", "wayback/books=1/s", "gdelt=0/s"):
+        with pytest.raises(InputError):
+            parse_pace(wrong)
+
+
+def named(service: str, **access: object) -> str:
+    """What we call ourselves to a service."""
+
+    async def run() -> str:
+        server = PracticeServer()
+        server.route("GET", "/", lambda _: json_response({}))
+        async with server:
+            known = ServiceAccess(addresses={service: server.url}, **access)  # pyright: ignore[reportArgumentType]
+            async with AsyncHttpClient(limits=QUICK, access=known) as client:
+                await client.get(f"{server.url}/")
+            return server.requests[0].headers["user-agent"]
+
+    return asyncio.run(run())
+
+
+def test_the_name_we_give_ourselves() -> None:
+    assert named("kalshi").startswith("foretell/")
+    assert "(" not in named("kalshi")
+    assert named("kalshi", contact="me@example.org").endswith(" (+me@example.org)")
+    assert named("none that is known", contact="me@example.org").endswith(" (+me@example.org)")
+    browser = named("yahoo", contact="me@example.org")
+    assert browser.startswith("Mozilla/5.0 (compatible; foretell/")
+    assert browser.endswith("; +me@example.org)")
+    own = {"yahoo": "mine/1", "": "all/1"}
+    assert (named("yahoo", user_agents=own), named("kalshi", user_agents=own)) == ("mine/1", "all/1")
+
+
+def test_wikipedia_is_not_asked_by_nobody() -> None:
+    async def ask() -> None:
+        async with AsyncHttpClient(limits=QUICK) as client:
+            await client.get("https://en.wikipedia.org/w/api.php")
+
+    with pytest.raises(SourceError, match="FORETELL_CONTACT"):
+        asyncio.run(ask())
+
+
+def test_a_plug_in_cannot_change_the_limits_of_a_known_service(tmp_path: Path) -> None:
+    async def use(client: AsyncHttpClient, server: PracticeServer) -> None:
+        JsonService(ServiceConfig(http=client), f"{server.url}/kalshi", per_second=0.001)
+        await asyncio.gather(*(client.get(f"{server.url}/kalshi/markets") for _ in range(5)))
+
+    assert len(asked(tmp_path, use).requests) == 10
