@@ -6,14 +6,17 @@ in `foretell.operations.table`.
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
+from foretell.data.datasets.set_filter import SetFilter, SetStatus
 from foretell.forecasters.agent.settings import AgentOptions
 from foretell.models.model import Model, ReasoningEffort, ServiceTier
+from foretell.questions.errors import InputError
 from foretell.request import OperationRequest, fields_of, setting
 from foretell.runs.spec import COMBINE_HELP
 
@@ -373,7 +376,6 @@ _BUILT: Any = "Folder for questions.jsonl and outcomes.csv."
 CombineTrials = Literal["mean", "logit-mean", "separate"]
 Correction = Literal["none", "holm", "bh"]
 CalibrationMethod = Literal["default", "platt", "hierarchical", "isotonic", "beta", "shrink", "bayes-shrink", "paper"]
-Platform = Literal["metaculus", "prophet-arena"]
 
 
 class TablesRequest(OperationRequest):
@@ -484,7 +486,43 @@ class PlanRequest(OperationRequest):
 _ROUNDS_FOLDER: Any = setting(None, "Folder of the pulled rounds; without it, the user's cache.", metavar="FOLDER")
 
 
-class BacktestRequest(OperationRequest):
+SET_HELP = (
+    "A file, a data set or a market: FILE, demo, forecastbench:DATE, prophet_arena:FILE, kalshi:SERIES, "
+    "polymarket:SLUG, manifold:SLUG, metaculus:TOURNAMENT, the address of a market's page; an unknown name lists them."
+)
+
+
+class QuestionSetFields(OperationRequest):
+    """Which part of a question set is wanted."""
+
+    rounds: tuple[str, ...] = setting(
+        (), "Only this round of forecastbench or of a folder of tables; may be repeated.", flag="--round",
+        metavar="DATE",
+    )  # fmt: skip
+    limit: int | None = setting(None, "Only the first so many questions.", ge=1)
+    closes_after: str | None = setting(None, "Only what ends on this day or later.", metavar="DATE", max_length=40)
+    closes_before: str | None = setting(None, "Only what ends by this day.", metavar="DATE", max_length=40)
+    category: str = setting("", "Only this category, or what a market tags so.", max_length=200)
+
+    def wanted(self) -> SetFilter:
+        """The same as a value; a wrong one raises an `InputError` that names it."""
+        given = {one.name: getattr(self, one.name) for one in fields(SetFilter) if hasattr(self, one.name)}
+        try:
+            return SetFilter(**given)
+        except ValueError as error:
+            raise InputError(str(error), column="--closes-after") from None
+
+
+class ListingFields(QuestionSetFields):
+    """Which part of a question set is wanted, of a market too."""
+
+    status: SetStatus | None = setting(None, "Of a market's events; open where nothing is said.")
+    minimum_volume: float = setting(
+        0.0, "Least volume of a market's events, in its own unit.", flag="--min-volume", metavar="VOLUME", ge=0
+    )
+
+
+class BacktestRequest(QuestionSetFields):
     """Run forecasters over DATASET (demo, forecastbench, a file of questions, a folder of tables) as of their dates.
 
     Writes forecasts.csv, outcomes.csv and failures.csv, the tables that `foretell score` reads:
@@ -494,12 +532,9 @@ class BacktestRequest(OperationRequest):
       foretell score -f run/forecasts.csv -o run/outcomes.csv
     """
 
-    dataset: str = setting(help="demo, forecastbench, a file of questions, or a folder of tables.", argument=True)
+    dataset: str = setting(help=SET_HELP, argument=True)
     forecasters: tuple[str, ...] = setting(
         ("auto",), "A forecaster, as NAME or NAME:option=value; may be repeated.", flag="-F/--forecaster"
-    )
-    rounds: tuple[str, ...] = setting(
-        (), "Only this round of forecastbench; may be repeated.", flag="--round", metavar="DATE"
     )
     data: Path | None = _ROUNDS_FOLDER
     series: Path | None = setting(None, "CSV file or folder of time series.", metavar="PATH")
@@ -583,10 +618,15 @@ class EnsembleRequest(_PastRequest):
 # Questions and data.
 
 
-class QuestionsRequest(OperationRequest):
-    """Check a FILE of questions (JSONL, JSON, CSV, YAML) and show what is in it."""
+class QuestionsRequest(ListingFields):
+    """Check a question set and show what is in it: a file, a data set, or what a market lists now.
 
-    file: Path = setting(help="JSONL, JSON, CSV or YAML.", argument=True)
+    foretell questions mine.csv
+
+    foretell questions kalshi:KXFED --closes-before 2027-01-01
+    """
+
+    dataset: str = setting(help=SET_HELP, argument=True)
     as_of: str | None = setting(
         None, "When the questions are asked, for rows that do not say so; without it, now.", metavar="DATE"
     )
@@ -596,18 +636,22 @@ class QuestionsRequest(OperationRequest):
     )
 
 
-class FetchRequest(OperationRequest):
-    """Write the open questions of PLATFORM to a file, one JSON line each, as they stand now.
+class FetchRequest(ListingFields):
+    """Write a question set to a file, one JSON line each, as it stands now: any market, tournament or data set.
 
-    Yes-or-no questions, choices, groups, and questions about a number. Ask them with a spec that says mode: live, then
-    submit the run with foretell submit.
+    Of a market those are the open questions. Ask the file with a spec that says mode: live, then submit the run with
+    foretell submit; or keep it and ask it later as of this day.
+
+      foretell fetch metaculus:minibench --new
+
+      foretell fetch polymarket --min-volume 100000 --limit 50
     """
 
-    platform: Platform = setting(help="metaculus or prophet-arena.", argument=True)
+    dataset: str = setting(help=SET_HELP, argument=True)
     tournaments: tuple[str, ...] = setting(
         (), "Only this tournament of Metaculus, by slug or number; may be repeated.", flag="--tournament"
     )
-    limit: int = setting(200, "Number of questions at most.", ge=1, le=5000)
+    limit: int | None = setting(200, "Number of questions at most.", ge=1, le=5000)
     new: bool = setting(False, "Only what was not submitted from this machine before.")
 
 

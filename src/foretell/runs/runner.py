@@ -78,7 +78,7 @@ def prepare_run(
     """
     asked, now = spec.questions, datetime.now(UTC)
     opened = benchmark or open_benchmark(
-        asked.dataset, rounds=asked.rounds, live=spec.mode == "live", now=now, folders=folders
+        asked.dataset, wanted=asked, live=spec.mode == "live", now=now, folders=folders
     )
     questions = opened.questions.questions[: spec.questions.limit]
     if benchmark is None and not opened.grows:
