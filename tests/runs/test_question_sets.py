@@ -264,7 +264,8 @@ def test_markets_are_asked_for_the_part_that_is_named(platform: str, name: str, 
 
 
 def test_filters_are_checked_where_they_are_written():
-    for wrong in ({"limit": 0}, {"again": 0}, {"minimum_volume": -1}, {"closes_after": "soon"}):
+    all_wrong: list[dict[str, Any]] = [{"limit": 0}, {"again": 0}, {"minimum_volume": -1}, {"closes_after": "soon"}]
+    for wrong in all_wrong:
         with pytest.raises(ValueError):
             SetFilter(**wrong)
     assert SetFilter(limit=3, category="x").changed() == {"limit": 3, "category": "x"}

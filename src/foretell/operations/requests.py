@@ -139,6 +139,25 @@ class AskRequest(fields_of(AgentOptions, group="agent"), _ResearchRequest):  # p
         (), "One of several exclusive outcomes; repeat for each.", flag="--option", max_length=50, group="question",
         title="Outcomes, one per line, if it is not yes or no",
     )  # fmt: skip
+    number: bool = setting(
+        False, "The answer is a number: a distribution with its quantiles; give --low and --high.", group="question",
+        title="The answer is a number",
+    )  # fmt: skip
+    unit: str = setting("", "What the number is counted in.", max_length=80, group="question")
+    low: float | None = setting(
+        None,
+        "The number is almost surely above this.",
+        allow_inf_nan=False,
+        group="question",
+        title="Least value",
+    )
+    high: float | None = setting(
+        None,
+        "The number is almost surely below this.",
+        allow_inf_nan=False,
+        group="question",
+        title="Largest value",
+    )
     price: float | None = setting(None, "What a market says now.", ge=0, le=1, title="A market says (0 to 1)")
     trials: int = setting(1, "Independent trials to combine.", ge=1, le=50, title="Independent trials")
     combine: str = setting("default", COMBINE_HELP, max_length=1000, title="Combine trials by")
@@ -150,6 +169,18 @@ class AskRequest(fields_of(AgentOptions, group="agent"), _ResearchRequest):  # p
         if len(set(given)) < len(given):
             raise ValueError("an outcome is named twice")
         return given
+
+    @model_validator(mode="after")
+    def _number_has_a_range(self) -> Any:
+        if not self.number:
+            if self.unit or self.low is not None or self.high is not None:
+                raise ValueError("unit, low and high belong to a number: say --number, the field `number`")
+            return self
+        if self.low is None or self.high is None or not self.low < self.high:
+            raise ValueError("a number needs the range that it almost surely lies in: --low and a larger --high")
+        if self.options or self.price is not None:
+            raise ValueError("a number has neither options nor a price")
+        return self
 
 
 class TreeRequest(_ResearchRequest):
