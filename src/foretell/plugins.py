@@ -54,6 +54,7 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
     "search_engines": {
         "brave": "foretell.data.search.brave:BraveSearch",
         "exa": "foretell.data.search.exa:ExaSearch",
+        "perplexity": "foretell.data.search.perplexity:PerplexitySearch",
         "tavily": "foretell.data.search.tavily:TavilySearch",
         "serper": "foretell.data.search.serper:SerperSearch",
         "asknews": "foretell.data.search.asknews:AskNewsSearch",
@@ -247,6 +248,29 @@ def describe(kind: str) -> str:
     """
     special = {"series": "series source", "models": "model provider", "studies": "study"}
     return special.get(kind, kind.removesuffix("s").replace("_", " "))
+
+
+PAIR = "+"
+"""In a variable's name: a key of two parts, such as `ASKNEWS_CLIENT_ID+ASKNEWS_SECRET`, joined by a colon."""
+
+
+def key_in(variable: str, values: Mapping[str, str]) -> str:
+    """The key that a variable holds, or two variables together; empty where any is not set.
+
+    >>> key_in("NAME+SECRET", {"NAME": "n", "SECRET": "s"}), key_in("NAME+SECRET", {"NAME": "n"})
+    ('n:s', '')
+    """
+    parts = [values.get(name, "") for name in variable.split(PAIR)]
+    return values.get(variable, "") or (":".join(parts) if all(parts) else "")
+
+
+def variables_in_words(variables: Sequence[str]) -> str:
+    """The variables as a sentence names them.
+
+    >>> variables_in_words(("KEY", "NAME+SECRET"))
+    'KEY or NAME and SECRET'
+    """
+    return " or ".join(variables).replace(PAIR, " and ")
 
 
 class KeyVariables(Mapping[str, tuple[str, ...]]):

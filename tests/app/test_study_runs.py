@@ -156,11 +156,11 @@ def test_consistency_of_an_arena_takes_what_was_stated(home: Path, tmp_path: Pat
     assert rows["good"]["logic"]["estimate"] == 1
     assert rows["bad"]["logic"]["estimate"] == 0.5
     assert rows["bad"]["fall"]["estimate"] == pytest.approx(0.2)
-    assert rows["good"]["exclusive"]["estimate"] == 1
-    assert rows["bad"]["exclusive"]["estimate"] == 0
+    assert rows["good"]["exactly one"]["estimate"] == 1
+    assert rows["bad"]["exactly one"]["estimate"] == 0
     assert rows["bad"]["sum"]["estimate"] == pytest.approx(0.4)
     origins = table(found, "Where the structure comes from")
-    assert (origins["declared"]["with an exclusive set"], origins["wording"]["with chains"]) == (1, 1)
+    assert (origins["declared"]["with outcomes that exclude each other"], origins["wording"]["with chains"]) == (1, 1)
 
 
 def test_consistency_looks_at_one_thing(home: Path):

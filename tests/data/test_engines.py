@@ -19,6 +19,7 @@ from foretell.data.search.brave import BraveSearch
 from foretell.data.search.engine import CannotSearch, SearchEngine, SearchHit
 from foretell.data.search.exa import ExaSearch
 from foretell.data.search.gdelt import GDELT_URL, GdeltSearch
+from foretell.data.search.perplexity import PerplexitySearch
 from foretell.data.search.serper import SerperSearch
 from foretell.data.search.tavily import TavilySearch
 from foretell.data.service import ServiceConfig
@@ -38,6 +39,9 @@ ENGINES: dict[str, Build] = {
     "brave": lambda client, url: BraveSearch(ServiceConfig(http=client, key=KEY, address=f"{url}/brave")),
     "exa": lambda client, url: snapshots("2027-06-01")(client, url),
     "tavily": lambda client, url: TavilySearch(ServiceConfig(http=client, key=KEY, address=f"{url}/tavily")),
+    "perplexity": lambda client, url: PerplexitySearch(
+        ServiceConfig(http=client, key=KEY, address=f"{url}/perplexity")
+    ),
     "serper": lambda client, url: SerperSearch(ServiceConfig(http=client, key=KEY, address=f"{url}/serper")),
     "asknews": lambda client, url: AskNewsSearch(
         ServiceConfig(http=client, key=KEY, address=f"{url}/asknews", per_second=1e6)
@@ -343,3 +347,38 @@ def test_gdelt_and_asknews_are_asked_slowly_by_default() -> None:
     known = ServiceAddresses(ServiceAccess())
     found = {one: known.find(urlsplit(one).netloc, urlsplit(one).path) for one in (GDELT_URL, ASKNEWS_URL)}
     assert [one and [str(limit) for limit in one.limits] for one in found.values()] == [["1/5 s"], ["1/10 s"]]
+
+
+def test_a_client_with_id_and_secret_gets_one_token_and_another_when_it_is_refused() -> None:
+    async def run() -> PracticeServer:
+        server = search_server(small_world(), KEY)
+        async with server, AsyncHttpClient(limits=QUICK) as client:
+            config = ServiceConfig(http=client, key=f"my-id:{KEY}", address=f"{server.url}/asknews", per_second=1e6)
+            engine = AskNewsSearch(config)
+            await asyncio.gather(*(engine.search("central bank rate", JULY) for _ in range(3)))
+            expired = [lambda _: json_response({"detail": "token expired"}, 401)]
+            inject(server, *expired)
+            assert HELD in [hit.url for hit in await engine.search("central bank rate", JULY)]
+            inject(server, *expired, *expired, *expired)
+            with pytest.raises(SourceError) as caught:
+                await engine.search("central bank rate", JULY)
+            assert KEY not in str(caught.value)
+        return server
+
+    paths = [request.path for request in asyncio.run(run()).requests]
+    assert paths.count("/asknews/oauth2/token") == 3
+    assert paths[0] == "/asknews/oauth2/token"
+
+
+def test_one_result_that_cannot_be_read_costs_only_itself_and_is_named() -> None:
+    rows = [{"title": "a", "url": HELD, "description": "x", "page_age": "2026-06-18T09:30:00"}, {"title": "no address"}]
+    hits, _ = searched("brave", meddle=answering({"type": "search", "web": {"results": rows}}))
+    assert [hit.url for hit in hits] == [HELD]
+    assert getattr(hits, "notes", ()) == ("1 of 2 rows cannot be read: field web.results[1].url is missing",)
+
+
+def test_a_page_of_perplexity_counts_as_of_its_last_change() -> None:
+    row = {"title": "t", "url": HELD, "snippet": "s", "date": "2026-06-01", "last_updated": "2026-09-20"}
+    hits, server = searched("perplexity", meddle=answering({"results": [row]}))
+    assert [hit.published for hit in hits] == [instant("2026-09-20")]
+    assert sent(server)["last_updated_before_filter"] == "07/02/2026"

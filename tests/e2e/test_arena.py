@@ -16,7 +16,7 @@ from foretell.practice.services import ServiceOptions, all_services
 from foretell.questions.as_of import instant
 
 NOW = instant("2026-11-01T15:00:00Z")
-EVENTS = 11
+EVENTS = 21
 ENTRIES: dict[str, Any] = {
     "market": "market",
     "half": {"forecaster": "always", "options": {"p": 0.5}},
@@ -77,7 +77,8 @@ def told(site: Any, *arguments: str) -> str:
 
 
 def test_stage_by_stage_on_every_platform_with_every_kind_of_entry(site: Any):
-    write(site, platforms=["kalshi", "polymarket", "manifold", "metaculus", "prophet_arena"])
+    platforms = ["kalshi", "polymarket", "manifold", "metaculus", "prophet_arena"]
+    write(site, platforms=platforms, select={"per_day": 40})
     assert f"{EVENTS} events looked at, {EVENTS} taken up" in told(site, "collect")
     assert f"{EVENTS} contexts made" in told(site, "context")
     assert f"{EVENTS * len(ENTRIES)} forecasts, 0 failed" in told(site, "forecast")
@@ -98,14 +99,14 @@ def test_stage_by_stage_on_every_platform_with_every_kind_of_entry(site: Any):
 def test_local_documents_and_extracts_need_no_key(site: Any):
     write(site, context={"search": ["local"]}, entries={"market": "market"})
     told(site, "collect")
-    assert "3 contexts made" in told(site, "context")
+    assert "5 contexts made" in told(site, "context")
 
 
 def test_the_file_that_init_writes_is_an_arena_that_runs(site: Any):
     told(site, "init", "new", "--name", "fresh")
     out = told(site, "run", "new", "--once")
-    assert "3 taken up" in out
-    assert "9 forecasts, 0 failed" in out
+    assert "5 taken up" in out
+    assert "15 forecasts, 0 failed" in out
     found = json.loads(told(site, "status", "new", "--json"))
     assert found["arena"] == "fresh"
     assert found["entries"]["market"]["forecasts"] == found["events"]["selected"] > 0

@@ -80,8 +80,9 @@ class Reader:
 
     def prices(self, fake: Any, market: str, as_of: AsOf, *, days: int = 60, **options: Any) -> list[PricePoint]:
         """A history, of which nothing may be after the cutoff."""
-        ref = MarketRef(platform=self.platform, id=market)
-        points = self.run(fake, lambda one: READERS[self.platform][2](one).prices(ref, as_of, days), **options)
+        ref, self.skipped = MarketRef(platform=self.platform, id=market), []
+        told = {} if self.platform == "metaculus" else {"tell": self.skipped.append}
+        points = self.run(fake, lambda one: READERS[self.platform][2](one, **told).prices(ref, as_of, days), **options)
         assert CANARY not in repr(points)
         assert all(as_of.admits(point.at) and 0 <= point.p <= 1 for point in points)
         assert [point.at.date() for point in points] == sorted({point.at.date() for point in points})

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from foretell.questions.as_of import instant
+from foretell.questions.exclusivity import Exclusivity
 from foretell.questions.forecast import Cost, Failure, Forecast
 from foretell.questions.question import Question, Target
 from foretell.questions.trace import BeliefRevised, Failed, ForecastMade, LeakBlocked, ModelCalled, ToolUsed, TraceEvent
@@ -44,7 +45,8 @@ class StoredRunBuilder:
     trials: int = 2
     steps: int = 3
     options: tuple[str, ...] = ()
-    """Exclusive outcomes instead of yes and no."""
+    """Outcomes instead of yes and no."""
+    exclusivity: Exclusivity = "exactly one"
     failing: int = 0
     """So many of its questions fail in their last trial."""
     words: RunWords = RunWords()
@@ -74,7 +76,7 @@ class StoredRunBuilder:
             closes_at=instant("2026-12-31"),
             url=self.words.url,
             targets=tuple(Target(id=option, label=option) for option in self.options) or (Target(id="yes"),),
-            exclusivity="exactly one",
+            exclusivity=self.exclusivity,
         )
 
     def keep(self, store: RunStore) -> str:

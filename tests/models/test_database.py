@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -225,5 +226,32 @@ def test_a_cancelled_waiter_does_not_keep_a_reply_from_being_kept(postgres: str,
         back.join()
         assert journal.sends() == 1
         journal.close()
+
+    asyncio.run(main())
+
+
+def test_statements_of_one_turn_share_a_transaction_and_fail_alone(tmp_path: Path):
+    async def main() -> None:
+        with closing(open_database(tmp_path / "a.db", "journal")) as database:
+            database.write("create table t (n integer primary key)")
+            commits: list[str] = []
+
+            def note(sql: str) -> None:
+                if sql == "COMMIT":
+                    commits.append(sql)
+
+            connection: Any = database._con  # type: ignore[attr-defined]  # pyright: ignore
+            connection.set_trace_callback(note)
+
+            def add(n: int) -> asyncio.Future[int]:
+                return asyncio.ensure_future(database.grouped(lambda: database.write("insert into t values (?)", (n,))))
+
+            added = [add(n) for n in (1, 2, 2, 3)]
+            given_up = add(4)
+            given_up.cancel()
+            ends = await asyncio.gather(*added, return_exceptions=True)
+            assert [type(end).__name__ for end in ends] == ["int", "int", "IntegrityError", "int"]
+            assert database.read("select n from t order by n") == [(1,), (2,), (3,)]
+            assert commits == ["COMMIT"]
 
     asyncio.run(main())

@@ -56,6 +56,54 @@ def test_every_part_of_a_request_changes_its_key():
     assert request_key(plain) == request_key(_request())
 
 
+@given(
+    st.text(),
+    st.text(),
+    st.none() | st.text(min_size=1),
+    st.none() | st.floats(allow_nan=False, allow_infinity=False) | st.integers(),
+    st.none() | st.sampled_from(["flex", "standard"]),
+)
+def test_a_key_is_that_of_the_canonical_json(slot: str, name: str, force: str | None, temperature: float, tier: str):
+    tool = ToolSpec(name="t", description="d", parameters={"type": "object"})
+    settings = ModelSettings(temperature=temperature, max_tokens=7, tier=tier)  # type: ignore[arg-type]
+    asked = _request(model=f"openai:{name}", slot=slot, force=force, tools=(tool,), settings=settings, schema={"b": 1})
+    document = {
+        "model": f"openai:{name}",
+        "messages": [content_key(["system", "s"]), content_key(["user", "q 0", False])],
+        "tools": [content_key(["t", "d", '{"type":"object"}'])],
+        "force": force,
+        "schema": {"b": 1},
+        "settings": [temperature, None, 7, None, *([tier] if tier else [])],
+        "slot": slot,
+    }
+    assert request_key(asked) == content_key(document)
+
+
+def test_one_who_stops_waiting_loses_no_reply_and_leaves_no_intent(tmp_path: Path):
+    async def main(stop_at: str) -> tuple[int, int]:
+        journal = Journal(tmp_path / f"{stop_at}.db")
+        asked = JournalRequest(key=content_key("a"), kind="model")
+
+        async def send() -> JournalEntry:
+            if stop_at == "keep":
+                asyncio.get_running_loop().call_soon(task.cancel)
+            return JournalEntry(body=b"paid")
+
+        task = asyncio.create_task(journal.record(asked, send))
+        if stop_at == "intend":
+            asyncio.get_running_loop().call_soon(task.cancel)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.sleep(0)
+        found = journal.sends(), int(journal.find(asked.key) == b"paid")
+        assert journal.maybe_paid() == 0
+        journal.close()
+        return found
+
+    assert asyncio.run(main("intend")) == (0, 0)
+    assert asyncio.run(main("keep")) == (1, 1)
+
+
 def test_key_does_not_depend_on_the_order_of_a_schema():
     one, two = {"type": "object", "title": "t"}, {"title": "t", "type": "object"}
     assert request_key(_request(schema=one)) == request_key(_request(schema=two))

@@ -10,7 +10,7 @@ from foretell.models.limits import LimitedModel, ModelLimits
 from foretell.models.model import ModelError, Reply, Request, UserMessage
 from foretell.models.providers.chat import ChatWire
 from foretell.models.providers.client import HttpAnswer, HttpModel
-from foretell.models.waiting import waiting_reply, waiting_text
+from foretell.models.waiting import WaitingReply, waiting_text
 
 REQUEST = Request(model="compat:m@http://127.0.0.1:9/v1", messages=(UserMessage(text="?"),))
 
@@ -22,7 +22,7 @@ class SlowModel:
         self.writes = writes
 
     async def complete(self, request: Request) -> Reply:
-        with waiting_reply() as reply:
+        with WaitingReply() as reply:
             for _ in range(15):
                 await asyncio.sleep(0.2)
                 if self.writes:
@@ -41,7 +41,7 @@ def test_a_slow_reply_is_waited_for_and_silence_is_not(monkeypatch: pytest.Monke
 
 def test_what_a_person_sees_while_waiting():
     assert waiting_text() == ""
-    with waiting_reply() as reply:
+    with WaitingReply() as reply:
         assert waiting_text(reply.began + 7) == "waiting for the model, 7 s"
         reply.heard(30)
         assert reply.first is not None

@@ -103,6 +103,20 @@ def test_several_outcomes_without_a_model(doors: Doors) -> None:
     assert sum(same(answers)["p"].values()) == pytest.approx(1)
 
 
+def test_outcomes_of_which_none_may_come_true(doors: Doors) -> None:
+    fields = {"question": "Who wins?", "options": ["red", "green"], "exclusivity": "at most one", "model": "none"}
+    answers = doors.all(AskRequest, **fields)
+    for answer in answers.values():
+        for name in ("as_of", "due"):
+            answer.pop(name)
+    found = same(answers)
+    assert found["exclusivity"] == "at most one"
+    assert sum(found["p"].values()) + found["none"] == pytest.approx(1)
+    assert found["none"] > 0
+    separate = foretell.ask("Who wins?", options=["red", "green"], exclusivity="independent", model="none")
+    assert (separate.none, separate.question.exclusivity) == (None, "independent")
+
+
 def test_a_tree(doors: Doors) -> None:
     fields = {"claim": "The harbour bridge is approved.", "leaves": 4, "rule": "average", "grounder": "plain", **MODEL}
     assert 0 < same(doors.all(TreeRequest, **fields))["p"] < 1

@@ -10,6 +10,7 @@ import pytest
 
 from foretell.data.http import AsyncHttpClient, HttpLimits
 from foretell.data.markets.prices import MarketRef
+from foretell.data.pace import ServiceAccess
 from foretell.practice.sample_data import (
     DBNOMICS_ID,
     FRED_ID,
@@ -31,11 +32,15 @@ NOW = instant("2026-11-01T15:00:00Z")
 LIVE = AsOf(at=NOW, mode="live")
 JULY = AsOf.day("2026-07-01")
 QUICK = HttpLimits(attempts=1, wait_seconds=0.0, total_seconds=10.0)
+ACCESS = ServiceAccess(contact="me@example.org")
 
 
 def equipped(use: Callable[[Services, dict[str, str]], Awaitable[T]], *engines: str) -> T:
     async def main() -> T:
-        async with all_services(ServiceOptions(now=NOW)) as addresses, AsyncHttpClient(limits=QUICK) as client:
+        async with (
+            all_services(ServiceOptions(now=NOW)) as addresses,
+            AsyncHttpClient(limits=QUICK, access=ACCESS) as client,
+        ):
             keys = {name: KEY for names in KEYS.values() for name in names}
             settings = Settings(home=Path(), keys=keys, addresses=addresses)
             return await use(open_services(settings, client, engines), addresses)

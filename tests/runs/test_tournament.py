@@ -86,7 +86,7 @@ def test_open_questions_are_read_and_the_rest_is_told(settings: Settings, site: 
     assert [question.id for question in found.questions] == ["metaculus/11", "metaculus/12"]
     assert found.questions[0].due == NOW
     assert found.questions[1].exclusivity == "exactly one"
-    assert any("numeric" in note for note in found.notes)
+    assert any("range_min is missing" in note for note in found.notes)
     (request,) = site.server.requests
     assert request.query["tournaments"] == "minibench"
     assert request.query["statuses"] == "open"

@@ -165,14 +165,14 @@ def test_scores_by_hand() -> None:
     assert found.logic == 0.5
     assert found.fall == pytest.approx(0.1)
     assert found.excess is None
-    assert not found.sums_to_one()
+    assert not found.fits()
     cup = consistency_score(
         StatedForecast(forecaster="f", question=CUP, p={"Red Team": 0.7, "Blue Team": 0.32}), plain_structure(CUP)
     )
     assert (cup.logic, cup.fall) == (None, None)
     assert cup.excess == pytest.approx(0.02)
-    assert cup.sums_to_one()
-    assert not cup.sums_to_one(0.01)
+    assert cup.fits()
+    assert not cup.fits(0.01)
 
 
 def test_outcomes_without_a_probability_shorten_chains_and_spoil_sets() -> None:
@@ -220,9 +220,26 @@ def test_the_study() -> None:
     assert "logical-chain" in study_page(study)
 
 
+def test_where_none_may_come_true_only_too_much_is_inconsistent() -> None:
+    cups = [replace(CUP, id=f"cup{n}", cluster=f"cup{n}", exclusivity="at most one") for n in range(4)]
+    low, high = {"Red Team": 0.3, "Blue Team": 0.2}, {"Red Team": 0.9, "Blue Team": 0.5}
+    structures = {q.id: plain_structure(q) for q in cups}
+    assert structures["cup0"].exclusivity == "at most one"
+    statements = [StatedForecast(forecaster="good", question=q, p=low) for q in cups]
+    statements += [StatedForecast(forecaster="bad", question=q, p=high) for q in cups]
+    study = consistency_study(statements, structures, resampling=QUICK)
+    rows = {entry.name: entry.values for entry in study.table("Consistency by forecaster").rows}
+    # No event counts for the published score, which is about sets of which exactly one comes true.
+    assert {name: row[3:6] for name, row in rows.items()} == {name: (0, None, None) for name in rows}
+    assert {name: (row[6], row[7].estimate) for name, row in rows.items()} == {"good": (4, 1.0), "bad": (4, 0.0)}
+    assert study.text == "4 of 8 forecasts of outcomes of which at most one comes true sum to no more than one."
+    one = StatedForecast(forecaster="f", question=cups[0], p={"Red Team": 0.3})
+    assert consistency_score(one, structures["cup0"]).excess is None
+
+
 def test_a_study_of_nothing_says_so() -> None:
     study = consistency_study([], {}, resampling=QUICK)
-    assert study.text == "No question has chains or exclusive outcomes."
+    assert study.text == "No question has chains or outcomes that exclude each other."
     study_page(study)
 
 

@@ -232,5 +232,9 @@ def test_structure_found_by_a_model(place: Path, provider: BackgroundModels):
     provider.reset()
     found = study("consistency", "--run", run, "--judge", "openai:gpt-5", "--budget", "1")
     origins = table(found, "Where the structure comes from")
-    assert origins["judge"]["with an exclusive set"] + origins["declared"]["with an exclusive set"] == 3
+    assert (
+        origins["judge"]["with outcomes that exclude each other"]
+        + origins["declared"]["with outcomes that exclude each other"]
+        == 3
+    )
     assert found["settings"]["judge"] == "openai:gpt-5"

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from foretell.practice.markets.metaculus import SampleMetaculusScale, refusal
 from foretell.questions.forecast import Numeric
+from foretell.questions.numeric_range import NumericRange
 from foretell.submit.metaculus_cdf import (
-    NumericRange,
     cdf_problems,
     continuous_cdf,
     greatest_step,
@@ -61,7 +61,7 @@ def refused(cdf: list[float], scale: NumericRange) -> str:
         open_upper=scale.open_upper,
         cells=scale.outcomes,
     )
-    return refusal({"id": 1, "type": "numeric", **told.fields()}, {"question": 1, "continuous_cdf": cdf})
+    return refusal({"id": 1, "type": "numeric", **told.fields("numeric")}, {"question": 1, "continuous_cdf": cdf})
 
 
 @given(numerics(), scales())
@@ -183,7 +183,7 @@ def test_steps_scale_with_the_number_of_cells():
 
 def test_edges_of_a_logarithmic_range_follow_the_platforms_map():
     scale = NumericRange(minimum=2.0, maximum=500.0, zero_point=-10.0)
-    edges = scale.edges()
+    edges = np.array(scale.edges())
     ratio = (500.0 + 10.0) / (2.0 + 10.0)
     place = (np.log((edges - 2.0) * (ratio - 1) + 498.0) - np.log(498.0)) / np.log(ratio)
     assert place == pytest.approx(np.linspace(0, 1, 201))

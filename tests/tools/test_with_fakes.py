@@ -13,6 +13,7 @@ from fakes.markets import FakeFred
 from fakes.web import strange_web_server
 from foretell.data.corpus import Corpus, CorpusDocument
 from foretell.data.http import AsyncHttpClient, HttpLimits
+from foretell.data.pace import ServiceAccess
 from foretell.data.pages import WaybackPages, WebPages
 from foretell.data.search.brave import BraveSearch
 from foretell.data.search.engine import SearchEngine
@@ -43,6 +44,7 @@ from foretell.tools.wikipedia import FetchWikipedia
 KEY = "k"
 JULY = AsOf(at=instant("2026-07-01T12:00:00Z"))
 QUICK = HttpLimits(attempts=1, wait_seconds=0.0, total_seconds=5.0)
+ACCESS = ServiceAccess(contact="me@example.org")
 ENGINES: dict[str, Callable[[AsyncHttpClient, str], SearchEngine]] = {
     "brave": lambda client, url: BraveSearch(ServiceConfig(http=client, key=KEY, address=f"{url}/brave")),
     "exa": lambda client, url: ExaSearch(
@@ -96,7 +98,7 @@ def opened(
     make: Callable[[AsyncHttpClient, str], Tool], server: PracticeServer, **arguments: str
 ) -> tuple[Observation, list[TraceEvent]]:
     async def run() -> tuple[Observation, list[TraceEvent]]:
-        async with server as started, AsyncHttpClient(limits=QUICK) as client:
+        async with server as started, AsyncHttpClient(limits=QUICK, access=ACCESS) as client:
             toolbox, events = around(make(client, started.url))
             told = {
                 key: value.format(numbered=started.url, site=started.url.replace("127.0.0.1", "localhost"))

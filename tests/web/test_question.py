@@ -25,6 +25,17 @@ def test_the_way_from_trials_to_the_answer_is_that_of_the_command_line(client: T
     assert sum(view["combination"]["p"].values()) == pytest.approx(1)
 
 
+def test_a_page_says_how_many_outcomes_come_true_and_shows_none_of_them(client: TestClient, store: RunStore) -> None:
+    made = StoredRunBuilder(questions=1, trials=1, options=("red", "green"), exclusivity="at most one")
+    run = made.keep(store)
+    view = client.get(f"/api/runs/{run}/{PATH}").json()
+    assert view["question"]["exclusivity"] == "at most one"
+    assert view["combination"]["none"] == pytest.approx(1 - sum(view["combination"]["p"].values()))
+    page = client.get(f"/runs/{run}/{PATH}").text
+    assert "at most one of the outcomes comes true" in page
+    assert "None of them" in page
+
+
 def test_a_trial_is_told_step_by_step(client: TestClient, store: RunStore) -> None:
     run = StoredRunBuilder(questions=1, trials=2, steps=3).keep(store)
     trial = client.get(f"/api/runs/{run}/{PATH}").json()["trials"][0]

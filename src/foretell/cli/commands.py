@@ -27,6 +27,9 @@ GROUPS = {
 
     foretell tree "CLAIM" is short for foretell tree grow "CLAIM", foretell tree FILE for foretell tree show FILE.""",
     "models": "Language models: which can be asked here, what they cost and can do, and newer facts about them.",
+    "services": """Outside services: markets, search engines, series, archives.
+
+    foretell services is short for foretell services list.""",
     "calibrate": """Learn from resolved forecasts how to combine and correct the next ones.
 
     What is learnt is a file of numbers that knows what it learnt from and refuses to judge it.""",
@@ -89,7 +92,7 @@ def operation_command(words: str) -> click.Command:
             default_file=operation.default_file,
             view=VIEWS.get(words),
         )
-    kind = TreeGroup if words == "tree" else click.Group
+    kind = {"tree": TreeGroup, "services": ListGroup}.get(words, click.Group)
     group = kind(words.rpartition(" ")[2], help=GROUPS[words])
     inner = (other.removeprefix(f"{words} ") for other in (*OPERATIONS, *OTHERS) if other.startswith(f"{words} "))
     for name in dict.fromkeys(rest.partition(" ")[0] for rest in inner):
@@ -108,6 +111,15 @@ class TreeGroup(click.Group):
             elif " " in args[0].strip():
                 args = ["grow", *args]
         return super().resolve_command(ctx, args)
+
+
+class ListGroup(click.Group):
+    """Commands of which `list` is meant where none is named."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the words of the command line."""
+        named = args[:1] and (args[0] in self.commands or args[0] in ctx.help_option_names)
+        return super().parse_args(ctx, args if named else ["list", *args])
 
 
 class RequestCommand(click.Command):

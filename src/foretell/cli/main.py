@@ -25,6 +25,8 @@ COMMANDS = {
     "show": "What a run found, and every step to it.",
     "replay": "Run again from the journal alone, offline, and compare.",
     "models": "Which models can be asked, what they cost, what they can do.",
+    "services": "Outside services: keys, pace, last success and error; live checks.",
+    "doctor": "What is set up here, what is missing, and what to do about it.",
     "audit": "Did the future leak into a run? A second model judges what was seen.",
     "calibrate": "Learn from past trials how to combine new ones; apply it; prove it.",
     "study": "Experiments on forecasts and on those who make them.",

@@ -289,7 +289,7 @@ class AsyncHttpClient:
         if self._services is not None and self._services.find(parts.netloc, parts.path) is None:
             self._paces[parts.netloc] = RequestRate(per_second=per_second, burst=burst)
 
-    async def get(
+    async def get(  # noqa: PLR0913 - one parameter for each thing that differs between sites
         self,
         url: str,
         *,
@@ -298,24 +298,36 @@ class AsyncHttpClient:
         follow_redirects: bool = True,
         admit: AdmitAddress | None = None,
         progress: Progress | None = None,
+        stored_mark: str = "",
     ) -> HttpResponse:
-        """The answer to a GET: 200, 304, or a redirect that is not to be followed. Else raises `SourceError`."""
+        """The answer to a GET: 200, 304, or a redirect that is not to be followed. Else raises `SourceError`.
+
+        An answer with the header `stored_mark` is one that an archive stored: its status is that of the stored page,
+        and says nothing about the archive.
+        """
         request = self._request("GET", url, params=params, headers=headers)
         hops: list[str] = []
         while True:
             hops.append(self.redact(str(request.url)))
             good = GOOD_STATUS | REDIRECT_STATUS
             address = await admit(str(request.url)) if admit else None
-            answer = await self._with_retries(request, good, address=address, progress=progress)
+            answer = await self._with_retries(request, good, address=address, progress=progress, mark=stored_mark)
             if answer.status not in REDIRECT_STATUS or not follow_redirects:
                 return HttpResponse(status=answer.status, body=answer.body, headers=answer.headers, hops=tuple(hops))
             if len(hops) > MAX_REDIRECTS:
                 raise SourceError(f"more than {MAX_REDIRECTS} redirects", url=hops[0])
             request = self._next_hop(request, answer, headers or {}, hops[-1])
 
-    async def post(self, url: str, *, json: Any, headers: Mapping[str, str] | None = None) -> HttpResponse:
-        """The answer to a POST: any 2xx; redirects are not followed. Else raises `SourceError`."""
-        request = self._request("POST", url, json=json, headers=headers)
+    async def post(
+        self,
+        url: str,
+        *,
+        json: Any = None,
+        form: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> HttpResponse:
+        """The answer to a POST of JSON or of a form: any 2xx; redirects are not followed. Else raises `SourceError`."""
+        request = self._request("POST", url, json=json, data=form, headers=headers)
         return await self._with_retries(request, range(200, 300))
 
     def _next_hop(
@@ -352,6 +364,7 @@ class AsyncHttpClient:
         *,
         address: str | None = None,
         progress: Progress | None = None,
+        mark: str = "",
     ) -> HttpResponse:
         service = self._service(request)
         pace = self._paces.get(request.url.netloc.decode())
@@ -360,10 +373,10 @@ class AsyncHttpClient:
         async for attempt in retry_attempts(self.limits):
             with attempt:
                 if service is not None:
-                    return await self._in_turn(service, pinned, url, good, progress)
+                    return await self._in_turn(service, pinned, url, good, progress, mark)
                 if pace is not None:
                     await pace.wait()
-                return await self._once(pinned, url, good, progress)
+                return await self._once(pinned, url, good, progress, mark)
         raise AssertionError("retrying either returns or raises")
 
     async def _in_turn(
@@ -373,6 +386,7 @@ class AsyncHttpClient:
         url: str,
         good: Container[int],
         progress: Progress | None,
+        mark: str,
     ) -> HttpResponse:
         """Ask a known service when it is our turn; where it asks for a pause, everybody makes one."""
         nameless = not self._access.contact and not self._access.user_agent(service.name)
@@ -381,7 +395,7 @@ class AsyncHttpClient:
         try:
             async with self._turns.turn(service, request.url.path) as turn:
                 try:
-                    answer = await self._once(request, url, good, progress)
+                    answer = await self._once(request, url, good, progress, mark)
                     turn.problem = ""
                     return answer
                 except SourceError as error:
@@ -394,13 +408,13 @@ class AsyncHttpClient:
             raise SourceError(str(closed), url=url, status=HTTPStatus.TOO_MANY_REQUESTS) from None
 
     async def _once(
-        self, request: "httpx2.Request", url: str, good: Container[int], progress: Progress | None
+        self, request: "httpx2.Request", url: str, good: Container[int], progress: Progress | None, mark: str
     ) -> HttpResponse:
         import httpx2
 
         try:
             async with asyncio.timeout(self.limits.total_seconds):
-                return await self._answer(request, url, good, progress)
+                return await self._answer(request, url, good, progress, mark)
         except TimeoutError:
             failure = SourceError(f"answer took longer than {self.limits.total_seconds:g} s", url=url)
         except httpx2.TransportError as error:
@@ -411,13 +425,14 @@ class AsyncHttpClient:
         raise failure
 
     async def _answer(
-        self, request: "httpx2.Request", url: str, good: Container[int], progress: Progress | None
+        self, request: "httpx2.Request", url: str, good: Container[int], progress: Progress | None, mark: str
     ) -> HttpResponse:
         response = await self._client.send(request, stream=True)
         try:
             status = response.status_code
-            explanation = "" if status in good else await self._explanation(response)
-            check_status(response, url, good=good, explanation=explanation)
+            if not (mark and mark in response.headers):
+                explanation = "" if status in good else await self._explanation(response)
+                check_status(response, url, good=good, explanation=explanation)
             body = b"" if status in REDIRECT_STATUS else await self._body(response, url, progress)
         finally:
             await response.aclose()

@@ -58,6 +58,8 @@ class ServiceFacts:
     """Whether it turns away clients whose name does not begin like a browser's."""
     cached: bool = False
     """Whether its answers are worth keeping for as long as it allows."""
+    example: str = ""
+    """A series that it has had for long, for trying it out."""
     date: str = "2026-11-15"
     """When these facts were last looked at."""
     source: str = ""
@@ -169,12 +171,14 @@ KNOWN_SERVICES: Mapping[str, ServiceFacts] = {
     ),
     "fred": ServiceFacts(
         title="FRED",
+        example="DGS10",
         hosts=("api.stlouisfed.org",),
         limits=(ServiceLimit(requests=120, seconds=MINUTE, source="FRED: 120 a minute for each key"),),
         source="fred.stlouisfed.org/docs/api",
     ),
     "dbnomics": ServiceFacts(
         title="DBnomics",
+        example="meteofrance/TEMPERATURE/celsius.07607.D",
         hosts=("api.db.nomics.world",),
         limits=(ServiceLimit(requests=4, seconds=SECOND, source="our own restraint; none is published"),),
         cached=True,
@@ -182,6 +186,7 @@ KNOWN_SERVICES: Mapping[str, ServiceFacts] = {
     ),
     "yahoo": ServiceFacts(
         title="Yahoo charts",
+        example="SPY",
         hosts=("query1.finance.yahoo.com", "query2.finance.yahoo.com"),
         limits=(ServiceLimit(requests=2, seconds=SECOND, source="our own restraint; the service is unofficial"),),
         pause=60.0,

@@ -256,6 +256,13 @@ class ServiceAddresses:
         name = self._by_host[host]
         return None if name is None else self._known(name, "", True)
 
+    def by_name(self, name: str) -> KnownService | None:
+        """A service at the address where it is asked from here."""
+        own = next((address for address, other in self._own if other == name), None)
+        if own is None:
+            return self._known(name, "", True)
+        return self._known(name, own.path.rstrip("/"), not _is_this_machine(own.hostname or ""))
+
     def _known(self, name: str, base: str, public: bool) -> KnownService | None:
         facts = KNOWN_SERVICES.get(name)
         if facts is not None and (name, base) not in self._services:

@@ -5,13 +5,14 @@ import ipaddress
 import json
 import re
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from http import HTTPStatus
 from typing import Any, Protocol
 from urllib.parse import SplitResult, urlsplit
 
-from foretell.data.dates import latest_page_date
+from foretell.data.dates import latest_page_date, parse_stated_date
 from foretell.data.http import AsyncHttpClient, HttpResponse, SourceError
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import MissingExtra
@@ -182,9 +183,29 @@ def _title(tree: Any) -> str:
     return " ".join("".join(tree.xpath("string(//title)")).split())
 
 
+# Pages that the Internet Archive stored.
+
 WAYBACK_URL = "https://web.archive.org"
 _STAMP = "%Y%m%d%H%M%S"
 _REPLAY = re.compile(r"/web/(?P<at>\d{14})[a-z_]*/(?P<url>.+)")
+STORED = "memento-datetime"
+"""The header of a stored page: when it was stored. What comes without it is the archive's own page."""
+EXCLUDED = b"This URL has been excluded from the Wayback Machine"
+SHOWN_STATUS = ("200", "-")
+"""What was shown to the archive's crawler, and what had not changed since an earlier visit (`warc/revisit`)."""
+TRIES = 3
+"""How many captures are tried, from the newest back, where one cannot be replayed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Capture:
+    """One line of the archive's index."""
+
+    stamp: str
+    at: datetime
+    url: str
+    status: str
+    """`-` where nothing had changed since an earlier capture."""
 
 
 class WaybackPages:
@@ -192,6 +213,8 @@ class WaybackPages:
 
     The archive answers with a neighbour where it cannot replay what was asked for, so every step is checked again.
     """
+
+    facts = "recorded answers of 2020 to 2024, EDGI's client of July 2026"
 
     def __init__(self, client: AsyncHttpClient, base_url: str = WAYBACK_URL) -> None:
         self._client = client
@@ -201,13 +224,23 @@ class WaybackPages:
         """The archived page with the moment of its capture, or `PageUnavailable`."""
         if not url.startswith(("http://", "https://")):
             raise PageUnavailable(f"{url}: only http and https addresses are archived")
+        refused: PageUnavailable | None = None
+        for capture in await self._captures(url, as_of):
+            try:
+                return await self._replayed(url, capture, as_of)
+            except PageUnavailable as reason:
+                refused = refused or reason
+        raise refused or PageUnavailable(f"{url}: no version is archived at or before {as_of.at:%Y-%m-%d}")
+
+    async def _replayed(self, url: str, capture: Capture, as_of: AsOf) -> Page:
+        address = f"{self._url}/web/{capture.stamp}id_/{capture.url}"
         try:
-            stamp, original = await self._newest(url, as_of)
-            answer = await self._client.get(f"{self._url}/web/{stamp}id_/{original}")
+            answer = await self._client.get(address, stored_mark=STORED)
         except SourceError as error:
             raise PageUnavailable(str(error)) from None
         steps = [_step(hop) for hop in answer.hops]
-        late = [at for at, _ in steps if not as_of.admits(at)]
+        captured = stored_at(answer, url)
+        late = [at for at in (captured, *(at for at, _ in steps)) if not as_of.admits(at)]
         if late:
             raise PageUnavailable(f"{url}: the archive led to a version of {max(late):%Y-%m-%d}, after the cutoff")
         kind = answer.headers.get("content-type", "")
@@ -218,34 +251,79 @@ class WaybackPages:
             title=found.title,
             text=found.text,
             published=found.published,
-            captured=steps[-1][0],
+            captured=captured,
         )
 
-    async def _newest(self, url: str, as_of: AsOf) -> tuple[str, str]:
-        params = {"url": url, "filter": "statuscode:200", "output": "json", "fl": "timestamp,original", "limit": "-1"}
+    async def _captures(self, url: str, as_of: AsOf) -> list[Capture]:
+        """The newest captures at the cutoff, newest first."""
+        params = {"url": url, "filter": "statuscode:" + "|".join(SHOWN_STATUS), "resolveRevisits": "true"}
+        params |= {"output": "json", "fl": "timestamp,original,statuscode", "limit": f"-{TRIES}"}
         if as_of.mode == "backtest":
             params["to"] = as_of.at.strftime(_STAMP)
-        rows = _rows(await self._client.get(f"{self._url}/cdx/search/cdx", params=params))
-        if not rows:
-            raise PageUnavailable(f"{url}: no version is archived at or before {as_of.at:%Y-%m-%d}")
-        stamp, original = rows[-1]
-        return stamp, original
+        try:
+            found = read_captures(await self._client.get(f"{self._url}/cdx/search/cdx", params=params))
+        except SourceError as error:
+            excluded = error.status == HTTPStatus.FORBIDDEN
+            raise PageUnavailable(f"{url}: excluded from the archive" if excluded else str(error)) from None
+        # A page that is stored several times in one second is listed as often.
+        shown = {one.stamp: one for one in found if one.status in SHOWN_STATUS and as_of.admits(one.at)}
+        return sorted(shown.values(), key=lambda one: one.at, reverse=True)[:TRIES]
 
 
-def _rows(answer: HttpResponse) -> list[list[str]]:
-    """The index's rows without their heading; no capture at all is an empty list."""
+def stored_at(answer: HttpResponse, url: str) -> datetime:
+    """When the archive stored this answer; `PageUnavailable` where it holds no page: an error, or the archive's own."""
+    if STORED not in answer.headers:
+        reason = "excluded from the archive" if EXCLUDED in answer.body else "the archive sent no stored page"
+        raise PageUnavailable(f"{url}: {reason}")
+    if answer.status != HTTPStatus.OK:
+        raise PageUnavailable(f"{url}: archived as an answer with status {answer.status}, without the page")
+    captured, _ = parse_stated_date(answer.headers[STORED])
+    if captured is None:
+        raise PageUnavailable(f"{url}: the archive does not say when it stored the page")
+    return captured
+
+
+CDX_COLUMNS = ("urlkey", "timestamp", "original", "mimetype", "statuscode", "digest", "length")
+"""What a line of the index holds where nobody chose columns."""
+
+
+def read_captures(answer: HttpResponse) -> list[Capture]:
+    """The index's lines, as a JSON table with a heading or as plain text; a line that cannot be read is left out."""
+    body = answer.body.decode("utf-8", "replace").strip()
+    if not body:
+        return []
     try:
-        rows: Any = json.loads(answer.body or b"[]")
-        return [[str(stamp), str(original)] for stamp, original in rows[1:]]
-    except (ValueError, TypeError, KeyError):
-        raise SourceError("the index of captures is not a JSON table of two columns", url=answer.hops[-1]) from None
+        rows: Any = json.loads(body) if body.startswith("[") else None
+    except ValueError:
+        rows = [None]
+    if rows is None:
+        # Behind an empty line stands the key of the next page, which is no line of the index.
+        rows = [CDX_COLUMNS, *(line.split(" ") for line in body.partition("\n\n")[0].splitlines())]
+    lines = [dict(zip(rows[0], row, strict=False)) for row in rows[1:] if isinstance(row, list)] if rows[:1] else []
+    found = [capture for line in lines if (capture := _capture(line)) is not None]
+    if (lines and not found) or rows[:1] == [None]:
+        raise SourceError("the index of captures is not a table of captures", url=answer.hops[-1])
+    return found
+
+
+def _capture(line: Mapping[str, Any]) -> Capture | None:
+    stamp, url = str(line.get("timestamp", "")), str(line.get("original", ""))
+    try:
+        at = datetime.strptime(stamp, _STAMP).replace(tzinfo=UTC)
+    except ValueError:
+        return None
+    readable = len(stamp) == len("YYYYMMDDhhmmss") and url.startswith(("http://", "https://"))
+    return Capture(stamp=stamp, at=at, url=url, status=str(line.get("statuscode", "200"))) if readable else None
 
 
 def _step(hop: str) -> tuple[datetime, str]:
     found = _REPLAY.search(hop)
     if found is None:
         raise PageUnavailable(f"{hop}: the archive led outside itself")
-    return datetime.strptime(found["at"], _STAMP).replace(tzinfo=UTC), found["url"]
+    try:
+        return datetime.strptime(found["at"], _STAMP).replace(tzinfo=UTC), found["url"]
+    except ValueError:
+        raise PageUnavailable(f"{hop}: not the address of a stored page") from None
 
 
 # Pages of the live web, as text.

@@ -2,14 +2,16 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn, TypeVar, cast
 
 from foretell.data.http import HttpResponse, SourceError
 from foretell.questions.as_of import instant
 
+Row = TypeVar("Row")
+Read = TypeVar("Read")
 FARTHEST_SECOND = 3.0e10
 """Times beyond the year 2900 are mistakes, and reckoning with them would overflow."""
 
@@ -213,3 +215,25 @@ class Payload:
 
     def _at(self, name: str, value: Any) -> "Payload":
         return Payload(url=self.url, path=f"{self.path}.{name}" if self.path else name, value=value)
+
+
+def readable(rows: Sequence[Row], read: Callable[[Row], Read]) -> tuple[list[Read], tuple[str, ...]]:
+    """What can be read of the rows, and a note that counts the others and names what is wrong with the first of them.
+
+    Where not a single row can be read, the answer has another shape than we know, and that is an error.
+
+    >>> answer = Payload(url="", value=[{"p": 1}, {}, {"p": "x"}])
+    >>> readable(answer.items(), lambda row: row.need("p").number())
+    ([1.0], ('2 of 3 rows cannot be read: field [1].p is missing',))
+    """
+    found: list[Read] = []
+    problems: list[MalformedPayload] = []
+    for row in rows:
+        try:
+            found.append(read(row))
+        except MalformedPayload as problem:
+            problems.append(problem)
+    if problems and not found:
+        raise problems[0]
+    notes = (f"{len(problems)} of {len(rows)} rows cannot be read: {problems[0].problem}",) if problems else ()
+    return found, notes

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from foretell.data.http import AsyncHttpClient
 from foretell.data.payload import Payload
-from foretell.plugins import describe, load
+from foretell.plugins import describe, load, variables_in_words
 from foretell.questions.errors import InputError
 
 Params = Mapping[str, str] | Iterable[tuple[str, str]]
@@ -74,7 +74,7 @@ def load_with_key(kind: str, name: str, key: str) -> Any:
     """The plug-in of this name; one without the key it needs is an `InputError` now, not in the middle of a run."""
     plugin = load(kind, name)
     if needs_key(plugin) and not key:
-        hint = f"set {' or '.join(plugin.key_variables)}"
+        hint = f"set {variables_in_words(plugin.key_variables)}"
         if kind == "search_engines":
             hint += ", or use --search local"
         raise InputError(f"the {describe(kind)} {name} needs a key", hint=hint)

@@ -1,6 +1,5 @@
 """Wikipedia as it stood at a date: pages by revision, read from their source."""
 
-import asyncio
 import html
 import re
 from dataclasses import dataclass
@@ -9,8 +8,8 @@ from urllib.parse import quote, unquote, urlsplit
 
 from foretell.data.http import AsyncHttpClient, SourceError
 from foretell.data.pages import Page, PageUnavailable
-from foretell.data.payload import Payload
-from foretell.data.search.engine import SearchHit
+from foretell.data.payload import Payload, readable
+from foretell.data.search.engine import SearchHit, SearchHits
 from foretell.data.service import JsonService, ServiceConfig
 from foretell.questions.as_of import AsOf
 
@@ -23,8 +22,8 @@ _DROPPED_TAGS = ("ref", "gallery", "timeline", "imagemap", "score")
 _DROPPED_LINKS = ("file:", "image:", "category:", "media:")
 _SHOWN_FIRST = frozenset(
     {
-        "nowrap", "small", "big", "nobr", "em", "strong", "nobold", "flag", "flagcountry", "flagu", "abbr",
-        "tooltip", "val", "nts", "number", "formatnum", "url", "center",
+        "nowrap", "small", "big", "nobr", "em", "strong", "nobold", "flag", "flagcountry", "flagu", "flagathlete",
+        "abbr", "tooltip", "val", "nts", "number", "formatnum", "url", "center",
     }
 )  # fmt: skip
 _SHOWN_SECOND = frozenset(
@@ -47,12 +46,21 @@ def wikitext_to_text(source: str) -> str:
     >>> print(wikitext_to_text("'''Oslo''' is the [[capital city|capital]] of Norway.<ref>x</ref> {{Clear}}"))
     Oslo is the capital of Norway.
     """
+    return _plain(_tables(_expanded(source)))
+
+
+def _expanded(source: str) -> str:
+    """Without remarks and references; templates and links as what can be read of them."""
     text = _without(source, re.compile("<!--"), re.compile("-->"))
     for name in _DROPPED_TAGS:
         text = _without(
             text, re.compile(rf"<{name}\b[^<>]*>", re.IGNORECASE), re.compile(rf"</{name}\s*>", re.IGNORECASE)
         )
-    text = _tables(_expand_templates_and_links(text))
+    return _expand_templates_and_links(text)
+
+
+def _plain(text: str) -> str:
+    """Without the remaining marks."""
     text = re.sub(r"\[(?:https?:)?//[^\s\[\]]+\s+([^\[\]\n]*)\]", r"\1", text)
     text = re.sub(r"\[(?:https?:)?//[^\s\[\]]*\]|__[A-Z]+__|'{2,}", "", text)
     text = re.sub(r"<br\s*/?>", "\n", text, flags=re.IGNORECASE)
@@ -153,6 +161,121 @@ def _tidy(text: str) -> str:
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
 
 
+# Tables of an article as rows: rating lists, records, rankings.
+
+_SPAN = re.compile(r"\b(row|col)span\s*=\s*[\"']?\s*(\d{1,3})", re.IGNORECASE)
+MAX_SPAN = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArticleTable:
+    """One table of an article, every row as long as its columns; a cell that spans several is repeated in each."""
+
+    section: str
+    """The heading above it; empty in the introduction."""
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def column(self, name: str) -> int | None:
+        """The place of a column by its name, or by how its name begins."""
+        wanted = name.casefold()
+        names = [one.casefold() for one in self.columns]
+        fitting = [
+            *(i for i, one in enumerate(names) if one == wanted),
+            *(i for i, one in enumerate(names) if wanted and one.startswith(wanted)),
+        ]
+        return fitting[0] if fitting else None
+
+
+def article_tables(wikitext: str) -> list[ArticleTable]:
+    r"""The tables of a page in order, those inside others left out.
+
+    >>> (table,) = article_tables("== Men ==\n{|\n! Rank !! Player\n|-\n| rowspan=2 | 1 || [[A]]\n|-\n| B\n|}")
+    >>> table.section, table.columns, table.rows
+    ('Men', ('Rank', 'Player'), (('1', 'A'), ('1', 'B')))
+    """
+    found: list[ArticleTable] = []
+    lines: list[str] = []
+    section, depth = "", 0
+    for line in _expanded(wikitext).split("\n"):
+        bare = line.lstrip()
+        if depth == 0 and (heading := HEADING.fullmatch(line)) is not None:
+            section = _plain(heading[2])
+        if bare.startswith("{|"):
+            depth += 1
+        elif bare.startswith("|}") and depth:
+            depth -= 1
+            if depth == 0:
+                found += [table] if (table := _article_table(section, lines)) is not None else []
+                lines = []
+        elif depth == 1:
+            lines.append(line)
+    return found
+
+
+def _article_table(section: str, lines: list[str]) -> ArticleTable | None:
+    caption, rows = _marked_rows(lines)
+    grid = _filled_grid(rows)
+    heads = [i for i, row in enumerate(rows) if row and all(head for _, head in row)]
+    if not heads or not any(grid):
+        return None
+    columns = tuple(text for text in grid[heads[0]])
+    body = [row for i, row in enumerate(grid) if i > heads[0] and i not in heads and row]
+    width = len(columns)
+    return ArticleTable(
+        section=section,
+        caption=caption,
+        columns=columns,
+        rows=tuple(tuple([*row, *[""] * width][:width]) for row in body),
+    )
+
+
+def _marked_rows(lines: list[str]) -> tuple[str, list[list[tuple[str, bool]]]]:
+    """The caption, and rows of raw cells, each with whether it is a heading."""
+    caption = ""
+    rows: list[list[tuple[str, bool]]] = [[]]
+    for line in lines:
+        bare = line.strip()
+        if bare.startswith("|-"):
+            rows.append([])
+        elif bare.startswith("|+"):
+            caption = _plain(_cell(bare[2:]))
+        elif bare[:1] in ("|", "!"):
+            cells = re.split(r"\|\||!!" if bare[0] == "!" else r"\|\|", bare[1:])
+            rows[-1] += [(one, bare[0] == "!") for one in cells]
+        elif rows[-1] and bare:
+            text, head = rows[-1][-1]
+            rows[-1][-1] = (f"{text} {bare}", head)
+    return caption, [row for row in rows if row]
+
+
+def _filled_grid(rows: list[list[tuple[str, bool]]]) -> list[list[str]]:
+    """Cells by place, with those that reach over several rows or columns written into each."""
+    reaching: dict[int, tuple[int, str]] = {}
+    grid: list[list[str]] = []
+    for row in rows:
+        filled: list[str] = []
+        waiting = list(row)
+        while waiting or len(filled) in reaching:
+            place = len(filled)
+            if place in reaching:
+                left, text = reaching.pop(place)
+                filled.append(text)
+                if left > 1:
+                    reaching[place] = (left - 1, text)
+                continue
+            raw, _ = waiting.pop(0)
+            spans = {kind.lower(): min(int(count), MAX_SPAN) for kind, count in _SPAN.findall(raw.partition("|")[0])}
+            text = " ".join(_plain(_cell(raw)).split())
+            for _ in range(max(1, spans.get("col", 1))):
+                if spans.get("row", 1) > 1:
+                    reaching[len(filled)] = (spans["row"] - 1, text)
+                filled.append(text)
+        grid.append(filled)
+    return grid
+
+
 WIKIPEDIA_URL = "https://en.wikipedia.org"
 MAX_REDIRECTS = 3
 _REDIRECT = re.compile(r"\s*#redirect\s*:?\s*\[\[([^\]|#]+)", re.IGNORECASE)
@@ -183,6 +306,8 @@ class ArticleHeading:
 class Wikipedia:
     """Reads revisions through the API. Rendered pages are never used: they show today's templates."""
 
+    facts = "recorded answers of March 2026, Wikimedia's rules for user agents of April 2026"
+
     def __init__(self, client: AsyncHttpClient, base_url: str = WIKIPEDIA_URL) -> None:
         config = ServiceConfig(http=client, address=base_url)
         self._service = JsonService(config, WIKIPEDIA_URL, per_second=20.0, burst=10)
@@ -212,6 +337,10 @@ class Wikipedia:
         known = ", ".join(f"{one.number} {one.heading}" for one in listed[:40])
         raise PageUnavailable(f"{found.title} has no section {which}; it has: {known}")
 
+    async def tables(self, title: str, as_of: AsOf) -> list[ArticleTable]:
+        """The tables of an article as they stood at the cutoff."""
+        return article_tables((await self.revision(title, as_of)).wikitext)
+
     async def fetch(self, url: str, as_of: AsOf) -> Page:
         """An article by its address, as a page that cannot have changed since its capture."""
         parts = urlsplit(url)
@@ -230,19 +359,16 @@ class Wikipedia:
 
     async def search(self, query: str, as_of: AsOf, limit: int = 5) -> list[SearchHit]:
         """Articles that existed at the cutoff. Ranking and titles are today's; in a backtest no snippet is given."""
-        asked = {"list": "search", "srsearch": query, "srlimit": str(limit), "srprop": "snippet"}
-        rows = (await self._ask(asked)).need("query", "search").items()
-        known = await asyncio.gather(*(self._known_since(row.need("title").text(), as_of) for row in rows))
-        return [
-            SearchHit(
-                url=self._address(row.need("title").text()),
-                title=row.need("title").text(),
-                snippet="" if as_of.mode == "backtest" else wikitext_to_text(row.need("snippet").text()),
-                published=at,
-            )
-            for row, at in zip(rows, known, strict=True)
-            if at is not None
-        ]
+        asked = {"list": "search", "srsearch": query, "srlimit": str(limit), "srprop": "snippet|timestamp"}
+        found, notes = found_articles(await self._ask(asked))
+        hits: list[SearchHit] = []
+        # One after another: that is what Wikimedia asks of clients.
+        for title, snippet, changed in found:
+            at = changed if as_of.mode == "live" and changed is not None else await self._known_since(title, as_of)
+            if at is not None:
+                shown = "" if as_of.mode == "backtest" else snippet
+                hits.append(SearchHit(url=self._address(title), title=title, snippet=shown, published=at))
+        return SearchHits(hits, notes)
 
     async def _revision(self, title: str, as_of: AsOf) -> ArticleRevision:
         page = await self._page(title, as_of, "ids|timestamp|content")
@@ -277,19 +403,39 @@ class Wikipedia:
         }
         if as_of.mode == "backtest":
             asked["rvstart"] = f"{as_of.at:%Y-%m-%dT%H:%M:%S}Z"
-        pages = (await self._ask(asked)).need("query", "pages")
-        return pages.items()[0] if pages.items() else pages.missing()
+        return found_page(await self._ask(asked))
 
     async def _ask(self, asked: dict[str, str]) -> Payload:
         params = {"action": "query", "format": "json", "formatversion": "2", **asked}
         answer = await self._service.read("/w/api.php", params)
-        if (error := answer.get("error")) is not None:
-            message = self._service.http.redact(error.need("info").text()[:200])
-            raise SourceError(f"Wikipedia refused: {message}", url=answer.url)
+        check_refusal(answer)
         return answer
 
     def _address(self, title: str) -> str:
         return f"{self._service.host}/wiki/{quote(title.replace(' ', '_'), safe='/:(),')}"
+
+
+def check_refusal(answer: Payload) -> None:
+    """Raise what Wikipedia says where it refuses, which it does with status 200."""
+    if (error := answer.get("error")) is not None:
+        raise SourceError(f"Wikipedia refused: {error.optional_text('info')[:200]}", url=answer.url)
+
+
+def found_page(answer: Payload) -> Payload:
+    """The one page of an answer; older answers list pages under their numbers."""
+    pages = answer.need("query", "pages")
+    listed = list(pages.members().values()) if isinstance(pages.value, dict) else pages.items()
+    return listed[0] if listed else pages.missing()
+
+
+def found_articles(answer: Payload) -> tuple[list[tuple[str, str, datetime | None]], tuple[str, ...]]:
+    """Title, excerpt and last change of every article found, and a note on rows that cannot be read."""
+
+    def article(row: Payload) -> tuple[str, str, datetime | None]:
+        snippet = wikitext_to_text(row.optional_text("snippet"))
+        return row.need("title").text(), snippet, row.optional_time("timestamp")
+
+    return readable(answer.need("query", "search").items(), article)
 
 
 def article_headings(wikitext: str) -> list[ArticleHeading]:

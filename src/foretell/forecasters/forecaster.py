@@ -238,7 +238,7 @@ class TracedModel:
                 key=request_key(request),
                 input_tokens=tokens.input,
                 output_tokens=tokens.output,
-                dollars=self._prices.dollars(request.model, tokens) if self._prices else None,
+                dollars=self._prices.charged(request, reply) if self._prices else None,
             )
         )
         return reply

@@ -168,7 +168,7 @@ def chain_gap(chain: npt.ArrayLike) -> float:
 
 
 def exclusivity_score(p: npt.ArrayLike, event: npt.ArrayLike, *, tolerance: float = 0.02) -> float:
-    """Share of events whose exclusive and exhaustive outcomes sum to 1 within `tolerance` (PA Eq. 10).
+    """Share of events whose outcomes, of which exactly one comes true, sum to 1 within `tolerance` (PA Eq. 10).
 
     The paper names no tolerance; 0.02 forgives percent-rounding and little else.
     """

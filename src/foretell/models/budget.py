@@ -6,7 +6,7 @@ what is left. A reply that was lost on the way may have been billed: it counts a
 """
 
 import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
 
 from foretell.models.database.interface import Database, Statements
@@ -99,16 +99,17 @@ class Budget:
 
     async def reserve(self, estimate: CallEstimate) -> "Reservation":
         """Room for one call, as soon as there is; `BudgetExceeded` where there will not be, even for a short reply."""
+        most = estimate.dollars()
         while True:
-            output = estimate.output
-            short = next((budget for budget in self._chain if budget._lacks(estimate.dollars())), None)
+            output, dollars = estimate.output, most
+            short = next((budget for budget in self._chain if budget._lacks(most)), None)
             if short is not None:
                 if short._under_way and await short._next_landing():
                     continue
-                output = estimate.longest(min(budget._room(estimate.dollars()) for budget in self._chain))
+                output = estimate.longest(min(budget._room(most) for budget in self._chain))
                 if output < min(LEAST_OUTPUT_TOKENS, estimate.output):
                     output = min(LEAST_OUTPUT_TOKENS, estimate.output)
-            dollars = estimate.dollars(output)
+                dollars = estimate.dollars(output)
             self.hold(dollars)
             for budget in self._chain:
                 budget._under_way += 1
@@ -248,7 +249,7 @@ class BudgetedModel:
         cap = request.cap
         if self._budget.limited:
             cap = reservation.output if cap is None else min(cap, reservation.output)
-        request = replace(request, cap=cap, reservations=(*request.reservations, reservation))
+        request = request.paid_from(reservation, cap)
         try:
             reply = await self._inner.complete(request)
         except BaseException as error:

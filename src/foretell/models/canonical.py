@@ -1,8 +1,8 @@
 """One way to write a request or a reply as bytes, the same on every machine and in every process."""
 
 import json
-from collections.abc import Callable
 from hashlib import sha256
+from json.encoder import encode_basestring_ascii
 from typing import Any
 
 from pydantic_core import to_json
@@ -30,7 +30,10 @@ def canonical_json(value: Any) -> bytes:
     >>> canonical_json({"b": 1, "a": "é"})
     b'{"a":"\\u00e9","b":1}'
     """
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
+    return _CANONICAL.encode(value).encode("ascii")
+
+
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def quick_json(value: Any) -> bytes:
@@ -57,31 +60,39 @@ def request_key(request: Request) -> str:
 
     Of messages and tools their own keys count, which they remember: a conversation grows, what was said before stays.
     """
+    known = vars(request)
+    if _KEY not in known:
+        known[_KEY] = sha256(_request_json(request).encode("ascii")).hexdigest()
+    return known[_KEY]
+
+
+def _request_json(request: Request) -> str:
+    """What `canonical_json` would write, put together by hand: nothing but texts has to be encoded."""
     settings = request.settings
     tier = [settings.tier] if settings.tier else []
-    return _cached_key(
-        request,
-        lambda: {
-            "model": request.model,
-            "messages": [_cached_key(message, lambda m=message: _message(m)) for message in request.messages],
-            "tools": [
-                _cached_key(tool, lambda t=tool: [t.name, t.description, t.parameters_json]) for tool in request.tools
-            ],
-            "force": request.force,
-            "schema": request.schema,
-            "settings": [settings.temperature, settings.seed, settings.max_tokens, settings.effort, *tier],
-            "slot": request.slot,
-        },
-        canonical_json,
+    sampling = [settings.temperature, settings.seed, settings.max_tokens, settings.effort, *tier]
+    force = "null" if request.force is None else encode_basestring_ascii(request.force)
+    schema = "null" if request.schema is None else _CANONICAL.encode(request.schema)
+    messages = ",".join([f'"{_message_key(message)}"' for message in request.messages])
+    tools = ",".join([f'"{_tool_key(tool)}"' for tool in request.tools])
+    return (
+        f'{{"force":{force},"messages":[{messages}],"model":{encode_basestring_ascii(request.model)},'
+        f'"schema":{schema},"settings":{_CANONICAL.encode(sampling)},'
+        f'"slot":{encode_basestring_ascii(request.slot)},"tools":[{tools}]}}'
     )
 
 
-def _cached_key(
-    value: Request | Message | ToolSpec, written: Callable[[], Any], encode: Callable[[Any], bytes] = _text_json
-) -> str:
-    known = vars(value)
+def _message_key(message: Message) -> str:
+    known = vars(message)
     if _KEY not in known:
-        known[_KEY] = sha256(encode(written())).hexdigest()
+        known[_KEY] = sha256(_text_json(_message(message))).hexdigest()
+    return known[_KEY]
+
+
+def _tool_key(tool: ToolSpec) -> str:
+    known = vars(tool)
+    if _KEY not in known:
+        known[_KEY] = sha256(_text_json([tool.name, tool.description, tool.parameters_json])).hexdigest()
     return known[_KEY]
 
 

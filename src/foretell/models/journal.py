@@ -9,9 +9,8 @@ import json
 import sqlite3
 import threading
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -125,13 +124,6 @@ class UnsettledCalls:
     lost: int = 0
 
 
-class Recording:
-    """One answer on its way into the journal."""
-
-    answer: JournalEntry
-    stored: bytes
-
-
 class Journal:
     """Answers by what was asked. `live` asks and keeps what it does not know; `replay` never asks."""
 
@@ -223,12 +215,10 @@ class Journal:
         """The stored bytes for `key`, or those `produce` makes, stored before they are returned."""
         asked = JournalRequest(key=key, kind=kind)
 
-        async def record() -> bytes:
-            async with self.recording(asked) as recording:
-                recording.answer = JournalEntry(body=await produce())
-            return recording.stored
+        async def send() -> JournalEntry:
+            return JournalEntry(body=await produce())
 
-        return await self.share(asked, record, read=bytes)
+        return await self.share(asked, lambda: self.record(asked, send), read=bytes)
 
     async def once_json(self, key: str, kind: str, produce: Callable[[], Awaitable[Any]]) -> Any:
         """Like `once`, for values that JSON can hold; they come back as JSON gives them the first time as well."""
@@ -297,17 +287,12 @@ class Journal:
             hint = "a replay only repeats what was asked before; run it live to ask and pay"
             raise NotInJournal(f"no answer is kept for {asked}", path=self.path, hint=hint)
 
-    @asynccontextmanager
-    async def recording(self, asked: JournalRequest) -> AsyncGenerator["Recording"]:
-        """Intent, send, keep, return: in this order. The block sends and sets the answer; what is stored comes back.
-
-        `RequestInFlight` where another process is at it.
-        """
-        if not await self._db.aside(self.intend, asked):
+    async def record(self, asked: JournalRequest, send: Callable[[], Awaitable[JournalEntry]]) -> bytes:
+        """Intent, send, keep, return what is stored: in this order. `RequestInFlight` where another is at it."""
+        if not await self._db.grouped(lambda: self.intend(asked)):
             raise RequestInFlight(f"another process asks for {asked}")
-        recording = Recording()
         try:
-            yield recording
+            answer = await send()
         except (ReplyLost, ReplyTooLong):
             await self._db.aside(self.give_up, asked, billed=True)
             raise
@@ -317,8 +302,9 @@ class Journal:
         except BaseException:  # Cancelled, perhaps by a time limit: the provider may have finished its work.
             self._db.later(lambda: self.give_up(asked, billed=True))
             raise
-        recording.stored = await self._db.aside(self.keep, asked, recording.answer)
+        stored = await asyncio.shield(self._db.grouped(lambda: self.keep(asked, answer)))
         await self._db.settled()
+        return stored
 
     def maybe_paid(self) -> int:
         """Sends without a known outcome (on the wire at a crash, out of time, cut off), but for those under way."""
@@ -363,8 +349,16 @@ class Journal:
 
 
 def journal_request(request: Request) -> JournalRequest:
-    """The request as the journal names it."""
-    return JournalRequest(key=request_key(request), kind="model", model=request.model, slot=request.slot)
+    """The request as the journal names it, and who pays for it."""
+    payer = next((one for one in request.reservations if one.run), None)
+    return JournalRequest(
+        key=request_key(request),
+        kind="model",
+        model=request.model,
+        slot=request.slot,
+        run=payer.run if payer else "",
+        dollars=payer.dollars if payer else None,
+    )
 
 
 class JournalReadingModel:
@@ -390,11 +384,14 @@ class JournalWritingModel:
 
     async def complete(self, request: Request) -> Reply:
         """The reply as stored: should another process have been quicker with the same request, its reply."""
-        asked = journal_request(request)
-        if payer := next((one for one in request.reservations if one.run), None):
-            asked = replace(asked, run=payer.run, dollars=payer.dollars)
-        async with self._journal.recording(asked) as recording:
+        sent: list[tuple[Reply, bytes]] = []
+
+        async def send() -> JournalEntry:
             reply = await self._wire.complete(request)
-            dollars = self._prices.charged(request, reply)
-            recording.answer = JournalEntry(body=pack_reply(reply), tokens=reply.tokens, dollars=dollars)
-        return reply if recording.stored is recording.answer.body else unpack_reply(recording.stored)
+            body = pack_reply(reply)
+            sent.append((reply, body))
+            return JournalEntry(body=body, tokens=reply.tokens, dollars=self._prices.charged(request, reply))
+
+        stored = await self._journal.record(journal_request(request), send)
+        ((reply, body),) = sent
+        return reply if stored is body else unpack_reply(stored)

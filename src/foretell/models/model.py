@@ -130,6 +130,12 @@ class Request:
     reservations: tuple["LosableReservation", ...] = field(default=(), compare=False, repr=False)
     """What was set aside for the call; whoever sends it again says that a reply was lost."""
 
+    def paid_from(self, reservation: "LosableReservation", cap: int | None) -> "Request":
+        """The same request with money set aside for it; what is remembered of it, such as its key, stays."""
+        paid = object.__new__(Request)
+        vars(paid).update(vars(self), cap=cap, reservations=(*self.reservations, reservation))
+        return paid
+
     @property
     def max_tokens(self) -> int | None:
         """Tokens the reply may have: by the settings, and by the money left."""

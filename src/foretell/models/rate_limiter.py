@@ -117,15 +117,19 @@ class LocalRateLimiter:
     async def turn(self, tokens: int) -> None:
         """Wait until a request of about so many tokens may leave, and for the end of a pause that began meanwhile."""
         now = time.monotonic()
-        self._booked = self._limits.book(self._booked, now, tokens)
-        wait = self._limits.wait(self._booked, now)
+        if self._limits == RateLimits():
+            wait = self._booked.closed - now
+        else:
+            self._booked = self._limits.book(self._booked, now, tokens)
+            wait = self._limits.wait(self._booked, now)
         while wait > 0:
             await asyncio.sleep(wait)
             wait = self._booked.closed - time.monotonic()
 
     def used(self, estimate: int, actual: int) -> None:
         """Correct the estimate: give back what was not needed."""
-        self._booked = self._limits.give_back(self._booked, time.monotonic(), estimate - actual)
+        if self._limits.tokens is not None:
+            self._booked = self._limits.give_back(self._booked, time.monotonic(), estimate - actual)
 
     def hold(self, seconds: float) -> None:
         """The provider asked for a pause: nobody leaves before it is over."""

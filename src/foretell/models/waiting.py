@@ -8,7 +8,8 @@ from contextvars import ContextVar
 TOLD_EVERY = 1.0
 """Seconds between two words to whoever waits: moving a deadline for every token would cost more than reading it."""
 
-_waiting: "list[WaitingReply]" = []
+_waiting: "dict[WaitingReply, None]" = {}
+"""In the order in which they were sent."""
 _listener: ContextVar[Callable[[], None] | None] = ContextVar("listener", default=None)
 
 
@@ -23,6 +24,15 @@ class WaitingReply:
         self._listener = _listener.get()
         self._told = self.began
 
+    def __enter__(self) -> "WaitingReply":
+        """Counts among the replies that are waited for until it is there."""
+        _waiting[self] = None
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """It is there, or will not come."""
+        del _waiting[self]
+
     def heard(self, tokens: int) -> None:
         """A piece came."""
         now = time.monotonic()
@@ -31,17 +41,6 @@ class WaitingReply:
         if self._listener is not None and now - self._told >= TOLD_EVERY:
             self._told = now
             self._listener()
-
-
-@contextmanager
-def waiting_reply() -> Generator[WaitingReply]:
-    """Counts among the replies that are waited for until it is there."""
-    reply = WaitingReply()
-    _waiting.append(reply)
-    try:
-        yield reply
-    finally:
-        _waiting.remove(reply)
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from foretell.operations.table import operation
 from foretell.questions.as_of import instant
 from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError, NoAnswer
+from foretell.questions.exclusivity import NONE_OF_THEM, probability_of_none
 from foretell.questions.forecast import Cost, Failure, Forecast, Numeric
 from foretell.questions.question import Question, Snapshot, Target
 from foretell.runs.combine import combine_trials, combining_by_name
@@ -85,6 +86,11 @@ class AskResult(Result):
         return self.forecast.p
 
     @property
+    def none(self) -> float | None:
+        """The probability that no outcome comes true, where at most one does; else None."""
+        return probability_of_none(self.forecast.p, self.question.exclusivity)
+
+    @property
     def rationale(self) -> str:
         """The reasons."""
         return self.forecast.rationale
@@ -106,12 +112,13 @@ class AskResult(Result):
         return write_quantiles(found) if isinstance(found, Numeric) else None
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row for each target; of a number one for each quantile."""
+        """One row for each target, and one for none of them where that can be; of a number one for each quantile."""
         if self.quantiles is not None:
             return [{"quantile": name, "value": value} for name, value in self.quantiles.items()]
-        return [
+        rows: list[dict[str, Any]] = [
             {"outcome": target.label or target.id, "p": self.forecast.p[target.id]} for target in self.question.targets
         ]
+        return rows if self.none is None else [*rows, {"outcome": NONE_OF_THEM, "p": self.none}]
 
     def to_dict(self) -> dict[str, Any]:
         """The forecast as it is stored, and what belongs to it."""
@@ -126,6 +133,8 @@ class AskResult(Result):
             "question": self.question.text,
             "labels": {target.id: target.label or target.id for target in self.question.targets},
             "quantiles": self.quantiles,
+            "exclusivity": self.question.exclusivity,
+            "none": self.none,
             "due": self.question.due.isoformat(),
             "run": self.run,
             "trials": trials,
@@ -203,7 +212,7 @@ def typed_question(request: AskRequest | TreeRequest) -> Question:
         targets=targets,
         subtype=NUMERIC if number else "",
         background=_range_text(request) if asking and number else "",
-        exclusivity="independent" if number else "exactly one",
+        exclusivity=request.exclusivity if asking and not number else "independent",
     )
 
 
@@ -235,10 +244,13 @@ def typed_run_spec(request: AskRequest | TreeRequest, **differing: Any) -> RunSp
         from foretell.models.providers.function import model_name
 
         name = model_name(name)
+    # What is as usual is left out where it came in later, so that questions asked before are known again.
     asked = {"question", "claim", "closes", "as_of", "options", "criteria", "price"}
     if isinstance(request, AskRequest) and request.number:
         asked |= {"number", "unit", "low", "high"}
     words = request.model_dump(mode="json", include=asked)
+    if isinstance(request, AskRequest) and request.exclusivity != "exactly one":
+        words["exclusivity"] = request.exclusivity
     words["day"] = "" if request.as_of else datetime.now(UTC).date().isoformat()
     digest = hashlib.sha256(json.dumps(words, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
     sampling = {

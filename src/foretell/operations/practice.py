@@ -14,6 +14,7 @@ from pathlib import Path
 from shlex import quote
 
 from foretell.operations.requests import PracticeRequest
+from foretell.plugins import PAIR
 from foretell.practice.services import KEY, STOP, ServiceOptions, all_services
 from foretell.questions.errors import InputError
 from foretell.runs.settings import KEYS, Settings
@@ -24,6 +25,8 @@ TRY_NEXT = 'foretell ask "Will Norges Bank cut its rate before 2027?"'
 MODEL, ENGINE = "openai:practice", "brave"
 UNSET = ("FORETELL_DATABASE_URL", "FORETELL_CLOCK", "FORETELL_CORPUS", "FORETELL_LIMITS")
 """These would lead out of the practice world: practice replies must never get into a journal of real ones."""
+CONTACT = "practice@example.org"
+"""Wikipedia wants to know who asks, here too."""
 START_SECONDS = 60.0
 LIFETIME_HOURS = 8.0
 """After this time a world in the background stops by itself."""
@@ -38,12 +41,12 @@ def practice_environment(addresses: Mapping[str, str], home: Path) -> dict[str, 
     """Environment variables of the practice world; None for those that must not be set."""
     values: dict[str, str | None] = dict.fromkeys(UNSET)
     values |= {"FORETELL_HOME": str(home), "FORETELL_MODEL": MODEL, "FORETELL_SEARCH": ENGINE}
-    values |= {WORLD: addresses.get("anthropic", "")}
+    values |= {WORLD: addresses.get("anthropic", ""), "FORETELL_CONTACT": CONTACT}
     values |= dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost")
     values |= {f"FORETELL_{service.upper()}_URL": url for service, url in addresses.items()}
     for service, names in KEYS.items():
-        values |= dict.fromkeys(names)
-        values[names[0]] = KEY if service in addresses else None
+        values |= dict.fromkeys(part for name in names for part in name.split(PAIR))
+        values |= dict.fromkeys(names[0].split(PAIR), KEY if service in addresses else None)
     return values
 
 

@@ -27,6 +27,7 @@ from foretell.operations.requests import PromptsRequest
 from foretell.operations.result import Result
 from foretell.questions.as_of import AsOf, AsOfMode, instant
 from foretell.questions.errors import InputError
+from foretell.questions.exclusivity import even_chance
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import LastValue, Question, SeriesRef, Snapshot, Target
 from foretell.tools import prices, series, web, wikipedia
@@ -97,6 +98,14 @@ def example_questions() -> dict[str, Question]:
             targets=tuple(
                 Target(id=name, label=name, resolves_at=instant("2026-09-30")) for name in ("Blue", "Green", "Other")
             ),
+            **asked,
+        ),
+        "at-most-one": Question(
+            id="asked/5",
+            text="Which of these cities will be named to host the games of 2040?",
+            exclusivity="at most one",
+            closes_at=instant("2026-09-30"),
+            targets=tuple(Target(id=name, label=name, resolves_at=instant("2026-09-30")) for name in ("Oslo", "Rome")),
             **asked,
         ),
         "separate": Question(
@@ -252,7 +261,7 @@ class _Finder:
 
 
 async def _panel(question: Question, context: Context) -> None:
-    even = {target.id: 1 / max(2, len(question.targets)) for target in question.targets}
+    even = dict.fromkeys((t.id for t in question.targets), even_chance(question.exclusivity, len(question.targets)))
     trial = Forecast(
         question_id=question.id, forecaster="agent", as_of=context.as_of, p=even, rationale="Works are on schedule."
     )

@@ -17,6 +17,7 @@ from foretell.data.datasets.set_filter import SetFilter, SetStatus
 from foretell.forecasters.agent.settings import AgentOptions
 from foretell.models.model import Model, ReasoningEffort, ServiceTier
 from foretell.questions.errors import InputError
+from foretell.questions.exclusivity import Exclusivity
 from foretell.request import OperationRequest, fields_of, setting
 from foretell.runs.spec import COMBINE_HELP
 
@@ -136,7 +137,7 @@ class AskRequest(fields_of(AgentOptions, group="agent"), _ResearchRequest):  # p
         help="The question, in words that anyone could settle.", argument=True, min_length=1, max_length=5000
     )
     options: tuple[ShortText, ...] = setting(
-        (), "One of several exclusive outcomes; repeat for each.", flag="--option", max_length=50, group="question",
+        (), "One of several outcomes; repeat for each.", flag="--option", max_length=50, group="question",
         title="Outcomes, one per line, if it is not yes or no",
     )  # fmt: skip
     number: bool = setting(
@@ -158,6 +159,10 @@ class AskRequest(fields_of(AgentOptions, group="agent"), _ResearchRequest):  # p
         group="question",
         title="Largest value",
     )
+    exclusivity: Exclusivity = setting(
+        "exactly one", "How many of several outcomes come true.", group="question",
+        title="How many of the outcomes come true",
+    )  # fmt: skip
     price: float | None = setting(None, "What a market says now.", ge=0, le=1, title="A market says (0 to 1)")
     trials: int = setting(1, "Independent trials to combine.", ge=1, le=50, title="Independent trials")
     combine: str = setting("default", COMBINE_HELP, max_length=1000, title="Combine trials by")
@@ -210,7 +215,7 @@ class TreeRequest(_ResearchRequest):
     scaling: Scaling | None = setting(None, "Scale weights to those of a Bayes net.", group="tree")
     intercept_limit: float = setting(0.1, "Largest intercept of a linear link.", ge=0, le=1, group="tree")
     clamp: Clamp = setting((0.05, 0.95), "How near to certainty the answer may come.", metavar="LOW HIGH", group="tree")
-    shortcut: bool = setting(True, "Of two exclusive outcomes, analyse only the first.", group="tree")
+    shortcut: bool = setting(True, "Of two outcomes, exactly one of which comes true, analyse the first.", group="tree")
     kernels: int = setting(4, "Notebooks at work at the same time.", ge=1, group="tree")
     unsandboxed: bool = setting(False, "Run notebooks without a sandbox, with all your rights.", group="tree")
     out: tuple[Path, ...] = setting(
@@ -670,8 +675,8 @@ class QuestionsRequest(ListingFields):
 class FetchRequest(ListingFields):
     """Write a question set to a file, one JSON line each, as it stands now: any market, tournament or data set.
 
-    Of a market those are the open questions. Ask the file with a spec that says mode: live, then submit the run with
-    foretell submit; or keep it and ask it later as of this day.
+    Of a market those are the open questions: yes or no, choices, groups, conditional pairs, numbers and dates. Ask the
+    file with a spec that says mode: live, then submit the run with foretell submit; or ask it later as of this day.
 
       foretell fetch metaculus:minibench --new
 
@@ -1138,3 +1143,43 @@ class ModelsUpdateRequest(OperationRequest):
     """
 
     source: str = setting(help="The file.", argument=True, min_length=1, metavar="FILE")
+
+
+# Outside services, and what is set up here.
+
+
+class ServicesListRequest(OperationRequest):
+    """List the outside services: key, pace, last success, last error, and the date of the facts.
+
+    Providers of models are in foretell models. The pace is kept by all processes with one FORETELL_HOME together;
+    FORETELL_PACE changes it, e.g. gdelt=1/10s,wayback/pages=100/min.
+    """
+
+    name: str | None = setting(None, "Only this one, with its limits and where they are from.", argument=True)
+
+
+class ServicesCheckRequest(OperationRequest):
+    """Ask every service, or NAME alone, one to three cheap things through the adapters that a run uses.
+
+    For somebody with keys and a network. The table can be pasted into an issue: it holds no keys. A service whose key
+    is missing is left out. The command ends with 1 where a check fails.
+    """
+
+    name: str | None = setting(None, "Only this service.", argument=True)
+    seconds: float = setting(60.0, "Longest time for one check, with the time it waits for its turn.", gt=0)
+
+
+class DoctorRequest(OperationRequest):
+    """Say what is set up on this machine and what is missing, each with what to do about it.
+
+    Asks nobody outside. Keys are named, never shown.
+
+      foretell doctor --contact you@example.org
+    """
+
+    contact: str | None = setting(
+        None,
+        "Your e-mail or web address, kept in the home and told to services that want to know who asks.",
+        metavar="ADDRESS",
+        max_length=200,
+    )

@@ -12,6 +12,7 @@ from pathlib import Path
 from foretell.forecasters.base_rates.past import Past
 from foretell.models.database.liveness import SessionLiveness
 from foretell.models.journal import Journal
+from foretell.plugins import PAIR, variables_in_words
 from foretell.questions.errors import InputError
 from foretell.runs.cell_queue import CellQueue, QueuedCell, RunFollower, drop_cells
 from foretell.runs.executor import AnswerCell, RunProgress
@@ -22,7 +23,7 @@ from foretell.runs.spec import spec_from_json
 from foretell.runs.store import RunRow, RunStore, cells_of, find_run, panel_cells
 from foretell.runs.worker import WORKER_ROLE, PrepareRun, Worker, WorkerCapacity, WorkerSignals, executor_name
 
-OFFERED_CELLS = ("fred", "metaculus")
+OFFERED_CELLS = ("acled", "fred", "metaculus")
 """Services whose key alone decides whether a tool is on offer: the same on every machine, or cells would differ."""
 ALONE_SECONDS = 5.0
 """Seconds without a worker after which somebody should know."""
@@ -68,8 +69,9 @@ def settings_for(settings: Settings, row: RunRow) -> Settings:
     """This machine's settings with the tools of the machine the run was started on."""
     missing = [name for name in OFFERED_CELLS if name in row.services and not settings.key(name)]
     if missing:
-        raise InputError(f"run {row.id} was started with a key for {missing[0]}", hint=f"set {KEYS[missing[0]][0]}")
-    extra = {key for name in OFFERED_CELLS if name not in row.services for key in KEYS[name]}
+        hint = f"set {variables_in_words(KEYS[missing[0]][:1])}"
+        raise InputError(f"run {row.id} was started with a key for {missing[0]}", hint=hint)
+    extra = {key for name in OFFERED_CELLS if name not in row.services for one in KEYS[name] for key in one.split(PAIR)}
     keys = {name: value for name, value in settings.keys.items() if name not in extra}
     return replace(settings, keys=keys, shared_budget=True)
 

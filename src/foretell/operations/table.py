@@ -57,6 +57,11 @@ OPERATIONS = {
     "models list": Operation(requests.ModelsListRequest, "foretell.operations.models:list_models", ROWS),
     "models check": Operation(requests.ModelsCheckRequest, "foretell.operations.models:check_model", (".json",)),
     "models update": Operation(requests.ModelsUpdateRequest, "foretell.operations.models:update_models"),
+    "services list": Operation(requests.ServicesListRequest, "foretell.operations.services:list_services", ROWS),
+    "services check": Operation(
+        requests.ServicesCheckRequest, "foretell.operations.services:check_services", (*ROWS, ".md")
+    ),
+    "doctor": Operation(requests.DoctorRequest, "foretell.operations.doctor:doctor", (".json",)),
     "calibrate fit": Operation(requests.CalibrateFitRequest, "foretell.operations.calibrate:fit", (".json",)),
     "calibrate apply": Operation(
         requests.CalibrateApplyRequest, "foretell.operations.calibrate:apply", (".json", ".csv", ".jsonl", ".parquet")

@@ -1,6 +1,6 @@
 """Made-up series, market prices and events for trying things out, all of them known beforehand."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from math import sin
 from typing import Any
@@ -28,6 +28,7 @@ from foretell.practice.markets.metaculus import (
     SampleCommunityPrediction,
     SampleMetaculusQuestion,
     SampleMetaculusScale,
+    metaculus_conditional_body,
     metaculus_post_body,
 )
 from foretell.practice.markets.polymarket import (
@@ -61,6 +62,8 @@ MANIFOLD_ID = "fakeRate2027"
 POLYMARKET_ID = "0x" + "fa" * 32
 METACULUS_ID = "12345"
 SPREAD = 0.03
+Strikes = Mapping[str, tuple[str, float | None, float | None]]
+"""How the number of a market is compared, and the lowest and highest for which it comes true."""
 
 
 def data_services(now: datetime, key: str) -> dict[str, PracticeService]:
@@ -128,10 +131,20 @@ def _in(now: datetime, days: float) -> str:
 
 
 def _kalshi(now: datetime) -> PracticeKalshi:
-    """An event of which exactly one market comes true, a ladder, a single market; and prices of one more."""
+    """Events of every sort: choices, a list of names that is not whole, ranges that are, a ladder, a single market.
+
+    And prices of one market more.
+    """
 
     def event(
-        series: str, title: str, category: str, days: int, volume: int, *markets: tuple[str, str, float], **more: Any
+        series: str,
+        title: str,
+        category: str,
+        days: int,
+        volume: int,
+        *markets: tuple[str, str, float],
+        strikes: Strikes | None = None,
+        **more: Any,
     ) -> dict[str, Any]:
         ticker = f"{series}-NEXT"
         sample = SampleKalshiEvent(
@@ -143,9 +156,11 @@ def _kalshi(now: datetime) -> PracticeKalshi:
                 SampleKalshiMarket(
                     ticker=f"{ticker}-{id}",
                     label=label,
-                    bid=round(p - SPREAD / 2, 2),
+                    # Nobody bids for what is all but impossible; such a field is left out.
+                    bid=round(p - SPREAD / 2, 2) if p > SPREAD else None,
                     ask=round(p + SPREAD / 2, 2),
                     last=p,
+                    strike=(strikes or {}).get(id, ("custom", None, None)),
                     volume=volume,
                     volume_24h=volume / 20,
                     open_interest=volume / 2,
@@ -159,11 +174,20 @@ def _kalshi(now: datetime) -> PracticeKalshi:
         return kalshi_event_body(sample)
 
     rate = ("CUT", "Cut", 0.41), ("HOLD", "Hold", 0.55), ("HIKE", "Hike", 0.04)
+    decides = "What does Norges Bank do with its rate?"
+    change: Strikes = {"CUT": ("less", None, 0.0), "HOLD": ("between", 0.0, 0.0), "HIKE": ("greater", 0.0, None)}
     snow = ("5", "Above 5 cm", 0.7), ("10", "Above 10 cm", 0.45), ("20", "Above 20 cm", 0.2)
+    # The next governor may be somebody else.
+    names = ("BERG", "Ada Berg", 0.3), ("LIND", "Bo Lind", 0.12), ("DAHL", "Cy Dahl", 0.02)
+    warm = ("T4", "3° or below", 0.2), ("B5", "4° to 5°", 0.45), ("T5", "6° or above", 0.35)
+    bounds: Strikes = {"T4": ("less", None, 4.0), "B5": ("between", 4.0, 5.0), "T5": ("greater", 5.0, None)}
     launch, science = ("YES", "It launches", 0.35), "Science and Technology"
+    weather = "Climate and Weather"
     events = [
-        event("KXNORGES", "What does Norges Bank do with its rate?", "Economics", 12, 4000, *rate, exclusive=True),
-        event("KXSNOWOSLO", "How much snow falls in Oslo this week?", "Climate and Weather", 3, 900, *snow),
+        event("KXNORGES", decides, "Economics", 12, 4000, *rate, exclusive=True, strikes=change),
+        event("KXSNOWOSLO", "How much snow falls in Oslo this week?", weather, 3, 900, *snow),
+        event("KXGOVERNOR", "Who is the next governor of Norges Bank?", "Politics", 20, 700, *names, exclusive=True),
+        event("KXTEMPOSLO", "How warm does it get in Oslo?", weather, 2, 600, *warm, exclusive=True, strikes=bounds),
         event("KXLAUNCH", "Does the rocket launch this month?", science, 30, 2500, launch),
     ]
     # With a spread of two cents.
@@ -228,28 +252,45 @@ def _manifold(now: datetime) -> PracticeManifold:
 
 
 def _metaculus(now: datetime, key: str) -> PracticeMetaculus:
-    """Yes or no, a choice, a number, and a question with a long history of community predictions."""
+    """A question of every kind, a group, a conditional pair, and one with a long history of community predictions."""
     times: dict[str, Any] = {"opens": _in(now, -30), "closes": _in(now, 25), "resolves": _in(now, 26)}
-    treaty = SampleMetaculusQuestion(id=9101, title="Is the treaty signed this month?", centers=(0.28,), **times)
-    cup = SampleMetaculusQuestion(
-        id=9102,
-        title="Who wins the cup?",
-        kind="multiple_choice",
-        options=("Red", "Blue", "Green"),
-        centers=(0.5, 0.3, 0.2),
-        **times,
-    )
-    snow = SampleMetaculusQuestion(
-        id=9103,
-        title="How many cm of snow fall in Oslo this month?",
-        kind="numeric",
-        scale=SampleMetaculusScale(low=0, high=100, open_upper=True),
-        **times,
-    )
+
+    def question(id: int, title: str, **fields: Any) -> SampleMetaculusQuestion:
+        return SampleMetaculusQuestion(id=id, title=title, **times, **fields)
+
+    year = SampleMetaculusScale(low=now.timestamp(), high=(now + 365 * DAY).timestamp(), open_upper=True)
+    cm = SampleMetaculusScale(low=0, high=100, open_upper=True, unit="cm")
+    goals = SampleMetaculusScale(low=-0.5, high=8.5, open_upper=True, cells=9, unit="goals")
     history = tuple(SampleCommunityPrediction(since=float(at), centers=(p,)) for at, p in _prices(now))
-    priced = SampleMetaculusQuestion(id=1, title="Is the rate cut?", history=history, centers=(0.4,), **times)
-    posts = [metaculus_post_body(question.id - 100, question.title, question) for question in (treaty, cup, snow)]
-    posts.append(metaculus_post_body(int(METACULUS_ID), priced.title, priced))
+    alone = [
+        question(9101, "Is the treaty signed this month?", centers=(0.28,)),
+        question(
+            9102,
+            "Who wins the cup?",
+            kind="multiple_choice",
+            options=("Red", "Blue", "Green"),
+            centers=(0.5, 0.3, 0.2),
+            # As generated questions are shown.
+            method="unweighted",
+        ),
+        question(9103, "How many cm of snow fall in Oslo this month?", kind="numeric", scale=cm),
+        question(9104, "How many goals are scored in the final?", kind="discrete", scale=goals),
+        question(9105, "When does the tunnel open?", kind="date", scale=year),
+    ]
+    places = ("Ada Pass", "Bo Pass")
+    titles = [f"Which passes are closed by snow? ({place})" for place in places]
+    labelled = list(zip(range(9111, 9113), titles, places, strict=True))
+    passes = [question(id, title, label=place, centers=(0.4,)) for id, title, place in labelled]
+    snow = [question(id + 10, title, label=place, kind="numeric", scale=cm) for id, title, place in labelled]
+    pair = [question(id, "If the treaty is signed", centers=(p,)) for id, p in ((9131, 0.6), (9132, 0.2))]
+    posts = [metaculus_post_body(one.id - 100, one.title, one) for one in alone]
+    posts += [
+        metaculus_post_body(9011, "Which passes are closed by snow?", *passes),
+        metaculus_post_body(9021, "How many cm of snow fall on the pass?", *snow),
+        metaculus_conditional_body(9031, "Is the treaty signed this month?", "Does trade grow this year?", *pair),
+    ]
+    rate = question(1, "Is the rate cut?", history=history, centers=(0.4,))
+    posts.append(metaculus_post_body(int(METACULUS_ID), rate.title, rate))
     inbox = MetaculusInbox(now=lambda: datetime.now(UTC))
     return PracticeMetaculus(MetaculusCatalogue(posts), token=key, inbox=inbox)
 

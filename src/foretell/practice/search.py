@@ -1,9 +1,11 @@
 """Search engines for practice: the same pages in the format of each."""
 
 import re
+from base64 import b64decode
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import parse_qsl
 
 from foretell.practice.server import PracticeServer, ServerRequest, ServerResponse, html_response, json_response
 from foretell.practice.world import SampleWebPage, SampleWorld, version_at
@@ -13,11 +15,21 @@ Engine = Callable[[SampleWorld, ServerRequest], ServerResponse]
 
 
 def search_server(world: SampleWorld, key: str) -> PracticeServer:
-    """All engines on one server: /brave, /exa, /tavily, /serper, /asknews and /gdelt, asked with the same key."""
+    """All engines on one server, such as /brave, asked with one key, which also is the secret of AskNews's clients."""
     server = PracticeServer()
     for method, path, engine, header in ROUTES:
         server.route(method, path, _guarded(engine, world, header, key))
+    server.route("POST", "/asknews/oauth2/token", lambda request: _token(request, key))
     return server
+
+
+def _token(request: ServerRequest, key: str) -> ServerResponse:
+    """The key as a token, for whoever shows it as the secret of a client."""
+    shown = b64decode(request.headers.get("authorization", "").removeprefix("Basic ")).decode()
+    asked = dict(parse_qsl(request.body.decode()))
+    if shown.partition(":")[2] != key or asked.get("grant_type") != "client_credentials":
+        return json_response({"error": "invalid_client"}, 401)
+    return json_response({"access_token": key, "expires_in": 3600, "token_type": "bearer", "scope": asked.get("scope")})
 
 
 def _guarded(engine: Engine, world: SampleWorld, header: str, key: str) -> Callable[[ServerRequest], ServerResponse]:
@@ -94,6 +106,26 @@ def _tavily(world: SampleWorld, request: ServerRequest) -> ServerResponse:
     return json_response({"query": body["query"], "results": results, "response_time": 0.1})
 
 
+def _perplexity(world: SampleWorld, request: ServerRequest) -> ServerResponse:
+    body = request.json()
+    bounds = [
+        _american(body[name]) for name in ("search_before_date_filter", "last_updated_before_filter") if name in body
+    ]
+    until = min(bounds) - timedelta(microseconds=1) if bounds else None
+    found = [one for one in world.find(body["query"], until=until) if one.updated is None or _by(one.updated, until)]
+    results = [
+        {"title": one.title, "url": one.url, "snippet": one.text}
+        | ({"date": f"{one.published:%Y-%m-%d}"} if one.published and one.shown == "published" else {"date": None})
+        | ({"last_updated": f"{one.updated:%Y-%m-%d}"} if one.updated else {})
+        for one in found[: body["max_results"]]
+    ]
+    return json_response({"id": "r", "results": results})
+
+
+def _american(day: str) -> datetime:
+    return datetime.strptime(f"{day}+0000", "%m/%d/%Y%z")
+
+
 def _serper(world: SampleWorld, request: ServerRequest) -> ServerResponse:
     body = request.json()
     ends = re.search(r"cd_max:(\d+)/(\d+)/(\d+)", body.get("tbs", ""))
@@ -159,6 +191,7 @@ ROUTES: tuple[tuple[str, str, Engine, str], ...] = (
     ("GET", "/brave/web/search", _brave, "x-subscription-token"),
     ("POST", "/exa/search", _exa, "x-api-key"),
     ("POST", "/tavily/search", _tavily, "authorization"),
+    ("POST", "/perplexity/search", _perplexity, "authorization"),
     ("POST", "/serper/search", _serper, "x-api-key"),
     ("GET", "/asknews/news/search", _asknews, "authorization"),
     ("GET", "/gdelt/doc/doc", _gdelt, ""),

@@ -2,23 +2,33 @@
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from itertools import count, repeat
 
+from foretell.data.datasets.forecastbench_download import FIRST_ROUND, ROUND_DAYS
 from foretell.practice.models.scripts import arena_script
 from foretell.practice.models.server import PracticeModels
 from foretell.practice.sample_data import data_services
 from foretell.practice.search import ENGINES, search_server
 from foretell.practice.server import PracticeServer, ServerRequest, ServerResponse, json_response
 from foretell.practice.web import wayback_server, web_server, wikipedia_server
-from foretell.practice.world import sample_world
+from foretell.practice.world import PageVersion, SampleWebPage, sample_world
+from foretell.questions.as_of import instant
 
 KEY = "practice"
 """Taken by every service that wants a key."""
 PORTS = 13
 """Servers that are started: requests are paced by host and port, so every service has its own."""
 STOP = "/practice/stop"
+BENCHMARK = "/forecastbench"
+EXAMPLE_PAGE = SampleWebPage(
+    url="https://example.com/",
+    title="Example Domain",
+    text="This domain is for use in examples.",
+    versions=(PageVersion(at=instant("2026-01-02"), text="This domain is for use in documentation examples."),),
+)
+"""Everybody's page for trying out an archive; `foretell services check` asks for it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,10 +71,13 @@ async def all_services(
         provider.route("POST", STOP, stop_all)
         models = await start(provider)
         # Pages are named, not numbered: the fence refuses hosts that are only a number.
-        pages = (await start(web_server(sample_world(options.now)))).replace("127.0.0.1", "localhost")
+        web = web_server(sample_world(options.now))
+        web.route("GET", f"{BENCHMARK}/question_sets/latest-llm.json", lambda _: _newest_round(options.now))
+        pages = (await start(web)).replace("127.0.0.1", "localhost")
         world = sample_world(options.now, pages)
         search = await start(search_server(world, KEY))
-        others = {"wikipedia": wikipedia_server(world), "wayback": wayback_server(world)}
+        archive = replace(world, pages=[*world.pages, EXAMPLE_PAGE])
+        others = {"wikipedia": wikipedia_server(world), "wayback": wayback_server(archive)}
         others |= {name: service.server() for name, service in data_services(options.now, KEY).items()}
         yield {
             "openai": f"{models}/v1",
@@ -73,5 +86,12 @@ async def all_services(
             "google": models,
             **{engine: f"{search}/{engine}" for engine in ENGINES},
             "pages": pages,
+            "forecastbench": f"{pages}{BENCHMARK}",
             **{name: await start(server) for name, server in others.items()},
         }
+
+
+def _newest_round(now: datetime) -> ServerResponse:
+    """As the benchmark says which round is the newest: a link of git, whose body is the name of the file."""
+    gone = (now.date() - FIRST_ROUND).days // ROUND_DAYS * ROUND_DAYS
+    return ServerResponse(body=f"{FIRST_ROUND + timedelta(days=gone)}-llm.json".encode())

@@ -1,6 +1,8 @@
 """The practice world's web site, its archive, and Wikipedia."""
 
+from dataclasses import replace
 from datetime import datetime
+from email.utils import format_datetime
 from typing import Any
 
 from foretell.practice.server import (
@@ -37,12 +39,12 @@ def _captures(world: SampleWorld, request: ServerRequest) -> ServerResponse:
     page = _by_url(world, request.query["url"])
     until = instant(_iso(request.query["to"])) if "to" in request.query else None
     rows = (
-        [[one.at.strftime(_STAMP), page.url] for one in page.versions if until is None or one.at <= until]
+        [[one.at.strftime(_STAMP), page.url, "200"] for one in page.versions if until is None or one.at <= until]
         if page
         else []
     )
     newest = rows[int(request.query["limit"]) :]
-    return json_response([["timestamp", "original"], *newest] if newest else [])
+    return json_response([["timestamp", "original", "statuscode"], *newest] if newest else [])
 
 
 def _replayed(world: SampleWorld, request: ServerRequest) -> ServerResponse:
@@ -53,7 +55,10 @@ def _replayed(world: SampleWorld, request: ServerRequest) -> ServerResponse:
     version = version_at(page.versions, instant(_iso(stamp)))
     if version is None or version.at.strftime(_STAMP) != stamp:
         return redirect(f"/web/{page.versions[-1].at.strftime(_STAMP)}id_/{address}")
-    return html_response(page.html(version.text))
+    page_then = html_response(page.html(version.text))
+    return replace(
+        page_then, headers={**page_then.headers, "Memento-Datetime": format_datetime(version.at, usegmt=True)}
+    )
 
 
 def _by_url(world: SampleWorld, url: str) -> SampleWebPage | None:

@@ -5,6 +5,7 @@ from foretell.questions.codec import from_dict, from_json, to_json
 from foretell.questions.errors import InputError, MissingExtra
 from foretell.questions.exclusivity import Exclusivity
 from foretell.questions.forecast import Categorical, Cost, Failure, Forecast, Numeric
+from foretell.questions.numeric_range import NumericRange
 from foretell.questions.question import LastValue, Question, QuestionKind, SeriesRef, Snapshot, Target
 from foretell.questions.resolution import Resolution
 
@@ -19,6 +20,7 @@ __all__ = [
     "LastValue",
     "MissingExtra",
     "Numeric",
+    "NumericRange",
     "Question",
     "QuestionKind",
     "Resolution",

@@ -5,6 +5,8 @@ from typing import Any, Literal, get_args
 
 Exclusivity = Literal["exactly one", "at most one", "independent"]
 """Of the targets exactly one comes true; one or none does; or each by itself, so that none, some or all may."""
+NONE_OF_THEM = "none of them"
+"""What is shown as one case more where at most one target comes true."""
 EXCLUSIVITIES: tuple[Exclusivity, ...] = get_args(Exclusivity)
 
 
@@ -39,6 +41,15 @@ def even_chance(exclusivity: Exclusivity, targets: int) -> float:
     """
     cases = {"exactly one": targets, "at most one": targets + 1, "independent": 2}
     return 1 / cases[exclusivity]
+
+
+def probability_of_none(p: Mapping[str, float], exclusivity: Exclusivity) -> float | None:
+    """The probability that none of all targets comes true, where their own tell it: of at most one, what is left.
+
+    >>> probability_of_none({"a": 0.5, "b": 0.25}, "at most one")
+    0.25
+    """
+    return max(0.0, 1.0 - sum(p.values())) if exclusivity == "at most one" else None
 
 
 def scaled(p: Mapping[str, float], exclusivity: Exclusivity) -> dict[str, float]:

@@ -121,7 +121,14 @@ class Cost:
 
     def __add__(self, other: "Cost") -> "Cost":
         """What two things cost that happened one after the other."""
-        return Cost(**{name: value + getattr(other, name) for name, value in vars(self).items()})
+        return Cost(
+            dollars=self.dollars + other.dollars,
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            seconds=self.seconds + other.seconds,
+            calls=self.calls + other.calls,
+            unpriced=self.unpriced + other.unpriced,
+        )
 
     def __str__(self) -> str:
         """For people: `$0.1200, 3 calls, 4,200 tokens`."""

@@ -7,6 +7,7 @@ from typing import Literal
 
 from foretell.questions.as_of import AsOf, AsOfMode, UtcDatetime, instant
 from foretell.questions.exclusivity import EXCLUSIVITIES, Exclusivity
+from foretell.questions.numeric_range import NumericRange
 
 # What a market showed at one moment.
 
@@ -122,6 +123,8 @@ class Question:
     series: SeriesRef | None = None
     last_value: LastValue | None = None
     """What the quantity in question stood at when last seen; never later than `due`."""
+    range: NumericRange | None = None
+    """What the number or the date in question may be; its targets are then thresholds such as `>3.5`."""
 
     def __post_init__(self) -> None:
         for name in ("due", "opens_at", "closes_at"):

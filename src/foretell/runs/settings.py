@@ -14,7 +14,7 @@ from foretell.data.known_services import KNOWN_SERVICES, ServiceLimit, parse_pac
 from foretell.data.pace import ServiceAccess
 from foretell.models.facts import use_facts_from
 from foretell.models.limits import ModelLimits, parse_limits
-from foretell.plugins import KeyVariables
+from foretell.plugins import KeyVariables, key_in
 from foretell.questions.as_of import Clock, instant
 from foretell.questions.errors import InputError
 
@@ -65,7 +65,7 @@ class Settings:
 
     def key(self, service: str) -> str:
         """The key of a service, empty where there is none."""
-        return next((self.keys[name] for name in KEYS.get(service, ()) if self.keys.get(name)), "")
+        return next((key for name in KEYS.get(service, ()) if (key := key_in(name, self.keys))), "")
 
     @property
     def services(self) -> tuple[str, ...]:

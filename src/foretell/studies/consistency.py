@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from foretell.metrics.agreement import chain_gap, logical_chain_score
 from foretell.metrics.bootstrap import Interval, Resampling
 from foretell.metrics.shares import DEFAULT_DRAWS, mean_interval, share_interval
+from foretell.questions.exclusivity import Exclusivity
 from foretell.questions.question import Question
 from foretell.report.study import CellValue, StudyChart, StudyResult, StudyTable
 from foretell.request import setting
@@ -23,18 +24,21 @@ SLACK = 1e-9
 ADVICE = (
     "Logic: the share of steps in chains of outcomes (each implies the next) along which the stated probability does "
     "not fall, averaged over the chains of an event and then over events. Fall: by how much the worst step fails.",
-    "Exclusive: the share of events whose outcomes, of which exactly one comes true, sum to one within the tolerance. "
-    "Sum: the mean of that sum minus one; above 0 where too much is promised.",
+    "Exactly one: the share of events whose outcomes, of which exactly one comes true, sum to one within the "
+    "tolerance. Sum: the mean of that sum minus one; above 0 where too much is promised. At most one: the share of "
+    "events whose outcomes, of which one or none comes true, do not sum to more than one.",
     "These scores say nothing about accuracy: equal probabilities for everything would pass. They are taken of the "
-    "probabilities as stated; what is scored elsewhere has been made to fit where exactly one outcome comes true.",
+    "probabilities as stated; what is scored elsewhere has been made to fit where outcomes exclude each other.",
 )
 BOARD = (
     count("chain events"),
     column("logic", "logical-chain score: 1 is consistent", 3),
     column("fall", "mean of the worst fall along a chain", 3),
-    count("exclusive events"),
-    column("exclusive", "share of events that sum to one", 3),
+    count("exactly one events"),
+    column("exactly one", "share of events that sum to one", 3),
     column("sum", "mean sum minus one", 3),
+    count("at most one events"),
+    column("at most one", "share of events that do not sum to more than one", 3),
 )
 
 
@@ -56,23 +60,35 @@ class ConsistencyScore:
     fall: float | None
     """The largest amount by which a claim is held likelier than one it implies."""
     excess: float | None
-    """Sum over the exclusive outcomes minus one."""
+    """Sum over the outcomes that exclude each other, minus one."""
+    exclusivity: Exclusivity = "exactly one"
+    """How many of these come true."""
 
-    def sums_to_one(self, tolerance: float = TOLERANCE) -> bool:
-        """Whether the exclusive outcomes sum to one, but for rounding."""
-        return self.excess is not None and abs(self.excess) <= tolerance + SLACK
+    def fits(self, tolerance: float = TOLERANCE) -> bool:
+        """Whether the outcomes sum to one, or to no more where at most one comes true; but for rounding."""
+        if self.excess is None:
+            return False
+        over = self.excess if self.exclusivity == "at most one" else abs(self.excess)
+        return over <= tolerance + SLACK
 
 
 def consistency_score(statement: StatedForecast, structure: OutcomeStructure) -> ConsistencyScore:
-    """The scores of one statement; outcomes without a probability are left out of chains and spoil an exclusive set."""
-    p, exclusive = statement.p, structure.exclusive
+    """The scores of one statement.
+
+    Outcomes without a probability are left out of chains and of sets of which at most one comes true; a set of which
+    exactly one comes true is scored whole or not at all.
+    """
+    p = statement.p
+    summed = [p[one] for one in structure.exclusive if one in p]
+    enough = 2 if structure.exclusivity == "at most one" else max(2, len(structure.exclusive))
     chains = [[link.chance(p) for link in chain if link.target in p] for chain in structure.chains]
     whole = [chain for chain in chains if len(chain) > 1]
     return ConsistencyScore(
         statement=statement,
         logic=logical_chain_score(whole) if whole else None,
         fall=max(map(chain_gap, whole)) if whole else None,
-        excess=sum(p[one] for one in exclusive) - 1 if exclusive and all(one in p for one in exclusive) else None,
+        excess=sum(summed) - 1 if len(summed) >= enough else None,
+        exclusivity=structure.exclusivity,
     )
 
 
@@ -83,16 +99,16 @@ class ConsistencyOptions(RunOptions):
     judge: str | None = setting(
         None, "Let a model read what wording rules do not see (provider:name).", metavar="MODEL"
     )
-    tolerance: float = setting(TOLERANCE, "How far exclusive outcomes may sum from one.", ge=0, le=1)
+    tolerance: float = setting(TOLERANCE, "How far outcomes that exclude each other may sum from one.", ge=0, le=1)
     budget: float | None = setting(None, "Hard limit for the whole study.", metavar="DOLLARS", gt=0)
 
 
 async def study(inputs: StudyServices, options: ConsistencyOptions) -> StudyResult:
     """Do the probabilities of one event fit each other?
 
-    Chains ("above 220" implies "above 200") and exclusive sets, of probabilities as they were stated, before anything
-    made them coherent. Structure comes from what questions declare and from their wording; --judge lets a model look
-    for more, from the question alone.
+    Chains ("above 220" implies "above 200") and sets of outcomes that exclude each other, of probabilities as they were
+    stated, before anything made them coherent. Structure comes from what questions declare and from their wording;
+    --judge lets a model look for more, from the question alone.
 
       foretell study consistency --arena arena.yaml --judge openai:NAME --budget 1
     """
@@ -150,21 +166,33 @@ def _row(group: Sequence[ConsistencyScore], tolerance: float, resampling: Resamp
         pairs = [(v, one.statement.question.cluster) for v, one in zip(values, group, strict=True) if v is not None]
         return mean_interval([value for value, _ in pairs], [cluster for _, cluster in pairs], resampling)
 
-    logic, fall, excess = ([getattr(one, name) for one in group] for name in ("logic", "fall", "excess"))
-    summed = sum(value is not None for value in excess)
-    fitting = sum(one.sums_to_one(tolerance) for one in group)
+    def share(holds: Exclusivity) -> tuple[int, Interval | None]:
+        summed = _summed(group, holds)
+        return len(summed), share_interval(sum(one.fits(tolerance) for one in summed), len(summed))
+
+    logic, fall = ([getattr(one, name) for one in group] for name in ("logic", "fall"))
+    excess = [one.excess if one.exclusivity == "exactly one" else None for one in group]
     chained = sum(value is not None for value in logic)
-    return chained, mean(logic), mean(fall), summed, share_interval(fitting, summed), mean(excess)
+    return chained, mean(logic), mean(fall), *share("exactly one"), mean(excess), *share("at most one")
+
+
+def _summed(scores: Sequence[ConsistencyScore], holds: Exclusivity) -> list[ConsistencyScore]:
+    """Those with outcomes of which so many come true."""
+    return [one for one in scores if one.excess is not None and one.exclusivity == holds]
 
 
 def _charts(board: StudyTable) -> list[StudyChart]:
     """The two scores with their intervals, where more than one forecaster has them."""
     charts: list[StudyChart] = []
-    for name, label in (("logic", "logical-chain score"), ("exclusive", "share that sums to one")):
+    for name, label in (
+        ("logic", "logical-chain score"),
+        ("exactly one", "share that sums to one"),
+        ("at most one", "share that sums to no more than one"),
+    ):
         scores = {who: one for who, one in board.column(name).items() if isinstance(one, Interval)}
         if len(scores) > 1:
             ranked = dict(sorted(scores.items(), key=lambda item: -item[1].estimate))
-            charts.append(forest_chart(name, label.capitalize(), ranked, label, decimals=3))
+            charts.append(forest_chart(name.replace(" ", "-"), label.capitalize(), ranked, label, decimals=3))
     return charts
 
 
@@ -173,20 +201,21 @@ def _origins(structures: Sequence[OutcomeStructure]) -> StudyTable:
     chains = Counter(one.chains_by for one in structures if one.chains)
     sets = Counter(one.exclusive_by for one in structures if one.exclusive)
     rows = {name: (chains[name], sets[name]) for name in ("declared", "wording", "judge")}
-    columns = (count("with chains"), count("with an exclusive set"))
+    columns = (count("with chains"), count("with outcomes that exclude each other"))
     caption = f"Of {len(structures)} questions. Declared by the question, read from its wording, or found by a model."
     return table("Where the structure comes from", "Source", columns, rows, caption=caption)
 
 
 def _sentence(scores: Sequence[ConsistencyScore], tolerance: float) -> str:
     logic = [one.logic for one in scores if one.logic is not None]
-    summed = [one for one in scores if one.excess is not None]
     parts: list[str] = []
     if logic:
         mean = sum(logic) / len(logic)
         parts.append(f"over {len(logic)} forecasts with chains the logical-chain score is {mean:.3f}")
-    if summed:
-        fitting = sum(one.sums_to_one(tolerance) for one in summed)
-        parts.append(f"{fitting} of {len(summed)} forecasts of exclusive outcomes sum to one")
-    text = "; ".join(parts) or "no question has chains or exclusive outcomes"
+    sums: dict[Exclusivity, str] = {"exactly one": "sum to one", "at most one": "sum to no more than one"}
+    for holds, text in sums.items():
+        if summed := _summed(scores, holds):
+            fitting = sum(one.fits(tolerance) for one in summed)
+            parts.append(f"{fitting} of {len(summed)} forecasts of outcomes of which {holds} comes true {text}")
+    text = "; ".join(parts) or "no question has chains or outcomes that exclude each other"
     return text[0].upper() + text[1:] + "."

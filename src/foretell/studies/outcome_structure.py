@@ -16,6 +16,7 @@ from foretell.forecasters.prompt.answers import OutcomeNames
 from foretell.forecasters.prompt.rendering import outcomes
 from foretell.models.model import Model, ModelError, ModelSettings, Request, SystemMessage, UserMessage
 from foretell.models.structured_output import UnusableReply, ask_until_usable, closed_object
+from foretell.questions.exclusivity import Exclusivity
 from foretell.questions.question import Question
 from foretell.studies.inputs import StudyProgress, gather_bounded, ignore_progress
 
@@ -47,15 +48,18 @@ class OutcomeStructure:
     chains: tuple[ImplicationChain, ...] = ()
     chains_by: StructureOrigin = "wording"
     exclusive: tuple[str, ...] = ()
-    """Outcomes of which exactly one comes true; empty where there is no such set."""
+    """Outcomes of which no two come true together; empty where there is no such set."""
+    exclusivity: Exclusivity = "exactly one"
+    """How many of them come true."""
     exclusive_by: StructureOrigin = "declared"
     notes: tuple[str, ...] = ()
 
 
 def plain_structure(question: Question) -> OutcomeStructure:
     """What the question declares and what its wording shows; nothing is guessed."""
-    if question.exclusivity == "exactly one":
-        return OutcomeStructure(exclusive=tuple(target.id for target in question.targets))
+    if question.exclusivity != "independent":
+        ids = tuple(target.id for target in question.targets)
+        return OutcomeStructure(exclusive=ids, exclusivity=question.exclusivity)
     claims = {target.id: claim for target in question.targets if (claim := target_claim(question, target)) is not None}
     return OutcomeStructure(chains=tuple(chain for order in orders(claims) for chain in _chains(order)))
 

@@ -7,13 +7,14 @@ from http import HTTPStatus
 from typing import Any, Literal
 
 from foretell.data.http import SourceError
+from foretell.data.markets.metaculus import CONTINUOUS
 from foretell.data.markets.prices import MarketRef, market_ref, split_part
 from foretell.questions.forecast import Categorical, Forecast, Numeric
+from foretell.questions.numeric_range import NumericRange
 from foretell.questions.question import Question
-from foretell.submit.metaculus_cdf import NumericRange, cdf_problems, continuous_cdf, share_outside
+from foretell.submit.metaculus_cdf import cdf_problems, continuous_cdf, share_outside
 from foretell.submit.metaculus_client import (
     COMMENT,
-    CONTINUOUS_KINDS,
     FORECAST,
     MetaculusAccount,
     MetaculusWriter,
@@ -106,7 +107,7 @@ def forecast_body(
         made.add_binary(p)
     elif asked.kind == "multiple_choice":
         made.add_choice(p, asked.options)
-    elif asked.kind in CONTINUOUS_KINDS:
+    elif asked.kind in CONTINUOUS:
         made.add_continuous(forecast.distribution, asked.scale)
     else:
         made.problems.append(f"a question of type {asked.kind} cannot be forecast here")

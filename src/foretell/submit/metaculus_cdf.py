@@ -5,56 +5,14 @@ a closed end holds nothing beyond it, an open end at least 0.001.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from foretell.questions.forecast import Numeric
-
-# The range of a numeric question, as its platform cuts it into cells.
+from foretell.questions.numeric_range import DEFAULT_CELLS, NumericRange
 
 Floats = npt.NDArray[np.float64]
-DEFAULT_CELLS = 200
-
-
-@dataclass(frozen=True, kw_only=True)
-class NumericRange:
-    """A range in equal steps, or in steps that grow away from a zero point; each end open or closed.
-
-    >>> NumericRange(minimum=0, maximum=10, outcomes=5).edges()
-    array([ 0.,  2.,  4.,  6.,  8., 10.])
-    >>> NumericRange(minimum=1, maximum=100, zero_point=0, outcomes=2).edges().round(6)
-    array([  1.,  10., 100.])
-    """
-
-    minimum: float
-    maximum: float
-    zero_point: float | None = None
-    """Where a logarithmic range would reach zero; None for an ordinary one."""
-    open_lower: bool = False
-    """Whether the quantity may lie below the minimum."""
-    open_upper: bool = False
-    outcomes: int = DEFAULT_CELLS
-    """Cells within the range: a forecast has one number more than that."""
-
-    def __post_init__(self) -> None:
-        if not self.minimum < self.maximum or self.outcomes < 1:
-            raise ValueError(f"a range from {self.minimum} to {self.maximum} in {self.outcomes} cells is none")
-        if self.zero_point is not None and self.minimum <= self.zero_point <= self.maximum:
-            raise ValueError(f"the zero point {self.zero_point} lies within the range")
-
-    def edges(self) -> Floats:
-        """The values at which a forecast states its cumulative probability, lowest first."""
-        share = np.linspace(0.0, 1.0, self.outcomes + 1)
-        if self.zero_point is not None:
-            ratio = (self.maximum - self.zero_point) / (self.minimum - self.zero_point)
-            share = np.expm1(share * np.log(ratio)) / (ratio - 1)
-        edges = self.minimum + (self.maximum - self.minimum) * share
-        edges[-1] = self.maximum
-        return edges
-
-
 DIGITS = 10
 OUTSIDE = 0.001
 """Least probability beyond an open end."""
@@ -133,7 +91,7 @@ def cdf_problems(cdf: Sequence[float], scale: NumericRange) -> tuple[str, ...]:
 
 def _cells(distribution: Numeric, scale: NumericRange) -> Floats:
     """Probability below the range, in each cell, and above the range; nothing beyond closed ends."""
-    reached = _below(distribution, scale, scale.edges())
+    reached = _below(distribution, scale, np.array(scale.edges()))
     low = 0.0 if scale.open_lower else float(reached[0])
     high = 1.0 if scale.open_upper else float(reached[-1])
     if high - low < NOWHERE:

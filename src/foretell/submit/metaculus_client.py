@@ -6,15 +6,11 @@ from datetime import datetime
 from typing import Any
 
 from foretell.data.http import AsyncHttpClient
-from foretell.data.markets.listing import require_live
-from foretell.data.markets.metaculus import HOST, MetaculusClient, questions_of
+from foretell.data.markets.metaculus import CONTINUOUS, HOST, MetaculusClient, numeric_range, questions_of
 from foretell.data.payload import Payload
-from foretell.questions.as_of import AsOf
-from foretell.questions.question import Question, Target
-from foretell.submit.metaculus_cdf import DEFAULT_CELLS, NumericRange
+from foretell.questions.numeric_range import NumericRange
 from foretell.submit.sending import Poster
 
-CONTINUOUS_KINDS = ("numeric", "discrete", "date")
 OPEN_STATUS = "open"
 
 
@@ -74,27 +70,10 @@ def _open_question(row: Payload, post: int, *, grouped: bool) -> OpenMetaculusQu
         closes_at=min((at for at in closes if at is not None), default=None),
         options=options,
         counted=row.texts("all_options_ever") or options,
-        scale=_scale(row) if kind in CONTINUOUS_KINDS else None,
+        scale=numeric_range(row) if kind in CONTINUOUS else None,
         standing=_current_forecast(row),
         grouped=grouped,
     )
-
-
-def _scale(row: Payload) -> NumericRange:
-    scaling, count = row.need("scaling"), row.get("inbound_outcome_count")
-    zero = scaling.get("zero_point")
-    try:
-        return NumericRange(
-            minimum=scaling.need("range_min").number(),
-            maximum=scaling.need("range_max").number(),
-            zero_point=None if zero is None else zero.number(),
-            open_lower=row.is_set("open_lower_bound"),
-            open_upper=row.is_set("open_upper_bound"),
-            outcomes=DEFAULT_CELLS if count is None else int(count.number()),
-        )
-    except ValueError:
-        pass
-    scaling.wrong("a range")
 
 
 def _current_forecast(row: Payload) -> CurrentForecast | None:
@@ -177,74 +156,3 @@ class MetaculusWriter:
         query |= {"is_private": "true"} if private else {}
         rows = (await self._client.read("/comments/", query)).need("results").items()
         return {row.need("id").name(): row.words("text") for row in rows}
-
-
-# Open Metaculus questions about a number, asked so that a forecaster states a whole distribution.
-
-NUMERIC_KINDS = ("numeric", "discrete")
-PAGE = 100
-THRESHOLD_SHARES = (0.25, 0.5, 0.75)
-"""Where in the range the thresholds stand that the question has as targets."""
-
-
-async def open_numeric_questions(
-    client: MetaculusClient, as_of: AsOf, *, tournaments: Sequence[str] = (), limit: int = 100
-) -> list[Question]:
-    """The newest open ones. Dates are left out: nobody states them in seconds."""
-    require_live(as_of)
-    found: list[Question] = []
-    more, passed = True, 0
-    while more and len(found) < limit:
-        query = [("statuses", "open"), ("limit", str(PAGE)), ("offset", str(passed)), ("order_by", "-published_at")]
-        query += [("forecast_type", kind) for kind in NUMERIC_KINDS]
-        query += [("include_descriptions", "true"), *(("tournaments", name) for name in tournaments)]
-        answer = await client.read("/posts/", query)
-        for row in answer.need("results").items():
-            found += _questions(row, as_of)
-        more, passed = answer.present("next") is not None, passed + PAGE
-    return found[:limit]
-
-
-def _questions(row: Payload, as_of: AsOf) -> list[Question]:
-    asked = [one for one in questions_in_post(row) if one.kind in NUMERIC_KINDS and not one.closed(as_of.at)]
-    rules = row.get("question") or row.get("group_of_questions")
-    return [
-        _question(row, rules, one, one.scale, as_of) for one in asked if rules is not None and one.scale is not None
-    ]
-
-
-def _question(row: Payload, rules: Payload, asked: OpenMetaculusQuestion, scale: NumericRange, as_of: AsOf) -> Question:
-    title = row.words("title")
-    part = f"#{asked.id}" if asked.grouped else ""
-    unit = rules.words("unit")
-    edges = scale.edges()
-    levels = dict.fromkeys(f">{edges[round(share * scale.outcomes)]:.10g}" for share in THRESHOLD_SHARES)
-    return Question(
-        id=f"metaculus/{asked.post}{part}",
-        source="metaculus",
-        text=f"{title} ({asked.title})" if asked.grouped and asked.title else title,
-        due=as_of.at,
-        targets=tuple(Target(id=level, label=f"{level} {unit}".strip()) for level in levels),
-        subtype="numeric",
-        criteria="\n\n".join(filter(None, [rules.words("resolution_criteria"), rules.words("fine_print")])),
-        background="\n\n".join(filter(None, [rules.words("description"), _range(scale, unit)])),
-        opens_at=asked.opens_at,
-        closes_at=asked.closes_at,
-        url=f"https://www.metaculus.com/questions/{asked.post}/",
-    )
-
-
-def _range(scale: NumericRange, unit: str) -> str:
-    """The range in words.
-
-    >>> _range(NumericRange(minimum=0, maximum=90, open_upper=True), "seats")
-    'The range asked about is 0 to 90 seats; it may end up above, but not below.'
-    """
-    ends = {
-        (True, True): "it may end up above or below",
-        (True, False): "it may end up below, but not above",
-        (False, True): "it may end up above, but not below",
-        (False, False): "it cannot end up outside",
-    }
-    told = f"The range asked about is {scale.minimum:.10g} to {scale.maximum:.10g} {unit}".rstrip()
-    return f"{told}; {ends[scale.open_lower, scale.open_upper]}."

@@ -6,7 +6,7 @@ from typing import Any
 
 from foretell.data.http import SourceError
 from foretell.data.pages import PageSource, PageUnavailable
-from foretell.data.search.engine import CannotSearch, SearchEngine, SearchHit
+from foretell.data.search.engine import CannotSearch, SearchEngine, SearchHit, SearchHits
 from foretell.models.model import Model, ModelError, ModelSettings, Request, SystemMessage, ToolSpec, UserMessage
 from foretell.models.structured_output import closed_object
 from foretell.questions.as_of import AsOf
@@ -98,7 +98,8 @@ class WebSearch:
             hits = await self.engine.search(query, as_of, self.limit)
         except (CannotSearch, SourceError) as error:
             raise ToolFailed(f"The search failed: {error}") from None
-        return ToolMaterial(heading=f"Results for {query!r}:", items=tuple(map(_search_item, hits)))
+        noted = f" ({'; '.join(hits.notes)})" if isinstance(hits, SearchHits) and hits.notes else ""
+        return ToolMaterial(heading=f"Results for {query!r}{noted}:", items=tuple(map(_search_item, hits)))
 
 
 def _search_item(hit: SearchHit) -> SourceItem:

@@ -112,7 +112,8 @@ def test_a_busy_server_and_a_lost_cutoff() -> None:
 
 
 def first_candle(body: Any) -> dict[str, Any]:
-    return body["markets"][0]["candlesticks"][0]
+    """The first real one: before it comes the one that the server has made up."""
+    return body["markets"][0]["candlesticks"][1]
 
 
 @pytest.mark.parametrize(
@@ -121,14 +122,6 @@ def first_candle(body: Any) -> dict[str, Any]:
         (lambda body: body.pop("markets"), "markets is missing"),
         (lambda body: body["markets"][0].pop("market_ticker"), r"markets\[0\]\.market_ticker is missing"),
         (lambda body: body["markets"][0].pop("candlesticks"), r"markets\[0\]\.candlesticks is missing"),
-        (lambda body: first_candle(body).pop("end_period_ts"), r"candlesticks\[0\]\.end_period_ts is missing"),
-        (lambda body: first_candle(body).pop("yes_bid"), r"candlesticks\[0\]\.yes_bid is missing"),
-        (lambda body: first_candle(body)["yes_ask"].pop("close_dollars"), r"yes_ask\.close_dollars is missing"),
-        (lambda body: first_candle(body)["yes_ask"].update(close_dollars="1.5"), "close_dollars is not a probability"),
-        (
-            lambda body: first_candle(body)["yes_ask"].update(close_dollars=0.5),
-            "close_dollars is not dollars in a text",
-        ),
     ],
 )
 def test_a_changed_answer_names_the_field(change: Callable[[Any], None], field: str) -> None:
@@ -136,6 +129,39 @@ def test_a_changed_answer_names_the_field(change: Callable[[Any], None], field: 
     with pytest.raises(SourceError, match=field) as caught:
         kalshi.prices(fake(canary=CANARY), TICKER, CUTOFF, faults=[same, edited(change)])
     assert CANARY not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda candle: candle.pop("end_period_ts"), "candlesticks[1].end_period_ts is missing"),
+        (lambda candle: candle["yes_ask"].update(close_dollars="1.5"), "close_dollars is not a probability"),
+        (lambda candle: candle["yes_ask"].update(close_dollars=0.5), "close_dollars is not dollars in a text"),
+        (lambda candle: candle.update(yes_bid=[]), "candlesticks[1].yes_bid is not an object"),
+        # A quote that does not exist has no field.
+        (lambda candle: candle.pop("yes_bid"), ""),
+        (lambda candle: candle["yes_ask"].pop("close_dollars"), ""),
+        (lambda candle: candle["yes_ask"].update(close_dollars=None), ""),
+    ],
+)
+def test_one_bad_candle_is_counted_and_spares_the_rest(change: Callable[[Any], None], reason: str) -> None:
+    spoil = edited(lambda body: change(first_candle(body)))
+    points = kalshi.prices(fake(canary=CANARY), TICKER, CUTOFF, faults=[edited(lambda body: None), spoil])
+    assert (len(points), points[-1].p) == (59, pytest.approx(0.42))
+    told = [(one.id, one.reason) for one in kalshi.skipped]
+    assert [id for id, _ in told] == ([TICKER] if reason else [])
+    assert all(one.startswith("1 of 134 entries could not be read") and reason in one for _, one in told)
+    assert CANARY not in str(told)
+
+
+def test_candles_none_of_which_can_be_read_are_an_error() -> None:
+    def spoil(body: Any) -> None:
+        for candle in body["markets"][0]["candlesticks"]:
+            candle["when"] = candle.pop("end_period_ts")
+
+    faults = [edited(lambda body: None), edited(spoil), edited(spoil)]
+    with pytest.raises(MalformedPayload, match=r"134 of 134 entries could not be read.*end_period_ts is missing"):
+        kalshi.prices(fake(), TICKER, CUTOFF, faults=faults)
 
 
 def test_a_changed_cutoff_or_half_an_answer() -> None:
@@ -366,9 +392,7 @@ def test_a_backtest_is_refused_before_anything_is_asked() -> None:
         ("events.0.markets.1.ticker", "drop", "events[0].markets[1].ticker is missing"),
         ("events.0.markets.1.status", "drop", "markets[1].status is missing"),
         ("events.0.markets.0.close_time", "drop", "markets[0].close_time is missing"),
-        ("events.0.markets.0.yes_ask_dollars", "drop", "markets[0].yes_ask_dollars is missing"),
         ("events.0.markets.0.yes_ask_dollars", "retype", "yes_ask_dollars is not dollars in a text, nor whole cents"),
-        ("events.0.markets.0.last_price_dollars", "rename", "last_price_dollars is missing"),
         ("events.0.markets.0.volume_fp", "drop", "markets[0].volume_fp is missing"),
         ("events.0.markets.0.rules_primary", "drop", "rules_primary is missing"),
         ("events.0.markets.0.yes_sub_title", "drop", "yes_sub_title is missing"),
@@ -385,9 +409,9 @@ def test_drift_names_platform_event_and_field_and_spares_the_rest(path: str, cha
 
 
 def test_a_drift_of_everything_and_a_wrong_page_are_errors() -> None:
-    everywhere = MarketFaults(drifts=(FieldDrift(path="events.*.markets.*.yes_bid_dollars", change="rename"),))
+    everywhere = MarketFaults(drifts=(FieldDrift(path="events.*.markets.*.close_time", change="rename"),))
     with pytest.raises(
-        MalformedPayload, match=r"none of 2 entries .* kalshi event KXFED-26DEC: .*yes_bid_dollars is missing"
+        MalformedPayload, match=r"none of 2 entries .* kalshi event KXFED-26DEC: .*close_time is missing"
     ):
         kalshi.listing(server(trouble=everywhere))
     for path, told in (("events", "events is missing"), ("cursor", "cursor is missing")):
@@ -398,6 +422,31 @@ def test_a_drift_of_everything_and_a_wrong_page_are_errors() -> None:
         MalformedPayload, match=r"kalshi event KXFED-26DEC: field event\.markets\[0\]\.status is missing"
     ):
         kalshi.event(server(trouble=single), "KXFED-26DEC")
+
+
+@pytest.mark.parametrize("schema", ["dollars", "cents"])
+def test_a_quote_that_does_not_exist_has_no_field(schema: Any) -> None:
+    """The exchange leaves such fields out: the market is read, without a price."""
+    fields = ("yes_bid", "yes_ask", "no_bid", "no_ask", "last_price")
+    drifts = tuple(
+        FieldDrift(path=f"events.0.markets.0.{name}{'_dollars' if schema == 'dollars' else ''}") for name in fields
+    )
+    (fed, _), ledger = kalshi.listing(server(schema=schema, trouble=MarketFaults(drifts=drifts)))
+    snapshot = fed.question.targets[0].snapshot
+    assert snapshot is not None
+    assert (snapshot.price, snapshot.yes_bid, snapshot.yes_ask, snapshot.volume) == (None, None, None, 1200)
+    assert ledger.notes() == ()
+    only_last = kalshi.listing(server(schema=schema, trouble=MarketFaults(drifts=drifts[:4])))[0][0]
+    assert only_last.question.targets[0].snapshot.price == pytest.approx(0.42)
+
+
+def test_markets_on_other_parts_of_the_exchange_are_noted() -> None:
+    body = kalshi_event_body(FED)
+    body |= {"exchange_index": 0}
+    body["markets"][0] |= {"exchange_index": 0}
+    body["markets"][1] |= {"exchange_index": 2}
+    _, ledger = kalshi.listing(FakeKalshi({}).having(KalshiCatalogue([body])).server())
+    assert ledger.notes() == ("1 × market of exchange_index 2",)
 
 
 def test_new_fields_are_ignored_and_noted() -> None:
@@ -469,6 +518,62 @@ def test_every_real_event_of_the_old_notation(shared_data: Path) -> None:
     assert len(found["KXWHVISIT-25"].finished) == 2
 
 
+def exclusive(*markets: tuple[str, tuple[str, float | None, float | None]], **options: Any) -> str:
+    """What is known of an event with these markets, of which the exchange says that they exclude each other."""
+    samples = tuple(
+        SampleKalshiMarket(ticker=f"KXZ-1-{n}", label=label, strike=strike, **options)
+        for n, (label, strike) in enumerate(markets)
+    )
+    event = SampleKalshiEvent(ticker="KXZ-1", series="KXZ", title="?", exclusive=True, markets=samples)
+    return kalshi.listing(server(event))[0][0].question.exclusivity
+
+
+NONE = ("custom", None, None)
+
+
+@pytest.mark.parametrize(
+    ("label", "whole"),
+    [
+        ("Other", True),
+        ("Any other candidate", True),
+        ("Another party", True),
+        ("Someone else", True),
+        ("None of the above", True),
+        ("The field", True),
+        ("Mother Teresa", False),
+        ("No one before 2027", False),
+        ("Another One Bites the Dust", False),
+    ],
+)
+def test_names_are_all_there_are_only_with_one_for_the_rest(label: str, whole: bool) -> None:
+    assert exclusive(("Ann", NONE), ("Bob", NONE), (label, NONE)) == ("exactly one" if whole else "at most one")
+
+
+@pytest.mark.parametrize(
+    ("strikes", "whole"),
+    [
+        # A day's temperature, in whole degrees.
+        ([("less", None, 61), ("between", 61, 62), ("between", 63, 64), ("greater", 64, None)], True),
+        ([("greater", 64, None), ("between", 61, 64), ("less", None, 61)], True),
+        # The price of a coin, in cents.
+        ([("less", None, 70000), ("between", 70000, 70249.99), ("greater_or_equal", 70250, None)], True),
+        ([("less_or_equal", None, 9.9), ("between", 10, 14.9), ("greater", 14.9, None)], True),
+        # Inflation in 2023: 10.0 % was in no market. The AfD's share: 9.9 % was in none.
+        ([("less", None, 1), ("between", 1, 9.9), ("greater", 10, None)], False),
+        ([("less", None, 9.9), ("between", 10, 30), ("greater", 30, None)], False),
+        ([("between", 0, 0), ("between", 1, 1), ("greater", 1, None)], False),
+        ([("less", None, 61), ("between", 61, 62), ("greater", 63, None)], False),
+        ([("less", None, 61), ("greater", 61, None)], False),
+        ([("less", None, 61), ("between", 61, 62)], False),
+        ([("less", None, 61), ("greater", 60, None), NONE], False),
+        ([("less", None, None), ("greater", 60, None)], False),
+    ],
+)
+def test_ranges_are_all_there_is_only_without_a_gap(strikes: Any, whole: bool) -> None:
+    found = exclusive(*((f"range {n}", strike) for n, strike in enumerate(strikes)))
+    assert found == ("exactly one" if whole else "at most one")
+
+
 OVER = {"status": "finalized", "settled": "2026-12-11T00:00:00Z"}
 MARKETS = (
     SampleKalshiMarket(ticker="KXA-1-YES", label="a", result="yes", paid=1.0, **OVER),
@@ -482,6 +587,10 @@ MARKETS = (
     SampleKalshiMarket(ticker="KXA-1-VOID", label="i", result="void", **OVER),
     SampleKalshiMarket(ticker="KXA-1-PART", label="j", result="yes", paid=0.4, **OVER),
     SampleKalshiMarket(ticker="KXA-1-ODD", label="k", result="maybe", **OVER),
+    SampleKalshiMarket(ticker="KXA-1-TIE", label="l", result="scalar", paid=0.5, **OVER),
+    SampleKalshiMarket(ticker="KXA-1-RAIN", label="m", result="scalar", paid=0.01, **OVER),
+    SampleKalshiMarket(ticker="KXA-1-UNPAID", label="n", result="scalar", **OVER),
+    SampleKalshiMarket(ticker="KXA-1-NOTYET", label="o", result="", **OVER),
 )
 EVENT = SampleKalshiEvent(ticker="KXA-1", series="KXA", title="?", markets=MARKETS)
 TICKERS = [market.ticker for market in MARKETS]
@@ -502,6 +611,9 @@ def test_only_what_is_final_has_come_out(schema: Any, archived: bool) -> None:
         "HALF": (None, 0.5),
         "VOID": (None, None),
         "PART": (None, 0.4),
+        "TIE": (None, 0.5),
+        "RAIN": (None, 0.01),
+        "UNPAID": (None, None),
     }
     first = found["KXA-1-YES"]
     assert (first.question_id, first.due) == ("kalshi/KXA-1", question.due)
@@ -541,6 +653,12 @@ def test_many_markets_in_few_requests_with_pages() -> None:
 
 def test_one_bad_market_keeps_nothing_else_from_being_read() -> None:
     question = asked("kalshi/KXA-1", "KXA-1-YES", "KXA-1-NO")
+    nameless = MarketFaults(drifts=(FieldDrift(path="markets.0.ticker"),))
+    assert list(kalshi.settle(settled_server(trouble=nameless), [question])) == ["KXA-1-NO"]
+    assert kalshi.reasons == {
+        "at markets[0]": "field markets[0].ticker is missing",
+        "KXA-1-YES": "the platform knows no such market",
+    }
     for change, told in (("drop", "is missing"), ("retype", "is not a text")):
         trouble = MarketFaults(drifts=(FieldDrift(path="markets.0.result", change=change),))
         assert list(kalshi.settle(settled_server(trouble=trouble), [question])) == ["KXA-1-NO"]
@@ -558,6 +676,20 @@ def test_busy_broken_and_down() -> None:
         kalshi.settle(settled_server(archived=["KXA-1-YES"], trouble=MarketFaults(down=("/historical",))), [question])
     with pytest.raises(SourceError, match=r"historical/markets.*503"):
         kalshi.settle(settled_server(trouble=MarketFaults(down=("/historical",))), [asked("kalshi/KXNOPE-1")])
+
+
+def test_a_list_refused_for_one_ticker_is_asked_for_in_halves() -> None:
+    catalogue = KalshiCatalogue([kalshi_event_body(EVENT)])
+    known = catalogue.answer
+
+    def strict(path: str, query: Any) -> Any:
+        return (400, {"error": {"code": "bad_ticker"}}) if "KXBAD-1" in query.get("tickers", "") else known(path, query)
+
+    catalogue.answer = strict
+    question = asked("kalshi/KXA-1", "KXA-1-YES", "KXBAD-1", "KXA-1-NO")
+    found = kalshi.settle(FakeKalshi({}).having(catalogue).server(), [question])
+    assert {ticker: one.outcome for ticker, one in found.items()} == {"KXA-1-YES": 1, "KXA-1-NO": 0}
+    assert "bad_ticker" in kalshi.reasons["KXBAD-1"]
 
 
 @pytest.mark.shared_data

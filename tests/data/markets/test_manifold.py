@@ -18,12 +18,13 @@ from foretell.data.markets.prices import MarketRef, PricesUnavailable, market_re
 from foretell.data.payload import MalformedPayload
 from foretell.practice.markets.manifold import (
     ManifoldCatalogue,
+    PracticeManifold,
     SampleManifoldAnswer,
     SampleManifoldBet,
     SampleManifoldMarket,
     manifold_market_body,
 )
-from foretell.practice.server import json_response
+from foretell.practice.server import ServerRequest, json_response
 from foretell.questions.as_of import AsOf, instant
 
 manifold_ = Reader("manifold")
@@ -123,18 +124,59 @@ def test_a_busy_server_and_a_dead_one() -> None:
 @pytest.mark.parametrize(
     ("change", "field"),
     [
-        (lambda body: body[0].pop("probAfter"), r"\[0\]\.probAfter is missing"),
-        (lambda body: body[0].pop("createdTime"), r"\[0\]\.createdTime is missing"),
-        (lambda body: body[0].pop("id"), r"\[0\]\.id is missing"),
-        (lambda body: body[0].pop("amount"), r"\[0\]\.amount is missing"),
-        (lambda body: body[0].update(probAfter=7), r"\[0\]\.probAfter is not a probability"),
-        (lambda body: body[0].update(createdTime="never"), r"\[0\]\.createdTime is not a finite number"),
+        (lambda bet: bet.pop("probAfter"), "[0].probAfter is missing"),
+        (lambda bet: bet.pop("createdTime"), "[0].createdTime is missing"),
+        (lambda bet: bet.pop("id"), "[0].id is missing"),
+        (lambda bet: bet.pop("amount"), "[0].amount is missing"),
+        (lambda bet: bet.update(probAfter=7), "[0].probAfter is not a probability"),
+        (lambda bet: bet.update(createdTime="never"), "[0].createdTime is not a finite number"),
     ],
 )
-def test_a_changed_answer_names_the_field(change: Callable[[Any], None], field: str) -> None:
-    with pytest.raises(SourceError, match=field) as caught:
-        manifold_.prices(fake(canary=CANARY), CONTRACT, CUTOFF, faults=[edited(change)])
-    assert CANARY not in str(caught.value)
+def test_one_bad_bet_is_counted_and_spares_the_rest(change: Callable[[Any], None], field: str) -> None:
+    spoil = edited(lambda body: change(body[0]))
+    points = manifold_.prices(fake(canary=CANARY), CONTRACT, CUTOFF, faults=[spoil])
+    assert [point.p for point in points] == [0.35]
+    (told,) = manifold_.skipped
+    assert told.reason == f"1 of 5 entries could not be read; manifold {CONTRACT}: field {field}"
+
+
+def test_bets_none_of_which_can_be_read_are_an_error() -> None:
+    def spoil(body: Any) -> None:
+        for bet in body:
+            bet["after"] = bet.pop("probAfter")
+
+    with pytest.raises(MalformedPayload, match="4 of 4 entries could not be read"):
+        manifold_.prices(fake(BETS[:5]), CONTRACT, CUTOFF, faults=[edited(spoil)])
+
+
+def test_bets_of_old_name_their_answer_by_its_number() -> None:
+    def old(body: Any) -> None:
+        for bet in body:
+            bet["outcome"] = bet.pop("answerId")
+
+    bets = tuple(
+        SampleManifoldBet(id=f"{name}{i}", at_ms=ms("2026-02-01") + i, after=p, answer=name)
+        for i in range(3)
+        for name, p in (("1", 0.2), ("2", 0.7))
+    )
+    assert manifold_.prices(fake(bets), f"{CONTRACT}#2", CUTOFF, faults=[edited(old)])[-1].p == 0.7
+    with pytest.raises(PricesUnavailable, match="several answers"):
+        manifold_.prices(fake(bets), CONTRACT, CUTOFF, faults=[edited(old)])
+
+
+def test_the_server_refuses_parameters_it_does_not_know() -> None:
+    practice = PracticeManifold({CONTRACT: BETS})
+    good = {"contractId": CONTRACT, "beforeTime": "9e12", "limit": "10", "order": "desc"}
+
+    def status(path: str, **query: str) -> int:
+        return practice.get(ServerRequest(method="GET", path=path, target=path, query=query, headers={}))[0]
+
+    assert status("/v0/bets", **good) == 200
+    assert status("/v0/bets", **good, market="x") == 400
+    assert status("/v0/bets", **good | {"limit": "50001"}) == 400
+    assert status("/v0/search-markets", term="", filter="open") == 200
+    assert status("/v0/search-markets", term="", status="open") == 400
+    assert status("/v0/search-markets", filter="settled") == 400
 
 
 def test_something_else_than_a_list_is_told() -> None:
@@ -358,6 +400,7 @@ def choice(
         (plain("YES"), 1, None),
         (plain("NO"), 0, None),
         (plain("MKT", resolved_p=0.7), None, 0.7),
+        (plain("MKT"), None, None),
         (plain("CANCEL"), None, None),
     ],
 )
@@ -396,7 +439,7 @@ def test_what_cannot_be_read_is_told() -> None:
     assert manifold_.reasons == {"choice0001#catanswer1": "the market has no answer 'catanswer1' any more"}
     cases = (
         (plain("PERHAPS"), "field resolution is not YES, NO, MKT or CANCEL"),
-        (plain("MKT"), "field resolutionProbability is missing"),
+        (plain("MKT", resolved_p=7.0), "field resolutionProbability is not a probability"),
         (plain("YES", kind="PSEUDO_NUMERIC"), "a market of type PSEUDO_NUMERIC has no such target"),
     )
     for contract, reason in cases:

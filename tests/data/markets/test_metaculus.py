@@ -20,9 +20,14 @@ from foretell.practice.markets.metaculus import (
     MetaculusCatalogue,
     SampleCommunityPrediction,
     SampleMetaculusQuestion,
+    SampleMetaculusScale,
+    metaculus_conditional_body,
     metaculus_post_body,
 )
 from foretell.questions.as_of import AsOf, instant
+from foretell.questions.codec import from_json, to_json
+from foretell.questions.numeric_range import NumericRange
+from foretell.questions.question import Question
 
 metaculus = Reader("metaculus")
 
@@ -273,27 +278,94 @@ def test_the_last_open_question_of_a_group() -> None:
     assert (market_ref(left.question), left.finished) == (MarketRef(platform="metaculus", id="402#51"), ("50",))
 
 
-def test_what_has_no_yes_or_no_is_skipped_with_the_reason() -> None:
+def numbers(id: int, kind: str, scale: SampleMetaculusScale, **fields: Any) -> dict[str, Any]:
+    asked = SampleMetaculusQuestion(id=id, title="How much?", kind=kind, scale=scale, **fields)
+    return metaculus_post_body(id * 10, "How much?", asked)
+
+
+def test_numbers_whole_numbers_and_dates_come_with_their_range() -> None:
+    crowd = tuple(n / 200 for n in range(201))
+    day = 86400
     posts = [
-        *(
-            metaculus_post_body(n, "?", SampleMetaculusQuestion(id=n, title="?", kind=kind))
-            for n, kind in ((1, "numeric"), (2, "date"))
-        ),
-        metaculus_post_body(3, "?", SampleMetaculusQuestion(id=3, title="?", kind="discrete")),
-        group(4, kind="numeric"),
-        {"id": 5, "title": "?", "status": "open", "conditional": {"question_yes": {}, "question_no": {}}},
-        {"id": 6, "title": "?", "status": "open", "notebook": {"markdown": "words"}},
-        WAR,
+        numbers(1, "numeric", SampleMetaculusScale(low=0, high=200, open_upper=True, unit="km"), values=crowd),
+        numbers(2, "numeric", SampleMetaculusScale(low=1, high=100, zero=0, cells=200)),
+        numbers(3, "discrete", SampleMetaculusScale(low=-0.5, high=3.5, cells=4)),
+        numbers(4, "date", SampleMetaculusScale(low=0, high=400 * day, open_lower=True)),
     ]
-    found, ledger = metaculus.listing(server(*posts))
+    (km, log, few, when), ledger = metaculus.listing(server(*posts))
+    assert ledger.notes() == ()
+    assert km.question.range == NumericRange(minimum=0, maximum=200, open_upper=True, unit="km")
+    assert [(t.id, t.label, t.snapshot.last_price) for t in km.question.targets] == [
+        (">50", ">50 km", 0.75),
+        (">100", ">100 km", 0.5),
+        (">150", ">150 km", 0.25),
+    ]
+    assert km.question.background.endswith("0 to 200 km; it may end up above, but not below.")
+    assert [t.id for t in log.question.targets] == [">3.16227766", ">10", ">31.6227766"]
+    assert few.question.range.values == (0, 1, 2, 3)
+    assert [t.id for t in few.question.targets] == [">0.5", ">1.5", ">2.5"]
+    assert (when.question.range.dates, when.question.subtype, few.question.subtype) == (True, "date", "numeric")
+    assert [(t.id, t.label) for t in when.question.targets][1] == (f">{200 * day}", "after 1970-07-20")
+    assert "1970-01-01 to 1971-02-05; it may end up earlier, but not later." in when.question.background
+    for one in (km, when):
+        assert from_json(to_json(one.question), Question) == one.question
+
+
+def test_groups_about_numbers_and_conditional_pairs_are_several_questions() -> None:
+    scale = SampleMetaculusScale(low=0, high=10)
+    parts = [
+        SampleMetaculusQuestion(id=n, title=f"How many? ({n})", label=str(n), kind="numeric", scale=scale)
+        for n in (61, 62)
+    ]
+    group = metaculus_post_body(6, "How many?", *parts)
+    no, yes = (SampleMetaculusQuestion(id=n, title="?", centers=(n / 100,)) for n in (71, 72))
+    pair = metaculus_conditional_body(7, "Does it rain?", "Does it flood?", yes, no)
+    found, ledger = metaculus.listing(server(group, pair))
+    assert [event.question.id for event in found] == [
+        "metaculus/6#61",
+        "metaculus/6#62",
+        "metaculus/7#72",
+        "metaculus/7#71",
+    ]
+    assert (found[1].question.text, found[1].question.criteria) == ("How many? (62)", "Resolves as reported.")
+    assert ledger.notes() == ()
+    wet = found[2].question
+    assert wet.text == "If “Does it rain?” resolves yes: Does it flood?"
+    assert "counts only if “Does it rain?” resolves yes" in wet.criteria
+    assert wet.targets[0].snapshot.last_price == 0.72
+    assert market_ref(wet) == MarketRef(platform="metaculus", id="7#72")
+    assert metaculus.event(server(pair), "7#71").question.text.startswith("If “Does it rain?” resolves no")
+    with pytest.raises(SourceError, match="name one of them, as POST#QUESTION: 61, 62"):
+        metaculus.event(server(group), "6")
+
+
+def test_the_community_prediction_is_read_by_the_method_that_the_question_names() -> None:
+    plain = SampleMetaculusQuestion(id=1, title="?", centers=(0.3,), history=HISTORY, method="unweighted")
+    post = metaculus_post_body(20925, "?", plain)
+    empty = {"history": [], "latest": None}
+    post["question"]["aggregations"]["recency_weighted"] = empty
+    assert metaculus.event(server(post), "20925").question.targets[0].snapshot.last_price == 0.3
+    assert metaculus.prices(server(post), "20925", CUTOFF)
+    # Questions that name no method, as old ones, and answers without the method that is named.
+    for named in (None, "single_aggregation"):
+        post["question"]["default_aggregation_method"] = named
+        assert metaculus.event(server(post), "20925").question.targets[0].snapshot.last_price == 0.3
+    post["question"]["aggregations"] = {"recency_weighted": empty}
+    assert metaculus.event(server(post), "20925").question.targets[0].snapshot is None
+
+
+def test_what_holds_no_question_is_skipped_with_the_reason() -> None:
+    broken = metaculus_post_body(1, "?", SampleMetaculusQuestion(id=1, title="?", kind="numeric"))
+    strange = metaculus_post_body(2, "?", SampleMetaculusQuestion(id=2, title="?", kind="ranking"))
+    pair = {"id": 5, "title": "?", "status": "open", "conditional": {"question_yes": {}, "question_no": {}}}
+    words = {"id": 6, "title": "?", "status": "open", "notebook": {"markdown": "words"}}
+    found, ledger = metaculus.listing(server(broken, strange, pair, words, WAR))
     assert [event.question.id for event in found] == ["metaculus/20925"]
     assert [(s.id, s.reason, s.kind) for s in ledger.skipped] == [
-        ("1", "a question of type numeric has no yes-or-no targets", "unsupported"),
-        ("2", "a question of type date has no yes-or-no targets", "unsupported"),
-        ("3", "a question of type discrete has no yes-or-no targets", "unsupported"),
-        ("404", "a question of type numeric has no yes-or-no targets", "unsupported"),
-        ("5", "a conditional has no yes-or-no targets of its own", "unsupported"),
-        ("6", "a notebook has no yes-or-no targets of its own", "unsupported"),
+        ("1", "metaculus event 1: field results[0].question.scaling.range_min is missing", "malformed"),
+        ("2", "a question of type ranking is none that we know", "unsupported"),
+        ("5", "metaculus event 5: field results[2].conditional.condition is missing", "malformed"),
+        ("6", "a notebook has no question", "unsupported"),
     ]
 
 
@@ -402,13 +474,33 @@ def test_yes_or_no_and_neither(takes_ids: bool) -> None:
     assert {one.resolved_at for one in metaculus.settled} == {instant("2026-12-11")}
     assert metaculus.reasons == {
         "7": "its resolution is not shown to this account",
-        "8": "a question of type numeric has no yes-or-no targets",
+        "8": "a number decides nothing about 'yes'",
         "9": "metaculus market 9: field results[8].question.resolution is not yes, no, ambiguous or annulled",
         "77": "the platform knows no such market",
     }
     # One list, and the post it does not know by itself.
     assert [request.path for request in metaculus.server.requests] == ["/api/posts/", "/api/posts/77/"]
     assert metaculus.server.requests[0].target.count("ids=") == 10
+
+
+@pytest.mark.parametrize(
+    ("kind", "resolution", "outcomes"),
+    [
+        ("numeric", "60.0", [1, 0, 0]),
+        ("numeric", "above_upper_bound", [1, 1, 1]),
+        ("numeric", "below_lower_bound", [0, 0, 0]),
+        ("numeric", "annulled", [None, None, None]),
+        ("discrete", "100", [1, 0, 0]),
+        ("date", "1970-01-01 00:02:00+00:00", [1, 1, 0]),
+        ("date", "1970-01-01T00:01:00Z", [1, 0, 0]),
+    ],
+)
+def test_numbers_and_dates_decide_thresholds(kind: str, resolution: str, outcomes: list[int | None]) -> None:
+    post = numbers(1, kind, SampleMetaculusScale(low=0, high=200, open_upper=True, open_lower=True))
+    (listed,), _ = metaculus.listing(server(post))
+    post["question"] |= {"status": "resolved", "resolution": resolution}
+    found = metaculus.settle(settled_server(post), [listed.question])
+    assert [found[target.id].outcome for target in listed.question.targets] == outcomes
 
 
 def test_choices_and_groups() -> None:

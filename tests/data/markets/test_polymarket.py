@@ -89,8 +89,9 @@ def test_windows_are_short_and_pages_are_followed() -> None:
     points = polymarket.prices(fake(many, page=50), CONDITION, CUTOFF)
     whole = polymarket.prices(fake(many), CONDITION, CUTOFF)
     assert points == whole
-    windows = [one.query for one in polymarket.server.requests if one.path == "/data/v2/prices-history"]
+    *windows, standing = [one.query for one in polymarket.server.requests if one.path == "/data/v2/prices-history"]
     assert len(windows) == 5
+    assert standing == {"token_id": YES, "as_of": str(second("2026-02-10T18:30:00Z"))}
     assert all(int(one["end"]) - int(one["start"]) <= 15 * 86400 for one in windows)
     assert int(windows[-1]["end"]) == second("2026-02-10T18:30:00Z") + 1
 
@@ -143,17 +144,41 @@ def test_a_changed_catalogue_names_the_field(change: Callable[[Any], None], fiel
 @pytest.mark.parametrize(
     ("change", "field"),
     [
-        (lambda body: body.pop("data"), "data is missing"),
-        (lambda body: body["data"][0].pop("price"), r"data\[0\]\.price is missing"),
-        (lambda body: body["data"][0].pop("timestamp"), r"data\[0\]\.timestamp is missing"),
+        (lambda body: body["data"][0].pop("price"), "data[0].price is missing"),
+        (lambda body: body["data"][0].pop("timestamp"), "data[0].timestamp is missing"),
         (lambda body: body["data"][0].update(price=40), "price is not a probability"),
     ],
 )
-def test_a_changed_history_is_told_and_not_papered_over(change: Callable[[Any], None], field: str) -> None:
+def test_one_bad_price_is_counted_and_spares_the_rest(change: Callable[[Any], None], field: str) -> None:
     same = edited(lambda body: None)
     busy_market = tuple((second("2025-12-13") + 86_400 * i, 0.5) for i in range(30))
-    with pytest.raises(SourceError, match=field):
-        polymarket.prices(fake(busy_market), CONDITION, CUTOFF, faults=[same, edited(change)])
+    points = polymarket.prices(fake(busy_market), CONDITION, CUTOFF, faults=[same, edited(change)])
+    assert len(points) == 29
+    (told,) = polymarket.skipped
+    assert told.reason.startswith("1 of 32 entries could not be read; polymarket")
+    assert field in told.reason
+
+
+def test_a_changed_history_is_told_and_not_papered_over() -> None:
+    same = edited(lambda body: None)
+    busy_market = tuple((second("2025-12-13") + 86_400 * i, 0.5) for i in range(30))
+
+    def spoil(body: Any) -> None:
+        for row in body["data"]:
+            row["cost"] = row.pop("price")
+
+    faults = [same, edited(lambda body: body.pop("data"))]
+    with pytest.raises(SourceError, match="data is missing"):
+        polymarket.prices(fake(busy_market), CONDITION, CUTOFF, faults=faults)
+    with pytest.raises(MalformedPayload, match=r"32 of 32 entries could not be read; .*price is missing"):
+        polymarket.prices(fake(busy_market), CONDITION, CUTOFF, faults=[same, *[edited(spoil)] * 5])
+
+
+def test_the_price_that_stood_at_the_cutoff_is_asked_for() -> None:
+    """The bucket of 18:00 is still open at 18:30, but what stood at that moment can be asked for."""
+    late = ((second("2026-02-10T15:00:00Z"), 0.2), (second("2026-02-10T18:10:00Z"), 0.3))
+    points = polymarket.prices(fake(late), CONDITION, CUTOFF)
+    assert (points[-1].at, points[-1].p) == (instant("2026-02-10T18:10:00Z"), 0.3)
 
 
 def test_a_new_catalogue_envelope_is_understood() -> None:
@@ -449,7 +474,15 @@ STATES: dict[str, dict[str, Any]] = {
     "old": {**DONE, "prices": ("0.9999989", "0.0000011")},
     "named": {**DONE, "outcomes": ("Lions", "Bears"), "prices": ("0", "1")},
     "unsaid": {**DONE, "stage": None, "prices": ("0", "1")},
+    "legacy": {**DONE, "stage": None, "prices": ("0", "0"), "book": False},
+    "blank": {**DONE, "stage": None, "prices": ("0", "0")},
+    "nothing": {**DONE, "prices": ("0", "0"), "book": False},
+    "number": {**DONE, "stage": None, "prices": ("0.584", "0.416"), "book": False, "kind": "scalar"},
+    "oracle": {**DONE, "stage": None, "prices": ("0.6", "0.4")},
+    "tie": {**DONE, "stage": None, "prices": ("0", "0")},
+    "challenged": {**DONE, "stage": "challenged", "prices": ("1", "0")},
 }
+VERDICTS = {"oracle": (0.0, 1.0), "tie": (0.5, 0.5)}
 ID = {name: f"0x{n + 1:064x}" for n, name in enumerate(STATES)}
 MARKETS = tuple(SamplePolymarketMarket(condition=ID[name], question=name, **state) for name, state in STATES.items())
 
@@ -457,7 +490,8 @@ MARKETS = tuple(SamplePolymarketMarket(condition=ID[name], question=name, **stat
 def settled_server(*, trouble: MarketFaults | None = None, markets: Any = MARKETS, **options: Any) -> Any:
     body = polymarket_event_body(SamplePolymarketEvent(id="1", title="?", markets=markets))
     catalogue = PolymarketCatalogue([body], page=options.pop("page", 500))
-    return FakePolymarket({}, **options).having(catalogue, trouble).server()
+    verdicts = {ID[name]: pays for name, pays in VERDICTS.items()}
+    return FakePolymarket({}, verdicts=verdicts, **options).having(catalogue, trouble).server()
 
 
 def targets() -> list[str]:
@@ -477,11 +511,36 @@ def test_what_a_share_was_worth(cursors: bool) -> None:
         "named#Lions": (0, None),
         "named#bears": (1, None),
         "unsaid": (0, None),
+        # Nothing for both sides is no verdict; fractions of an old scalar market are what it paid.
+        "legacy": (None, None),
+        "nothing": (None, None),
+        "number": (None, 0.584),
+        # The catalogue is silent and the oracle has decided.
+        "oracle": (0, None),
+        "tie": (None, 0.5),
     }
     assert found[ID["yes"]].resolved_at == instant("2026-12-11T10:00:00Z")
     assert ID["yes"] in found[ID["yes"]].provenance
     assert not polymarket.skipped
-    assert all(request.query["closed"] == "true" for request in polymarket.server.requests)
+    lists = [one for one in polymarket.server.requests if one.path.startswith("/gamma")]
+    assert all(request.query["closed"] == "true" for request in lists)
+    (resolutions,) = [one.query for one in polymarket.server.requests if one.path == "/data/v2/resolutions"]
+    assert sorted(names[id] for id in resolutions["condition_id"].split(",")) == sorted(
+        ("last", "split", "legacy", "blank", "oracle", "tie")
+    )
+    books = [names[one.path.rpartition("/")[2]] for one in polymarket.server.requests if "/clob/markets/" in one.path]
+    assert sorted(books) == ["blank", "last", "legacy", "split"]
+
+
+def test_trouble_with_the_second_sources_keeps_nothing_else_from_being_read() -> None:
+    question = asked("polymarket/1", *(ID[name] for name in ("yes", "oracle", "tie")))
+    for place, read in (("/data/v2/resolutions", 1), ("/clob/markets", 3)):
+        found = polymarket.settle(settled_server(trouble=MarketFaults(down=(place,))), [question])
+        assert len(found) == read
+        assert any("503" in one.reason for one in polymarket.skipped) == (read == 1)
+    wrong = MarketFaults(drifts=(FieldDrift(path="data.0.status"),))
+    assert len(polymarket.settle(settled_server(trouble=wrong), [question])) == 2
+    assert "data[0].status is missing" in polymarket.reasons["resolutions"]
 
 
 def test_questions_asked_by_condition_or_by_address() -> None:
@@ -510,6 +569,9 @@ def test_one_bad_market_wrong_pages_and_outages() -> None:
     trouble = MarketFaults(drifts=(FieldDrift(path="markets.0.outcomePrices"),))
     assert list(polymarket.settle(settled_server(trouble=trouble), [question])) == [ID["no"]]
     assert "field markets[0].outcomePrices is missing" in polymarket.reasons[ID["yes"]]
+    nameless = MarketFaults(drifts=(FieldDrift(path="markets.0.conditionId"),))
+    assert list(polymarket.settle(settled_server(trouble=nameless), [question])) == [ID["no"]]
+    assert polymarket.reasons == {"at markets[0]": "field markets[0].conditionId is missing"}
     with pytest.raises(SourceError, match="field markets is missing"):
         polymarket.settle(settled_server(trouble=MarketFaults(drifts=(FieldDrift(path="markets"),))), [question])
     assert len(polymarket.settle(settled_server(), [question], faults=[busy(), cut_off()])) == 2

@@ -118,11 +118,6 @@ def test_nothing_after_the_cutoff_comes_out(
         (lambda body: body["series"]["docs"][0].pop("period_start_day"), "period_start_day is missing"),
         (lambda body: body["series"]["docs"][0].pop("value"), r"docs\[0\]\.value is missing"),
         (lambda body: body["series"]["docs"][0]["value"].pop(), "value is not as long as period_start_day"),
-        (lambda body: body["series"]["docs"][0]["value"].__setitem__(0, "warm"), r"value\[0\] is not a finite number"),
-        (
-            lambda body: body["series"]["docs"][0]["period_start_day"].__setitem__(0, "2026"),
-            r"start_day\[0\] is not a date",
-        ),
     ],
 )
 def test_a_changed_answer_names_the_field(
@@ -130,6 +125,19 @@ def test_a_changed_answer_names_the_field(
 ) -> None:
     with pytest.raises(SourceError, match=field):
         fetched(ask, AsOf.day("2026-01-10"), faults=[edited(change)])
+
+
+@pytest.mark.parametrize(
+    ("column", "rubbish", "problem"),
+    [("value", "warm", "value[0] is not a finite number"), ("period_start_day", "2026", "start_day[0] is not a date")],
+)
+def test_one_bad_row_costs_only_itself_and_is_named(
+    ask: Any, edited: Callable[..., ServerFault], column: str, rubbish: str, problem: str
+) -> None:
+    fault = edited(lambda body: body["series"]["docs"][0][column].__setitem__(0, rubbish))
+    whole, spoilt = (fetched(ask, AsOf.day("2026-01-10"), faults=faults) for faults in ([], [fault]))
+    assert (len(spoilt.series), spoilt.series.days.tolist()) == (len(whole.series) - 1, whole.series.days.tolist()[1:])
+    assert problem in spoilt.notes[0]
 
 
 def test_a_dead_server_is_given_up(ask: Any) -> None:

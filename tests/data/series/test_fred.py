@@ -135,9 +135,6 @@ def test_nothing_after_the_cutoff_comes_out(ask: Any, offset: int, hour: int, re
     [
         (lambda body: body.pop("observations"), "observations is missing"),
         (lambda body: body.pop("count"), "count is missing"),
-        (lambda body: body["observations"][0].pop("value"), r"observations\[0\]\.value is missing"),
-        (lambda body: body["observations"][0].update(value="many"), r"observations\[0\]\.value is not a finite number"),
-        (lambda body: body["observations"][0].update(date="soon"), r"observations\[0\]\.date is not a date"),
         (lambda body: body.pop("realtime_end"), "realtime_end is missing"),
     ],
 )
@@ -146,6 +143,25 @@ def test_a_changed_answer_names_the_field(
 ) -> None:
     with pytest.raises(SourceError, match=f"field {field}"):
         ask(fake().server(), make(), "UNRATE", AsOf.day("2023-10-01"), [edited(change)])
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda row: row.pop("value"), "observations[0].value is missing"),
+        (lambda row: row.update(value="many"), "observations[0].value is not a finite number"),
+        (lambda row: row.update(date="soon"), "observations[0].date is not a date"),
+        (lambda row: row.update(realtime_end="soon"), "observations[0].realtime_end is not a date"),
+    ],
+)
+def test_one_bad_row_costs_only_itself_and_is_named(
+    ask: Any, edited: Callable[..., ServerFault], change: Callable[[Any], None], problem: str
+) -> None:
+    fault = edited(lambda body: change(body["observations"][0]))
+    whole, spoilt = (ask(fake().server(), make(), "UNRATE", AsOf.day("2023-10-01"), one) for one in ([], [fault]))
+    assert spoilt.series.days.tolist() == whole.series.days.tolist()[1:]
+    assert problem in spoilt.notes[0]
+    assert whole.notes == ()
 
 
 def test_unknown_fields_do_not_matter(ask: Any, edited: Callable[..., ServerFault]) -> None:

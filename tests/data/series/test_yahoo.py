@@ -169,7 +169,7 @@ def test_the_future_changes_nothing(ask: Any, day: date, hour: int, splits: dict
             r"quote\[0\]\.close is missing",
         ),
         (lambda body: body["chart"]["result"][0]["timestamp"].pop(), "indicators is not as long as timestamp"),
-        (lambda body: body["chart"]["result"][0]["timestamp"].__setitem__(0, 1e300), r"timestamp\[0\] is not a time"),
+        (lambda body: body["chart"]["result"][0]["meta"].update(dataGranularity="3mo"), "steps of 3mo, not of a day"),
         (lambda body: _first_split(body).pop("numerator"), "numerator is missing"),
         (lambda body: _first_split(body).update(denominator=0), "denominator is not positive"),
         (lambda body: _first_split(body).pop("date"), "date is missing"),
@@ -181,6 +181,26 @@ def test_a_changed_answer_names_the_field(
 ) -> None:
     with pytest.raises(SourceError, match=field):
         fetched(ask, SHARE, AsOf.day("2024-06-01"), [edited(change)])
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda chart: chart["timestamp"].__setitem__(0, 1e300), "timestamp[0] is not a time"),
+        (
+            lambda chart: chart["indicators"]["quote"][0]["close"].__setitem__(0, "dear"),
+            "close[0] is not a finite number",
+        ),
+    ],
+)
+def test_one_bad_row_costs_only_itself_and_is_named(
+    ask: Any, edited: Callable[..., ServerFault], change: Callable[[Any], None], problem: str
+) -> None:
+    fault = edited(lambda body: change(body["chart"]["result"][0]))
+    server = PracticeYahoo({"ACME": SHARE}).server
+    whole, spoilt = (ask(server(), make, "ACME", AsOf.day("2024-12-01"), faults) for faults in ([], [fault]))
+    assert spoilt.series.days.tolist() == whole.series.days.tolist()[1:]
+    assert problem in spoilt.notes[0]
 
 
 def _first_split(body: Any) -> dict[str, Any]:

@@ -1,19 +1,24 @@
 """Kalshi prices from candlesticks.
 
 Markets that settled some months ago live under `/historical`, with other field names than the rest. Older servers
-answer in whole cents, newer ones in strings of dollars; all four shapes are read. A price is the middle between best
-bid and best ask at the end of a candle. A book without any order (0 to 1) says nothing and is left out.
+answer in whole cents, newer ones in strings of dollars, some in both; all shapes are read. A price that does not exist
+has no field. A price is the middle between best bid and best ask at the end of a candle. A book without any order (0 to
+1) says nothing and is left out.
 """
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
+from itertools import pairwise
+from typing import NamedTuple
 from urllib.parse import quote
 
 from foretell.data.http import AsyncHttpClient, NotFound, SourceError
 from foretell.data.markets.known_fields import KALSHI_EVENT, KALSHI_MARKET
 from foretell.data.markets.listing import (
+    ACTIVE_STATUSES,
     CataloguePage,
     ListedEvent,
     ListingFilter,
@@ -21,8 +26,11 @@ from foretell.data.markets.listing import (
     MarketEvents,
     MarketState,
     MarketStatus,
+    OnSkipped,
     UnsupportedEvent,
     event_state,
+    log_skipped,
+    readable,
     total,
 )
 from foretell.data.markets.market import Market
@@ -30,6 +38,7 @@ from foretell.data.markets.prices import MarketRef, PricePoint, PricesUnavailabl
 from foretell.data.payload import MalformedPayload, Payload
 from foretell.data.service import JsonService, ServiceConfig
 from foretell.questions.as_of import AsOf
+from foretell.questions.exclusivity import Exclusivity
 from foretell.questions.question import Question, Snapshot, Target
 
 HOST = "https://external-api.kalshi.com/trade-api/v2"
@@ -60,16 +69,15 @@ class KalshiClient(JsonService):
         super().__init__(ServiceConfig(http=http, per_second=per_second), host, burst=10)
         self._cutoff: datetime | None = None
 
-    async def live_prices(self, ticker: str, window: CandleWindow) -> list[PricePoint]:
-        """Prices of an open or recently settled market; none where the server does not know it."""
+    async def live_candles(self, ticker: str, window: CandleWindow) -> list[Payload]:
+        """Candles of an open or recently settled market; none where the server does not know it."""
         query = {**window.query(), "market_tickers": ticker, "include_latest_before_start": "true"}
-        answer = await self.read("/markets/candlesticks", query)
-        found = {market.need("market_ticker").text(): market for market in answer.need("markets").items()}
-        return _points(found[ticker]) if ticker in found else []
+        return candles_by_ticker(await self.read("/markets/candlesticks", query)).get(ticker, [])
 
-    async def archived_prices(self, ticker: str, window: CandleWindow) -> list[PricePoint]:
-        """Prices of a market settled before the cutoff of the archive."""
-        return _points(await self.read(f"/historical/markets/{quote(ticker, safe='')}/candlesticks", window.query()))
+    async def archived_candles(self, ticker: str, window: CandleWindow) -> list[Payload]:
+        """Candles of a market settled before the cutoff of the archive."""
+        answer = await self.read(f"/historical/markets/{quote(ticker, safe='')}/candlesticks", window.query())
+        return answer.need("candlesticks").items()
 
     async def archive_cutoff(self) -> datetime:
         """Markets settled before this moment are in the archive only. Asked once."""
@@ -84,21 +92,23 @@ class KalshiPrices:
 
     platform = "kalshi"
 
-    def __init__(self, client: KalshiClient) -> None:
+    def __init__(self, client: KalshiClient, *, tell: OnSkipped = log_skipped) -> None:
         self._client = client
+        self._tell = tell
 
     async def prices(self, ref: MarketRef, as_of: AsOf, days: int = 60) -> list[PricePoint]:
         """One price a day, the last one fresh to the hour."""
         windows = _windows(as_of, days)
-        places: list[Callable[[str, CandleWindow], Awaitable[list[PricePoint]]]]
-        places = [self._client.live_prices, self._client.archived_prices]
+        places: list[Callable[[str, CandleWindow], Awaitable[list[Payload]]]]
+        places = [self._client.live_candles, self._client.archived_candles]
         if await self._archived(as_of):
             places.reverse()
         for place in places:
             try:
-                points = [point for window in windows for point in await place(ref.id, window)]
+                candles = [candle for window in windows for candle in await place(ref.id, window)]
             except NotFound:
                 continue
+            points = readable(candles, candle_price, self.platform, ref.id, self._tell)
             if points:
                 return daily_history(ref, points, as_of, days)
         raise PricesUnavailable(f"kalshi has no price history of {ref.id} at {as_of}")
@@ -119,22 +129,37 @@ def _windows(as_of: AsOf, days: int) -> tuple[CandleWindow, CandleWindow]:
     return CandleWindow(start=start, end=end, minutes=1440), CandleWindow(start=fine, end=end, minutes=60)
 
 
-def _points(market: Payload) -> list[PricePoint]:
-    """The middle of the book at the end of each candle that has one."""
-    found: list[PricePoint] = []
-    for row in market.need("candlesticks").items():
-        end, bid, ask = row.need("end_period_ts").moment(), _close(row, "yes_bid"), _close(row, "yes_ask")
-        if bid is not None and ask is not None and (bid, ask) != (0.0, 1.0):
-            found.append(PricePoint(at=end, p=(bid + ask) / 2))
-    return found
+def candles_by_ticker(answer: Payload) -> dict[str, list[Payload]]:
+    """Candles of each market, of one that was asked for alone, of several, or of all markets of an event.
+
+    Of an event, tickers and candles come as two lists of the same length.
+    """
+    if answer.has("market_tickers"):
+        tickers, lists = answer.need("market_tickers").items(), answer.need("market_candlesticks").items()
+        if len(tickers) != len(lists):
+            answer.need("market_candlesticks").wrong("as long as market_tickers")
+        return {ticker.text(): candles.items() for ticker, candles in zip(tickers, lists, strict=True)}
+    if answer.has("candlesticks"):
+        return {answer.need("ticker").text(): answer.need("candlesticks").items()}
+    markets = answer.need("markets").items()
+    return {one.need("market_ticker").text(): one.need("candlesticks").items() for one in markets}
+
+
+def candle_price(row: Payload) -> PricePoint | None:
+    """The middle of the book at the end of a candle; None where there was no book.
+
+    The first candle may be made up by the server from what was known before: it has no book, only a last trade.
+    """
+    end, bid, ask = row.need("end_period_ts").moment(), _close(row, "yes_bid"), _close(row, "yes_ask")
+    if bid is None or ask is None or (bid, ask) == (0.0, 1.0):
+        return None
+    return PricePoint(at=end, p=(bid + ask) / 2)
 
 
 def _close(row: Payload, side: str) -> float | None:
-    """The last quote of a side, in whichever of the exchange's notations; None where there was no quote."""
-    quotes = row.present(side)
-    if quotes is None:
-        return None
-    told = quotes.present("close" if quotes.has("close") and not quotes.has("close_dollars") else "close_dollars")
+    """The last quote of a side, in whichever of the exchange's notations. A quote that is not there is left out."""
+    quotes = row.get(side)
+    told = None if quotes is None else quotes.get("close_dollars") or quotes.get("close")
     return None if told is None else kalshi_price(told)
 
 
@@ -176,6 +201,14 @@ STATUS: Mapping[str, MarketStatus] = {
 """What is determined may still be disputed; only what is finalized has come out. A pause leaves a market open."""
 
 
+REST = re.compile(
+    r"(?:any )?others?(?: \w+)?|(?:some|any)(?:one|body|thing) else|none(?: of (?:the|these|those)\b.*)?|the field"
+    r"|another (?:candidate|person|individual|party|team|country|company|player|nominee|name|option|outcome)",
+    re.IGNORECASE,
+)
+"""Labels of a market that stands for whatever has no market of its own."""
+
+
 class KalshiEvents(MarketEvents):
     """Events by event ticker; the targets are market tickers."""
 
@@ -210,10 +243,11 @@ class KalshiEvents(MarketEvents):
         markets = row.need("markets").items()
         for market in markets:
             report.know(market.value, KALSHI_MARKET, "market")
+            # The exchange is split since August 2026; whether lists show all parts is not documented.
+            if (part := market.get("exchange_index")) is not None and part.value != 0:
+                report.noted[f"market of exchange_index {part.name()}"] += 1
         states = [_market(market, as_of.at) for market in markets]
-        event = event_state(
-            states, exclusivity="at most one" if row.need("mutually_exclusive").flag() else "independent"
-        )
+        event = event_state(states, exclusivity=_exclusivity(row, states))
         if not event.asked:
             raise UnsupportedEvent("it has no yes-or-no market, or all of them are in the archive")
         series, ticker = row.need("series_ticker").text(), row.need(self.key).text()
@@ -280,6 +314,65 @@ def following(answer: Payload) -> str | None:
     return None if cursor is None else cursor.text() or None
 
 
+def _exclusivity(row: Payload, states: Sequence[MarketState | None]) -> Exclusivity:
+    """The exchange only says that no two markets come true. That one does must follow from the markets themselves."""
+    if not row.need("mutually_exclusive").flag():
+        return "independent"
+    known = [one for one in states if one is not None]
+    rest = any(one.status in ACTIVE_STATUSES and REST.fullmatch(one.target.label) for one in known)
+    return "exactly one" if rest or strikes_cover([one.row for one in known]) else "at most one"
+
+
+def strikes_cover(markets: Sequence[Payload]) -> bool:
+    """Whether every number falls into a market: below a strike, between two, or above one, without a gap.
+
+    Strikes of 62 and 63 leave no gap: numbers are told as precisely as the strikes are. "Above 10" after "up to 9.9"
+    leaves one, at 10 itself.
+    """
+    try:
+        spans = sorted(filter(None, map(_span, markets)))
+    except MalformedPayload:
+        return False
+    if len(spans) < len(markets) or len(spans) < 2 or spans[0].low.is_finite() or spans[-1].high.is_finite():
+        return False
+    ends = [end for span in spans for end in (span.low, span.high) if end.is_finite()]
+    step = Decimal(1).scaleb(min(0, *(int(end.normalize().as_tuple().exponent) for end in ends)))
+    return all(one.reaches(following, step) for one, following in pairwise(spans))
+
+
+class StrikeSpan(NamedTuple):
+    """The numbers for which a market comes true, from the lowest to the highest, each of which may belong to it."""
+
+    low: Decimal
+    low_in: bool
+    high: Decimal
+    high_in: bool
+
+    def reaches(self, following: "StrikeSpan", step: Decimal) -> bool:
+        """Whether no number told in such steps lies between this and the next."""
+        gap = following.low - self.high
+        if gap > 0:
+            return gap <= step and self.high_in and following.low_in
+        return gap < 0 or self.high_in or following.low_in
+
+
+def _span(row: Payload) -> StrikeSpan | None:
+    """By the kind of its strike; None where it is not about a number."""
+    kind = row.words("strike_type")
+    floor, cap = (
+        None if told is None else Decimal(str(told.number()))
+        for told in (row.get("floor_strike"), row.get("cap_strike"))
+    )
+    low, high = Decimal("-Infinity"), Decimal("Infinity")
+    if kind in ("less", "less_or_equal") and cap is not None:
+        return StrikeSpan(low, False, cap, kind == "less_or_equal")
+    if kind in ("greater", "greater_or_equal") and floor is not None:
+        return StrikeSpan(floor, kind == "greater_or_equal", high, False)
+    if kind == "between" and floor is not None and cap is not None:
+        return StrikeSpan(floor, True, cap, True)
+    return None
+
+
 def _market(row: Payload, at: datetime) -> MarketState | None:
     """One market; None for a scalar one."""
     if row.words("market_type") not in ("binary", ""):
@@ -314,10 +407,8 @@ def _snapshot(row: Payload, at: datetime) -> Snapshot:
 
 
 def _quote(row: Payload, name: str) -> float | None:
-    """A price in the newer notation, else in the older; one of them must be there."""
-    told = row.get(f"{name}_dollars")
-    if told is None and not row.has(f"{name}_dollars"):
-        told = row.get(name) if row.has(name) else row.need(f"{name}_dollars")
+    """A price in the newer notation, else in the older. One that nobody has quoted is left out."""
+    told = row.get(f"{name}_dollars") or row.get(name)
     return None if told is None else kalshi_price(told)
 
 

@@ -12,7 +12,7 @@ _VALUES = _field_names("liquidity notional_value settlement_value")
 KALSHI_EVENT = _field_names("""
     event_ticker series_ticker sub_title title collateral_return_type mutually_exclusive category strike_date
     strike_period markets available_on_brokers product_metadata settlement_sources milestones last_updated_ts
-    fee_type_override fee_multiplier_override volume volume_fp
+    fee_type_override fee_multiplier_override volume volume_fp exchange_index
 """)
 KALSHI_MARKET = (
     _field_names("""

@@ -1,5 +1,6 @@
 """Events that platforms list now, with their markets' quotes. For live use only: all of it is told as of today."""
 
+import logging
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -7,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, 
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 from foretell.data.http import NotFound, SourceError
 from foretell.data.payload import MalformedPayload, Payload
@@ -15,6 +16,8 @@ from foretell.questions.as_of import AsOf, UtcDatetime, instant
 from foretell.questions.exclusivity import Exclusivity, with_some_left_out
 from foretell.questions.question import Question, Target
 
+T = TypeVar("T")
+log = logging.getLogger(__name__)
 MarketStatus = Literal["unopened", "open", "closed", "resolved"]
 VolumeUnit = Literal["USD", "MANA"]
 
@@ -86,6 +89,11 @@ def ignore_skipped(skipped: SkippedEntry) -> None:
     """The listener of those who do not care what was skipped."""
 
 
+def log_skipped(skipped: SkippedEntry) -> None:
+    """The listener of those who keep no list: what was skipped is named in the log."""
+    log.warning("skipped %s %s: %s", skipped.platform, skipped.id, skipped.reason)
+
+
 @dataclass(frozen=True, kw_only=True)
 class ListingFilter:
     """Which events to list.
@@ -150,6 +158,8 @@ class ListingReport:
         """Good events that were not wanted, by reason."""
         self.unknown_fields: Counter[str] = Counter()
         """Fields nobody here knows: ignored, but a sign that the platform is changing."""
+        self.noted: Counter[str] = Counter()
+        """What else was met that somebody may want to know."""
         self.pages = 0
         self.complete = False
         """Whether the platform had nothing more to offer; not so where the limit or the page cap came first."""
@@ -171,7 +181,7 @@ class ListingReport:
         skipped = Counter(f"skipped: {one.reason}" for one in self.skipped)
         left_out = Counter({f"left out: {reason}": n for reason, n in self.left_out.items()})
         unknown = Counter({f"unknown field ignored: {name}": n for name, n in self.unknown_fields.items()})
-        counted = [line for counts in (skipped, left_out, unknown) for line in counts.most_common()]
+        counted = [line for counts in (skipped, left_out, unknown, self.noted) for line in counts.most_common()]
         return tuple(f"{n} × {line}" for line, n in counted)
 
 
@@ -328,6 +338,31 @@ def error_context(what: str, url: str = "") -> Generator[None]:
         raise MalformedPayload(f"{what}: {error}", url=url) from None
     except NotFound as error:
         raise NotFound(f"{what} is not there", url=error.url, status=error.status) from None
+
+
+def readable(
+    rows: Sequence[Payload], read: Callable[[Payload], T | None], platform: str, id: str, tell: OnSkipped
+) -> list[T]:
+    """What can be read of some entries about one thing; those that cannot are counted and told, and spare the rest.
+
+    If not a single one of several can be read, the platform has changed and that is an error.
+    """
+    found: list[T] = []
+    broken: list[MalformedPayload] = []
+    for row in rows:
+        try:
+            with error_context(f"{platform} {id}", row.url):
+                value = read(row)
+        except MalformedPayload as error:
+            broken.append(error)
+            continue
+        found += [] if value is None else [value]
+    if broken:
+        problem = f"{len(broken)} of {len(rows)} entries could not be read; {broken[0].problem}"
+        if len(broken) == len(rows) > 1:
+            raise MalformedPayload(problem, url=broken[0].url)
+        tell(SkippedEntry(platform=platform, id=id, reason=problem))
+    return found
 
 
 def total(amounts: Iterable[float | None]) -> float | None:

@@ -1,9 +1,9 @@
 """Manifold: prices from its public bets, each of which says what the probability was after it, and its markets."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from urllib.parse import quote
 
 from foretell.data.http import AsyncHttpClient, NotFound
@@ -16,9 +16,12 @@ from foretell.data.markets.listing import (
     MarketEvents,
     MarketState,
     MarketStatus,
+    OnSkipped,
     UnsupportedEvent,
     VolumeUnit,
     event_state,
+    log_skipped,
+    readable,
     recurrence_template,
 )
 from foretell.data.markets.market import Market
@@ -42,6 +45,7 @@ HOST = "https://api.manifold.markets/v0"
 BETS_PAGE = 1000
 MAX_PAGES = 50
 MILLI = 1000
+SIDES = ("YES", "NO")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,8 +55,8 @@ class ManifoldBet:
     id: str
     at: datetime
     answer: str | None
-    after: float
-    """The probability right after it."""
+    after: float | None
+    """The probability right after it; None for an order in the book that nobody has taken: it moved no price."""
 
 
 class ManifoldClient(JsonService):
@@ -66,15 +70,13 @@ class ManifoldClient(JsonService):
         slug = market.startswith(SLUG)
         return await self.read(f"/{'slug' if slug else 'market'}/{quote(market.removeprefix(SLUG), safe='')}")
 
-    async def bets(self, market: str, answer: str | None, before_ms: int) -> tuple[list[ManifoldBet], int, int]:
-        """A page of bets made before a moment, newest first; how many rows it had, and the time of its oldest."""
+    async def bets(self, market: str, answer: str | None, before_ms: int) -> list[Payload]:
+        """A page of bets made before a moment, newest first."""
         by = {"contractSlug": market.removeprefix(SLUG)} if market.startswith(SLUG) else {"contractId": market}
         query = {**by, "beforeTime": str(before_ms), "limit": str(BETS_PAGE), "order": "desc"}
         if answer is not None:
             query["answerId"] = answer
-        rows = (await self.read("/bets", query)).items()
-        oldest = min((int(row.need("createdTime").number()) for row in rows), default=0)
-        return [bet for row in rows if (bet := _bet(row)) is not None], len(rows), oldest
+        return (await self.read("/bets", query)).items()
 
 
 class ManifoldPrices:
@@ -82,50 +84,55 @@ class ManifoldPrices:
 
     platform = "manifold"
 
-    def __init__(self, client: ManifoldClient) -> None:
+    def __init__(self, client: ManifoldClient, *, tell: OnSkipped = log_skipped) -> None:
         self._client = client
+        self._tell = tell
 
     async def prices(self, ref: MarketRef, as_of: AsOf, days: int = 60) -> list[PricePoint]:
         """The price after the last bet of each day."""
         market, answer = split_part(ref)
-        since = window_start(as_of, days) * MILLI
+        since = datetime.fromtimestamp(window_start(as_of, days), UTC)
         try:
             bets = await self._bets(market, answer, as_of, since)
         except NotFound:
             raise PricesUnavailable(f"manifold has no market {market}") from None
         if answer is None and any(bet.answer is not None for bet in bets):
             raise PricesUnavailable(f"manifold {market} has several answers; name one with {market}#<answer id>")
-        ordered = sorted((bet for bet in bets if bet.answer == answer), key=lambda bet: bet.at)
-        return daily_history(ref, (PricePoint(at=bet.at, p=bet.after) for bet in ordered), as_of, days)
+        own = sorted((bet for bet in bets if bet.answer == answer), key=lambda bet: bet.at)
+        points = [PricePoint(at=bet.at, p=bet.after) for bet in own if bet.after is not None]
+        return daily_history(ref, points, as_of, days)
 
-    async def _bets(self, market: str, answer: str | None, as_of: AsOf, since_ms: int) -> Iterable[ManifoldBet]:
+    async def _bets(self, market: str, answer: str | None, as_of: AsOf, since: datetime) -> Collection[ManifoldBet]:
         """Bets from the cutoff back to the start of the window, or to the first before it."""
         before = int(as_of.at.timestamp() * MILLI) + 1
         found: dict[str, ManifoldBet] = {}
         for _ in range(MAX_PAGES):
-            page, size, oldest = await self._client.bets(market, answer, before)
+            rows = await self._client.bets(market, answer, before)
+            page = readable(rows, read_bet, self.platform, market, self._tell)
             # Reversed, so that of two bets of one millisecond the newer is met last.
             found = {**{bet.id: bet for bet in reversed(page)}, **found}
+            oldest = min((bet.at for bet in page), default=since)
             ambiguous = answer is None and any(bet.answer is not None for bet in page)
-            reached = oldest < since_ms and any(bet.answer == answer for bet in found.values())
-            if size < BETS_PAGE or reached or ambiguous:
+            reached = oldest < since and any(bet.answer == answer and bet.after is not None for bet in found.values())
+            if len(rows) < BETS_PAGE or not page or reached or ambiguous:
                 break
             # One more millisecond keeps bets of the same moment; unless the whole page is of that moment.
-            before = oldest + 1 if oldest + 1 < before else oldest
+            last = round(oldest.timestamp() * MILLI)
+            before = last + 1 if last + 1 < before else last
         return found.values()
 
 
-def _bet(row: Payload) -> ManifoldBet | None:
-    """A bet, or None for an order in the book that nobody has taken: it moved no price."""
-    amount = row.need("amount").number()
-    if amount == 0 and row.get("limitProb") is not None:
-        return None
-    answer = row.get("answerId")
+def read_bet(row: Payload) -> ManifoldBet:
+    """A bet. Those of 2022 on one of several answers name it by its number, as their outcome."""
+    answer, outcome = row.get("answerId"), row.get("outcome")
+    if answer is None and outcome is not None and outcome.name() not in SIDES:
+        answer = outcome
+    taken = row.need("amount").number() != 0 or row.get("limitProb") is None
     return ManifoldBet(
         id=row.need("id").name(),
         at=row.need("createdTime").moment(per_second=MILLI),
         answer=None if answer is None or answer.value in ("", "undefined") else answer.name(),
-        after=row.need("probAfter").probability(),
+        after=row.need("probAfter").probability() if taken else None,
     )
 
 

@@ -36,15 +36,20 @@ from foretell.data.markets.prices import (
     split_part,
     window_start,
 )
-from foretell.data.payload import Payload
+from foretell.data.payload import MalformedPayload, Payload
 from foretell.data.service import JsonService, Params, ServiceConfig
 from foretell.questions.as_of import AsOf
 from foretell.questions.exclusivity import read_exclusivity
+from foretell.questions.numeric_range import DEFAULT_CELLS, NumericRange
 from foretell.questions.question import Question, Snapshot, Target
 
 HOST = "https://www.metaculus.com/api"
 NO_TOKEN = "metaculus answers nobody without a token, and none was given"
 REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+METHODS = ("recency_weighted", "unweighted")
+"""How forecasts are made into a community prediction."""
+PAIR = {"question_yes": "yes", "question_no": "no"}
+"""The questions of a conditional pair, and how its condition comes out in each."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +94,7 @@ class MetaculusClient(JsonService):
 
     async def whole_post(self, post: str) -> Payload:
         """A post with its community predictions, as sent."""
-        return await self.read(f"/posts/{quote(post, safe='')}/", [("with_cp", "true")])
+        return await self.read(f"/posts/{quote(post, safe='')}/")
 
     async def read(self, path: str, params: Params = ()) -> Payload:
         """What stands at a path. A refusal is tried once more: the outer layer refuses good tokens now and then."""
@@ -138,11 +143,25 @@ class MetaculusPrices:
 
 
 def questions_of(post: Payload) -> list[Payload]:
-    """The questions of a post: one, or those of its group."""
-    single, group = post.get("question"), post.get("group_of_questions")
+    """The questions of a post: one, those of its group, or the two of a conditional pair."""
+    single, group, pair = (post.get(name) for name in ("question", "group_of_questions", "conditional"))
     if single is not None:
         return [single]
+    if pair is not None:
+        return [pair.need(name) for name in PAIR]
     return [] if group is None else group.need("questions").items()
+
+
+def community_prediction(question: Payload) -> Payload | None:
+    """The newest state and the history of a question's community prediction, by the method that the question names.
+
+    Questions tell only the method they are shown by, and old ones name none; None where this account sees nothing.
+    """
+    told = question.get("aggregations")
+    named = question.words("default_aggregation_method")
+    methods = [] if told is None else [told.get(name) for name in dict.fromkeys((named, *METHODS)) if name]
+    full = (one for one in methods if one is not None and (one.get("latest") or one.rows("history")))
+    return next(full, None)
 
 
 def _chosen(ref: MarketRef, questions: list[CommunityHistory], part: str | None) -> tuple[CommunityHistory, str | None]:
@@ -172,7 +191,7 @@ def _yes_probability(
 
 def _history(question: Payload) -> CommunityHistory:
     """A question with all its community predictions; none where this account is not shown them."""
-    history = question.get("aggregations", "recency_weighted", "history")
+    crowd = community_prediction(question)
     return CommunityHistory(
         id=question.need("id").name(),
         kind=question.need("type").text(),
@@ -181,7 +200,7 @@ def _history(question: Payload) -> CommunityHistory:
         revealed_at=question.optional_time("cp_reveal_time"),
         history=tuple(
             CommunityPrediction(since=row.need("start_time").moment(), centers=tuple(map(_center, centers.items())))
-            for row in (history.items() if history is not None else ())
+            for row in ([] if crowd is None else crowd.rows("history"))
             if (centers := row.present("centers")) is not None and centers.items()
         ),
     )
@@ -191,12 +210,18 @@ def _center(item: Payload) -> float | None:
     return None if item.value is None else item.probability()
 
 
-# Metaculus posts as events: a question with one yes, a choice of options, or a group of yes-or-no questions.
-#
-# Numeric, discrete and date questions, conditional pairs and notebooks are recognised and skipped, with the reason.
+# Metaculus posts as events: a question with one yes, a choice of options, a group of yes-or-no questions, a number or a
+# date. Where the questions of a post cannot be targets of one question, each is an event: those of a group about
+# numbers or dates, and both of a conditional pair. Notebooks are skipped, with the reason.
 
 PAGE = 100
 CHOICE = "multiple_choice"
+CONTINUOUS = ("numeric", "discrete", "date")
+SUBTYPES = {"numeric": "numeric", "discrete": "numeric", "date": "date"}
+THRESHOLD_SHARES = (0.25, 0.5, 0.75)
+"""Where in its range the thresholds stand that a question about a number or a date has as targets."""
+OF_POST = "of_post"
+"""A field that the site does not send: it marks one question of several, shown as if it were the only one."""
 SHOWN_IN_LISTS = 3
 """Of larger groups the list shows the community prediction of the first few questions only."""
 FILTERS: Mapping[MarketStatus, str] = {
@@ -220,22 +245,46 @@ STATUS: Mapping[str, MarketStatus] = {
 
 
 class MetaculusEvents(MarketEvents):
-    """Posts by post id, the newest first. Targets: `yes`; the labels of a choice; the question ids of a group."""
+    """Posts by post id, the newest first. Targets: `yes`, the labels of a choice, a group's question ids; thresholds.
+
+    A question that is an event apart from the others of its post has the id `<post>#<question id>`.
+    """
 
     platform = "metaculus"
     noun = "post"
 
-    def __init__(self, client: MetaculusClient, *, tournaments: tuple[str, ...] = ()) -> None:
-        """`tournaments` limits the list to these, by slug or number."""
+    def __init__(
+        self,
+        client: MetaculusClient,
+        *,
+        tournaments: tuple[str, ...] = (),
+        kinds: tuple[str, ...] = (),
+        unanswered_by: str = "",
+    ) -> None:
+        """Lists all posts, or fewer.
+
+        Args:
+            client: The connection.
+            tournaments: Only posts of these, by slug or number.
+            kinds: Only posts of these sorts, as the site's parameter `forecast_type` names them.
+            unanswered_by: Only posts on which this account, by its number, has not forecast. It must be one's own.
+        """
         self._client = client
-        self._tournaments = tournaments
+        self._query = [("tournaments", name) for name in tournaments]
+        self._query += [("forecast_type", kind) for kind in kinds]
+        self._query += [("not_forecaster_id", unanswered_by)] if unanswered_by else []
 
     async def fetch(self, id: str) -> Payload:
-        """One post."""
-        return await self._client.whole_post(id)
+        """One post, or one question of it."""
+        post, _, part = id.partition(PART)
+        row = await self._client.whole_post(post)
+        if not part:
+            return row
+        found = [one for one in split_post(row) if questions_of(one)[0].need("id").name() == part]
+        return found[0] if found and found[0].has(OF_POST) else row
 
     async def page(self, wanted: ListingFilter, cursor: str) -> CataloguePage:
-        """One page of posts."""
+        """One page of posts, each in as many entries as it is events."""
         passed = int(cursor or "0")
         query = [
             ("statuses", FILTERS[wanted.status]),
@@ -244,14 +293,15 @@ class MetaculusEvents(MarketEvents):
             ("order_by", "-published_at"),
             ("with_cp", "true"),
             ("include_descriptions", "true"),
-            *(("tournaments", name) for name in self._tournaments),
+            *self._query,
         ]
         if wanted.closes_after is not None:
             # Nothing is resolved before it closes.
             query.append(("scheduled_resolve_time__gte", wanted.closes_after.isoformat()))
         answer = await self._client.read("/posts/", query)
         more = answer.present("next") is not None
-        return CataloguePage(rows=answer.need("results").items(), following=str(passed + PAGE) if more else None)
+        rows = [part for row in answer.need("results").items() for part in _split_if_possible(row)]
+        return CataloguePage(rows=rows, following=str(passed + PAGE) if more else None)
 
     async def read_listed(self, row: Payload, wanted: ListingFilter, report: ListingReport) -> ListedEvent | None:
         """A post, read by itself where the list keeps something back."""
@@ -260,35 +310,40 @@ class MetaculusEvents(MarketEvents):
         return await self.read(row, wanted.as_of, report)
 
     async def read(self, row: Payload, as_of: AsOf, report: ListingReport) -> ListedEvent:
-        """A whole post."""
-        report.know(row.value, METACULUS_POST, "post")
+        """A whole post, or one question of it."""
+        report.know(row.value, METACULUS_POST | {OF_POST}, "post")
+        if len(split_post(row)) > 1:
+            numbers = ", ".join(one.need("id").name() for one in questions_of(row))
+            raise UnsupportedEvent(f"it holds several questions; name one of them, as POST{PART}QUESTION: {numbers}")
         single, questions = row.get("question"), questions_of(row)
         for question in questions:
             report.know(question.value, METACULUS_QUESTION, "question")
         parts = _parts(row, questions, as_of)
-        event = event_state(
-            parts, exclusivity=read_exclusivity(single is not None and single.need("type").text() == CHOICE)
-        )
+        kind = "" if single is None else single.need("type").text()
+        event = event_state(parts, exclusivity=read_exclusivity(kind == CHOICE))
         rules = row.need("group_of_questions") if single is None else single
         title, post = row.need("title").text().strip(), row.need("id").name()
         category, tags = _filed(row)
         opens = [at for one in event.asked if (at := one.row.optional_time("open_time"))]
+        closes = [at for one in event.asked if (at := one.row.present("scheduled_close_time"))]
+        scale = numeric_range(questions[0]) if kind in CONTINUOUS else None
+        part = questions[0].need("id").name() if row.has(OF_POST) else ""
         return ListedEvent(
             question=Question(
-                id=f"metaculus/{post}",
+                id=f"metaculus/{post}{PART}{part}" if part else f"metaculus/{post}",
                 source=self.platform,
                 text=title,
                 due=as_of.at,
                 targets=tuple(one.target for one in event.asked),
+                subtype=SUBTYPES.get(kind, ""),
                 category=category,
-                criteria="\n\n".join(
-                    filter(None, [rules.stated_text("resolution_criteria").strip(), rules.words("fine_print")])
-                ),
-                background=rules.words("description"),
+                criteria=_paragraphs(rules.stated_text("resolution_criteria").strip(), rules.words("fine_print")),
+                background=_paragraphs(rules.words("description"), "" if scale is None else str(scale)),
                 exclusivity=event.exclusivity,
                 opens_at=min(opens, default=None),
-                closes_at=max((one.row.need("scheduled_close_time").time() for one in event.asked), default=None),
-                url=f"https://www.metaculus.com/questions/{post}/",
+                closes_at=max((at.time() for at in closes), default=None),
+                url=f"https://www.metaculus.com/questions/{post}/" + (f"?sub-question={part}" if part else ""),
+                range=scale,
             ),
             status=event.status,
             recurrence=recurrence_template(title),
@@ -298,10 +353,93 @@ class MetaculusEvents(MarketEvents):
         )
 
 
+def _paragraphs(*texts: str) -> str:
+    return "\n\n".join(filter(None, texts))
+
+
+def split_post(post: Payload) -> list[Payload]:
+    """The events of a post: itself, or each of its questions, as if that were the only one."""
+    group, pair = post.get("group_of_questions"), post.get("conditional")
+    if post.get("question") is not None:
+        return [post]
+    if pair is not None:
+        return [_alone(post, one, *_conditional_texts(pair, one, PAIR[name])) for name, one in _pair(pair)]
+    questions = [] if group is None else group.need("questions").items()
+    if group is None or all(one.need("type").text() == "binary" for one in questions):
+        return [post]
+    return [_alone(post, one, _title(post, one), {}, group) for one in questions]
+
+
+def _split_if_possible(row: Payload) -> list[Payload]:
+    """What cannot be split is told as one entry that cannot be read."""
+    try:
+        return split_post(row)
+    except MalformedPayload:
+        return [row]
+
+
+def _alone(post: Payload, question: Payload, title: str, texts: Mapping[str, str], shared: Payload) -> Payload:
+    """A post with one question: the texts given, else those of the question, else those shared by several."""
+    names = ("description", "resolution_criteria", "fine_print")
+    said = {name: texts.get(name) or question.words(name) or shared.words(name) for name in names}
+    body = {**post.value, "title": title, "question": {**question.value, **said}, OF_POST: True}
+    return Payload(url=post.url, path=post.path, value=body | {"group_of_questions": None, "conditional": None})
+
+
+def _title(post: Payload, question: Payload) -> str:
+    """The title of a question of a group, which may be whole or only what tells it from the others."""
+    whole, own = post.need("title").text().strip(), question.words("title")
+    return own if whole in own else f"{whole} ({_label(question)})"
+
+
+def _pair(pair: Payload) -> list[tuple[str, Payload]]:
+    return [(name, pair.need(name)) for name in PAIR]
+
+
+def _conditional_texts(pair: Payload, question: Payload, outcome: str) -> tuple[str, Mapping[str, str], Payload]:
+    """A conditional question in words of its own: the site keeps criteria with the two questions it is made of."""
+    condition, child = pair.need("condition"), pair.need("condition_child")
+    given = f"“{condition.need('title').text().strip()}” resolves {outcome}"
+    rules = f"This counts only if {given}; otherwise the question is annulled."
+    told = _paragraphs(condition.words("resolution_criteria"), condition.words("fine_print"))
+    criteria = child.words("resolution_criteria") or question.words("resolution_criteria")
+    return (
+        f"If {given}: {child.need('title').text().strip()}",
+        {"resolution_criteria": _paragraphs(criteria, rules, f"The condition: {told}" if told else "")},
+        child,
+    )
+
+
+def numeric_range(question: Payload) -> NumericRange:
+    """The range of a question about a number or a date."""
+    scaling, kind = question.need("scaling"), question.need("type").text()
+    places = (question, scaling)
+    count = next((one for place in places if (one := place.get("inbound_outcome_count"))), None)
+    zero = scaling.get("zero_point")
+    low, high = (scaling.need(name).number() for name in ("range_min", "range_max"))
+    try:
+        return NumericRange(
+            minimum=low,
+            maximum=high,
+            zero_point=None if zero is None else zero.number(),
+            open_lower=any(place.is_set("open_lower_bound") for place in places),
+            open_upper=any(place.is_set("open_upper_bound") for place in places),
+            outcomes=DEFAULT_CELLS if count is None else int(count.number()),
+            unit=question.words("unit"),
+            dates=kind == "date",
+            whole=kind == "discrete",
+        )
+    except ValueError:
+        pass
+    scaling.wrong("a range")
+
+
 def _parts(row: Payload, questions: list[Payload], as_of: AsOf) -> list[MarketState]:
     """The targets of a post."""
     if row.get("question") is not None:
         kind = questions[0].need("type").text()
+        if kind in CONTINUOUS:
+            return _thresholds(questions[0], as_of)
         return (
             _options(questions[0], as_of)
             if kind == CHOICE
@@ -309,17 +447,34 @@ def _parts(row: Payload, questions: list[Payload], as_of: AsOf) -> list[MarketSt
         )
     if questions:
         return [_yes_target(one, as_of, id=one.need("id").name(), label=_label(one)) for one in questions]
-    for other in ("conditional", "notebook"):
-        if row.get(other) is not None:
-            raise UnsupportedEvent(f"a {other} has no yes-or-no targets of its own")
+    if row.get("notebook") is not None:
+        raise UnsupportedEvent("a notebook has no question")
     row.need("question")
     raise UnsupportedEvent("it holds no question")
+
+
+def _thresholds(question: Payload, as_of: AsOf) -> list[MarketState]:
+    """Whether the number or the date lies above some values of its range, with what the community thinks of each."""
+    scale = numeric_range(question)
+    edges, cdf = scale.edges(), _current_prediction(question, as_of, "forecast_values")
+    ends, status = question.optional_time("scheduled_resolve_time"), status_of(question)
+    found: dict[str, MarketState] = {}
+    for cell in (round(share * scale.outcomes) for share in THRESHOLD_SHARES):
+        id, below = f">{edges[cell]:.10g}", cdf[cell] if len(cdf) == len(edges) else None
+        target = Target(
+            id=id,
+            label=f"after {scale.write(edges[cell])}" if scale.dates else f"{id} {scale.unit}".strip(),
+            resolves_at=ends,
+            snapshot=None if below is None else Snapshot(at=as_of.at, last_price=round(1 - below, 10)),
+        )
+        found[id] = MarketState(row=question, target=target, status=status)
+    return list(found.values())
 
 
 def _yes_target(question: Payload, as_of: AsOf, *, id: str, label: str) -> MarketState:
     kind = question.need("type").text()
     if kind != "binary":
-        raise UnsupportedEvent(f"a question of type {kind} has no yes-or-no targets")
+        raise UnsupportedEvent(f"a question of type {kind} is none that we know")
     crowd = _current_prediction(question, as_of)
     target = Target(
         id=id,
@@ -356,13 +511,13 @@ def _options(question: Payload, as_of: AsOf) -> list[MarketState]:
     ]
 
 
-def _current_prediction(question: Payload, as_of: AsOf) -> list[float | None]:
+def _current_prediction(question: Payload, as_of: AsOf, values: str = "centers") -> list[float | None]:
     """The community prediction of now; empty while it is hidden, or from this account."""
-    revealed = question.optional_time("cp_reveal_time")
-    centers = question.get("aggregations", "recency_weighted", "latest", "centers")
-    if centers is None or (revealed is not None and not as_of.admits(revealed)):
+    revealed, crowd = question.optional_time("cp_reveal_time"), community_prediction(question)
+    found = None if crowd is None else crowd.get("latest", values)
+    if found is None or (revealed is not None and not as_of.admits(revealed)):
         return []
-    return [_center(item) for item in centers.items()]
+    return [_center(item) for item in found.items()]
 
 
 def status_of(question: Payload) -> MarketStatus:
@@ -407,6 +562,7 @@ MARKET = Market(
     prices=MetaculusPrices,
     settlements="foretell.data.settlements.metaculus:MetaculusSettlements",
     key_variables=("METACULUS_TOKEN",),
-    own_id=re.compile(r"[0-9]+"),
+    own_id=re.compile(r"[0-9]+(#[0-9]+)?"),
     id_in_address=_post_in_address,
+    facts="Metaculus source and its OpenAPI 2.0.0, 20 August 2026; recorded posts of November 2024 to mid 2025",
 )

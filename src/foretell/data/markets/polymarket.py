@@ -1,11 +1,12 @@
 """Polymarket prices of one outcome token.
 
 The catalogue (Gamma) leads from a condition id to the token. Prices come from the data service, in windows of at most
-15 days, and where it has none, from the older order-book service, which for resolved markets only answers coarsely.
+15 days and then for the cutoff itself, and where it has none, from the older order-book service, which for resolved
+markets only answers coarsely.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from urllib.parse import quote
@@ -21,8 +22,11 @@ from foretell.data.markets.listing import (
     MarketEvents,
     MarketState,
     MarketStatus,
+    OnSkipped,
     UnsupportedEvent,
     event_state,
+    log_skipped,
+    readable,
     recurrence_template,
     total,
 )
@@ -93,30 +97,35 @@ class PolymarketClient:
                 )
         raise PricesUnavailable(f"polymarket lists no market {market}")
 
-    async def history(self, token: str, start: int, end: int) -> list[PricePoint]:
+    async def history(self, token: str, start: int, end: int) -> list[Payload]:
         """Bucketed prices of a window of at most 15 days, from the data service. `end` is not included."""
         query = {"token_id": token, "start": str(start), "end": str(end), "bucket_seconds": str(BUCKET)}
-        found: list[PricePoint] = []
+        found: list[Payload] = []
         for _ in range(MAX_PAGES):
             answer = await self._data.read("/v2/prices-history", query)
-            found += _data_points(answer)
+            found += data_rows(answer)
             cursor = answer.get("pagination", "next_cursor")
             if cursor is None:
                 break
             query["cursor"] = cursor.text()
         return found
 
-    async def price_at(self, token: str, second: int) -> list[PricePoint]:
+    async def price_at(self, token: str, second: int) -> list[Payload]:
         """The newest observation at or before a moment, from the data service; empty where there is none."""
-        return _data_points(await self._data.read("/v2/prices-history", {"token_id": token, "as_of": str(second)}))
+        return data_rows(await self._data.read("/v2/prices-history", {"token_id": token, "as_of": str(second)}))
 
-    async def sampled(self, token: str, start: int, end: int) -> list[PricePoint]:
+    async def sampled(self, token: str, start: int, end: int) -> list[Payload]:
         """Prices by half days from the order-book service, which wants windows of at most two weeks."""
         query = {"market": token, "startTs": str(start), "endTs": str(end), "fidelity": str(CLOB_MINUTES)}
-        return [
-            PricePoint(at=row.need("t").moment(), p=row.need("p").probability())
-            for row in (await self._clob.read("/prices-history", query)).need("history").items()
-        ]
+        return (await self._clob.read("/prices-history", query)).need("history").items()
+
+    async def resolutions(self, conditions: Sequence[str]) -> list[Payload]:
+        """How far the resolution of at most 20 markets has come, from the data service."""
+        return data_rows(await self._data.read("/v2/resolutions", {"condition_id": ",".join(conditions)}))
+
+    async def book(self, condition: str) -> Payload:
+        """A market as the order-book service shows it: its tokens, and which of them won."""
+        return await self._clob.read(f"/markets/{quote(condition, safe='')}")
 
 
 class PolymarketPrices:
@@ -124,41 +133,40 @@ class PolymarketPrices:
 
     platform = "polymarket"
 
-    def __init__(self, client: PolymarketClient) -> None:
+    def __init__(self, client: PolymarketClient, *, tell: OnSkipped = log_skipped) -> None:
         self._client = client
+        self._tell = tell
 
     async def prices(self, ref: MarketRef, as_of: AsOf, days: int = 60) -> list[PricePoint]:
-        """One price a day."""
+        """One price a day, the last one as it stood at the cutoff."""
         start, end = window_start(as_of, days), int(as_of.at.timestamp()) + 1
         market, outcome = split_part(ref)
         token = await self._client.token(market, outcome or "yes")
-        points = await self._from_data(token, as_of, start, end)
+        points = await self._from_data(ref, token, as_of, start, end)
         if not points:
-            for since, until in _chunks(start, end, CLOB_WINDOW):
-                points += await self._client.sampled(token, since, until)
+            windows = _chunks(start, end, CLOB_WINDOW)
+            rows = [row for since, until in windows for row in await self._client.sampled(token, since, until)]
+            points = readable(rows, clob_price, self.platform, ref.id, self._tell)
         return daily_history(ref, points, as_of, days)
 
-    async def _from_data(self, token: str, as_of: AsOf, start: int, end: int) -> list[PricePoint]:
+    async def _from_data(self, ref: MarketRef, token: str, as_of: AsOf, start: int, end: int) -> list[PricePoint]:
         """Known points; none where the service is down or not there, because there is a second one to ask."""
-        points: list[PricePoint] = []
         try:
-            for since, until in _chunks(start, end, DATA_WINDOW):
-                points += await self._client.history(token, since, until)
-            known = [point for point in points if as_of.admits(point.at)]
-            return known or await self._standing(token, as_of)
+            windows = _chunks(start, end, DATA_WINDOW)
+            rows = [row for since, until in windows for row in await self._client.history(token, since, until)]
+            points = self._known(ref, rows, as_of)
+            # Asked for a moment, the service answers with what stood then; a bucket still open then is not known yet.
+            second = int(as_of.at.timestamp())
+            points += self._known(ref, await self._client.price_at(token, second), as_of)
+            return points or self._known(ref, await self._client.price_at(token, second - BUCKET), as_of)
         except MalformedPayload:
             raise
         except SourceError:
             return []
 
-    async def _standing(self, token: str, as_of: AsOf) -> list[PricePoint]:
-        """The price that stood at the cutoff; the one before it while its bucket was still open then."""
-        second = int(as_of.at.timestamp())
-        for at in (second, second - BUCKET):
-            points = await self._client.price_at(token, at)
-            if known := [point for point in points if as_of.admits(point.at)]:
-                return known
-        return []
+    def _known(self, ref: MarketRef, rows: list[Payload], as_of: AsOf) -> list[PricePoint]:
+        points = readable(rows, data_price, self.platform, ref.id, self._tell)
+        return [point for point in points if as_of.admits(point.at)]
 
 
 def _chunks(start: int, end: int, size: int) -> Iterable[tuple[int, int]]:
@@ -180,19 +188,24 @@ def _tokens(row: Payload) -> dict[str, str]:
     return dict(zip(reversed(names), reversed(tokens), strict=True))
 
 
-def _data_points(answer: Payload) -> list[PricePoint]:
-    """Points of the data service. A miss is `data: null`; a single observation may come without a list."""
+def data_rows(answer: Payload) -> list[Payload]:
+    """Entries of the data service. A miss is `data: null`; a single entry may come without a list."""
     data = answer.present("data")
     if data is None:
         return []
-    found: list[PricePoint] = []
-    for row in [data] if isinstance(data.value, dict) else data.items():
-        # A price counts as known when its bucket is over, whichever end the bucket is stamped with.
-        width = row.get("resolution_seconds")
-        seconds = min(max(width.number(), 0.0), float(DAY_SECONDS)) if width is not None else float(BUCKET)
-        at = row.need("timestamp").moment() + timedelta(seconds=seconds)
-        found.append(PricePoint(at=at, p=row.need("price").probability()))
-    return found
+    return [data] if isinstance(data.value, dict) else data.items()
+
+
+def data_price(row: Payload) -> PricePoint:
+    """A price of the data service, known when its bucket is over, whichever end the bucket is stamped with."""
+    width = row.get("resolution_seconds")
+    seconds = min(max(width.number(), 0.0), float(DAY_SECONDS)) if width is not None else float(BUCKET)
+    return PricePoint(at=row.need("timestamp").moment() + timedelta(seconds=seconds), p=row.need("price").probability())
+
+
+def clob_price(row: Payload) -> PricePoint:
+    """A price of the order-book service."""
+    return PricePoint(at=row.need("t").moment(), p=row.need("p").probability())
 
 
 # Polymarket events from its catalogue (Gamma).
@@ -205,6 +218,11 @@ OFFSET = "offset:"
 """Cursors of servers that count instead: how many entries to pass over."""
 YES = "yes"
 OVER: tuple[str, ...] = ("resolved", "settled")
+CATEGORIES = (
+    *("Politics", "Sports", "Crypto", "Finance", "Economy", "Business", "Tech", "Science", "Culture", "Pop Culture"),
+    *("Geopolitics", "World", "Elections", "Esports", "Weather", "Health", "Mentions"),
+)
+"""How the platform's own pages are divided. An event has several of these tags: the first here is its category."""
 CLOSED: Mapping[MarketStatus, str] = {"unopened": "false", "open": "false", "closed": "true", "resolved": "true"}
 
 
@@ -257,7 +275,7 @@ class PolymarketEvents(MarketEvents):
                 due=as_of.at,
                 targets=tuple(one.target for one in event.asked),
                 subtype=series,
-                category=row.words("category") or (tags[0] if tags else ""),
+                category=row.words("category") or _category(tags),
                 criteria=_criteria(row, event),
                 exclusivity=event.exclusivity,
                 opens_at=row.optional_time("startDate"),
@@ -312,6 +330,9 @@ def outcomes(row: Payload) -> tuple[PolymarketOutcome, PolymarketOutcome]:
     prices = [item.probability() for item in told.embedded().items()] if told is not None else [None] * len(names)
     if len(prices) != len(names):
         row.need("outcomePrices").wrong("as long as outcomes")
+    if not any(prices):
+        # Old markets show nothing for both sides: what they were worth is not told.
+        prices = [None] * len(names)
     if len(names) != 2:
         raise UnsupportedEvent(f"a market has {len(names)} outcomes, not two")
     first, second = (PolymarketOutcome(name=name, place=i, price=prices[i]) for i, name in enumerate(names))
@@ -321,6 +342,11 @@ def outcomes(row: Payload) -> tuple[PolymarketOutcome, PolymarketOutcome]:
 def yes_of(sides: tuple[PolymarketOutcome, PolymarketOutcome]) -> PolymarketOutcome | None:
     """The side called yes."""
     return next((side for side in sides if side.name.casefold() == YES), None)
+
+
+def paid_in_full(sides: tuple[PolymarketOutcome, PolymarketOutcome]) -> bool:
+    """Whether one side was worth a dollar and the other nothing."""
+    return {side.price for side in sides} == {0.0, 1.0}
 
 
 def _named(row: Payload) -> list[Payload]:
@@ -349,7 +375,7 @@ def _market(row: Payload, at: datetime, *, alone: bool) -> list[MarketState]:
             row=row,
             target=Target(id=id, label=label, resolves_at=ends, snapshot=_snapshot(row, side, at)),
             status=status,
-            lost=status == "resolved" and side.price == 0.0,
+            lost=status == "resolved" and side.price == 0.0 and paid_in_full(sides),
         )
         for side, id, label in named
     ]
@@ -359,8 +385,8 @@ def _status(row: Payload) -> MarketStatus:
     """What takes no orders any more, or not yet, is not open even if nobody has closed it."""
     if row.need("closed").flag() or row.is_set("archived"):
         stage = row.words("umaResolutionStatus").casefold()
-        settled = {side.price for side in outcomes(row)} == {0.0, 1.0}
-        return "resolved" if stage in OVER or (not stage and settled) else "closed"
+        settled = stage in OVER or (not stage and paid_in_full(outcomes(row)))
+        return "resolved" if settled else "closed"
     if row.get("active") is not None and not row.is_set("active"):
         return "unopened"
     return "open" if row.get("acceptingOrders") is None or row.is_set("acceptingOrders") else "closed"
@@ -396,7 +422,10 @@ def _exclusivity(row: Payload, markets: list[Payload]) -> Exclusivity:
     if told is None:
         told = row.need("negRisk") if len(markets) > 1 else None
     found = read_exclusivity(told is not None and told.flag())
-    return found if len(markets) == len(row.need("markets").items()) else with_some_left_out(found)
+    # A list of names that grows is whole only with the market that stands for all names to come.
+    other = any(market.is_set("negRiskOther") for market in markets)
+    whole = len(markets) == len(row.need("markets").items()) and (other or not row.is_set("negRiskAugmented"))
+    return found if whole else with_some_left_out(found)
 
 
 def _of_all(row: Payload, markets: list[Payload], name: str, other: str = "") -> float | None:
@@ -407,6 +436,11 @@ def _of_all(row: Payload, markets: list[Payload], name: str, other: str = "") ->
 def _tags(row: Payload) -> tuple[str, ...]:
     named = [tag.words("label") or tag.words("slug") for tag in row.rows("tags")]
     return tuple(name for name in dict.fromkeys(named) if name and name != "All")
+
+
+def _category(tags: Sequence[str]) -> str:
+    """The broadest of an event's tags, which have no order of their own; else the first by name."""
+    return next((name for name in CATEGORIES if name in tags), min(tags, default=""))
 
 
 def _criteria(row: Payload, event: EventState) -> str:

@@ -3,12 +3,15 @@
 from datetime import timedelta
 
 from foretell.data.dates import parse_stated_date
+from foretell.data.oauth import AccessToken, TokenService
 from foretell.data.payload import Payload
-from foretell.data.search.engine import SearchHit, clean_query
+from foretell.data.search.engine import SearchHit, clean_query, read_hits
 from foretell.data.service import JsonService, ServiceConfig
 from foretell.questions.as_of import AsOf
 
 ASKNEWS_URL = "https://api.asknews.app/v1"
+TOKEN_URL = "https://auth.asknews.app/oauth2/token"
+TOKEN_PATH = "/oauth2/token"
 MAX_ARTICLES = 100
 DAYS_BACK = timedelta(days=60)
 
@@ -17,12 +20,20 @@ class AskNewsSearch:
     """News articles. A backtest asks for what its crawler had seen by the cutoff; the date shown is the article's."""
 
     name = "asknews"
+    facts = "AskNews's own clients and public bots of August 2026; never held against a recorded answer"
     filters_dates = True
-    key_variables = ("ASKNEWS_API_KEY",)
+    key_variables = ("ASKNEWS_API_KEY", "ASKNEWS_CLIENT_ID+ASKNEWS_SECRET")
 
     def __init__(self, config: ServiceConfig) -> None:
-        headers = {"Authorization": f"Bearer {config.key}", "Accept": "application/json"}
-        self._service = JsonService(config, ASKNEWS_URL, per_second=1.0, headers=headers)
+        if ":" not in config.key:
+            headers = {"Authorization": f"Bearer {config.key}", "Accept": "application/json"}
+            self._service = JsonService(config, ASKNEWS_URL, per_second=1.0, headers=headers)
+            return
+        url = f"{config.address}{TOKEN_PATH}" if config.address else TOKEN_URL
+        form = {"grant_type": "client_credentials", "scope": "news"}
+        self._service = TokenService(
+            config, ASKNEWS_URL, AccessToken(config.http, url, form, basic=config.key), per_second=1.0
+        )
 
     async def search(self, query: str, as_of: AsOf, limit: int = 10) -> list[SearchHit]:
         """At most `limit` results in AskNews's order."""
@@ -44,7 +55,7 @@ class AskNewsSearch:
                 "end_timestamp": str(int(as_of.at.timestamp())),
             }
         found = (await self._service.read("/news/search", params)).present("as_dicts")
-        return [_hit(one) for one in (found.items() if found is not None else [])][:limit]
+        return read_hits(found.items() if found is not None else [], _hit, limit)
 
 
 def _hit(one: Payload) -> SearchHit:

@@ -5,7 +5,7 @@ import re
 
 from foretell.data.dates import EARLIEST, parse_stated_date
 from foretell.data.payload import Payload
-from foretell.data.search.engine import SearchHit, clean_query, collect_hits
+from foretell.data.search.engine import SearchHit, SearchHits, clean_query, collect_hits, read_hits
 from foretell.data.service import JsonService, ServiceConfig
 from foretell.questions.as_of import AsOf
 
@@ -18,6 +18,7 @@ class BraveSearch:
     """Web results with extra snippets. Undated pages pass its filter, so they come back without a date."""
 
     name = "brave"
+    facts = "recorded answers of 2024 (web search), 2026-11-15"
     filters_dates = True
     key_variables = ("BRAVE_API_KEY",)
 
@@ -33,17 +34,18 @@ class BraveSearch:
         if as_of.mode == "backtest":
             params["freshness"] = f"{EARLIEST}to{as_of.at:%Y-%m-%d}"
 
-        async def page(number: int) -> list[SearchHit]:
-            return _hits(await self._service.read("/web/search", params | {"offset": str(number)}))
+        async def page(number: int) -> SearchHits:
+            return brave_hits(await self._service.read("/web/search", params | {"offset": str(number)}))
 
         return await collect_hits(page, limit=limit, size=size, most=MAX_PAGES)
 
 
-def _hits(answer: Payload) -> list[SearchHit]:
+def brave_hits(answer: Payload) -> SearchHits:
+    """The web results of an answer; videos, news and boxes beside them are left alone."""
     # An answer without any web result has no field "web"; "type" tells it from something else.
     if answer.get("web") is None and answer.optional_text("type") == "search":
-        return []
-    return [_hit(one) for one in answer.need("web", "results").items()]
+        return SearchHits()
+    return read_hits(answer.need("web", "results").items(), _hit)
 
 
 def _hit(one: Payload) -> SearchHit:

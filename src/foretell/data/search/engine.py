@@ -1,11 +1,12 @@
 """What a search engine answers, what it promises about dates, and several engines as one."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
 
 from foretell.data.http import SourceError
+from foretell.data.payload import Payload, readable
 from foretell.questions.as_of import AsOf
 
 Dating = Literal["published", "crawled", "relative", "none"]
@@ -25,6 +26,14 @@ class SearchHit:
     """The page's text, where the engine hands it over with the result."""
     text_as_of: datetime | None = None
     """For stored versions of a page: when this version was captured."""
+
+
+class SearchHits(list[SearchHit]):
+    """Results in the engine's order, with a note on those that could not be read."""
+
+    def __init__(self, hits: Iterable[SearchHit] = (), notes: tuple[str, ...] = ()) -> None:
+        super().__init__(hits)
+        self.notes = notes
 
 
 class CannotSearch(Exception):
@@ -104,18 +113,24 @@ def clean_query(query: str, *, max_chars: int, max_words: int | None = None) -> 
     return line
 
 
-async def collect_hits(
-    page: Callable[[int], Awaitable[list[SearchHit]]], *, limit: int, size: int, most: int
-) -> list[SearchHit]:
+def read_hits(rows: Sequence[Payload], read: Callable[[Payload], SearchHit], limit: int | None = None) -> SearchHits:
+    """The results that can be read, at most `limit` of them; one without an address costs only itself."""
+    hits, notes = readable(rows, read)
+    return SearchHits(hits[:limit], notes)
+
+
+async def collect_hits(page: Callable[[int], Awaitable[SearchHits]], *, limit: int, size: int, most: int) -> SearchHits:
     """Pages one after another, each address once, until `limit` hits are there or the engine has no more.
 
     `size` is how many a full page holds and `most` how many pages may be asked for.
     """
     hits: dict[str, SearchHit] = {}
+    notes: list[str] = []
     for number in range(most):
         found = await page(number)
+        notes += found.notes
         for hit in found:
             hits.setdefault(hit.url, hit)
-        if len(hits) >= limit or len(found) < size:
+        if len(hits) >= limit or (len(found) < size and not found.notes):
             break
-    return list(hits.values())[:limit]
+    return SearchHits(list(hits.values())[:limit], tuple(notes))

@@ -5,7 +5,7 @@ from typing import Any
 
 from foretell.data.dates import parse_stated_date
 from foretell.data.payload import Payload
-from foretell.data.search.engine import SearchHit, clean_query
+from foretell.data.search.engine import SearchHit, SearchHits, clean_query, read_hits
 from foretell.data.service import JsonService, ServiceConfig
 from foretell.questions.as_of import AsOf, Clock
 
@@ -21,6 +21,7 @@ class ExaSearch:
     """Search with page text. Its date filter leaves out pages that state no date."""
 
     name = "exa"
+    facts = "Exa's OpenAPI of 2026-04-03, recorded answers of January 2026, the page on snapshots of autumn 2026"
     filters_dates = True
     key_variables = ("EXA_API_KEY",)
 
@@ -46,22 +47,33 @@ class ExaSearch:
             else:
                 # Never fetch the page anew: today's text is further from the cutoff than a cached one.
                 contents["maxAgeHours"] = -1
-        answer = await self._service.post("/search", body)
-        missing = {one.optional_text("id") for one in answer.rows("statuses") if one.optional_text("status") == "error"}
-        return [_hit(one, missing) for one in answer.need("results").items()][:limit]
+        return exa_hits(await self._service.post("/search", body), limit, pinned="snapshotAsOf" in contents)
 
 
-def _hit(one: Payload, missing: set[str]) -> SearchHit:
+def exa_hits(answer: Payload, limit: int | None = None, *, pinned: bool = False) -> SearchHits:
+    """The results of a search, of contents or of similar pages, or what an answer cites.
+
+    Where stored versions were asked for (`pinned`), a text that does not say of when it is counts as today's and is
+    left out.
+    """
+    missing = {one.optional_text("id") for one in answer.rows("statuses") if one.optional_text("status") == "error"}
+    rows = answer.rows("citations") if answer.has("citations") else answer.need("results").items()
+    return read_hits(rows, lambda one: _hit(one, missing, pinned), limit)
+
+
+def _hit(one: Payload, missing: set[str], pinned: bool) -> SearchHit:
     published, dating = parse_stated_date(one.optional_text("publishedDate"))
     url = one.address("url")
-    text = None if missing & {url, one.optional_text("id")} else one.optional_text("text") or None
-    captured = [parse_stated_date(one.optional_text(name))[0] for name in ("snapshotAt", "crawlDate")]
+    stored, crawled = (parse_stated_date(one.optional_text(name))[0] for name in ("snapshotAt", "crawlDate"))
+    lost = bool(missing & {url, one.optional_text("id")}) or (pinned and stored is None)
+    text = None if lost else one.optional_text("text") or None
+    snippet = "" if lost else "\n".join(one.texts("highlights")) or (text or "")[:SNIPPET]
     return SearchHit(
         url=url,
-        title=one.stated_text("title"),
-        snippet="\n".join(one.texts("highlights")) or (text or "")[:SNIPPET],
+        title=one.optional_text("title"),
+        snippet=snippet,
         published=published,
         dating=dating,
         text=text,
-        text_as_of=captured[0] or captured[1] if text is not None else None,
+        text_as_of=stored or crawled if text is not None else None,
     )

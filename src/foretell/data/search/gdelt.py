@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from foretell.data.http import HttpResponse, SourceError
 from foretell.data.payload import Payload
-from foretell.data.search.engine import CannotSearch, SearchHit, clean_query
+from foretell.data.search.engine import CannotSearch, SearchHit, clean_query, read_hits
 from foretell.data.service import JsonService, ServiceConfig
 from foretell.questions.as_of import AsOf
 
@@ -21,6 +21,7 @@ class GdeltSearch:
     """Titles and addresses of articles, dated by when GDELT first saw them."""
 
     name = "gdelt"
+    facts = "GDELT DOC 2.0's announcement and public clients, 2026-11-15; never held against a recorded answer"
     filters_dates = True
 
     def __init__(self, config: ServiceConfig) -> None:
@@ -40,7 +41,7 @@ class GdeltSearch:
             params["enddatetime"] = as_of.at.strftime(_STAMP)
         answer = await self._service.http.get(f"{self._service.host}/doc/doc", params=params)
         # No article at all is an empty object.
-        return [_hit(one) for one in self._read(answer).rows("articles")][:limit]
+        return read_hits(self._read(answer).rows("articles"), _hit, limit)
 
     def _read(self, answer: HttpResponse) -> Payload:
         url = answer.hops[-1]

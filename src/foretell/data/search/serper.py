@@ -5,7 +5,7 @@ from typing import Any
 
 from foretell.data.dates import EARLIEST, parse_stated_date
 from foretell.data.payload import Payload
-from foretell.data.search.engine import SearchHit, clean_query, collect_hits
+from foretell.data.search.engine import SearchHit, SearchHits, clean_query, collect_hits, read_hits
 from foretell.data.service import JsonService, ServiceConfig
 from foretell.questions.as_of import AsOf
 
@@ -18,6 +18,7 @@ class SerperSearch:
     """Organic results only: answer boxes and knowledge panels carry no date."""
 
     name = "serper"
+    facts = "serper.dev's playground, 2026-11-15; never held against a recorded answer"
     filters_dates = True
     key_variables = ("SERPER_API_KEY",)
 
@@ -33,9 +34,9 @@ class SerperSearch:
             body["q"] += f" before:{day + timedelta(days=1)}"
             body["tbs"] = f"cdr:1,cd_min:{EARLIEST:%m/%d/%Y},cd_max:{day:%m/%d/%Y}"
 
-        async def page(number: int) -> list[SearchHit]:
+        async def page(number: int) -> SearchHits:
             answer = await self._service.post("/search", body | {"page": number + 1})
-            return [_hit(one) for one in answer.need("organic").items()]
+            return read_hits(answer.need("organic").items(), _hit)
 
         return await collect_hits(page, limit=limit, size=PAGE, most=MAX_PAGES)
 

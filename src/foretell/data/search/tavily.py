@@ -4,7 +4,7 @@ from typing import Any
 
 from foretell.data.dates import EARLIEST, parse_stated_date
 from foretell.data.payload import Payload
-from foretell.data.search.engine import SearchHit, clean_query
+from foretell.data.search.engine import SearchHit, SearchHits, clean_query, read_hits
 from foretell.data.service import JsonService, ServiceConfig
 from foretell.questions.as_of import AsOf
 
@@ -16,6 +16,7 @@ class TavilySearch:
     """News with page text: a general search brings no dates. It filters by when it saw a page, which may be later."""
 
     name = "tavily"
+    facts = "recorded answers of 2025 (general search), 2026-11-15"
     filters_dates = True
     key_variables = ("TAVILY_API_KEY",)
 
@@ -28,8 +29,12 @@ class TavilySearch:
         body |= {"topic": "news", "search_depth": "basic", "include_raw_content": "text"}
         if as_of.mode == "backtest":
             body |= {"start_date": str(EARLIEST), "end_date": f"{as_of.at:%Y-%m-%d}"}
-        answer = await self._service.post("/search", body)
-        return [_hit(one) for one in answer.need("results").items()][:limit]
+        return tavily_hits(await self._service.post("/search", body), limit)
+
+
+def tavily_hits(answer: Payload, limit: int | None = None) -> SearchHits:
+    """The results of an answer. A general search brings no dates; those of a news search are the crawler's."""
+    return read_hits(answer.need("results").items(), _hit, limit)
 
 
 def _hit(one: Payload) -> SearchHit:

@@ -6,7 +6,7 @@ from datetime import date, timedelta
 from urllib.parse import quote
 
 from foretell.data.http import NotFound
-from foretell.data.payload import Payload
+from foretell.data.payload import Payload, readable
 from foretell.data.series.series import FetchedSeries, SeriesUnavailable, WebSeries, known_series
 from foretell.data.service import JsonService, ServiceConfig
 from foretell.questions.as_of import AsOf
@@ -31,6 +31,7 @@ LAGS: Mapping[str, int] = {
 class DbnomicsSeries(WebSeries):
     """Series by `provider/dataset/series`. Values may have been corrected since: the provenance always says so."""
 
+    facts = "DBnomics's API v22 as of 2026-11-15; never held against a recorded answer"
     description = "official statistics of many countries by DBnomics id, provider/dataset/series"
 
     def __init__(self, config: ServiceConfig, *, lag_days: int | None = None) -> None:
@@ -44,12 +45,14 @@ class DbnomicsSeries(WebSeries):
         """The values whose publication lag was over at the cutoff; live, all that is there."""
         document = await self._document(ref)
         frequency = document.optional_text("@frequency")
+        observed, notes = _values(document)
         values = {
             day: value
-            for day, value in _values(document).items()
+            for day, value in observed
             if as_of.mode == "live" or as_of.admits_day(self._published(day, frequency))
         }
-        return FetchedSeries(series=known_series(ref, values, as_of), revised=as_of.mode == "backtest")
+        known = known_series(ref, values, as_of)
+        return FetchedSeries(series=known, revised=as_of.mode == "backtest", notes=notes)
 
     def _published(self, start: date, frequency: str) -> date:
         """The day on which the value of the period that starts then counts as known; the slowest rule for unknowns."""
@@ -67,15 +70,13 @@ class DbnomicsSeries(WebSeries):
         return documents[0]
 
 
-def _values(document: Payload) -> dict[date, float]:
+def _values(document: Payload) -> tuple[list[tuple[date, float]], tuple[str, ...]]:
     days, values = document.need("period_start_day"), document.need("value")
     if len(days.items()) != len(values.items()):
         values.wrong("as long as period_start_day")
-    return {
-        day.day(): value.number()
-        for day, value in zip(days.items(), values.items(), strict=True)
-        if value.value is not None and value.value != MISSING
-    }
+    pairs = zip(days.items(), values.items(), strict=True)
+    stated = [(day, value) for day, value in pairs if value.value is not None and value.value != MISSING]
+    return readable(stated, lambda pair: (pair[0].day(), pair[1].number()))
 
 
 def _last_day(start: date, frequency: str) -> date:

@@ -4,11 +4,12 @@ A plain reading of FRED gives today's corrected figures, which is a leak in a ba
 days in US Central time, so the vintage of the last day that was over at the cutoff is read.
 """
 
+from dataclasses import dataclass
 from datetime import date, timedelta, timezone
 from http import HTTPStatus
 
-from foretell.data.http import SourceError
-from foretell.data.payload import Payload
+from foretell.data.http import NotFound, SourceError
+from foretell.data.payload import Payload, readable
 from foretell.data.series.series import FetchedSeries, SeriesUnavailable, WebSeries, known_series
 from foretell.data.service import JsonService, ServiceConfig
 from foretell.questions.as_of import AsOf
@@ -17,6 +18,11 @@ from foretell.questions.question import SeriesRef
 HOST = "https://api.stlouisfed.org/fred"
 MISSING = "."
 NOT_ARCHIVED = "does not exist in ALFRED"
+INITIAL = "/initial"
+"""Behind an id: each value as it was first published, before any correction."""
+FIRST_DAY = "1776-07-04"
+"""Where FRED's reckoning of real time begins."""
+RELEASES_SHOWN = 6
 PAGE = 100_000
 CENTRAL_WINTER = timezone(timedelta(hours=-6))
 """St. Louis without daylight saving: in summer its days then end an hour late here, which errs on the strict side."""
@@ -26,7 +32,11 @@ DAY = timedelta(days=1)
 class FredSeries(WebSeries):
     """Series of the Federal Reserve Bank of St. Louis. Needs a free key, which no error shows."""
 
-    description = "US and international economic data by FRED id, such as DGS10, UNRATE, CPIAUCSL"
+    facts = "recorded answers of November 2024, public reports of refusals up to 2026"
+    description = (
+        "US and international economic data by FRED id, such as DGS10, UNRATE, CPIAUCSL; UNRATE/initial for each value "
+        "as first published"
+    )
     key_variables = ("FRED_API_KEY",)
 
     def __init__(self, config: ServiceConfig, *, allow_revised: bool = False) -> None:
@@ -37,13 +47,23 @@ class FredSeries(WebSeries):
 
     async def fetch_with_provenance(self, ref: SeriesRef, as_of: AsOf) -> FetchedSeries:
         """The vintage of the cutoff; live, the current figures. Without a vintage a backtest is refused."""
+        try:
+            return await self._fetched(ref, as_of)
+        except NotFound:
+            reason = "is not served by FRED, or no longer: its owner withdrew the licence"
+            raise SeriesUnavailable(f"{_plain_id(ref)} {reason}") from None
+
+    async def _fetched(self, ref: SeriesRef, as_of: AsOf) -> FetchedSeries:
+        if ref.id.endswith(INITIAL):
+            return await self._initial(ref, as_of)
         if as_of.mode == "live":
-            return FetchedSeries(series=known_series(ref, await self._current(ref, as_of), as_of))
+            values, notes = await self._current(ref, as_of)
+            return FetchedSeries(series=known_series(ref, values, as_of), notes=notes)
         vintage = last_vintage(as_of)
-        values = await self._vintage(ref, vintage)
-        if values is not None:
-            return FetchedSeries(series=known_series(ref, values, as_of), vintage=vintage)
-        current = await self._current(ref, as_of)
+        archived = await self._vintage(ref, vintage)
+        if archived is not None:
+            return FetchedSeries(series=known_series(ref, archived[0], as_of), vintage=vintage, notes=archived[1])
+        current, notes = await self._current(ref, as_of)
         if not self._allow_revised:
             raise SeriesUnavailable(
                 f"FRED keeps no vintage of {ref.id} for {vintage}: only today's figures, which may have been corrected "
@@ -51,9 +71,39 @@ class FredSeries(WebSeries):
             )
         # Without vintages nobody knows when a value came out; that of the last day surely came later.
         known = {day: value for day, value in current.items() if as_of.admits_day(day + DAY)}
-        return FetchedSeries(series=known_series(ref, known, as_of), revised=True)
+        return FetchedSeries(series=known_series(ref, known, as_of), revised=True, notes=notes)
 
-    async def _vintage(self, ref: SeriesRef, vintage: date) -> dict[date, float] | None:
+    async def ahead(self, ref: SeriesRef, as_of: AsOf) -> tuple[str, ...]:
+        """When its values come out."""
+        calendar = await self.releases(ref, as_of)
+        lines = [f"part of the release {calendar.name!r}, last out on {', '.join(map(str, calendar.past))}"]
+        if calendar.scheduled:
+            lines.append(f"next releases scheduled for {', '.join(map(str, calendar.scheduled))}")
+        return tuple(lines)
+
+    async def releases(self, ref: SeriesRef, as_of: AsOf) -> "ReleaseCalendar":
+        """When the release that holds a series came out and, live, when it is to come out next.
+
+        FRED lists days after a cutoff as they turned out in the end, so a backtest is told of no scheduled day.
+        """
+        key = {"api_key": self._key, "file_type": "json"}
+        found = await self._service.read("/series/release", {"series_id": _plain_id(ref), **key})
+        names = [(int(row.need("id").number()), row.optional_text("name")) for row in found.need("releases").items()]
+        if not names:
+            raise SeriesUnavailable(f"FRED names no release of {_plain_id(ref)}")
+        release, name = names[0]
+        query = {"release_id": str(release), "include_release_dates_with_no_data": "true", "sort_order": "desc", **key}
+        return read_calendar(await self._service.read("/release/dates", {**query, "limit": "100"}), name, as_of)
+
+    async def _initial(self, ref: SeriesRef, as_of: AsOf) -> FetchedSeries:
+        """Each value as first published, of those published by the cutoff."""
+        last = as_of.at.date() if as_of.mode == "live" else last_vintage(as_of)
+        span = {"realtime_start": FIRST_DAY, "realtime_end": last.isoformat(), "output_type": "4"}
+        pages = await self._pages(ref, span | {"observation_end": last.isoformat()})
+        values, notes = first_values(pages, known_by=last)
+        return FetchedSeries(series=known_series(ref, values, as_of), vintage=last, notes=notes)
+
+    async def _vintage(self, ref: SeriesRef, vintage: date) -> "FredValues | None":
         """Values of a vintage; None where the archive has none of that day (or, just as well, no such series)."""
         day = vintage.isoformat()
         try:
@@ -66,18 +116,18 @@ class FredSeries(WebSeries):
             for bound in ("realtime_start", "realtime_end"):
                 if (told := page.need(bound)).text() != day:
                     told.wrong(f"the vintage asked for ({day})")
-        return _values(pages)
+        return fred_values(pages, known_by=vintage)
 
-    async def _current(self, ref: SeriesRef, as_of: AsOf) -> dict[date, float]:
+    async def _current(self, ref: SeriesRef, as_of: AsOf) -> "FredValues":
         try:
-            return _values(await self._pages(ref, {"observation_end": as_of.at.date().isoformat()}))
+            return fred_values(await self._pages(ref, {"observation_end": as_of.at.date().isoformat()}))
         except SourceError as error:
             if error.status == HTTPStatus.BAD_REQUEST and "series does not exist" in error.problem:
                 raise SeriesUnavailable(f"FRED has no series {ref.id!r}") from None
             raise
 
     async def _pages(self, ref: SeriesRef, params: dict[str, str]) -> list[Payload]:
-        fixed = {"series_id": ref.id, "api_key": self._key, "file_type": "json", "limit": str(PAGE)}
+        fixed = {"series_id": _plain_id(ref), "api_key": self._key, "file_type": "json", "limit": str(PAGE)}
         pages: list[Payload] = []
         read_so_far = 0
         while True:
@@ -95,11 +145,72 @@ def last_vintage(as_of: AsOf) -> date:
     return as_of.at.astimezone(CENTRAL_WINTER).date() - DAY
 
 
-def _values(pages: list[Payload]) -> dict[date, float]:
+def _plain_id(ref: SeriesRef) -> str:
+    return ref.id.removesuffix(INITIAL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseCalendar:
+    """The days on which a release came out, newest first, and those on which it is to come out, the next first."""
+
+    name: str
+    past: tuple[date, ...]
+    scheduled: tuple[date, ...] = ()
+
+
+def read_calendar(answer: Payload, name: str, as_of: AsOf) -> ReleaseCalendar:
+    """The calendar in an answer of `release/dates`, as far as it was known at the cutoff."""
+    days, _ = readable(answer.need("release_dates").items(), lambda row: row.need("date").day())
+    last = as_of.at.date() if as_of.mode == "live" else last_vintage(as_of)
+    past = sorted((day for day in days if day <= last), reverse=True)
+    coming = sorted(day for day in days if day > last) if as_of.mode == "live" else []
+    return ReleaseCalendar(name=name, past=tuple(past[:RELEASES_SHOWN]), scheduled=tuple(coming[:RELEASES_SHOWN]))
+
+
+FredValues = tuple[dict[date, float], tuple[str, ...]]
+"""Values by day, and a note on rows that cannot be read."""
+
+
+def fred_values(pages: list[Payload], *, known_by: date | None = None) -> FredValues:
+    """The values of an answer. Of several for one day the last published counts, or the one that stood on `known_by`.
+
+    A day whose value was taken back, or has none yet, has no value.
+    """
+    rows, notes = _fred_rows(pages)
+    standing = {row.day: row.value for row in rows if known_by is None or row.since <= known_by <= row.until}
+    return {day: value for day, value in standing.items() if value is not None}, notes
+
+
+def first_values(pages: list[Payload], *, known_by: date) -> FredValues:
+    """Each day's value as first published, of those published by a day."""
+    rows, notes = _fred_rows(pages)
     values: dict[date, float] = {}
-    for page in pages:
-        for row in page.need("observations").items():
-            day, value = row.need("date"), row.need("value")
-            if value.value != MISSING:
-                values[day.day()] = value.number()
-    return values
+    for row in rows:
+        if row.value is not None and row.since <= known_by:
+            values.setdefault(row.day, row.value)
+    return values, notes
+
+
+@dataclass(frozen=True, kw_only=True)
+class _FredRow:
+    since: date
+    until: date
+    day: date
+    value: float | None
+
+
+def _fred_rows(pages: list[Payload]) -> tuple[list[_FredRow], tuple[str, ...]]:
+    """In the order of publication."""
+    rows, notes = readable([row for page in pages for row in page.need("observations").items()], _fred_row)
+    return sorted(rows, key=lambda row: row.since), notes
+
+
+def _fred_row(row: Payload) -> _FredRow:
+    value = row.need("value")
+    return _FredRow(
+        since=row.need("realtime_start").day(),
+        # What still stands ends on the last day of the calendar.
+        until=date.max if row.need("realtime_end").value == date.max.isoformat() else row.need("realtime_end").day(),
+        day=row.need("date").day(),
+        value=None if value.value == MISSING else value.number(),
+    )

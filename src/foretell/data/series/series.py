@@ -80,6 +80,8 @@ class FetchedSeries:
     """The day whose state of knowledge this is; None where the provider keeps no such states."""
     revised: bool = False
     """Whether values may have been corrected after the cutoff: such a series is a small leak in a backtest."""
+    notes: tuple[str, ...] = ()
+    """What somebody who checks the numbers should know: rows that could not be read, how they were bounded."""
 
 
 class WebSeries(ABC):
@@ -92,6 +94,10 @@ class WebSeries(ABC):
     async def fetch(self, ref: SeriesRef, as_of: AsOf) -> Series:
         """The same without its provenance."""
         return (await self.fetch_with_provenance(ref, as_of)).series
+
+    async def ahead(self, ref: SeriesRef, as_of: AsOf) -> tuple[str, ...]:
+        """What was known at the cutoff about the days after it, in lines: forecasts, scheduled releases."""
+        return ()
 
 
 def series_of(id: str, values: Mapping[date, float]) -> Series:
@@ -137,6 +143,11 @@ class SeriesByProvider:
         if isinstance(source, WebSeries):
             return await source.fetch_with_provenance(ref, as_of)
         return FetchedSeries(series=await source.fetch(ref, as_of))
+
+    async def ahead(self, ref: SeriesRef, as_of: AsOf) -> tuple[str, ...]:
+        """What the provider knew at the cutoff about the days after it."""
+        source = self._sources.get(ref.provider)
+        return await source.ahead(ref, as_of) if isinstance(source, WebSeries) else ()
 
 
 # Series that are already here.

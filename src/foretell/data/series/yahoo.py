@@ -5,13 +5,13 @@ cutoff. Those are undone; splits up to the cutoff stay in, so that the series ha
 adjusted for: that would rewrite the past with every future payment.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import date, datetime, timedelta, timezone, tzinfo
 from urllib.parse import quote
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from foretell.data.http import NotFound
-from foretell.data.payload import Payload
+from foretell.data.http import NotFound, SourceError
+from foretell.data.payload import Payload, readable
 from foretell.data.series.series import FetchedSeries, SeriesUnavailable, WebSeries, known_series
 from foretell.data.service import JsonService, ServiceConfig
 from foretell.questions.as_of import AsOf
@@ -46,6 +46,7 @@ RENAMES: Mapping[str, str] = {
 class YahooSeries(WebSeries):
     """Closing prices by ticker, without a key. The service is unofficial: expect it to change and to refuse."""
 
+    facts = "recorded answers of October 2025, reports of refused clients up to 2026-02"
     description = "daily closes of shares, indices, currencies and commodities by Yahoo symbol, such as ^GSPC, EURUSD=X"
 
     def __init__(self, config: ServiceConfig) -> None:
@@ -55,8 +56,9 @@ class YahooSeries(WebSeries):
         """Closes of the sessions that were over at the cutoff."""
         chart = await self._chart(RENAMES.get(ref.id, ref.id))
         factor = _later_splits(chart, as_of)
-        closes = {day: close * factor for day, ended, close in _sessions(chart) if as_of.admits(ended)}
-        return FetchedSeries(series=known_series(ref, closes, as_of))
+        sessions, notes = read_sessions(chart)
+        closes = {day: close * factor for day, ended, close in sessions if as_of.admits(ended)}
+        return FetchedSeries(series=known_series(ref, closes, as_of), notes=notes)
 
     async def _chart(self, ticker: str) -> Payload:
         query = {"period1": "0", "period2": FAR_FUTURE, "interval": "1d", "events": "div,splits"}
@@ -84,20 +86,32 @@ def _later_splits(chart: Payload, as_of: AsOf) -> float:
     return factor
 
 
-def _sessions(chart: Payload) -> Iterator[tuple[date, datetime, float]]:
-    """Each trading day with a close, and when it was over."""
+DAILY = "1d"
+
+
+def read_sessions(chart: Payload) -> tuple[list[tuple[date, datetime, float]], tuple[str, ...]]:
+    """Each trading day with a close, and when it was over; then a note on rows that cannot be read.
+
+    Yahoo sometimes answers in coarser steps than it was asked for; such a chart is refused, not taken for days.
+    """
     meta = chart.need("meta")
+    if (told := meta.optional_text("dataGranularity")) and told != DAILY:
+        raise SourceError(f"the chart comes in steps of {told}, not of a day", url=chart.url)
     zone, hours = _zone(meta), _hours(meta)
     stamps = chart.rows("timestamp")
     quotes = chart.need("indicators", "quote").items()
     closes = quotes[0].need("close").items() if stamps and quotes else []
     if len(closes) != len(stamps):
         chart.need("indicators").wrong("as long as timestamp")
-    for stamp, close in zip(stamps, closes, strict=True):
+
+    def session(row: tuple[Payload, Payload]) -> tuple[date, datetime, float | None]:
+        stamp, close = row
         day = stamp.moment().astimezone(zone).date()
         price = close.number() if close.value is not None else _quoted(meta, day, zone)
-        if price is not None:
-            yield day, _closed(stamp.moment(), zone, hours), price
+        return day, _closed(stamp.moment(), zone, hours), price
+
+    found, notes = readable(list(zip(stamps, closes, strict=True)), session)
+    return [(day, ended, price) for day, ended, price in found if price is not None], notes
 
 
 def _closed(stamp: datetime, zone: tzinfo, hours: tuple[datetime, datetime] | None) -> datetime:

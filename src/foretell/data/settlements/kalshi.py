@@ -1,6 +1,6 @@
 """Kalshi's results. Only what is finalized counts: a determined market may still be disputed and amended."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from urllib.parse import quote
 
@@ -11,8 +11,8 @@ from foretell.data.settlements.settlement import MarketSettlements, SettledMarke
 
 MAX_PAGES = 20
 RESULTS = {"yes": 1, "no": 0}
-IN_PART = ("", "void", "scalar")
-"""Called off, or paid a share of a dollar."""
+IN_PART = ("scalar", "void", "")
+"""Paid a share of a dollar, or called off; an empty word without a payment says that nothing is known yet."""
 
 
 class KalshiSettlements(MarketSettlements):
@@ -27,10 +27,10 @@ class KalshiSettlements(MarketSettlements):
 
     async def markets(self, ids: Sequence[str]) -> dict[str, SettledMarket | str]:
         """From the list, and what is missing there from the archive."""
-        found = self._by_ticker(await self._live(ids), "/markets")
+        found = self.by_id(await self._live(ids), "ticker", self._place("/markets"))
         missing = [ticker for ticker in ids if ticker not in found]
         old = await archived(self._client, {"tickers": ",".join(missing)}) if missing else []
-        return self._by_ticker(old, "/historical/markets") | found
+        return self.by_id(old, "ticker", self._place("/historical/markets")) | found
 
     async def _live(self, tickers: Sequence[str]) -> list[Payload]:
         query = {"tickers": ",".join(tickers), "limit": str(self.batch)}
@@ -44,13 +44,8 @@ class KalshiSettlements(MarketSettlements):
             query["cursor"] = cursor
         return rows
 
-    def _by_ticker(self, rows: list[Payload], path: str) -> dict[str, SettledMarket | str]:
-        place = f"{self._client.host}{path}"
-        return {
-            ticker: SettledMarket(row=row, provenance=f"{place}/{quote(ticker, safe='')}")
-            for row in rows
-            if (ticker := row.need("ticker").text())
-        }
+    def _place(self, path: str) -> Callable[[str], str]:
+        return lambda ticker: f"{self._client.host}{path}/{quote(ticker, safe='')}"
 
     def outcome(self, row: Payload, one: SettlementTarget) -> SettledOutcome | None:
         """Yes, no, or what a share paid."""
@@ -63,6 +58,8 @@ class KalshiSettlements(MarketSettlements):
         outcome = RESULTS.get(result.text().casefold())
         if outcome is None and result.text().casefold() not in IN_PART:
             result.wrong("yes, no or nothing")
+        if not result.text() and paid is None:
+            return None
         if outcome is None or paid not in (None, outcome):
             # A share that paid less than a dollar settles nothing, whatever the result is called.
             return SettledOutcome(outcome=None, payoff=paid, at=at)

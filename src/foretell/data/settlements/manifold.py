@@ -62,7 +62,8 @@ def _plain(row: Payload) -> SettledOutcome:
     if result.text() in RESULTS:
         return SettledOutcome(outcome=RESULTS[result.text()], at=at)
     if result.text() == BY_PROBABILITY:
-        return SettledOutcome(outcome=None, payoff=row.need("resolutionProbability").probability(), at=at)
+        worth = row.get("resolutionProbability")
+        return SettledOutcome(outcome=None, payoff=None if worth is None else worth.probability(), at=at)
     if result.text() != CANCELLED:
         result.wrong("YES, NO, MKT or CANCEL")
     return SettledOutcome(outcome=None, at=at)
@@ -77,7 +78,10 @@ def _independent(row: Payload, answer: Payload) -> SettledOutcome | None:
 
 
 def _share(row: Payload, id: str, at: datetime | None) -> SettledOutcome:
-    """Several answers share the dollar. A whole share is a yes and none is a no."""
+    """Several answers share the dollar. A whole share is a yes and none is a no.
+
+    Today's server does not tell the shares: then nobody outside knows what an answer paid.
+    """
     shares = row.get("resolutions")
     if shares is None:
         return SettledOutcome(outcome=None, at=at)

@@ -1,18 +1,68 @@
-"""Metaculus's resolutions. Ambiguous and annulled questions have no outcome.
+"""Metaculus's resolutions: yes or no, an option, a number or a date, or neither: ambiguous and annulled questions.
 
 Of closed questions an account sees only some resolutions; what is withheld is told apart from what is open.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from http import HTTPStatus
+from math import inf
+from typing import Literal, get_args
 
 from foretell.data.http import NotFound, SourceError
 from foretell.data.markets.listing import OnSkipped, UnsupportedEvent, ignore_skipped
-from foretell.data.markets.metaculus import CHOICE, MetaculusClient, questions_of, status_of
+from foretell.data.markets.metaculus import CHOICE, CONTINUOUS, MetaculusClient, questions_of, status_of
+from foretell.data.markets.prices import MarketRef
 from foretell.data.payload import Payload
 from foretell.data.settlements.settlement import MarketSettlements, SettledMarket, SettledOutcome, SettlementTarget
+from foretell.questions.question import Question, Target
 
-RESULTS = {"yes": 1, "no": 0, "ambiguous": None, "annulled": None}
+NoResult = Literal["ambiguous", "annulled"]
+Beyond = Literal["above_upper_bound", "below_lower_bound"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetaculusResolution:
+    """How a question came out."""
+
+    kind: Literal["yes", "no", "option", "number", "date", NoResult, Beyond]
+    option: str = ""
+    number: float | None = None
+    """The number, or a date in Unix seconds; infinite where only the end of the range that was left is told."""
+    at: datetime | None = None
+    """When it was resolved."""
+
+
+def resolution_of(question: Payload) -> MetaculusResolution | None:
+    """The resolution of a question; None while it has none. Raises where it is kept from this account."""
+    if status_of(question) != "resolved":
+        return None
+    at, field, kind = question.optional_time("actual_resolve_time"), question.get("resolution"), question.need("type")
+    if field is None or not field.text():
+        raise UnsupportedEvent("its resolution is not shown to this account")
+    word = field.text().casefold()
+    if word in get_args(NoResult):
+        return MetaculusResolution(kind="ambiguous" if word == "ambiguous" else "annulled", at=at)
+    if kind.text() == CHOICE:
+        return MetaculusResolution(kind="option", option=field.text(), at=at)
+    if kind.text() in CONTINUOUS:
+        return _number(field, at, dates=kind.text() == "date")
+    if kind.text() != "binary":
+        raise UnsupportedEvent(f"a question of type {kind.text()} is none that we know")
+    if word not in ("yes", "no"):
+        field.wrong("yes, no, ambiguous or annulled")
+    return MetaculusResolution(kind="yes" if word == "yes" else "no", at=at)
+
+
+def _number(field: Payload, at: datetime | None, *, dates: bool) -> MetaculusResolution:
+    if field.text().casefold() == "above_upper_bound":
+        return MetaculusResolution(kind="above_upper_bound", number=inf, at=at)
+    if field.text().casefold() == "below_lower_bound":
+        return MetaculusResolution(kind="below_lower_bound", number=-inf, at=at)
+    if dates:
+        return MetaculusResolution(kind="date", number=field.time().timestamp(), at=at)
+    return MetaculusResolution(kind="number", number=field.number(), at=at)
 
 
 class MetaculusSettlements(MarketSettlements):
@@ -43,30 +93,49 @@ class MetaculusSettlements(MarketSettlements):
                 found[id] = SettledMarket(row=row, provenance=f"https://www.metaculus.com/questions/{id}/")
         return found
 
+    def ref(self, question: Question, target: Target) -> MarketRef | None:
+        """The post; with a question of it where that is told. A threshold is a part of no post."""
+        if question.range is None or not question.id.startswith(f"{self.platform}/"):
+            return super().ref(question, target)
+        return MarketRef(platform=self.platform, id=question.id.removeprefix(f"{self.platform}/"))
+
     def outcome(self, row: Payload, one: SettlementTarget) -> SettledOutcome | None:
-        """The resolution of a question, or whether an option is the one chosen."""
+        """The resolution of a question; whether an option is the one chosen, or a threshold was passed."""
         question = _question(row, one)
-        if status_of(question) != "resolved":
+        found = resolution_of(question)
+        if found is None:
             return None
-        result, at = question.words("resolution"), question.optional_time("actual_resolve_time")
-        if not result:
-            raise UnsupportedEvent("its resolution is not shown to this account")
-        choice = question.need("type").text() == CHOICE
-        if RESULTS.get(result.casefold(), "") is None or (result.casefold() in RESULTS and not choice):
-            return SettledOutcome(outcome=RESULTS[result.casefold()], at=at)
-        if not choice:
-            question.need("resolution").wrong("yes, no, ambiguous or annulled")
-        if one.part not in (*question.texts("all_options_ever"), *question.texts("options")):
-            raise UnsupportedEvent(f"the question has no option {one.part!r}")
-        return SettledOutcome(outcome=int(result == one.part), at=at)
+        if found.kind in get_args(NoResult):
+            return SettledOutcome(outcome=None, at=found.at)
+        if found.number is not None:
+            return SettledOutcome(outcome=_passed(one.target.id, found.number), at=found.at)
+        if found.kind == "option":
+            known = (*question.texts("all_options_ever"), *question.texts("options"))
+            if one.part not in known:
+                raise UnsupportedEvent(f"the question has no option {one.part!r}")
+            if found.option not in known:
+                question.need("resolution").wrong("one of the options")
+            return SettledOutcome(outcome=int(found.option == one.part), at=found.at)
+        return SettledOutcome(outcome=int(found.kind == "yes"), at=found.at)
+
+
+def _passed(threshold: str, number: float) -> int:
+    """Whether a number lies on the side of a threshold such as `>3.5` or `<=100`."""
+    side, value = threshold[:1], threshold[1:].removeprefix("=").strip()
+    try:
+        edge = float(value)
+    except ValueError:
+        edge = None
+    if edge is None or side not in ("<", ">"):
+        raise UnsupportedEvent(f"a number decides nothing about {threshold!r}")
+    if threshold[1:2] == "=" and number == edge:
+        return 1
+    return int(number > edge if side == ">" else number < edge)
 
 
 def _question(row: Payload, one: SettlementTarget) -> Payload:
-    """The question meant: the only one, or one of a group by its number."""
+    """The question meant: the only one, or one of several by its number."""
     if (single := row.get("question")) is not None:
-        kind = single.need("type").text()
-        if kind not in ("binary", CHOICE):
-            raise UnsupportedEvent(f"a question of type {kind} has no yes-or-no targets")
         return single
     found = next((question for question in questions_of(row) if question.need("id").name() == one.part), None)
     if found is None:

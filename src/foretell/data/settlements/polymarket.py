@@ -1,21 +1,40 @@
 """Polymarket's results: what a share was worth once the market was closed and nobody disputes it any more."""
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
 
-from foretell.data.markets.listing import OnSkipped, UnsupportedEvent, ignore_skipped
-from foretell.data.markets.polymarket import OVER, PolymarketClient, outcomes, page_of
+from foretell.data.http import NotFound, SourceError
+from foretell.data.markets.listing import OnSkipped, SkippedEntry, UnsupportedEvent, ignore_skipped, readable
+from foretell.data.markets.polymarket import OVER, PolymarketClient, PolymarketOutcome, outcomes, page_of, paid_in_full
 from foretell.data.markets.prices import SLUG
-from foretell.data.payload import Payload
-from foretell.data.settlements.settlement import MarketSettlements, SettledMarket, SettledOutcome, SettlementTarget
+from foretell.data.payload import MalformedPayload, Payload
+from foretell.data.settlements.settlement import (
+    MarketSettlements,
+    SettledMarket,
+    SettledOutcome,
+    SettlementTarget,
+    chunks,
+)
 
 PAGE = 100
 MAX_PAGES = 20
 DUST = 1e-3
 """Old markets ended a hair's breadth from one and zero."""
+NOT_PRICED = 69.0
+"""What the oracle says while it has not decided."""
+MICRO = 1_000_000
+VERDICTS = 20
+"""Most markets whose resolution is asked for at once."""
+PAYS = "foretell_pays"
+"""Where the payoffs that other services tell are kept beside what the catalogue says."""
 
 
 class PolymarketSettlements(MarketSettlements):
-    """Results by condition id, fifty at a time. Only closed markets are asked for: a market not among them is open."""
+    """Results by condition id, fifty at a time. Only closed markets are asked for: a market not among them is open.
+
+    Of a closed market whose catalogue entry tells no result, the data service and then the order book are asked.
+    """
 
     platform = "polymarket"
     batch = 50
@@ -29,13 +48,17 @@ class PolymarketSettlements(MarketSettlements):
         """Those that are closed; condition ids in one request, slugs one by one."""
         queries = [[("condition_ids", id) for id in ids if not id.startswith(SLUG)]]
         queries += [[("slug", id.removeprefix(SLUG))] for id in ids if id.startswith(SLUG)]
-        found: dict[str, SettledMarket | str] = {}
-        for query in filter(None, queries):
-            for row in await self._closed(query):
-                condition = row.need("conditionId").text()
-                provenance = f"{self._client.gamma.host}/markets?condition_ids={condition}&closed=true"
-                found[condition] = found[f"{SLUG}{row.words('slug')}"] = SettledMarket(row=row, provenance=provenance)
-        return found
+        rows = [row for query in filter(None, queries) for row in await self._closed(query)]
+        place = f"{self._client.gamma.host}/markets?closed=true&condition_ids="
+        found = self.by_id(rows, "conditionId", lambda condition: f"{place}{condition}")
+        open_questions = [id for id, one in found.items() if isinstance(one, SettledMarket) and _undecided(one.row)]
+        for id, pays in (await self._elsewhere(open_questions)).items():
+            one = found[id]
+            if isinstance(one, SettledMarket):
+                row = Payload(url=one.row.url, path=one.row.path, value={**one.row.value, PAYS: pays})
+                found[id] = SettledMarket(row=row, provenance=one.provenance)
+        slugs = {f"{SLUG}{one.row.words('slug')}": one for one in found.values() if isinstance(one, SettledMarket)}
+        return {**slugs, **found}
 
     async def _closed(self, query: Sequence[tuple[str, str]]) -> list[Payload]:
         rows: list[Payload] = []
@@ -48,18 +71,99 @@ class PolymarketSettlements(MarketSettlements):
             cursor = page.following
         return rows
 
+    async def _elsewhere(self, conditions: Sequence[str]) -> dict[str, list[float]]:
+        """What shares of both sides were worth, as the data service or else the order book tells; where they do."""
+        found: dict[str, list[float]] = {}
+        for ids in chunks(conditions, VERDICTS):
+            with self._second_source(ids[0]):
+                rows = await self._client.resolutions(ids)
+                found |= dict(readable(rows, _decided, self.platform, "resolutions", self._tell))
+        for id in [id for id in conditions if id not in found]:
+            with self._second_source(id):
+                pays = book_pays(await self._client.book(id))
+                found |= {id: pays} if pays else {}
+        return found
+
+    @contextmanager
+    def _second_source(self, id: str) -> Generator[None]:
+        """Trouble with a service that is asked only where the first says nothing is told, and that is all."""
+        try:
+            yield
+        except NotFound:
+            pass
+        except SourceError as error:
+            self._tell(SkippedEntry.because(error, self.platform, id))
+
     def outcome(self, row: Payload, one: SettlementTarget) -> SettledOutcome | None:
         """What a share of the side was worth."""
-        stage = row.words("umaResolutionStatus").casefold()
-        if not row.need("closed").flag() or (stage and stage not in OVER):
+        if not row.need("closed").flag():
             return None
-        row.need("outcomePrices")
-        name = one.part or "yes"
-        price = next((side.price for side in outcomes(row) if side.name.casefold() == name.casefold()), None)
-        if price is None:
+        if not row.has(PAYS):
+            row.need("outcomePrices")
+        name, sides = one.part or "yes", outcomes(row)
+        side = next((side for side in sides if side.name.casefold() == name.casefold()), None)
+        if side is None:
             raise UnsupportedEvent(f"the market has no outcome {name!r}")
         at = row.optional_time("closedTime")
-        if abs(price - round(price)) <= (DUST if stage else 0.0):
-            return SettledOutcome(outcome=round(price), at=at)
-        # Without a word on its resolution a price between is just the last one traded.
-        return SettledOutcome(outcome=None, payoff=price, at=at) if stage else None
+        if row.has(PAYS):
+            return _verdict(row.need(PAYS).items()[side.place].probability(), at)
+        return _catalogue_verdict(row, sides, side)
+
+
+def _catalogue_verdict(
+    row: Payload, sides: tuple[PolymarketOutcome, PolymarketOutcome], side: PolymarketOutcome
+) -> SettledOutcome | None:
+    """By the prices a closed market shows, as far as they are final."""
+    stage, at = row.words("umaResolutionStatus").casefold(), row.optional_time("closedTime")
+    if stage and stage not in OVER:
+        return None
+    if side.price is None:
+        # How a market from before the order book came out is not told any more; another may still tell.
+        return None if row.is_set("enableOrderBook") else SettledOutcome(outcome=None, at=at)
+    if stage:
+        return _verdict(side.price, at, dust=DUST)
+    if paid_in_full(sides) or row.words("marketType") == "scalar":
+        return _verdict(side.price, at)
+    # Without a word on its resolution a price between is just the last one traded.
+    return None
+
+
+def _verdict(price: float, at: datetime | None, *, dust: float = 0.0) -> SettledOutcome:
+    """A whole share is a yes and none is a no; anything between is a payoff."""
+    if abs(price - round(price)) <= dust:
+        return SettledOutcome(outcome=round(price), at=at)
+    return SettledOutcome(outcome=None, payoff=price, at=at)
+
+
+def _undecided(row: Payload) -> bool:
+    """Whether a closed market tells no result, and nobody says that one is still to come."""
+    try:
+        sides = outcomes(row)
+        plain = not row.words("umaResolutionStatus") and row.words("marketType") != "scalar"
+        return plain and not paid_in_full(sides)
+    except (MalformedPayload, UnsupportedEvent):
+        return False
+
+
+def _decided(row: Payload) -> tuple[str, list[float]] | None:
+    pays = resolution_pays(row)
+    return None if pays is None else (row.need("condition_id").text(), pays)
+
+
+def resolution_pays(row: Payload) -> list[float] | None:
+    """What shares of both sides are worth by an entry of the data service; None while it is not resolved."""
+    if row.need("status").text() != "resolved":
+        return None
+    if (payouts := row.get("payouts")) is not None:
+        pays = [one.number() / MICRO for one in payouts.items()]
+        return pays if len(pays) == 2 and all(0.0 <= one <= 1.0 for one in pays) else payouts.wrong("two payoffs")
+    price = row.get("price")
+    if price is None or price.number() == NOT_PRICED:
+        return None
+    return [price.probability(), 1.0 - price.probability()]
+
+
+def book_pays(row: Payload) -> list[float] | None:
+    """What shares of both sides are worth by the order book; None where no side is said to have won."""
+    won = [token.is_set("winner") for token in row.need("tokens").items()]
+    return [float(one) for one in won] if row.need("closed").flag() and won.count(True) == 1 and len(won) == 2 else None

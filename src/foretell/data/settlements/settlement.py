@@ -1,11 +1,12 @@
 """What platforms say came true, for questions that were asked of their markets."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, TypeVar
 
+from foretell.data.http import SourceError
 from foretell.data.markets.listing import OnSkipped, SkippedEntry, UnsupportedEvent, error_context, ignore_skipped
 from foretell.data.markets.prices import MarketRef, market_ref, split_part
 from foretell.data.payload import MalformedPayload, Payload
@@ -13,6 +14,8 @@ from foretell.questions.question import Question, Target
 from foretell.questions.resolution import Resolution
 
 T = TypeVar("T")
+REFUSED = (400, 413, 414, 422)
+"""What a server says to a list of markets one of which it cannot bear."""
 
 
 class SettlementSource(Protocol):
@@ -78,7 +81,13 @@ class MarketSettlements(ABC):
     """Whether a market that the platform does not show is simply not settled yet."""
 
     def __init__(self, *, tell: OnSkipped = ignore_skipped) -> None:
-        self._tell = tell
+        self._listener = tell
+        self.skipped: list[SkippedEntry] = []
+        """What could not be read when results were last asked for."""
+
+    def _tell(self, entry: SkippedEntry) -> None:
+        self.skipped.append(entry)
+        self._listener(entry)
 
     @abstractmethod
     async def markets(self, ids: Sequence[str]) -> Mapping[str, SettledMarket | str]:
@@ -94,6 +103,7 @@ class MarketSettlements(ABC):
 
     async def settlements(self, questions: Sequence[Question]) -> list[Resolution]:
         """Final results, for each asking of a question once."""
+        self.skipped.clear()
         targets: dict[tuple[str, datetime, str], SettlementTarget] = {}
         for question in questions:
             for target in question.targets:
@@ -106,7 +116,7 @@ class MarketSettlements(ABC):
             by_market.setdefault(one.market, []).append(one)
         found: list[Resolution] = []
         for ids in chunks(list(by_market), self.batch):
-            markets = await self.markets(ids)
+            markets = await self._markets(ids)
             for id in ids:
                 market = markets.get(id, "the platform knows no such market")
                 if not isinstance(market, str):
@@ -114,6 +124,32 @@ class MarketSettlements(ABC):
                 elif not self.absent_is_open:
                     for one in by_market[id]:
                         self._tell(SkippedEntry(platform=self.platform, id=one.ref.id, reason=market, kind="unknown"))
+        return found
+
+    async def _markets(self, ids: Sequence[str]) -> Mapping[str, SettledMarket | str]:
+        """These markets; a list that the server refuses is asked for in halves, until what it cannot bear is alone."""
+        try:
+            return await self.markets(ids)
+        except SourceError as error:
+            if not (error.status in REFUSED or (len(ids) == 1 == self.batch and isinstance(error, MalformedPayload))):
+                raise
+            if len(ids) == 1:
+                return {ids[0]: error.problem}
+        half = len(ids) // 2
+        return {**await self._markets(ids[:half]), **await self._markets(ids[half:])}
+
+    def by_id(
+        self, rows: Iterable[Payload], name: str, provenance: Callable[[str], str]
+    ) -> dict[str, SettledMarket | str]:
+        """Rows of a list by the field that identifies them; one without it is told and spares the rest."""
+        found: dict[str, SettledMarket | str] = {}
+        for row in rows:
+            try:
+                id = row.need(name).text()
+            except MalformedPayload as error:
+                self._tell(SkippedEntry.because(error, self.platform, f"at {row.path or 'the top'}"))
+                continue
+            found[id] = SettledMarket(row=row, provenance=provenance(id))
         return found
 
     def _read(self, market: SettledMarket, targets: Iterable[SettlementTarget]) -> list[Resolution]:

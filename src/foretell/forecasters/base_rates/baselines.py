@@ -75,6 +75,7 @@ class BaseRateForecaster:
         p = {t.id: rates.rate(question, t, context.as_of) for t in question.targets}
         if None in p.values():
             raise CannotForecast(f"no past outcome of {kind} at {context.as_of}")
+        p = scaled({target: rate for target, rate in p.items() if rate is not None}, question.exclusivity)
         return forecast_of(p, question, context, self.name, f"Base rate of {kind}".strip())
 
 

@@ -170,7 +170,7 @@ def _probabilities(found: Mapping[str, Any], outcomes: OutcomeNames) -> tuple[di
     # anything.
     values = numbers.values()
     whole = all(number % 1 == 0 for number in values) or (
-        outcomes.exclusivity == "exactly one" and abs(sum(values) - 100) <= 1
+        outcomes.exclusivity != "independent" and abs(sum(values) - 100) <= 1
     )
     if whole and all(0 <= number <= 100 for number in values):
         return {target: number / 100 for target, number in numbers.items()}, ("percentages read as such",)

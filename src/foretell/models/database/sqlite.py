@@ -4,10 +4,11 @@ import asyncio
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from foretell.models.database.interface import (
     WRITE_VERSION,
@@ -80,6 +81,14 @@ def use_wal(db: sqlite3.Connection) -> None:
             time.sleep(WAL_RETRY_PAUSE)
 
 
+def _attempt(work: Callable[[], T]) -> tuple[T | None, Exception | None]:
+    """A statement that fails undoes itself alone: the others of its transaction stand."""
+    try:
+        return work(), None
+    except Exception as error:
+        return None, error
+
+
 MEMORY = ":memory:"
 PARTS_WITH_OWN_FILE = ("store", "journal")
 """Parts that have a file of their own, in which others may be guests."""
@@ -94,6 +103,7 @@ class SqliteDatabase(Database):
         """With `durable`, `settled` waits for the disk."""
         super().__init__(str(path))
         self._on_disk = durable and self.place != MEMORY
+        self._groups: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Callable[[], Any]]]] = {}
         # DBOS and others may run the loop in a thread of their own: the lock, not SQLite, keeps threads apart.
         self._con = sqlite3.connect(path, isolation_level=None, timeout=timeout, check_same_thread=False)
         try:
@@ -165,6 +175,28 @@ class SqliteDatabase(Database):
     async def aside(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """At once."""
         return work(*args, **kwargs)
+
+    def grouped(self, work: Callable[[], T]) -> Awaitable[T]:
+        """At the end of this turn of the loop: one transaction of many costs hardly more than one of one."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._groups:
+            self._groups[loop] = []
+            loop.call_soon(self._carry_out, loop)
+        done: asyncio.Future[T] = loop.create_future()
+        self._groups[loop].append((done, work))
+        return done
+
+    def _carry_out(self, loop: asyncio.AbstractEventLoop) -> None:
+        group = [(done, work) for done, work in self._groups.pop(loop) if not done.cancelled()]
+        try:
+            ends = self.together(lambda _: [_attempt(work) for _, work in group]) if group else []
+        except Exception as error:
+            ends = [(None, error)] * len(group)
+        for (done, _), (value, error) in zip(group, ends, strict=True):
+            if error is None:
+                done.set_result(value)
+            else:
+                done.set_exception(error)
 
     def later(self, work: Callable[[], object]) -> None:
         """At once."""

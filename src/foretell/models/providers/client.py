@@ -20,7 +20,7 @@ from foretell.models.model import (
 )
 from foretell.models.names import ModelName
 from foretell.models.providers.wire import HttpFailure, Json, Wire, counted, redact_key, server_events
-from foretell.models.waiting import WaitingReply, waiting_reply
+from foretell.models.waiting import WaitingReply
 from foretell.questions.errors import MissingExtra
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ class HttpAnswer:
 
     status: int
     headers: Mapping[str, str]
+    """Found by their names in lower case."""
     body: bytes
 
 
@@ -101,10 +102,10 @@ class HttpModel:
 
         method = "GET" if data is None else "POST"
         try:
-            with waiting_reply() as waiting:
+            with WaitingReply() as waiting:
                 async with self._session().request(method, url, data=data, proxy=self._proxy) as answer:
-                    headers = {name.lower(): value for name, value in answer.headers.items()}
-                    return HttpAnswer(status=answer.status, headers=headers, body=await _read_all(answer, waiting))
+                    body = await _read_all(answer, waiting)
+                    return HttpAnswer(status=answer.status, headers=answer.headers, body=body)
         except ReplyTooLong as error:
             raise ReplyTooLong(f"{request.model}: {error}") from None
         except aiohttp.ClientConnectorError as error:

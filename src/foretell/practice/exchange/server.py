@@ -32,6 +32,7 @@ from foretell.practice.markets.kalshi import (
     Schema,
     candle_ends,
     kalshi_event_body,
+    kalshi_series_body,
 )
 from foretell.practice.search import ENGINES, search_server
 from foretell.practice.server import (
@@ -171,8 +172,6 @@ class SimulatedExchange(KalshiService):
         last = book.opens + HOUR * book.bid.shape[1] + DAY  # Nothing is traded after the last hour of the book.
         start, end = max(int(query["start_ts"]), book.opens + 1), min(int(query["end_ts"]), math.floor(now), last)
         ends = candle_ends(query, start, end)
-        if query.get("include_latest_before_start") == "true" and ends.start - ends.step > book.opens:
-            ends = [ends.start - ends.step, *ends]
         step = 60 * int(query["period_interval"])
         return [self._candle(book, row, end - step, end, archived) for end in ends]
 
@@ -227,7 +226,7 @@ def _market(event: SimulatedEvent, book: PriceBook, row: int, now: float) -> Sam
         ticker=event.tickers[row],
         label=event.labels[row],
         status=status,
-        result="" if not decided or life.void else ("no", "yes")[yes],
+        result="" if not decided else "scalar" if life.void else ("no", "yes")[yes],
         opens=_iso(life.opens),
         closes=_iso(life.ends if now >= life.ends else life.closes),
         settled=_iso(life.finalized) if status == "finalized" else None,
@@ -239,7 +238,7 @@ def _market(event: SimulatedEvent, book: PriceBook, row: int, now: float) -> Sam
 
 def _series(event: SimulatedEvent) -> dict[str, Any]:
     often = "weekly" if event.kind == "weekly" else "one_off"
-    return {"ticker": event.series, "title": event.words.topic, "category": event.words.category, "frequency": often}
+    return kalshi_series_body(event.series, event.words.topic, event.words.category, frequency=often)
 
 
 def _iso(second: float) -> str:

@@ -67,8 +67,8 @@ class KalshiCatalogue:
 
     def _events(self, query: Mapping[str, str]) -> StatusAndBody:
         limit = int(query.get("limit", MAX_EVENTS))
-        if limit > MAX_EVENTS:
-            return 400, {"error": {"code": "invalid_parameters", "message": "limit"}}
+        if limit > MAX_EVENTS or query.get("status", "open") not in SHOWN_AS:
+            return 400, {"error": {"code": "invalid_parameters", "message": "limit or status"}}
         fitting = [self._nested(event, query) for event in self.events if self._fits(event, query)]
         return self._paged("events", fitting, query, limit)
 
@@ -91,6 +91,8 @@ class KalshiCatalogue:
 
     def _markets(self, query: Mapping[str, str], *, archived: bool) -> StatusAndBody:
         wanted = query["tickers"].split(",") if "tickers" in query else None
+        if archived and len(query.keys() & {"tickers", "event_ticker", "series_ticker"}) > 1:
+            return 400, {"error": {"code": "invalid_parameters", "message": "filters are mutually exclusive"}}
         fitting = [
             market
             for market in self._all()
@@ -131,9 +133,10 @@ class SampleKalshiMarket:
 
     ticker: str
     label: str
-    bid: float = 0.0
-    ask: float = 1.0
-    last: float = 0.0
+    bid: float | None = 0.0
+    """None: nobody has quoted it, and its field is left out."""
+    ask: float | None = 1.0
+    last: float | None = 0.0
     volume: float = 0.0
     volume_24h: float = 0.0
     open_interest: float = 0.0
@@ -147,6 +150,8 @@ class SampleKalshiMarket:
     paid: float | None = None
     rules: str = "The market resolves to yes if it happens."
     kind: str = "binary"
+    strike: tuple[str, float | None, float | None] = ("custom", None, None)
+    """How its number is compared, and the lowest and highest for which it comes true."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,14 +176,38 @@ def kalshi_event_body(event: SampleKalshiEvent, schema: Schema = "dollars") -> d
         "title": event.title,
         "sub_title": event.period,
         "collateral_return_type": "MECNET" if event.exclusive else "",
+        "available_on_brokers": True,
+        "product_metadata": {},
+        "exchange_index": 0,
         "mutually_exclusive": event.exclusive,
         "markets": [kalshi_market_body(market, event.ticker, schema) for market in event.markets],
     }
     return body | ({"category": event.category} if event.category is not None else {})
 
 
+def kalshi_series_body(
+    ticker: str, title: str, category: str, *, frequency: str = "custom", tags: Sequence[str] = ()
+) -> dict[str, Any]:
+    """A series as sent."""
+    return {
+        "ticker": ticker,
+        "title": title,
+        "category": category,
+        "frequency": frequency,
+        "tags": list(tags),
+        "settlement_sources": [{"name": "The newspaper", "url": "https://news.example/"}],
+        "contract_url": "https://news.example/contract.pdf",
+        "contract_terms_url": "https://news.example/terms.pdf",
+        "fee_type": "quadratic",
+        "fee_multiplier": 1,
+        "additional_prohibitions": [],
+    }
+
+
 def kalshi_market_body(market: SampleKalshiMarket, event: str, schema: Schema = "dollars") -> dict[str, Any]:
     """A market as sent."""
+    kind, floor, cap = market.strike
+    strikes = {"floor_strike": floor, "cap_strike": cap}
     return {
         "ticker": market.ticker,
         "event_ticker": event,
@@ -193,7 +222,8 @@ def kalshi_market_body(market: SampleKalshiMarket, event: str, schema: Schema = 
         "result": market.result,
         "can_close_early": True,
         "expiration_value": market.result,
-        "strike_type": "custom",
+        "strike_type": kind,
+        **{name: value for name, value in strikes.items() if value is not None},
         "rules_primary": market.rules,
         "rules_secondary": "",
         **({"expected_expiration_time": market.expected} if market.expected else {}),
@@ -202,7 +232,10 @@ def kalshi_market_body(market: SampleKalshiMarket, event: str, schema: Schema = 
 
 
 def _quotes(market: SampleKalshiMarket) -> dict[str, float]:
-    return dict(zip(QUOTES, (market.bid, market.ask, 1 - market.ask, 1 - market.bid, market.last), strict=True))
+    """Those that exist. A bid on no is an offer of yes."""
+    no_bid, no_ask = (None if price is None else 1 - price for price in (market.ask, market.bid))
+    found = zip(QUOTES, (market.bid, market.ask, no_bid, no_ask, market.last), strict=True)
+    return {name: price for name, price in found if price is not None}
 
 
 def _new(market: SampleKalshiMarket) -> dict[str, Any]:
@@ -214,6 +247,13 @@ def _new(market: SampleKalshiMarket) -> dict[str, Any]:
         "liquidity_dollars": "0.0000",
         "notional_value_dollars": "1.0000",
         "price_level_structure": "linear_cent",
+        "price_ranges": [{"start": "0.0000", "end": "1.0000", "step": "0.0100"}],
+        "fractional_trading_enabled": False,
+        "exchange_index": 0,
+        "created_time": market.opens,
+        "updated_time": market.opens,
+        **{f"previous_{name}_dollars": "0.0000" for name in ("yes_bid", "yes_ask", "price")},
+        **{f"yes_{side}_size_fp": "10.00" for side in ("bid", "ask")},
     }
     body |= {"settlement_ts": market.settled} if market.settled else {}
     return body | ({"settlement_value_dollars": f"{market.paid:.4f}"} if market.paid is not None else {})
@@ -271,7 +311,8 @@ class KalshiService(PracticeService):
     def answer(self, path: str, query: Mapping[str, str]) -> StatusAndBody:
         """Status and body of a route."""
         if path.endswith("/historical/cutoff"):
-            return 200, {"market_settled_ts": datetime.fromtimestamp(self.cutoff_second(), UTC).isoformat()}
+            cutoff = datetime.fromtimestamp(self.cutoff_second(), UTC).isoformat()
+            return 200, dict.fromkeys(("market_settled_ts", "trades_created_ts", "orders_updated_ts"), cutoff)
         if not path.endswith("/candlesticks"):
             return self.listed(path, query) or _missing()
         try:
@@ -288,10 +329,20 @@ class KalshiService(PracticeService):
         if len(tickers) > MAX_TICKERS:
             raise RequestRefused("market_tickers")
         found = {ticker: self.candles(ticker, query, archived=False) for ticker in tickers}
+        if query.get("include_latest_before_start") == "true":
+            found = {ticker: one and [self._made_up(one[0], query), *one] for ticker, one in found.items()}
         rows = [{"market_ticker": ticker, "candlesticks": one} for ticker, one in found.items() if one is not None]
         if sum(len(row["candlesticks"]) for row in rows) > MAX_CANDLES:
             raise RequestRefused("too_many_candlesticks")
         return rows
+
+    def _made_up(self, first: Mapping[str, Any], query: Mapping[str, str]) -> dict[str, Any]:
+        """The candle that a server puts first on demand: no quotes, only what was last traded before."""
+        start = int(query["start_ts"])
+        end = next(iter(candle_ends(query, start, start + int(query["period_interval"]) * 60)))
+        told = first["price"].get("previous_dollars") or first["price"].get("previous")
+        price = None if told is None else float(told) if isinstance(told, str) else told / 100
+        return self.candle(end, ((), ()), (), previous=price, archived=False)
 
     def candle(
         self,
@@ -316,10 +367,15 @@ class KalshiService(PracticeService):
             known = [value for value in values if value is not None]
             low, high = (min(known), max(known)) if known else (None, None)
             summary = {"open": values[0], "low": low, "high": high, "close": values[-1]} if values else {}
-            return {f"{name}{suffix}": price(summary.get(name)) for name in ("open", "low", "high", "close")}
+            return told({name: summary.get(name) for name in ("open", "low", "high", "close")})
 
-        traded = {f"previous{suffix}": price(previous), **span(trades)}
-        traded[f"mean{suffix}"] = price(fmean(one for one in trades if one is not None)) if trades else None
+        def told(prices: Mapping[str, float | None]) -> dict[str, Any]:
+            # In the newer notation a price that does not exist has no field.
+            found = {f"{name}{suffix}": price(value) for name, value in prices.items()}
+            return {name: value for name, value in found.items() if value is not None or not new}
+
+        mean = fmean(one for one in trades if one is not None) if trades else None
+        traded = {**told({"previous": previous, "mean": mean}), **span(trades)}
         body = {"end_period_ts": end, "yes_bid": span(quotes[0]), "yes_ask": span(quotes[1]), "price": traded}
         for name, count in zip(("volume", "open_interest"), counts, strict=True):
             body |= {f"{name}_fp": f"{count:.2f}"} if new else {name: round(count)}

@@ -6,6 +6,17 @@ from typing import Any
 
 from foretell.practice.server import PracticeService, ServerRequest, StatusAndBody
 
+_PAGE = {"limit", "offset"}
+_BY = {"id", "userId", "username", "contractId", "contractSlug", "answerId"}
+_WHEN = {"before", "after", "beforeTime", "afterTime", "order"}
+_HOW = {"kinds", "filterRedemptions", "includeZeroShareRedemptions", "commentRepliesOnly", "count", "points", "limit"}
+STRICT: Mapping[str, set[str]] = {
+    "bets": _BY | _WHEN | _HOW,
+    "search-markets": _PAGE | {"term", "filter", "sort", "contractType", "topicSlug", "forYou", "creatorId", "token"},
+}
+"""The parameters of a path; any other is refused."""
+FILTERS = ("all", "open", "closed", "resolved", "closing-this-month", "closing-next-month")
+MAX_BETS, MAX_FOUND = 50_000, 1000
 ONLY_WHOLE = ("answers", "shouldAnswersSumToOne", "addAnswersMode", "description", "textDescription", "groupSlugs")
 
 
@@ -122,8 +133,20 @@ class ManifoldCatalogue:
         if query.get("sort") == "close-date":
             fitting.sort(key=lambda contract: contract.get("closeTime", 0))
         start = int(query.get("offset", "0"))
-        rows = fitting[start : start + min(int(query.get("limit", "100")), 1000)]
+        rows = fitting[start : start + int(query.get("limit", "100"))]
         return [{name: value for name, value in row.items() if name not in ONLY_WHOLE} for row in rows]
+
+
+def _refusal(name: str, query: Mapping[str, str]) -> str | None:
+    """The parameter that the server would not take."""
+    most = MAX_BETS if name == "bets" else MAX_FOUND
+    if name not in STRICT:
+        return None
+    if unknown := sorted(query.keys() - STRICT[name]):
+        return unknown[0]
+    if int(query.get("limit", "1")) > most:
+        return "limit"
+    return "filter" if query.get("filter", "all") not in FILTERS else None
 
 
 def _state(contract: Mapping[str, Any]) -> str:
@@ -160,6 +183,8 @@ class PracticeManifold(PracticeService):
     def get(self, request: ServerRequest) -> StatusAndBody:
         """Status and body."""
         path, query = request.path, request.query
+        if (problem := _refusal(path.rpartition("/")[2], query)) is not None:
+            return 400, {"message": "Error validating request.", "details": [{"field": problem}]}
         if (found := self.catalogue.answer(path, query)) is not None:
             return found
         contract = query.get("contractId", "")

@@ -1,4 +1,7 @@
-"""Metaculus for practice: posts of every kind, community predictions, and an inbox for forecasts and comments."""
+"""Metaculus for practice: posts of every kind, community predictions, and an inbox for forecasts and comments.
+
+Shapes, rules and refusals are those of the site's own source of 2026-08-20.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
@@ -31,6 +34,10 @@ class SampleMetaculusQuestion:
     resolution: str | None = None
     resolved: str | None = None
     scale: "SampleMetaculusScale | None" = None
+    values: tuple[float, ...] | None = None
+    """The community's cumulative probabilities, of a number or a date."""
+    method: str = "recency_weighted"
+    """How the community prediction is made: the only one that is told."""
     history: "tuple[SampleCommunityPrediction, ...]" = ()
     visible: bool = True
     """Whether the account may see the community prediction."""
@@ -55,15 +62,25 @@ class SampleMetaculusScale:
     open_upper: bool = False
     cells: int | None = None
     """None leaves the count out, as old questions do: there are 200 then."""
+    unit: str = ""
 
-    def fields(self) -> dict[str, Any]:
+    def fields(self, kind: str) -> dict[str, Any]:
         """As sent."""
-        return {
-            "scaling": {"range_min": self.low, "range_max": self.high, "zero_point": self.zero},
+        ends = {
             "open_lower_bound": self.open_lower,
             "open_upper_bound": self.open_upper,
             "inbound_outcome_count": self.cells,
         }
+        half = (self.high - self.low) / (self.cells or 200) / 2 if kind == "discrete" else 0
+        scaling = {
+            "range_min": self.low,
+            "range_max": self.high,
+            "nominal_min": self.low + half,
+            "nominal_max": self.high - half,
+            "zero_point": self.zero,
+            **ends,
+        }
+        return {"scaling": scaling, "unit": self.unit, **ends}
 
 
 def metaculus_question_body(asked: SampleMetaculusQuestion) -> dict[str, Any]:
@@ -72,7 +89,18 @@ def metaculus_question_body(asked: SampleMetaculusQuestion) -> dict[str, Any]:
         {"start_time": one.since, "end_time": None, "centers": list(one.centers), "forecaster_count": 40}
         for one in asked.history
     ]
-    latest = {"start_time": 1.0, "end_time": None, "centers": list(asked.centers)} if asked.centers else None
+    shown = asked.centers or asked.values
+    latest = {
+        "start_time": 1.0,
+        "end_time": None,
+        "forecaster_count": 40,
+        "centers": None if asked.centers is None else list(asked.centers),
+        "forecast_values": None if asked.values is None else list(asked.values),
+    }
+    crowd = {"history": history, "latest": latest if shown else None, "score_data": {}, "movement": None}
+    nothing = dict.fromkeys(("range_min", "range_max", "nominal_min", "nominal_max", "zero_point"))
+    unbounded = dict.fromkeys(("open_lower_bound", "open_upper_bound", "inbound_outcome_count"))
+    scale = {"scaling": nothing | unbounded, "unit": "", **unbounded}
     return {
         "id": asked.id,
         "title": asked.title,
@@ -88,20 +116,31 @@ def metaculus_question_body(asked: SampleMetaculusQuestion) -> dict[str, Any]:
         "cp_reveal_time": asked.revealed,
         "scheduled_close_time": asked.closes,
         "scheduled_resolve_time": asked.resolves,
-        "actual_close_time": None,
+        # The site fills in the scheduled time while a question is open.
+        "actual_close_time": asked.closes,
         "actual_resolve_time": asked.resolved,
         "resolution": asked.resolution,
-        "aggregations": {"recency_weighted": {"history": history, "latest": latest}} if asked.visible else None,
-        "my_forecasts": {"history": [], "latest": None},
+        "default_aggregation_method": asked.method,
+        "aggregations": {asked.method: crowd} if asked.visible else None,
+        "my_forecasts": {"history": [], "latest": None, "score_data": {}},
         "question_weight": 1.0,
-        **(asked.scale.fields() if asked.scale else {}),
+        **(scale if asked.scale is None else asked.scale.fields(asked.kind)),
     }
 
 
 def metaculus_post_body(
-    id: int, title: str, *asked: SampleMetaculusQuestion, category: str = "Politics", people: int = 40
+    id: int,
+    title: str,
+    *asked: SampleMetaculusQuestion,
+    category: str = "Politics",
+    people: int = 40,
+    tournament: str = "",
 ) -> dict[str, Any]:
-    """A post as sent: with one question, or a group of several."""
+    """A post as sent: with one question, or a group of several.
+
+    A post that names no tournament by its slug is in all of them.
+    """
+    project = {"name": tournament or "Cup", **({"slug": tournament} if tournament else {})}
     body: dict[str, Any] = {
         "id": id,
         "title": title,
@@ -109,14 +148,36 @@ def metaculus_post_body(
         "nr_forecasters": people,
         "resolved": bool(asked) and asked[0].resolution is not None,
         "actual_close_time": None,
-        "projects": {"category": [{"name": category, "slug": category.lower()}], "tournament": [{"name": "Cup"}]},
+        "projects": {"category": [{"name": category, "slug": category.lower()}], "tournament": [project]},
     }
     if not asked:
         return body | {"question": None}
     if len(asked) == 1 and not asked[0].label:
-        return body | {"question": metaculus_question_body(asked[0])}
-    group = {"questions": [metaculus_question_body(one) for one in asked], "resolution_criteria": "Each as reported."}
-    return body | {"group_of_questions": {**group, "description": "", "fine_print": ""}}
+        return body | {"question": metaculus_question_body(asked[0]) | {"post_id": id}}
+    questions = [metaculus_question_body(one) | {"post_id": id} for one in asked]
+    group = {"id": id, "questions": questions, "resolution_criteria": "Each as reported."}
+    return body | {"group_of_questions": {**group, "description": "", "fine_print": "", "group_variable": ""}}
+
+
+def metaculus_conditional_body(
+    id: int, condition: str, child: str, if_yes: SampleMetaculusQuestion, if_no: SampleMetaculusQuestion
+) -> dict[str, Any]:
+    """A post as sent that asks about the child twice: once for each outcome of the condition."""
+    made_of = (
+        metaculus_question_body(SampleMetaculusQuestion(id=if_yes.id + n, title=title)) | {"post_id": id + n}
+        for n, title in ((1000, condition), (2000, child))
+    )
+    pair = dict(zip(("condition", "condition_child"), made_of, strict=True))
+    pair |= {"question_yes": metaculus_question_body(if_yes), "question_no": metaculus_question_body(if_no)}
+    for name in ("question_yes", "question_no"):
+        # Their rules stand with the child.
+        pair[name] |= {"description": "", "resolution_criteria": "", "post_id": id}
+    body = metaculus_post_body(id, f"{condition} → {child}") | {
+        "status": if_yes.status,
+        "conditional": {"id": id, **pair},
+    }
+    del body["question"]
+    return body
 
 
 class MetaculusCatalogue:
@@ -134,16 +195,30 @@ class MetaculusCatalogue:
         return None if found is None else (200, found)
 
     def _list(self, query: Mapping[str, str]) -> dict[str, Any]:
-        ids = query["ids"].split(",") if "ids" in query else None
+        wanted = {name: query[name].split(",") for name in ("ids", "statuses", "forecast_type") if name in query}
+        tournaments = query["tournaments"].split(",") if "tournaments" in query else None
         fitting = [
             post
             for post in self.posts
-            if query.get("statuses", post.get("status")) == post.get("status")
-            and (ids is None or str(post.get("id")) in ids)
+            if post.get("status") in wanted.get("statuses", [post.get("status")])
+            and str(post.get("id")) in wanted.get("ids", [str(post.get("id"))])
+            and set(_kinds(post)) & set(wanted.get("forecast_type", _kinds(post)))
+            and (tournaments is None or set(tournaments) & set(_slugs(post, tournaments)))
         ]
         start, size = int(query.get("offset", "0")), min(int(query.get("limit", "20")), 100)
         more = f"https://next.example/?offset={start + size}" if start + size < len(fitting) else None
         return {"next": more, "previous": None, "results": [_cut(post) for post in fitting[start : start + size]]}
+
+
+def _kinds(post: Mapping[str, Any]) -> list[str]:
+    """What the list's parameter `forecast_type` calls a post: the type of its question, or how it holds several."""
+    several = [name for name in ("group_of_questions", "conditional", "notebook") if post.get(name)]
+    return several or [str((post.get("question") or {}).get("type"))]
+
+
+def _slugs(post: Mapping[str, Any], asked: list[str]) -> list[str]:
+    projects = (post.get("projects") or {}).get("tournament", [])
+    return [slug for one in projects if (slug := one.get("slug"))] or asked
 
 
 def _cut(post: Mapping[str, Any]) -> dict[str, Any]:
@@ -173,19 +248,25 @@ def refusal(question: Mapping[str, Any], forecast: Mapping[str, Any]) -> str:
         return f"Only {field} should be provided for {question['type']} questions"
     if field == "probability_yes":
         good = 0.001 <= float(forecast[field]) <= 0.999
-        return "" if good else "probability_yes should be between 0.001 and 0.999"
+        return "" if good else "probability_yes should be between 0.001 and 0.999 (inclusive)"
     if field == "probability_yes_per_category":
-        return _choice(forecast[field], question["options"])
+        return _choice(forecast[field], question["options"], question.get("all_options_ever") or question["options"])
     return _continuous([float(value) for value in forecast[field]], question)
 
 
-def _choice(forecast: Mapping[str, float | None], options: list[str]) -> str:
-    given = {option: p for option, p in forecast.items() if p is not None}
-    if set(given) != set(options):
-        return "Forecast must include all options"
+def _choice(forecast: Mapping[str, float | None], options: list[str], ever: list[str]) -> str:
+    if not set(options) <= set(forecast):
+        return f"Forecast must reflect current options: {options}"
+    if not set(forecast) <= set(ever):
+        return "Forecast contains probabilities for unknown options"
+    for option, p in forecast.items():
+        if option in options and (p is None or not 0.001 <= p <= 0.999):
+            return "Probabilities for current options must be between 0.001 and 0.999"
+        if option not in options and p is not None:
+            return f"Probability for inactive option '{option}' must be null or absent"
+    total = sum(p for p in forecast.values() if p is not None)
     # As close to one as numpy.isclose wants it.
-    good = all(0.001 <= p <= 0.999 for p in given.values()) and abs(sum(given.values()) - 1) <= 1e-8 + 1e-5
-    return "" if good else "All probabilities must be between 0.001 and 0.999 and sum to 1.0"
+    return "" if abs(total - 1) <= 1e-8 + 1e-5 else f"Forecast values must sum to 1.0. Received {dict(forecast)}"
 
 
 def _continuous(cdf: list[float], question: Mapping[str, Any]) -> str:
@@ -193,21 +274,23 @@ def _continuous(cdf: list[float], question: Mapping[str, Any]) -> str:
     if len(cdf) != cells + 1:
         return f"CDF Invalid: continuous_cdf for question {question['id']} must have {cells + 1} values."
     cdf = [round(value, 10) for value in cdf]
-    steps = [round(b - a, 10) for a, b in pairwise(cdf)]
+    steps = [round(b - a, 9) for a, b in pairwise(cdf)]
     least, most = round(0.01 / cells, 9), 0.2 * 200 / cells
+    lower, upper = question["open_lower_bound"], question["open_upper_bound"]
     rules = {
         f"must be increasing by at least {least} at every step": min(steps) >= least,
         f"must be increasing by no more than {most} at every step": max(steps) <= most,
-        "at lower bound must be at least 0.001": not question["open_lower_bound"] or cdf[0] >= 0.001,
-        "at lower bound must be 0.00": question["open_lower_bound"] or cdf[0] == 0.0,
-        "at upper bound must be at most 0.999": not question["open_upper_bound"] or cdf[-1] <= 0.999,
-        "at upper bound must be 1.00": question["open_upper_bound"] or cdf[-1] == 1.0,
+        "at lower bound must be at least 0.001 due to lower bound being open": not lower or cdf[0] >= 0.001,
+        "must be 0.0 at its beginning for questions with a closed lower bound": lower or cdf[0] == 0.0,
+        "at upper bound must be at most 0.999 due to upper bound being open": not upper or cdf[-1] <= 0.999,
+        "at upper bound must be 1.00 due to upper bound being closed": upper or cdf[-1] == 1.0,
     }
     broken = [rule for rule, holds in rules.items() if not holds]
     return f"CDF Invalid: continuous_cdf {'; '.join(broken)}" if broken else ""
 
 
 FORECAST = "questions/forecast"
+WITHDRAW = "questions/withdraw"
 COMMENT = "comments/create"
 
 
@@ -231,6 +314,8 @@ class MetaculusInbox:
             return 400, {"detail": "JSON parse error"}
         if path.endswith(FORECAST):
             return self._forecast(body, {one["id"]: one for post in known for one in questions_of(post)})
+        if path.endswith(WITHDRAW):
+            return self._withdraw(body)
         if path.endswith(COMMENT):
             return self._comment(body, {post["id"] for post in known})
         return 404, {"detail": "Not found."}
@@ -252,31 +337,61 @@ class MetaculusInbox:
         ]
         return 200, {"next": None, "previous": None, "results": found[: int(query.get("limit", "10"))]}
 
+    def answered(self, post: Mapping[str, Any]) -> bool:
+        """Whether the account has forecast on a question of the post."""
+        sent = {one["question"] for one in self.forecasts}
+        return any(question["id"] in sent for question in questions_of(post))
+
     def shown(self, post: Mapping[str, Any]) -> Mapping[str, Any]:
         """A post with the account's own forecasts in it."""
+        post = deepcopy(dict(post))
         for question in questions_of(post):
-            mine = [one for one in self.forecasts if one["question"] == question["id"]]
-            values = [_values(question, one) for one in mine[-1:]]
-            latest = {"start_time": 1.0, "end_time": None, "forecast_values": values[0]} if values else None
-            question["my_forecasts"] = {"history": [], "latest": latest}
+            mine = [self._own(question, one) for one in self.forecasts if one["question"] == question["id"]]
+            question["my_forecasts"] = {"history": mine, "latest": mine[-1] if mine else None, "score_data": {}}
         return post
+
+    def _own(self, question: Mapping[str, Any], one: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            "question_id": question["id"],
+            "author_id": self.account["id"],
+            "start_time": 1.0,
+            "end_time": one.get("withdrawn_at"),
+            "forecast_values": _values(question, one),
+            "distribution_input": None,
+        }
+
+    def _withdraw(self, body: Any) -> StatusAndBody:
+        for entry in cast("list[dict[str, Any]]", body):
+            standing = [one for one in self.forecasts if one["question"] == entry.get("question")]
+            if not standing:
+                return 400, [f"Wrong question id {entry.get('question')}"]
+            standing[-1]["withdrawn_at"] = self.now().timestamp()
+        return 201, {}
 
     def _forecast(self, body: Any, questions: Mapping[Any, Mapping[str, Any]]) -> StatusAndBody:
         """All are taken or none."""
-        if not isinstance(body, list) or not body:
-            return 400, {"non_field_errors": ['Expected a list of items but got type "dict".']}
+        if not isinstance(body, list):
+            return 400, {"non_field_errors": [f'Expected a list of items but got type "{type(body).__name__}".']}
         entries = cast("list[dict[str, Any]]", body)
+        if not entries:
+            return 400, ["At least one forecast is required"]
+        problems = [self._problem(entry, questions) for entry in entries]
+        if any(problems):
+            return 400, [{"non_field_errors": [problem]} if problem else {} for problem in problems]
         for entry in entries:
-            question = questions.get(entry.get("question"))
-            if question is None:
-                hint = "Check if you are forecasting with the Post Id accidentally instead."
-                return 400, [{"non_field_errors": [f"question with id {entry.get('question')} does not exist. {hint}"]}]
-            if problem := refusal(question, entry):
-                return 400, [{"non_field_errors": [problem]}]
-            if self._closed(question):
-                return 405, {"error": f"Question {question['id']} is already closed to forecasting !"}
+            if self._closed(questions[entry["question"]]):
+                return 405, {"error": f"Question {entry['question']} is already closed to forecasting !"}
         self.forecasts += [dict(entry) for entry in entries]
         return 201, {}
+
+    def _problem(self, entry: Mapping[str, Any], questions: Mapping[Any, Mapping[str, Any]]) -> str:
+        question = questions.get(entry.get("question"))
+        if question is None:
+            hint = "Check if you are forecasting with the Post Id accidentally instead."
+            return f"question with id {entry.get('question')} does not exist. {hint}"
+        if entry.get("end_time") and datetime.fromisoformat(entry["end_time"]) <= self.now():
+            return "Forecast end_time mut be in the future"
+        return refusal(question, entry)
 
     def _closed(self, question: Mapping[str, Any]) -> bool:
         now, ends = self.now(), datetime.fromisoformat(question["scheduled_close_time"])
@@ -285,13 +400,16 @@ class MetaculusInbox:
 
     def _comment(self, body: Any, posts: set[Any]) -> StatusAndBody:
         if not isinstance(body, dict) or cast("dict[str, Any]", body).get("on_post") not in posts:
-            return 400, {"on_post": ["Post Does not exist"]}
+            return 400, {"on_post": ["Post does not exist"]}
         comment = cast("dict[str, Any]", body)
         if not comment.get("text"):
             return 400, {"text": ["Comment text is required"]}
         stored = {
             "id": 1000 + len(self.comments),
             "author": dict(self.account),
+            "parent_id": None,
+            "root_id": None,
+            "created_at": self.now().isoformat(),
             "on_post": comment["on_post"],
             "text": comment["text"],
             "is_private": bool(comment.get("is_private", False)),
@@ -306,6 +424,7 @@ def questions_of(post: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     if post.get("question"):
         yield post["question"]
     yield from (post.get("group_of_questions") or {}).get("questions", [])
+    yield from (one for name, one in (post.get("conditional") or {}).items() if name in ("question_yes", "question_no"))
 
 
 def _values(question: Mapping[str, Any], forecast: Mapping[str, Any]) -> list[float | None]:
@@ -334,12 +453,23 @@ class PracticeMetaculus(PracticeService):
             return 401, {"detail": f"Invalid token {given}."}
         if self.inbox is not None and (mine := self.inbox.answer(request.path, request.query)) is not None:
             return mine
-        found = self.catalogue.answer(request.path, request.query)
+        return self._posts(request)
+
+    def _posts(self, request: ServerRequest) -> StatusAndBody:
+        """A post or a list of posts; with an inbox also the forecasts of the account, by which a list can be cut."""
+        catalogue, inbox = self.catalogue, self.inbox
+        asked, lists = request.query.get("not_forecaster_id"), request.path.rstrip("/").endswith("/posts")
+        if inbox is not None and asked is not None and lists:
+            if asked != str(inbox.account["id"]):
+                return 403, {"detail": "You do not have permission to perform this action."}
+            catalogue = MetaculusCatalogue(post for post in catalogue.posts if not inbox.answered(post))
+        found = catalogue.answer(request.path, request.query)
         if found is None:
             return 404, {"detail": "Not found."}
-        if self.inbox is not None and not request.path.rstrip("/").endswith("/posts"):
-            return found[0], self.inbox.shown(found[1])
-        return found
+        status, body = found
+        if inbox is None:
+            return found
+        return status, body | {"results": [*map(inbox.shown, body["results"])]} if lists else inbox.shown(body)
 
     def post(self, request: ServerRequest) -> StatusAndBody:
         """Take a forecast or a comment."""

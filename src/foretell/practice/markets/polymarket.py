@@ -8,6 +8,8 @@ from typing import Any
 from foretell.practice.server import PracticeService, ServerRequest, StatusAndBody
 
 MAX_EVENTS, MAX_MARKETS = 500, 100
+MAX_RESOLUTIONS = 20
+NOT_PRICED = "69"
 NOT_FOUND: StatusAndBody = 404, {"error": "not found"}
 
 
@@ -33,6 +35,13 @@ class SamplePolymarketMarket:
     ends: str | None = "2027-01-01T00:00:00Z"
     tokens: tuple[str, ...] | None = None
     """Of the outcomes; None makes them from the condition."""
+    book: bool = True
+    """Off for a market from before the order book."""
+    kind: str = ""
+    """`scalar` for an old market that paid by where a number came to lie."""
+    archived: bool = False
+    other: bool = False
+    """It stands for all names that have no market yet."""
     rules: str = "This market resolves to yes if it happens."
 
 
@@ -86,9 +95,9 @@ def polymarket_market_body(market: SamplePolymarketMarket, negative_risk: bool |
         "startDate": "2026-01-01T00:00:00Z",
         "active": market.active,
         "closed": market.closed,
-        "archived": False,
+        "archived": market.archived,
         "acceptingOrders": market.accepting,
-        "enableOrderBook": True,
+        "negRiskOther": market.other,
         "volume": str(market.volume),
         "volumeNum": market.volume,
         "outcomePrices": None if market.prices is None else json.dumps(list(market.prices)),
@@ -96,7 +105,13 @@ def polymarket_market_body(market: SamplePolymarketMarket, negative_risk: bool |
         "bestAsk": market.ask,
         "lastTradePrice": market.last,
     }
-    optional = {"endDate": market.ends, "umaResolutionStatus": market.stage, "closedTime": market.closed_at}
+    optional = {
+        "endDate": market.ends,
+        "umaResolutionStatus": market.stage,
+        "closedTime": market.closed_at,
+        "enableOrderBook": market.book or None,
+        "marketType": market.kind or None,
+    }
     body |= {name: value for name, value in optional.items() if value is not None}
     return body | ({"negRisk": negative_risk} if negative_risk is not None else {})
 
@@ -113,26 +128,34 @@ class PolymarketCatalogue:
         """Status and body."""
         parts = path.strip("/").split("/")
         if parts[-1] in ("events", "keyset") and "events" in parts:
-            return self._list("events", parts, [event for event in self.events if _fits(event, query)], query)
+            fitting = [event for event in self.events if _fits(event, query)]
+            if (order := query.get("order")) is not None:
+                fitting.sort(key=lambda event: float(event.get(order) or 0), reverse=query.get("ascending") == "false")
+            return self._list("events", parts, fitting, query)
         if parts[-1] in ("markets", "keyset"):
             return self._list("markets", parts, self._markets(query), query)
         if "events" in parts:
-            by = "slug" if parts[-2] == "slug" else "id"
-            found = next((event for event in self.events if str(event.get(by)) == parts[-1]), None)
-            return (200, found) if found is not None else NOT_FOUND
-        return NOT_FOUND
+            return _one(self.events, parts)
+        return _one(self.markets, parts) if "markets" in parts else NOT_FOUND
+
+    @property
+    def markets(self) -> list[Mapping[str, Any]]:
+        """The markets of all events."""
+        return [market for event in self.events for market in event.get("markets", [])]
 
     def market_of(self, token: str) -> Mapping[str, Any] | None:
         """The market that a token is an outcome of."""
-        markets = (market for event in self.events for market in event.get("markets", []))
-        return next((market for market in markets if token in json.loads(market["clobTokenIds"])), None)
+        return next((market for market in self.markets if token in json.loads(market["clobTokenIds"])), None)
 
-    def _markets(self, query: Mapping[str, str]) -> list[dict[str, Any]]:
+    def by_condition(self, condition: str) -> Mapping[str, Any] | None:
+        """The market of a condition id."""
+        return next((market for market in self.markets if market.get("conditionId") == condition), None)
+
+    def _markets(self, query: Mapping[str, str]) -> list[Mapping[str, Any]]:
         wanted = query["condition_ids"].split(",") if "condition_ids" in query else None
         return [
             market
-            for event in self.events
-            for market in event.get("markets", [])
+            for market in self.markets
             if (wanted is None or market.get("conditionId") in wanted)
             and query.get("slug", market.get("slug")) == market.get("slug")
             and market.get("closed") == (query.get("closed", "false") == "true")
@@ -150,10 +173,17 @@ class PolymarketCatalogue:
         return 200, {name: rows[start:end], **({"next_cursor": f"c{end}"} if end < len(rows) else {})}
 
 
+def _one(rows: Iterable[Mapping[str, Any]], parts: list[str]) -> StatusAndBody:
+    by = "slug" if parts[-2] == "slug" else "id"
+    found = next((row for row in rows if str(row.get(by)) == parts[-1]), None)
+    return (200, found) if found is not None else NOT_FOUND
+
+
 def _fits(event: Mapping[str, Any], query: Mapping[str, str]) -> bool:
     ends = str(event.get("endDate", ""))
     return (
         event.get("closed") == (query.get("closed", "false") == "true")
+        and query.get("slug", event.get("slug")) == event.get("slug")
         and ends >= query.get("end_date_min", "")
         and (ends <= query["end_date_max"] if "end_date_max" in query else True)
     )
@@ -172,11 +202,16 @@ class PracticePolymarket(PracticeService):
         catalogue: PolymarketCatalogue | None = None,
         trades: Mapping[str, TokenTrades] | None = None,
         *,
+        verdicts: Mapping[str, tuple[float, float]] | None = None,
         page: int = 10_000,
     ) -> None:
-        """`trades` are by token; `page` is the most points of one answer."""
+        """`trades` are by token; `page` is the most points of one answer.
+
+        `verdicts`, by condition id, are what shares of both sides were worth where the catalogue does not tell.
+        """
         self.catalogue = catalogue or PolymarketCatalogue()
         self.trades = trades or {}
+        self.verdicts = verdicts or {}
         self.page = page
 
     def get(self, request: ServerRequest) -> StatusAndBody:
@@ -185,16 +220,24 @@ class PracticePolymarket(PracticeService):
             return self._data(request.query)
         if request.path.endswith("/prices-history"):
             return 200, {"history": self._samples(request.query)}
+        if request.path.endswith("/v2/resolutions"):
+            return self._resolutions(request.query)
+        condition = request.path.rpartition("/")[2]
+        if "/markets/0x" in request.path:
+            found = self.catalogue.by_condition(condition)
+            return (200, _book_market(found)) if found is not None else NOT_FOUND
         return self.catalogue.answer(request.path, request.query)
 
     def _data(self, query: Mapping[str, str]) -> StatusAndBody:
         forms = [form for form in ("start", "as_of", "interval") if form in query]
         if len(forms) != 1:
             return 400, {"error": "exactly one of start, as_of, interval"}
+        if "as_of" in query and "bucket_seconds" in query:
+            return 400, {"error": "as_of forbids bucket_seconds"}
         trades = self.trades.get(query["token_id"], ())
         if "as_of" in query:
             known = [trade for trade in trades if trade[0] <= int(query["as_of"])]
-            return 200, {"data": [_point(*known[-1], 0)] if known else None}
+            return 200, _data_page([_point(*known[-1], 0)] if known else [])
         start, end = int(query["start"]), int(query["end"])
         if end - start > 15 * 86400:
             return 400, {"error": "window exceeds 15 days"}
@@ -202,8 +245,35 @@ class PracticePolymarket(PracticeService):
         first = int(query.get("cursor", "0"))
         following = first + self.page
         more = str(following) if following < len(points) else None
-        body = {"data": points[first:following], "pagination": {"has_more": more is not None, "next_cursor": more}}
-        return 200, body
+        return 200, _data_page(points[first:following], more)
+
+    def _resolutions(self, query: Mapping[str, str]) -> StatusAndBody:
+        conditions = query.get("condition_id", "").split(",")
+        if len(query) != 1 or not conditions[0] or len(conditions) > MAX_RESOLUTIONS:
+            return 400, {"error": "up to 20 of condition_id, or a question_id, or an event_id"}
+        found = [self.catalogue.by_condition(condition) for condition in conditions]
+        return 200, _data_page([self._resolution(market) for market in found if market is not None])
+
+    def _resolution(self, market: Mapping[str, Any]) -> dict[str, Any]:
+        """How far the oracle has come: `69` while it has no price."""
+        condition, told = market["conditionId"], market.get("outcomePrices")
+        pays = self.verdicts.get(condition)
+        if pays is None and market.get("umaResolutionStatus") == "resolved" and told is not None:
+            pays = tuple(float(price) for price in json.loads(told))
+        price = NOT_PRICED if pays is None else f"{pays[0]:g}"
+        return {
+            "question_id": f"0x{condition[2:][::-1]}",
+            "condition_id": condition,
+            "status": "posed" if pays is None else "resolved",
+            "extended_review": False,
+            "was_disputed": False,
+            "new_version_q": True,
+            "proposed_price": price,
+            "reproposed_price": NOT_PRICED,
+            "price": price,
+            "log_index": "1",
+            "last_update_timestamp": "1785355919",
+        }
 
     def _samples(self, query: Mapping[str, str]) -> list[dict[str, Any]]:
         token, minutes = query["market"], int(query["fidelity"])
@@ -225,6 +295,31 @@ def _buckets(trades: TokenTrades, start: int, end: int, width: int) -> list[dict
     closes = {at - at % width: price for at, price in inside}
     points = [_point(at, price, width) for at, price in closes.items()]
     return points + ([_point(*inside[-1], 0)] if inside else [])
+
+
+def _data_page(rows: list[dict[str, Any]], cursor: str | None = None) -> dict[str, Any]:
+    return {"data": rows, "pagination": {"has_more": cursor is not None, "next_cursor": cursor}}
+
+
+def _book_market(market: Mapping[str, Any]) -> dict[str, Any]:
+    """A market as the order-book service shows it."""
+    names, tokens = json.loads(market["outcomes"]), json.loads(market["clobTokenIds"])
+    prices = [float(price) for price in json.loads(market.get("outcomePrices") or "[0, 0]")]
+    rows = zip(names, tokens, prices, strict=True)
+    return {
+        "condition_id": market["conditionId"],
+        "question": market["question"],
+        "active": market["active"],
+        "closed": market["closed"],
+        "archived": market["archived"],
+        "accepting_orders": market["acceptingOrders"],
+        "end_date_iso": market.get("endDate"),
+        "neg_risk": market.get("negRisk", False),
+        "tokens": [
+            {"token_id": token, "outcome": name, "price": price, "winner": bool(market["closed"]) and price == 1.0}
+            for name, token, price in rows
+        ],
+    }
 
 
 def _point(at: int, price: float, width: int) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from foretell.web.state import CurrentState, WebState
 
 START_SECONDS = 10.0
 """Seconds that a new run may take to show up in the store."""
-OUTSIDE_FIELDS = ("question", "closes", "as_of", "options", "criteria", "price")
+OUTSIDE_FIELDS = ("question", "closes", "as_of", "options", "exclusivity", "criteria", "price")
 """What the outside view needs; the rest does not go into an address."""
 router = APIRouter()
 

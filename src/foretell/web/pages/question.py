@@ -8,6 +8,7 @@ from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 
 from foretell.forecasters.combine.aggregate import Aggregate
 from foretell.forecasters.combine.trials import PANEL
+from foretell.questions.exclusivity import probability_of_none
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
 from foretell.questions.trace import TraceEvent
@@ -89,6 +90,7 @@ def _question_text(question: Question) -> dict[str, Any]:
         "url": question.url,
         "source": question.source,
         "closes_at": question.closes_at.isoformat() if question.closes_at else None,
+        "exclusivity": question.exclusivity,
         "targets": [
             {
                 "id": target.id,
@@ -146,7 +148,7 @@ def combination_of(answers: Sequence[Forecast | Failure], question: Question, ag
         (how.rule, "the trials put together by the run's rule", plain)
     ]
     if any(abs(plain[target] - coherent[target]) > 1e-9 for target in plain if target in coherent):
-        stages.append(("made coherent", "so that exclusive or ordered outcomes fit together", coherent))
+        stages.append(("made coherent", "so that outcomes that exclude or imply each other fit together", coherent))
     if how.judged:
         stages.append(("panel", "a model read the trials' reasons and answered in their place", final.p))
     elif how.fitted is not None:
@@ -156,6 +158,7 @@ def combination_of(answers: Sequence[Forecast | Failure], question: Question, ag
         "trials": [{"name": f"Trial {trial.trial + 1}", "told": "", "p": trial.p} for trial in trials],
         "stages": [{"name": name, "told": text, "p": p} for name, text, p in stages],
         "p": final.p,
+        "none": probability_of_none(final.p, question.exclusivity),
         "degraded": final.degraded,
         "rationale": final.rationale,
         "spread": {t: max(trial.p[t] for trial in trials) - min(trial.p[t] for trial in trials) for t in plain},

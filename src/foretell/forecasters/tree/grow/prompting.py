@@ -19,6 +19,7 @@ from foretell.models.structured_output import (
     schema_errors,
 )
 from foretell.questions.as_of import AsOf
+from foretell.questions.exclusivity import Exclusivity
 from foretell.questions.question import Question
 
 T = TypeVar("T")
@@ -106,7 +107,11 @@ LONGEST_BACKGROUND = 4_000
 DEEPEST_SHOWN = 8
 """Claims of a path that are shown; of a longer one the root and the nearest."""
 MOST_SHOWN = 20
-"""Siblings that are shown."""
+"""Siblings and possible answers that are shown."""
+ANSWERS: Mapping[Exclusivity, str] = {
+    "exactly one": "Exactly one of these comes true:",
+    "at most one": "At most one of these comes true, and possibly none:",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +141,17 @@ class TreeQuestion:
             ("What is asked", question.text),
             ("Resolution criteria", question.criteria[:LONGEST_CRITERIA]),
             ("Background", question.background[:LONGEST_BACKGROUND]),
+            ("Possible answers", self._answers()),
         )
+
+    def _answers(self) -> str:
+        """What else the answer may be, where answers exclude each other."""
+        if self.question.exclusivity == "independent":
+            return ""
+        labels = [target.label or target.id for target in self.question.targets]
+        lines = [f"- {label[:LONGEST_SENTENCE]}" for label in labels[:MOST_SHOWN]]
+        more = [f"- and {len(labels) - MOST_SHOWN} more"] if len(labels) > MOST_SHOWN else []
+        return "\n".join([ANSWERS[self.question.exclusivity], *lines, *more])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,83 @@
+"""Numbers in the tables of Wikipedia articles, such as rating lists, as they stood month by month up to a cutoff."""
+
+import re
+import unicodedata
+from datetime import date, timedelta
+
+from foretell.data.pages import PageUnavailable
+from foretell.data.series.series import FetchedSeries, SeriesUnavailable, WebSeries, known_series
+from foretell.data.service import ServiceConfig
+from foretell.data.wikipedia import WIKIPEDIA_URL, ArticleTable, Wikipedia
+from foretell.questions.as_of import AsOf
+from foretell.questions.question import SeriesRef
+
+LOOKS_BACK = 12
+"""How many earlier versions are read, besides that of the cutoff."""
+STEP = timedelta(days=30)
+DAY = timedelta(days=1)
+NUMBER = re.compile(r"[-+\u2212]?\d[\d,]*(?:\.\d+)?")
+
+
+class WikipediaSeries(WebSeries):
+    """One number of one row of a table, read from the version of the article that stood on each day."""
+
+    facts = Wikipedia.facts
+    description = (
+        "a number in a table of a Wikipedia article, monthly, by article/row/column, such as "
+        "FIDE rankings/Magnus Carlsen/Rating"
+    )
+
+    def __init__(self, config: ServiceConfig) -> None:
+        self._wikipedia = Wikipedia(config.http, config.address or WIKIPEDIA_URL)
+
+    async def fetch_with_provenance(self, ref: SeriesRef, as_of: AsOf) -> FetchedSeries:
+        """The number at the cutoff and on days a month apart before it; days without the row are left out."""
+        title, row, column = read_table_id(ref.id)
+        last = as_of.at.date() if as_of.admits_day(as_of.at.date()) else as_of.at.date() - DAY
+        values: dict[date, float] = {}
+        problem = ""
+        for look in range(LOOKS_BACK + 1):
+            day = last - look * STEP
+            try:
+                found = table_number(await self._wikipedia.tables(title, AsOf.day(day)), row, column)
+            except PageUnavailable as error:
+                problem = problem or str(error)
+                break
+            if found is not None:
+                values[day] = found
+        if not values:
+            reason = problem or f"no table of {title!r} has a number in the column {column!r} of a row {row!r}"
+            raise SeriesUnavailable(reason)
+        return FetchedSeries(series=known_series(ref, values, as_of), vintage=last)
+
+
+def read_table_id(id: str) -> tuple[str, str, str]:
+    """Article, row and column; `SeriesUnavailable` where they are not all named.
+
+    >>> read_table_id("FIDE rankings/Magnus Carlsen/Rating")
+    ('FIDE rankings', 'Magnus Carlsen', 'Rating')
+    """
+    parts = [part.strip() for part in id.replace("_", " ").rsplit("/", 2)]
+    if len(parts) != 3 or not all(parts):
+        raise SeriesUnavailable(f"{id!r} does not name a number of a table: write article/row/column")
+    return parts[0], parts[1], parts[2]
+
+
+def table_number(tables: list[ArticleTable], row: str, column: str) -> float | None:
+    """The number in a column of the first row that has a cell of this name; None where there is none."""
+    wanted = _folded(row)
+    for table in tables:
+        place = table.column(column)
+        if place is None:
+            continue
+        for cells in table.rows:
+            number = NUMBER.search(cells[place])
+            if number is not None and any(_folded(cell) == wanted for cell in cells):
+                return float(number[0].replace(",", "").replace("\u2212", "-"))
+    return None
+
+
+def _folded(text: str) -> str:
+    """A name without accents, dots and case: articles write the same person in several ways."""
+    plain = "".join(one for one in unicodedata.normalize("NFKD", text) if not unicodedata.combining(one))
+    return " ".join(re.sub(r"[^\w ]", " ", plain).casefold().split())

@@ -1,0 +1,429 @@
+"""Outside services as they are asked from here: which there are, how they are, and whether they answer as expected."""
+
+import asyncio
+import platform
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Literal
+
+from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
+from foretell.data.known_services import KNOWN_SERVICES, ServiceFacts
+from foretell.data.pace import PaceStore, ServiceAddresses, ServiceState
+from foretell.operations.requests import ServicesCheckRequest, ServicesListRequest
+from foretell.operations.result import Result, show_table
+from foretell.plugins import added, exists, load
+from foretell.questions.as_of import AsOf, instant
+from foretell.questions.errors import InputError
+from foretell.questions.question import Question, SeriesRef
+from foretell.report.markup import markdown_text
+from foretell.report.terminal import TextColumn
+from foretell.runs.settings import KEYS, Settings, load_settings
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+KINDS = ("markets", "search_engines", "series", "tools")
+"""Kinds of plug-ins that ask outside services."""
+
+
+def service_names() -> list[str]:
+    """Every outside service that is known, and those that other packages add."""
+    return list(dict.fromkeys((*KNOWN_SERVICES, *(name for kind in KINDS for name in added(kind)))))
+
+
+# The list.
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServiceRow:
+    """A service as it is asked from here."""
+
+    service: str
+    title: str
+    key: Literal["set", "missing", "not needed", "optional"]
+    key_variables: tuple[str, ...]
+    pace: str
+    address: str
+    """Where it is asked, if that is not the public address."""
+    last_success: str
+    last_error: str
+    problem: str
+    """What the last error said."""
+    closed_until: str
+    needs_contact: bool
+    facts_date: str
+    facts_source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServicesResult(Result):
+    """The services, and what is to be known of them."""
+
+    services: tuple[ServiceRow, ...]
+    contact: str
+    limits: tuple[str, ...] = ()
+    """Of the one that was asked for: each limit with its source."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is missing."""
+        if self.contact or not any(row.needs_contact for row in self.services):
+            return ()
+        shy = ", ".join(row.service for row in self.services if row.needs_contact)
+        return (f"no contact is set, so {shy} cannot be asked: foretell doctor --contact you@example.org",)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each service."""
+        return [asdict(row) for row in self.services]
+
+    def print(self, console: "Console") -> None:
+        """The table; for one service alone, all that is known of it."""
+        if self.limits:
+            for name, value in self.rows()[0].items():
+                shown = ", ".join(value) if isinstance(value, tuple) else value
+                console.file.write(f"{name.replace('_', ' '):14} {shown}\n")
+            console.file.writelines(f"{'limit':14} {limit}\n" for limit in self.limits)
+            return
+        columns: dict[TextColumn, str | Callable[[Any], object]] = {
+            TextColumn(head="service"): "service",
+            TextColumn(head="key"): "key",
+            TextColumn(head="pace", shrink=10): "pace",
+            TextColumn(head="last success", shrink=11): "last_success",
+            TextColumn(head="last error", shrink=11): lambda row: f"{row['last_error']} {row['problem']}".strip(),
+            TextColumn(head="facts", drop=1): "facts_date",
+        }
+        show_table(console, self.rows(), columns)
+
+
+def list_services(request: ServicesListRequest, settings: Settings | None = None) -> ServicesResult:
+    """Every outside service: whether its key is set, how fast it is asked, and how it answered last."""
+    settings = settings or load_settings()
+    names = service_names()
+    if request.name is not None:
+        names = [_known_name(request.name)]
+    with closing(PaceStore(settings.access.state_file)) as store:
+        states = store.states()
+    rows = [_row(name, settings, states.get(name, ServiceState())) for name in names]
+    limits: tuple[str, ...] = ()
+    if request.name is not None:
+        known = ServiceAddresses(settings.access).by_name(names[0])
+        told = (
+            [f"{one.what}: {one}" + (f" ({one.source})" if one.source else "") for one in known.limits] if known else []
+        )
+        limits = tuple(told) or ("none",)
+    return ServicesResult(services=tuple(rows), contact=settings.contact, limits=limits)
+
+
+def _known_name(name: str) -> str:
+    names = service_names()
+    if name not in names:
+        raise InputError(f"no service is called {name!r}", hint=f"there are {', '.join(names)}")
+    return name
+
+
+def _row(name: str, settings: Settings, state: ServiceState) -> ServiceRow:
+    facts = KNOWN_SERVICES.get(name, ServiceFacts(title=name, hosts=(), date="", source="a plug-in of another package"))
+    known = ServiceAddresses(settings.access).by_name(name)
+    limits = ", ".join(f"{one} {one.what}" if one.path else str(one) for one in known.limits) if known else ""
+    now = datetime.now(UTC).timestamp()
+    return ServiceRow(
+        service=name,
+        title=facts.title,
+        key=_key(name, settings),
+        key_variables=KEYS.get(name, ()),
+        pace=limits or "no limit",
+        address=settings.addresses.get(name, ""),
+        last_success=_moment(state.success),
+        last_error=_moment(state.error),
+        problem=state.problem,
+        closed_until=_moment(state.closed) if state.closed > now else "",
+        needs_contact=facts.needs_contact,
+        facts_date=facts.date,
+        facts_source=facts.source,
+    )
+
+
+def _key(name: str, settings: Settings) -> Literal["set", "missing", "not needed", "optional"]:
+    from foretell.data.service import needs_key
+
+    if not KEYS.get(name):
+        return "not needed"
+    if settings.key(name):
+        return "set"
+    return "missing" if any(needs_key(load(kind, name)) for kind in KINDS if exists(kind, name)) else "optional"
+
+
+def _moment(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M}" if seconds else ""
+
+
+# The check.
+
+ONCE_MORE = HttpLimits(attempts=2, total_seconds=30.0, max_bytes=20_000_000)
+QUERY = "central bank rate decision"
+ARTICLE = "Norges Bank"
+PAGE = "https://example.com/"
+TRIES = 3
+"""Listed markets whose prices are asked for, until one has any."""
+STORED_BY = "2026-07-01"
+"""The day as of which versions are looked for."""
+Verdict = Literal["ok", "failed", "left out"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServiceCheck:
+    """One thing that was asked of a service."""
+
+    service: str
+    what: str
+    verdict: Verdict
+    detail: str
+    seconds: float | None = None
+    """With the time it waited for its turn."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServiceChecks(Result):
+    """What was asked of services and what came of it."""
+
+    checks: tuple[ServiceCheck, ...]
+    versions: Mapping[str, str]
+    at: str
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing failed."""
+        return all(check.verdict != "failed" for check in self.checks)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """That nobody answered, where that is so."""
+        verdicts = {check.verdict for check in self.checks}
+        return ("no service answered: is there a network?",) if "failed" in verdicts and "ok" not in verdicts else ()
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each check."""
+        return [asdict(check) for check in self.checks]
+
+    def to_markdown(self) -> str:
+        """A table that can be pasted into an issue."""
+        told = ", ".join(f"{name} {number}" for name, number in self.versions.items())
+        lines = [f"{told}, {self.at}", "", "| service | check | verdict | seconds | detail |", "|---|---|---|---:|---|"]
+        for one in self.checks:
+            took = "" if one.seconds is None else f"{one.seconds:.2f}"
+            lines.append(f"| {one.service} | {one.what} | {one.verdict} | {took} | {markdown_text(one.detail)} |")
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.to_markdown()
+
+
+class CheckFailed(Exception):
+    """A service answered, but not as expected."""
+
+
+class NothingToCheck(Exception):
+    """A service answered, but with nothing that could be judged."""
+
+
+async def check_services(request: ServicesCheckRequest, settings: Settings | None = None) -> ServiceChecks:
+    """Ask services a few cheap things, all services side by side."""
+    settings = settings or load_settings()
+    names = service_names() if request.name is None else [_known_name(request.name)]
+    if request.name is not None and _key(request.name, settings) == "missing":
+        raise InputError(f"{request.name} needs a key", hint=f"set {' or '.join(KEYS[request.name])}")
+    async with AsyncHttpClient(limits=ONCE_MORE, access=settings.access) as client:
+        checker = _Checker(settings=settings, client=client, seconds=request.seconds)
+        found = await asyncio.gather(*(checker.check(name) for name in names))
+    facts = {
+        "foretell": version("foretell"),
+        "Python": platform.python_version(),
+        platform.system(): platform.release(),
+    }
+    at = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+    return ServiceChecks(checks=tuple(one for checks in found for one in checks), versions=facts, at=at)
+
+
+Step = tuple[str, Callable[[], Awaitable[str]]]
+"""What is checked, and what does so: it says what was found, or raises."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Checker:
+    settings: Settings
+    client: AsyncHttpClient
+    seconds: float
+
+    async def check(self, name: str) -> list[ServiceCheck]:
+        """Everything that can be asked of one service, one thing after the other."""
+        if _key(name, self.settings) == "missing":
+            return [_left_out(name, f"no key: set {' or '.join(KEYS[name])}")]
+        known = ServiceAddresses(self.settings.access).by_name(name)
+        if known is not None and known.public and known.facts.needs_contact and not self.settings.contact:
+            return [_left_out(name, "no contact: foretell doctor --contact you@example.org")]
+        try:
+            steps = self._steps(name)
+        except InputError as error:
+            return [ServiceCheck(service=name, what="open", verdict="failed", detail=self._plain(error))]
+        done: list[ServiceCheck] = []
+        for what, step in steps:
+            # What comes later asks about what was listed first.
+            if done and done[0].verdict == "failed":
+                done.append(_left_out(name, f"{done[0].what} failed", what))
+            else:
+                done.append(await self._timed(name, what, step))
+        return done or [_left_out(name, "nothing is known to ask it")]
+
+    async def _timed(self, name: str, what: str, step: Callable[[], Awaitable[str]]) -> ServiceCheck:
+        begun = perf_counter()
+        verdict: Verdict = "failed"
+        try:
+            async with asyncio.timeout(self.seconds):
+                detail = await step()
+            verdict = "ok"
+        except NothingToCheck as nothing:
+            verdict, detail = "left out", str(nothing)
+        except TimeoutError:
+            detail = f"no answer within {self.seconds:g} s"
+        except Exception as error:  # Whatever an adapter says is the result of its check.
+            detail = self._plain(error)
+        return ServiceCheck(service=name, what=what, verdict=verdict, detail=detail, seconds=perf_counter() - begun)
+
+    def _plain(self, error: Exception) -> str:
+        told = error.problem if isinstance(error, SourceError) else str(error) or type(error).__name__
+        return " ".join(self.client.redact(told).split())[:200]
+
+    def _steps(self, name: str) -> Sequence[Step]:
+        from foretell.data.service import open_service
+        from foretell.runs.services import open_markets, service_config
+
+        config = service_config(self.settings, self.client, name)
+        if exists("markets", name):
+            return _MarketChecks(name=name, sources=open_markets(self.settings, self.client, [name])).steps()
+        if exists("search_engines", name):
+            engine = open_service("search_engines", name, config)
+            return [("search", lambda: _searched(engine))]
+        if exists("series", name) and KNOWN_SERVICES.get(name, ServiceFacts(title="", hosts=())).example:
+            source = open_service("series", name, config)
+            return [("series", lambda: _read_series(source, name))]
+        return self._other_steps(name)
+
+    def _other_steps(self, name: str) -> Sequence[Step]:
+        from foretell.data.datasets.cache import DownloadCache
+        from foretell.data.datasets.forecastbench_download import FORECASTBENCH_URL, ForecastBenchDownload
+        from foretell.runs.services import open_services
+
+        services = open_services(self.settings, self.client, ())
+        stored = AsOf.day(STORED_BY)
+        if name == "wikipedia":
+
+            async def revision() -> str:
+                found = await services.wikipedia.revision(ARTICLE, stored)
+                _expect(stored.admits(found.at) and bool(found.wikitext), f"a revision of {found.at}")
+                return f"{found.title}, revision {found.revid} of {found.at:%Y-%m-%d}"
+
+            return [("revision as of a day", revision)]
+        if name == "wayback":
+
+            async def capture() -> str:
+                page = await services.stored_pages.fetch(PAGE, stored)
+                _expect(page.captured is not None and stored.admits(page.captured), f"a capture of {page.captured}")
+                return f"{PAGE} of {page.captured:%Y-%m-%d}"
+
+            return [("capture as of a day", capture)]
+        if name == "forecastbench":
+            url = self.settings.addresses.get(name, FORECASTBENCH_URL)
+            source = ForecastBenchDownload(DownloadCache(self.settings.home / name), self.client, url=url)
+
+            async def latest() -> str:
+                return f"the newest round is {await source.latest()}"
+
+            return [("newest round", latest)]
+        return []
+
+
+def _left_out(name: str, why: str, what: str = "-") -> ServiceCheck:
+    return ServiceCheck(service=name, what=what, verdict="left out", detail=why)
+
+
+def _expect(true: bool, otherwise: str) -> None:
+    if not true:
+        raise CheckFailed(f"answered with {otherwise}")
+
+
+async def _searched(engine: Any) -> str:
+    hits = await engine.search(QUERY, AsOf(at=datetime.now(UTC), mode="live"), 5)
+    _expect(bool(hits), "no results")
+    _expect(all(hit.url.startswith("http") and hit.title for hit in hits), "results without address or title")
+    dated = sum(hit.published is not None for hit in hits)
+    return f"{len(hits)} results, {dated} with a date"
+
+
+async def _read_series(source: Any, name: str) -> str:
+    now = datetime.now(UTC)
+    as_of = AsOf(at=now, mode="live")
+    example = KNOWN_SERVICES[name].example
+    series = await source.fetch(SeriesRef(provider=name, id=example), as_of)
+    _expect(len(series) > 0, "an empty series")
+    last = instant(str(series.days[-1]))
+    _expect(last <= now + timedelta(days=1), f"a value of {series.days[-1]}, which is still to come")
+    return f"{example}: {len(series)} values, the last {series.values[-1]:g} of {series.days[-1]}"
+
+
+@dataclass(kw_only=True)
+class _MarketChecks:
+    """A market's list, the prices of one of its markets, and what it says of how an open one came out."""
+
+    name: str
+    sources: Any
+    questions: Sequence[Question] = ()
+
+    def steps(self) -> list[Step]:
+        found: list[Step] = []
+        if self.name in self.sources.events:
+            found.append(("list", self.list))
+            if self.name in self.sources.prices:
+                found.append(("history", self.history))
+            if self.name in self.sources.settlements:
+                found.append(("settle", self.settle))
+        return found
+
+    async def list(self) -> str:
+        from foretell.data.markets.listing import ListingFilter
+
+        wanted = ListingFilter(as_of=AsOf(at=datetime.now(UTC), mode="live"), limit=5, pages=1)
+        listing = self.sources.events[self.name].events(wanted)
+        events = await listing.all()
+        skipped = len(listing.ledger.skipped)
+        _expect(bool(events), f"no open event ({skipped} could not be read)")
+        for event in events:
+            for target in event.question.targets:
+                quoted = target.snapshot.price if target.snapshot else None
+                _expect(quoted is None or 0.0 <= quoted <= 1.0, f"a price of {quoted} for {target.id}")
+        self.questions = [event.question for event in events]
+        return f"{len(events)} open events, {skipped} could not be read"
+
+    async def history(self) -> str:
+        from foretell.data.markets.prices import PricesUnavailable, market_ref
+
+        as_of = AsOf(at=datetime.now(UTC), mode="live")
+        refs = [market_ref(question, question.targets[0]) for question in self.questions]
+        named = [ref for ref in refs if ref is not None][:TRIES]
+        for ref in named:
+            try:
+                points = await self.sources.prices[self.name].prices(ref, as_of, 7)
+            except PricesUnavailable:
+                # Nobody has traded it yet, or this account may not see it.
+                continue
+            good = bool(points) and all(0.0 <= point.p <= 1.0 and as_of.admits(point.at) for point in points)
+            _expect(good, "prices that cannot be")
+            return f"{len(points)} prices of {ref.id}, the last {points[-1].p:.3f} of {points[-1].at:%Y-%m-%d}"
+        raise NothingToCheck(f"no prices are shown of the {len(named)} listed markets that were asked for")
+
+    async def settle(self) -> str:
+        settled = await self.sources.settlements[self.name].settlements(self.questions[:1])
+        return f"{len(settled)} outcomes of an open event"

@@ -1,0 +1,51 @@
+"""Recorded answers as our readers get them, and adapters that are asked over a network of recordings."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import httpx2
+
+from conformance.recordings import answer, names, recording, replay
+from foretell.data.http import AsyncHttpClient, HttpLimits, HttpResponse, SourceError
+from foretell.data.pages import PageUnavailable
+from foretell.data.payload import Payload
+from foretell.data.series.series import SeriesUnavailable
+from foretell.data.service import ServiceConfig
+
+ONCE = HttpLimits(attempts=1)
+FAST = 1e6
+KEY = "key-beside-recordings"
+REFUSALS = (SourceError, SeriesUnavailable, PageUnavailable)
+
+
+def body_of(service: str, name: str) -> Payload:
+    """The body of a recorded answer."""
+    exchange = recording(service, name)
+    return Payload(url=exchange["url"], value=exchange["body"])
+
+
+def response_of(service: str, name: str) -> HttpResponse:
+    """A recorded answer as our client hands it over."""
+    found = answer(service, name)
+    headers = {key.lower(): value for key, value in found.headers.items()}
+    hops = (str(recording(service, name)["url"]),)
+    return HttpResponse(status=found.status_code, body=found.content, headers=headers, hops=hops)
+
+
+def config_on(
+    answers: Mapping[str, httpx2.Response], seen: list[httpx2.Request] | None = None, **more: Any
+) -> ServiceConfig:
+    """What a plug-in is opened with where only these answers exist, by the end of an address's path."""
+    client = AsyncHttpClient(limits=ONCE, transport=replay(answers, seen))
+    return ServiceConfig(http=client, per_second=FAST, **more)
+
+
+def sweep(service: str, read: Callable[[str], object]) -> None:
+    """Every recording of a service is read, or refused with a reason; nothing else may happen."""
+    for name in names(service):
+        try:
+            read(name)
+        except REFUSALS as refusal:
+            told = str(refusal)
+            assert told, f"{name} is refused without a reason"
+            assert (recording(service, name)["status"] or 200) >= 400 or service == "wayback", f"{name}: {told}"

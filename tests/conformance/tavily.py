@@ -1,0 +1,59 @@
+"""Tavily: recorded general searches."""
+
+import json
+
+import httpx2
+
+from conformance.reading import KEY, body_of, config_on, sweep
+from conformance.recordings import Check, answer
+from foretell.data.search.tavily import TavilySearch, tavily_hits
+from foretell.questions.as_of import AsOf
+
+
+async def _basic() -> None:
+    seen: list[httpx2.Request] = []
+    engine = TavilySearch(config_on({"/search": answer("tavily", "basic_search")}, seen, key=KEY))
+    hits = await engine.search("What is Pydantic AI?", AsOf.day("2025-10-01"))
+    assert [hit.title for hit in hits][:3] == [
+        "Pydantic AI: Agent Framework",
+        "Pydantic AI - Pydantic AI",
+        "Build Production-Ready AI Agents in Python with Pydantic AI",
+    ]
+    assert hits[1].url == "https://ai.pydantic.dev/"
+    assert len(hits) == 5
+    assert {(hit.published, hit.dating, hit.text) for hit in hits} == {(None, "none", None)}
+    sent = json.loads(seen[0].content)
+    assert (sent["topic"], sent["end_date"], seen[0].headers["authorization"]) == (
+        "news",
+        "2025-10-01",
+        f"Bearer {KEY}",
+    )
+
+
+def _crawl_dates() -> None:
+    body = body_of("tavily", "search_with_include_domains")
+    assert tavily_hits(body)[0].url == "https://arxiv.org/abs/2507.13043"
+    body.value["results"][0]["published_date"] = "Fri, 18 Jul 2025 04:00:00 GMT"
+    assert tavily_hits(body)[0].dating == "crawled"
+
+
+CHECKS = [
+    Check(
+        service="tavily",
+        what="5 results without dates; a backtest asks for dated news",
+        recordings=("basic_search",),
+        function=_basic,
+    ),
+    Check(
+        service="tavily",
+        what="a date is that of its crawler",
+        recordings=("search_with_include_domains",),
+        function=_crawl_dates,
+    ),
+    Check(
+        service="tavily",
+        what="whatever was recorded is read or refused with a reason",
+        recordings=("*",),
+        function=lambda: sweep("tavily", lambda name: tavily_hits(body_of("tavily", name))),
+    ),
+]

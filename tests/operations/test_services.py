@@ -1,0 +1,197 @@
+"""`foretell services` and `foretell doctor`: what there is, whether it answers, what is missing, and never a key."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from fakes.faults import failing, inject
+from foretell.cli.main import cli
+from foretell.data.known_services import KNOWN_SERVICES
+from foretell.data.pace import PaceStore
+from foretell.operations.doctor import doctor
+from foretell.operations.requests import DoctorRequest, ServicesCheckRequest, ServicesListRequest
+from foretell.operations.services import ServiceChecks, check_services, list_services, service_names
+from foretell.practice.server import PracticeServer, json_response
+from foretell.practice.services import KEY, ServiceOptions, all_services
+from foretell.questions.errors import InputError
+from foretell.runs.settings import KEYS, Settings, load_settings
+
+CANARY = "sk-canary-77"
+
+
+@asynccontextmanager
+async def practised(home: Path) -> AsyncGenerator[Settings]:
+    keys = {name: KEY for names in KEYS.values() for name in names}
+    async with all_services(ServiceOptions(now=datetime.now(UTC))) as addresses:
+        yield Settings(home=home, keys=keys, addresses=addresses, contact="me@example.org")
+
+
+def checked(home: Path, name: str | None = None) -> ServiceChecks:
+    async def run() -> ServiceChecks:
+        async with practised(home) as settings:
+            return await check_services(ServicesCheckRequest(name=name), settings)
+
+    return asyncio.run(run())
+
+
+def test_the_checks_pass_in_the_practice_world_and_their_marks_stay(tmp_path: Path) -> None:
+    found = checked(tmp_path)
+    by_service: dict[str, list[str]] = {}
+    for check in found.checks:
+        by_service.setdefault(check.service, []).append(check.verdict)
+    assert {name: verdicts for name, verdicts in by_service.items() if "failed" in verdicts} == {}, str(found)
+    assert found.ok
+    for market in ("kalshi", "polymarket", "manifold", "metaculus"):
+        assert by_service[market][::2] == ["ok", "ok"], "listed and settled"
+    for name in ("fred", "yahoo", "dbnomics", "wikipedia", "wayback", "gdelt", "brave", "exa", "forecastbench"):
+        assert by_service[name] == ["ok"], name
+    states = PaceStore(tmp_path / "services.db").states()
+    assert states["kalshi"].success > 0
+    assert not any(state.error for state in states.values())
+    text = found.to_markdown()
+    assert "| kalshi | list | ok |" in text
+    assert KEY not in text.replace("practice world", "")
+
+
+def test_what_fails_is_told_plainly_and_no_key_is_shown(tmp_path: Path) -> None:
+    async def run() -> tuple[ServiceChecks, ServiceChecks]:
+        server = PracticeServer()
+        server.route("GET", "/search/*", lambda _: json_response({"detail": f"the key {CANARY} is not good"}, 401))
+        server.route("GET", "/*", lambda _: json_response({"series": {}}))
+        inject(server, failing(500))
+        async with server:
+            keys = {"BRAVE_API_KEY": CANARY}
+            addresses = {"brave": f"{server.url}/search", "yahoo": server.url}
+            settings = Settings(home=tmp_path, keys=keys, addresses=addresses)
+            brave = await check_services(ServicesCheckRequest(name="brave"), settings)
+            return brave, await check_services(ServicesCheckRequest(name="yahoo"), settings)
+
+    brave, yahoo = asyncio.run(run())
+    assert (brave.ok, brave.exit_code, yahoo.ok) == (False, 1, False)
+    assert "401" in brave.checks[0].detail
+    assert CANARY not in brave.to_json() + brave.to_markdown()
+    listed = list_services(ServicesListRequest(), Settings(home=tmp_path, keys={"BRAVE_API_KEY": CANARY}))
+    row = next(row for row in listed.services if row.service == "brave")
+    assert (row.key, "401" in row.problem, row.last_success) == ("set", True, "")
+    assert CANARY not in listed.to_json() + str(listed)
+
+
+def test_offline_it_says_so(tmp_path: Path) -> None:
+    addresses = {"kalshi": "http://127.0.0.1:9"}
+    found = asyncio.run(
+        check_services(ServicesCheckRequest(name="kalshi"), Settings(home=tmp_path, addresses=addresses))
+    )
+    assert [(one.what, one.verdict) for one in found.checks] == [
+        ("list", "failed"),
+        ("history", "left out"),
+        ("settle", "left out"),
+    ]
+    assert "network" in found.warnings[0]
+
+
+def test_what_cannot_be_checked_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="FRED_API_KEY"):
+        asyncio.run(check_services(ServicesCheckRequest(name="fred"), Settings(home=tmp_path)))
+    with pytest.raises(InputError, match="no service is called"):
+        list_services(ServicesListRequest(name="fed"), Settings(home=tmp_path))
+    wikipedia = asyncio.run(check_services(ServicesCheckRequest(name="wikipedia"), Settings(home=tmp_path)))
+    assert (wikipedia.checks[0].verdict, "contact" in wikipedia.checks[0].detail) == ("left out", True)
+
+
+def test_the_list_has_key_pace_and_facts_of_every_service(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path, keys={"FRED_API_KEY": CANARY})
+    listed = list_services(ServicesListRequest(), settings)
+    rows = {row.service: row for row in listed.services}
+    assert set(rows) == set(service_names()) >= set(KNOWN_SERVICES)
+    assert (rows["fred"].key, rows["metaculus"].key, rows["gdelt"].key) == ("set", "missing", "not needed")
+    assert rows["wayback"].pace == "30/min look-ups, 600/min pages, 10 at once"
+    assert all(row.facts_date and row.facts_source for row in rows.values() if row.service in KNOWN_SERVICES)
+    assert "wikipedia" in listed.warnings[0]
+    assert list_services(ServicesListRequest(), replace(settings, contact="me@example.org")).warnings == ()
+    one = list_services(ServicesListRequest(name="wayback"), settings)
+    assert one.limits[0] == "look-ups: 30/min (edgi wayback, 2026-07-01)"
+    practice = replace(settings, addresses={"wayback": "http://127.0.0.1:9"})
+    assert list_services(ServicesListRequest(name="wayback"), practice).limits == ("none",)
+
+
+@pytest.mark.parametrize(
+    "words", [["services"], ["services", "list"], ["services", "--json"], ["services", "list", "fred"]]
+)
+def test_the_commands(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORETELL_HOME", str(tmp_path))
+    result = CliRunner().invoke(cli, words)
+    assert result.exit_code == 0, result.output
+    assert "fred" in result.stdout
+
+
+# The doctor.
+
+
+def healthy(settings: Settings, **request: str) -> dict[str, Any]:
+    found = asyncio.run(doctor(DoctorRequest(**request), settings))
+    return {finding.what: finding for finding in found.findings}
+
+
+def test_the_doctor_names_what_is_there_and_what_is_missing(tmp_path: Path) -> None:
+    found = healthy(Settings(home=tmp_path / "home", keys={"EXA_API_KEY": CANARY, "FORETELL_MODEL": "openai:x"}))
+    assert (found["home"].state, found["contact"].state, found["model"].state) == ("ok", "missing", "ok")
+    assert "--contact" in found["contact"].advice
+    assert "EXA_API_KEY" in found["keys"].detail
+    assert CANARY not in "".join(finding.detail for finding in found.values())
+    assert {"Python", "clock", "sandbox", "PostgreSQL", "chromium", "extra llm"} <= set(found)
+
+
+def test_the_doctor_keeps_a_contact_and_later_commands_use_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORETELL_HOME", str(tmp_path))
+    monkeypatch.delenv("FORETELL_CONTACT", raising=False)
+    (tmp_path / "settings.toml").write_text('contact = "old@example.org"\n[other]\nkept = 1\n')
+    result = CliRunner().invoke(cli, ["doctor", "--contact", "me@example.org", "--json"])
+    assert result.exit_code == 0, result.output
+    assert '"me@example.org"' in result.stdout
+    assert load_settings().contact == "me@example.org"
+    assert "kept = 1" in (tmp_path / "settings.toml").read_text()
+    assert (
+        load_settings({"FORETELL_HOME": str(tmp_path), "FORETELL_CONTACT": "you@example.org"}).contact
+        == "you@example.org"
+    )
+    bad = CliRunner().invoke(cli, ["doctor", "--contact", "nobody\r\nX: y"])
+    assert isinstance(bad.exception, InputError)
+
+
+def wrongly_set(what: str, home: Path) -> Settings:
+    """Settings with one thing wrong."""
+    if what == "home":
+        (home / "file").write_text("a file")
+        return Settings(home=home / "file" / "below")
+    if what == "clock":
+        return Settings(home=home, clock="file:x")
+    return Settings(home=home, database="postgresql://127.0.0.1:9/none")
+
+
+@pytest.mark.parametrize("what", ["home", "clock", "PostgreSQL"])
+def test_the_doctor_says_what_is_wrong(what: str, tmp_path: Path) -> None:
+    found = asyncio.run(doctor(DoctorRequest(), wrongly_set(what, tmp_path)))
+    wrong = [finding for finding in found.findings if finding.state == "wrong"]
+    assert [(finding.what, bool(finding.advice)) for finding in wrong] == [(what, True)]
+    assert found.exit_code == 1
+    assert json.loads(found.to_json())["findings"]
+
+
+def test_settings_of_who_asks_are_read_from_the_environment() -> None:
+    names = {"FORETELL_USER_AGENT": "all/1", "FORETELL_YAHOO_USER_AGENT": "yahoo/1", "FORETELL_PACE": "gdelt=1/9s"}
+    settings = load_settings({"FORETELL_HOME": "/nowhere", "FORETELL_CONTACT": "https://me.example/about", **names})
+    access = settings.access
+    assert access.contact == "https://me.example/about"
+    assert (access.user_agent("yahoo"), access.user_agent("fred")) == ("yahoo/1", "all/1")
+    assert str(access.pace["gdelt"][0]) == "1/9 s"
+    for wrong in ({"FORETELL_CONTACT": "me"}, {"FORETELL_USER_AGENT": "a\nb"}, {"FORETELL_PACE": "x"}):
+        with pytest.raises(InputError):
+            load_settings({"FORETELL_HOME": "/nowhere", **wrong})
