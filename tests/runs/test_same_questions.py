@@ -249,3 +249,20 @@ def test_the_digest_is_of_what_is_asked_and_of_nothing_else():
     today, tomorrow = replace(rain, due=now), replace(rain, due=now + timedelta(days=1))
     assert questions_digest([today], now) == questions_digest([tomorrow], tomorrow.due)
     assert questions_digest([today]) != questions_digest([tomorrow])
+
+
+def test_projects_that_share_a_database_do_not_share_a_run(here: Project, there: Project, postgres: str):
+    """What machines of a cluster begin is found, or told apart, in the database that they share."""
+    for project in (here, there):
+        project.settings = replace(project.settings, database=postgres)
+    first, other = here.asks(RAIN, SNOW).run(), there.asks(HAIL).run()
+    assert first.run != other.run
+    again = there.asks(SNOW, RAIN).run()
+    assert (again.run, again.progress.skipped) == (first.run, 2)
+    longer = there.asks(RAIN, SNOW, HAIL).run(extend=True)
+    assert (longer.run, longer.progress.skipped) == (first.run, 2)
+    with closing(RunStore(postgres)) as store:
+        row = store.run(first.run)
+        assert row is not None
+        assert row.folder == str(there.folder)
+        assert len(store.questions(first.run)) == 3

@@ -169,7 +169,7 @@ async def fetch(request: FetchRequest) -> FetchResult:
     sent = _submitted(settings) if request.new else frozenset[str]()
     chosen = [question for question in found.values() if question.id not in sent][: request.limit]
     if not chosen:
-        kind = "new question" if request.new else "question"
+        kind = "new open question" if request.new else f"{wanted.status or 'open'} question"
         raise InputError(f"{request.dataset} has no {kind} for you", hint="nothing was written")
     notes = dict.fromkeys(note for one in sets for note in one.notes)
     return FetchResult(questions=tuple(chosen), notes=tuple(notes))

@@ -142,13 +142,17 @@ NOTHING_CHOSEN: dict[str, Any] = {"model": NO_CHOICE, "search": [NO_CHOICE]}
 
 def start_run(here: WebState, prepared: PreparedRun, *, concurrency: int = 50) -> StartedRun:
     """Start a run in the background and wait until it is in the store."""
+    if not prepared.questions:
+        raise InputError(f"{prepared.spec.questions.dataset} has nothing to ask now", column="questions")
     here.jobs.start(prepared, concurrency=concurrency)
     until = time.monotonic() + START_SECONDS
     while here.store.run(prepared.spec.id) is None and time.monotonic() < until:
         time.sleep(0.02)
     question = prepared.questions[0]
     due = question.due.isoformat()
-    return StartedRun(run=prepared.spec.id, question=question.id, due=due, warnings=prepared.warnings)
+    return StartedRun(
+        run=prepared.spec.id, question=question.id, due=due, warnings=(*prepared.warnings, *prepared.notes)
+    )
 
 
 async def form_given(request: Request, kind: type[OperationRequest]) -> dict[str, Any]:
