@@ -185,9 +185,7 @@ POST = metaculus_post_body(
     SampleMetaculusQuestion(id=21, title="?", label="a", centers=(0.4,)),
     SampleMetaculusQuestion(id=22, title="?", label="b", status="resolved", resolution="yes"),
 )
-RACE = prophet_arena_body(
-    "race", "?", {"Ann": None, "Bob": "no"}, windows=[{"taken_at": "2026-10-01", "crowd": {"Ann": 0.3}}]
-)
+RACE = prophet_arena_body("race", "?", {"Ann": None, "Bob": "no"}, crowd={"Ann": 0.3})
 PLATFORMS: dict[str, tuple[Any, str]] = {
     "kalshi dollars": (FakeKalshi({}).having(KalshiCatalogue([kalshi_event_body(EVENT, "dollars")])), "KXA-1"),
     "kalshi cents": (FakeKalshi({}).having(KalshiCatalogue([kalshi_event_body(EVENT, "cents")])), "KXA-1"),

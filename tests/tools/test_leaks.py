@@ -57,6 +57,8 @@ def test_a_missing_verdict_drops_only_its_own_text() -> None:
 def test_contradicting_verdicts_drop() -> None:
     twice = [{"id": "r1", "verdict": word, "reason": ""} for word in ("KEEP", "DROP")]
     assert read_verdicts(json.dumps({"verdicts": twice}), 1)[0].word == "DROP"
+    doubled = '{"verdicts": [{"id": "r1", "verdict": "DROP", "verdict": "KEEP", "reason": ""}]}'
+    assert read_verdicts(doubled, 1)[0].word == "DROP"
 
 
 def test_a_code_fence_around_the_whole_answer_is_read() -> None:

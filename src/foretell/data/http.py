@@ -12,6 +12,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, quote_plus, urlsplit
 
+from foretell.data.http_cache import FOLDER, HttpCache
 from foretell.data.pace import KnownService, PaceStore, ServiceAccess, ServiceAddresses, ServiceClosed, ServiceTurns
 
 if TYPE_CHECKING:
@@ -253,6 +254,8 @@ class AsyncHttpClient:
             patience=self.limits.max_pause_seconds,
             longest=self.limits.total_seconds + self.limits.connect_seconds,
         )
+        home = self._access.home
+        self._cache = None if home is None or transport is not None else HttpCache(home / FOLDER)
         timeout = httpx2.Timeout(self.limits.read_seconds, connect=self.limits.connect_seconds)
         name = self._access.user_agent() or user_agent(self._access.contact)
         self._client = httpx2.AsyncClient(transport=transport, timeout=timeout, headers={"User-Agent": name})
@@ -311,7 +314,9 @@ class AsyncHttpClient:
             hops.append(self.redact(str(request.url)))
             good = GOOD_STATUS | REDIRECT_STATUS
             address = await admit(str(request.url)) if admit else None
-            answer = await self._with_retries(request, good, address=address, progress=progress, mark=stored_mark)
+            key = None if admit else self._cache_key(request)
+            options = {"address": address, "progress": progress, "mark": stored_mark}
+            answer = await self._kept_or_asked(key, request, good, **options)
             if answer.status not in REDIRECT_STATUS or not follow_redirects:
                 return HttpResponse(status=answer.status, body=answer.body, headers=answer.headers, hops=tuple(hops))
             if len(hops) > MAX_REDIRECTS:
@@ -356,6 +361,31 @@ class AsyncHttpClient:
 
     def _service(self, request: "httpx2.Request") -> KnownService | None:
         return self._services and self._services.find(request.url.netloc.decode(), request.url.path)
+
+    def _cache_key(self, request: "httpx2.Request") -> str | None:
+        """The name under which an answer is kept: only where that is of use, and never what has a key in it."""
+        service = self._service(request)
+        url = str(request.url)
+        if self._cache is None or service is None or not service.facts.cached or self.redact(url) != url:
+            return None
+        return self._cache.key(url, dict(request.headers))
+
+    async def _kept_or_asked(
+        self, key: str | None, request: "httpx2.Request", good: Container[int], **options: Any
+    ) -> HttpResponse:
+        """The answer, from the cache while its server lets it be used, else asked for with what is known of it."""
+        if self._cache is None or key is None:
+            return await self._with_retries(request, good, **options)
+        known = self._cache.find(key)
+        if known is None or not known.fresh(self._cache.now()):
+            request.headers.update({} if known is None else known.conditions)
+            answer = await self._with_retries(request, good, **options)
+            if known is None or answer.status != HTTPStatus.NOT_MODIFIED:
+                if answer.status == HTTPStatus.OK:
+                    self._cache.keep(key, answer.body, answer.headers)
+                return answer
+            known = self._cache.renew(key, known, answer.headers)
+        return HttpResponse(status=HTTPStatus.OK, body=known.body, headers=known.headers)
 
     async def _with_retries(
         self,

@@ -692,12 +692,13 @@ class FetchRequest(ListingFields):
 
 
 class DataPullRequest(OperationRequest):
-    """Download rounds of SOURCE with their outcomes so far.
+    """Download rounds of ForecastBench with their outcomes so far, or a data set of Prophet Arena.
 
     Files that are here and intact are not downloaded again; outcomes are brought up to date.
     """
 
-    source: Literal["forecastbench"] = setting(help="Where the questions are from.", argument=True)
+    source: Literal["forecastbench", "prophet-arena"] = setting(help="Where the questions are from.", argument=True)
+    dataset: str = setting("", "Prophet Arena: the data set.", metavar="SLUG[@VERSION]")
     rounds: tuple[str, ...] = setting((), "Due date of a round; may be repeated.", flag="--round", metavar="DATE")
     latest: bool = setting(False, "The newest round, also when no round is named.")
     url: str | None = setting(None, "Where the files are published.", env="FORETELL_FORECASTBENCH_URL")
@@ -864,8 +865,8 @@ class SubmitRequest(ForecastBenchTeamFields):
     )
     combine: str | None = setting(None, _COMBINE_HELP)
     again: bool = setting(False, "Send also what was sent before with the same content.")
-    agent: str = setting("", "Prophet Arena: your agent's name there.")
-    window: str | None = setting(None, "Prophet Arena: the round of the event; without it, the open one.")
+    agent: str = setting("", "Prophet Arena: your agent's name there; without it, your agent of the weekly track.")
+    window: int | None = setting(None, "Prophet Arena: the round of the event; without it, the open one.")
     dry_run: bool = setting(False, "Print exactly what would be sent, and send nothing.")
     yes: bool = setting(False, "Send without asking.")
 

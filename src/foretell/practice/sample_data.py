@@ -38,7 +38,12 @@ from foretell.practice.markets.polymarket import (
     SamplePolymarketMarket,
     polymarket_event_body,
 )
-from foretell.practice.markets.prophet_arena import PracticeProphetArena, prophet_arena_body
+from foretell.practice.markets.prophet_arena import (
+    PracticeProphetArena,
+    prophet_arena_body,
+    weekly_event_body,
+    weekly_release_body,
+)
 from foretell.practice.series import (
     PracticeDbnomics,
     PracticeFred,
@@ -296,8 +301,22 @@ def _metaculus(now: datetime, key: str) -> PracticeMetaculus:
 
 
 def _prophet_arena(now: datetime, key: str) -> PracticeProphetArena:
-    """One event with a crowd."""
-    window = {"taken_at": _in(now, -1), "crowd": {"Red": 0.6, "Blue": 0.4}}
-    fields = {"close_at": _in(now, 6), "windows": [window], "category": "Sports"}
+    """A live event with a crowd, a week of two questions, and a data set of one event."""
+    crowd = {"Red": 0.6, "Blue": 0.4}
+    fields = {"close_at": _in(now, 6), "crowd": crowd, "category": "Sports"}
     event = prophet_arena_body("cup-final", "Who wins the cup?", {"Red": None, "Blue": None}, **fields)
-    return PracticeProphetArena([event], key=key)
+    rules = {"Yes": "Resolves to yes if the bank says so.", "No": "Resolves to yes if the bank says so."}
+    tiers = {"Above 5 cm": "More than 5 cm fall.", "Above 10 cm": "More than 10 cm fall."}
+    release = weekly_release_body(
+        f"{now - timedelta(days=(now.weekday() + 1) % 7):%Y-%m-%d}",
+        _in(now, 5),
+        weekly_event_body("weekly-rate", "KXRATE-W", "Is the rate cut?", rules, close_at=_in(now, 12)),
+        weekly_event_body("weekly-snow", "KXSNOW-W", "How much snow falls?", tiers, close_at=_in(now, 12)),
+    )
+    window = {"round": 1, "closes_at": _in(now, -30), "taken_at": _in(now, -31), "crowd": crowd, "context": []}
+    done = {"slug": "cup-2025", "title": "Who won the cup?", "category": "Sports", "criteria": "As reported."}
+    done |= {"mutually_exclusive": True, "close_at": _in(now, -29), "windows": [window]}
+    done["outcomes"] = [{"name": "Red", "resolution": "yes"}, {"name": "Blue", "resolution": "no"}]
+    arena = PracticeProphetArena([event], key=key, release=release, datasets={"cups@1": [done]})
+    arena.weekly_agent = "practice-agent"
+    return arena

@@ -1,5 +1,6 @@
 """Which addresses a question closes: the platforms, the live data it resolves on, and the pages it names."""
 
+import re
 import tomllib
 from collections.abc import Iterable
 from contextlib import suppress
@@ -65,9 +66,23 @@ def _closed_with(hosts: tuple[str, ...]) -> AddressPatterns:
     return address_patterns((*_TABLES["platforms"], *hosts))
 
 
+_LIVING_PATH = re.compile(
+    r"/wiki/|/(?:live|live-?blogs?|live-?updates?|liveticker|trackers?|[\w-]+-tracker|[\w-]*live-(?:updates?|blog|results"
+    r"|coverage|ticker)[\w-]*|[\w-]+-as-it-happened[\w-]*)(?:/|\.\w{2,5}$|$)"
+    r"|/(?:latest|standings|rankings?|leaderboards?|scoreboard|odds|quotes?|tags?(?:/[^/]+)?|topics?(?:/[^/]+)?|category(?:/[^/]+)?|categories|search|feed|rss"
+    r"|current|now|today|archives?|home|index|sitemap|statistics|stats|results|dashboard)(?:\.\w{2,5})?$"
+)
+"""Lists, boards, live reports and wikis, wherever they are: what stands there changes, and its date with it."""
+
+
 def is_living(url: str) -> bool:
     """Whether a page is rewritten for ever under its address."""
-    return REWRITTEN.over_any(_readable(url)) is not None
+    addresses = _readable(url)
+    if REWRITTEN.over_any(addresses) is not None:
+        return True
+    if not addresses or not url.lower().startswith("http"):
+        return False
+    return not addresses[0].path.strip("/") or _LIVING_PATH.search(addresses[0].path) is not None
 
 
 def is_encyclopedia(url: str) -> bool:

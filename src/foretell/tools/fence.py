@@ -17,10 +17,10 @@ from foretell.questions.as_of import AsOf
 from foretell.questions.trace import LeakBlocked
 from foretell.tools.addresses import UnreadableAddress, address_of
 from foretell.tools.blocklist import is_encyclopedia
+from foretell.tools.dates.ages import without_age
 from foretell.tools.leak_filter import ContentFilter, Excerpt, LeakVerdict
 from foretell.tools.names import FETCH_PRICES, FETCH_SERIES, FETCH_WIKIPEDIA, LOOKUP_URL, PREFIXES, WEB_SEARCH
 from foretell.tools.rules import FenceRules, clamp_text
-from foretell.tools.text_dates import without_age
 from foretell.tools.tool import LeakRefused, Refusal, SourceItem, Tool, ToolFailed, ToolMaterial
 
 # What a model was allowed to see, by the id under which it may be cited and read further.

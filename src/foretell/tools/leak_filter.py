@@ -14,7 +14,9 @@ from typing import Any, Literal, Protocol, cast
 from foretell.models.model import Model, ModelError, ModelSettings, Request, SystemMessage, UserMessage
 from foretell.models.structured_output import closed_object
 from foretell.questions.as_of import AsOf
-from foretell.tools.text_dates import dates_in, is_after, without_age
+from foretell.tools.dates.ages import without_age
+from foretell.tools.dates.find import find_dates
+from foretell.tools.dates.stamps import is_after
 
 KeepOrDrop = Literal["KEEP", "DROP"]
 
@@ -141,7 +143,8 @@ def _task(excerpts: Sequence[Excerpt], as_of: AsOf, question: str) -> str:
     for place, excerpt in enumerate(excerpts, start=1):
         texts.append({"id": f"r{place}", "title": excerpt.title, "text": without_age(excerpt.text)})
         # Dates after the cutoff are a hint where to look: they may well be plans.
-        late = (days[0] for _, days in dates_in(excerpt.text) if all(is_after(day, as_of) for day in days))
+        found = find_dates(excerpt.text)
+        late = (one.readings[0] for one in found if all(is_after(day, as_of) for day in one.readings))
         if dates := [day.isoformat() for day in islice(dict.fromkeys(late), MAX_NOTED)]:
             texts[-1]["mentions_dates_after_cutoff"] = dates
     return (
@@ -157,7 +160,11 @@ def read_verdicts(text: str, count: int) -> list[LeakVerdict]:
     fenced = FENCE.match(stripped)
     given: dict[str, list[LeakVerdict]] = {}
     try:
-        rows = [row for row in json.loads(fenced[1] if fenced else stripped)["verdicts"] if isinstance(row, dict)]
+        rows = [
+            row
+            for row in json.loads(fenced[1] if fenced else stripped, object_pairs_hook=_each_key_once)["verdicts"]
+            if isinstance(row, dict)
+        ]
     except (ValueError, KeyError, TypeError, RecursionError):
         return [_dropped("the filter's answer could not be read")] * count
     for row in cast("list[dict[str, Any]]", rows):
@@ -165,6 +172,13 @@ def read_verdicts(text: str, count: int) -> list[LeakVerdict]:
         verdict = LeakVerdict(word=word, reason=str(row.get("reason") or "")[:300])
         given.setdefault(str(row.get("id")), []).append(verdict)
     return [_one_verdict(given.get(f"r{place}", [])) for place in range(1, count + 1)]
+
+
+def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of the filter's answer; one that names a key twice says two things at once."""
+    if len({key for key, _ in pairs}) < len(pairs):
+        raise ValueError("a key is named twice")
+    return dict(pairs)
 
 
 def _one_verdict(given: list[LeakVerdict]) -> LeakVerdict:

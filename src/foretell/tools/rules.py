@@ -13,8 +13,8 @@ from foretell.questions.question import Question
 from foretell.questions.trace import EmitEvent, ignore_event
 from foretell.tools.addresses import UnreadableAddress, address_of
 from foretell.tools.blocklist import BlockedAddress, Blocklist, is_encyclopedia
+from foretell.tools.dates.refusal import date_refusal
 from foretell.tools.names import FETCH_WIKIPEDIA
-from foretell.tools.text_dates import date_refusal
 from foretell.tools.tool import Refusal, SourceItem
 
 # The data layer: numbers are cut at the cutoff point by point, whatever their source promised.

@@ -265,6 +265,13 @@ def test_a_choice_with_one_answer_and_one_with_several() -> None:
     )
 
 
+def test_a_choice_of_old_always_has_one_answer() -> None:
+    body = {**manifold_market_body(RACE), "mechanism": "dpm-2"}
+    del body["shouldAnswersSumToOne"]
+    (old,), _ = manifold_.listing(FakeManifold({}).having(ManifoldCatalogue([body])).server())
+    assert old.question.exclusivity == "exactly one"
+
+
 def test_the_last_answer_left_is_still_told_from_the_market() -> None:
     answers = (RACE.answers[0], SampleManifoldAnswer(id="bobanswer1", text="Bob", p=0.0, resolution="NO"))
     last = SampleManifoldMarket(

@@ -421,11 +421,28 @@ def test_drift_names_platform_event_and_field(path: str, change: Any, reason: st
     assert reason in skipped.reason
 
 
-def test_nobody_telling_whether_a_group_is_exclusive_is_an_error() -> None:
+def test_nobody_telling_whether_a_group_is_exclusive_is_noted() -> None:
+    """Events of old do not say it: then nothing is claimed, and nothing is divided by the sum."""
     silent = SamplePolymarketEvent(id="11", title="?", negative_risk=None, markets=RACE.markets)
     found, ledger = polymarket.listing(server(silent, GAME))
-    assert len(found) == 1
-    assert "events[0].negRisk is missing" in ledger.skipped[0].reason
+    assert [event.question.exclusivity for event in found] == ["independent", "exactly one"]
+    assert ledger.notes() == ("1 × event of several markets that does not say whether they exclude each other",)
+
+
+def test_a_growing_list_of_names_is_whole_only_with_its_other() -> None:
+    other = SamplePolymarketMarket(condition=C, question="Someone else?", label="Other", other=True)
+    group = {"title": "Who?", "negative_risk": True, "augmented": True}
+    with_other = SamplePolymarketEvent(id="12", markets=(*RACE.markets, other), **group)
+    without = SamplePolymarketEvent(id="13", markets=RACE.markets, **group)
+    asleep = SamplePolymarketEvent(id="14", markets=(*RACE.markets, replace(other, active=False)), **group)
+    gone = SamplePolymarketEvent(id="15", markets=(*RACE.markets, replace(other, active=False, archived=True)), **group)
+    found, _ = polymarket.listing(server(with_other, without, asleep, gone))
+    assert [(len(event.question.targets), event.question.exclusivity) for event in found] == [
+        (3, "exactly one"),
+        (2, "at most one"),
+        (2, "at most one"),
+        (2, "at most one"),
+    ]
 
 
 def test_three_outcomes_prices_lost_and_wrong_lists() -> None:

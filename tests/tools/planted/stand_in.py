@@ -7,7 +7,8 @@ from datetime import date
 from tests.tools.doubles import Judge
 
 from foretell.questions.as_of import AsOf
-from foretell.tools.text_dates import dates_in, is_after
+from foretell.tools.dates.find import find_dates
+from foretell.tools.dates.stamps import is_after
 
 SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=[A-Z\"'({])|\n+")
 DONE = re.compile(
@@ -30,7 +31,7 @@ def keeps(title: str, text: str, cutoff: str) -> bool:
 
 
 def _tells(sentence: str, as_of: AsOf) -> bool:
-    late = any(all(is_after(day, as_of) for day in days) for _, days in dates_in(sentence))
+    late = any(all(is_after(day, as_of) for day in found.readings) for found in find_dates(sentence))
     return late and bool(DONE.search(sentence)) and not AHEAD.search(sentence)
 
 

@@ -224,10 +224,11 @@ class KalshiEvents(MarketEvents):
     async def fetch(self, id: str) -> Payload:
         """One event, also a settled one, with its markets."""
         answer = await self._client.read(f"/events/{quote(id, safe='')}", {"with_nested_markets": "true"})
-        row = answer.need("event")
-        markets = (row.get("markets") or answer.get("markets") or row.need("markets")).items()
-        markets = markets or await archived(self._client, {"event_ticker": id})
-        return Payload(url=row.url, path=row.path, value={**row.value, "markets": [one.value for one in markets]})
+        row = whole_event(answer)
+        if row.need("markets").value:
+            return row
+        old = await archived(self._client, {"event_ticker": id})
+        return Payload(url=row.url, path=row.path, value={**row.value, "markets": [one.value for one in old]})
 
     async def page(self, wanted: ListingFilter, cursor: str) -> CataloguePage:
         """One page of the list."""
@@ -246,7 +247,7 @@ class KalshiEvents(MarketEvents):
             # The exchange is split since August 2026; whether lists show all parts is not documented.
             if (part := market.get("exchange_index")) is not None and part.value != 0:
                 report.noted[f"market of exchange_index {part.name()}"] += 1
-        states = [_market(market, as_of.at) for market in markets]
+        states = [market_state(market, as_of.at) for market in markets]
         event = event_state(states, exclusivity=_exclusivity(row, states))
         if not event.asked:
             raise UnsupportedEvent("it has no yes-or-no market, or all of them are in the archive")
@@ -284,11 +285,23 @@ class KalshiEvents(MarketEvents):
             return category, ()
         if series not in self._series:
             try:
-                row = (await self._client.read(f"/series/{quote(series, safe='')}")).need("series")
-                self._series[series] = row.words("category"), row.texts("tags")
+                answer = await self._client.read(f"/series/{quote(series, safe='')}")
+                self._series[series] = series_filing(answer.need("series"))
             except NotFound:
                 self._series[series] = "", ()
         return self._series[series]
+
+
+def series_filing(row: Payload) -> tuple[str, tuple[str, ...]]:
+    """Category and tags of a series."""
+    return row.words("category"), row.texts("tags")
+
+
+def whole_event(answer: Payload) -> Payload:
+    """The event of an answer, with its markets, which may stand in it or beside it."""
+    row = answer.need("event")
+    markets = row.get("markets") or answer.get("markets") or row.need("markets")
+    return Payload(url=row.url, path=row.path, value={**row.value, "markets": [one.value for one in markets.items()]})
 
 
 async def archived(client: KalshiClient, by: Mapping[str, str]) -> list[Payload]:
@@ -373,7 +386,7 @@ def _span(row: Payload) -> StrikeSpan | None:
     return None
 
 
-def _market(row: Payload, at: datetime) -> MarketState | None:
+def market_state(row: Payload, at: datetime) -> MarketState | None:
     """One market; None for a scalar one."""
     if row.words("market_type") not in ("binary", ""):
         return None
@@ -400,6 +413,8 @@ def _snapshot(row: Payload, at: datetime) -> Snapshot:
     bid, ask, no_ask = (_quote(row, name) for name in ("yes_bid", "yes_ask", "no_ask"))
     if (bid or 0.0, ask) in ((0.0, 1.0), (0.0, 0.0), (0.0, None)):
         bid = ask = no_ask = None
+    if no_ask is None and bid is not None:
+        no_ask = round(1.0 - bid, 6)
     volume = _contracts(row, "volume", needed=True)
     return Snapshot(
         at=at, last_price=_quote(row, "last_price") or None, yes_bid=bid, yes_ask=ask, no_ask=no_ask, volume=volume

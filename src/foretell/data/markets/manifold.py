@@ -105,12 +105,13 @@ class ManifoldPrices:
     async def _bets(self, market: str, answer: str | None, as_of: AsOf, since: datetime) -> Collection[ManifoldBet]:
         """Bets from the cutoff back to the start of the window, or to the first before it."""
         before = int(as_of.at.timestamp() * MILLI) + 1
-        found: dict[str, ManifoldBet] = {}
+        # Of 2022, a bet and its sale share an id.
+        found: dict[tuple[str, datetime], ManifoldBet] = {}
         for _ in range(MAX_PAGES):
             rows = await self._client.bets(market, answer, before)
             page = readable(rows, read_bet, self.platform, market, self._tell)
             # Reversed, so that of two bets of one millisecond the newer is met last.
-            found = {**{bet.id: bet for bet in reversed(page)}, **found}
+            found = {**{(bet.id, bet.at): bet for bet in reversed(page)}, **found}
             oldest = min((bet.at for bet in page), default=since)
             ambiguous = answer is None and any(bet.answer is not None for bet in page)
             reached = oldest < since and any(bet.answer == answer and bet.after is not None for bet in found.values())
@@ -191,9 +192,7 @@ class ManifoldEvents(MarketEvents):
         report.know(row.value, MANIFOLD_MARKET, "market")
         kind, status = _kind(row), _status(row, as_of.at)
         parts = [_yes(row, as_of.at, status)] if kind == BINARY else _answers(row, as_of.at, status, report)
-        event = event_state(
-            parts, exclusivity=read_exclusivity(kind == CHOICE and row.need("shouldAnswersSumToOne").flag())
-        )
+        event = event_state(parts, exclusivity=read_exclusivity(kind == CHOICE and sums_to_one(row)))
         if not event.asked:
             raise UnsupportedEvent("it has no answer")
         title, tags = row.need("question").text().strip(), row.texts("groupSlugs")
@@ -228,6 +227,12 @@ def _kind(row: Payload) -> str:
     if kind not in (BINARY, CHOICE):
         raise UnsupportedEvent(f"a market of type {kind} has no yes-or-no targets")
     return kind
+
+
+def sums_to_one(row: Payload) -> bool:
+    """Whether exactly one answer comes true; so it always was before answers could be bet on one by one."""
+    old = not row.has("shouldAnswersSumToOne") and row.words("mechanism") not in ("", "cpmm-multi-1")
+    return old or row.need("shouldAnswersSumToOne").flag()
 
 
 def _closes(row: Payload) -> datetime | None:

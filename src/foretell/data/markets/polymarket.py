@@ -257,10 +257,11 @@ class PolymarketEvents(MarketEvents):
         markets = _named(row)
         for market in markets:
             report.know(market.value, POLYMARKET_MARKET, "market")
-        sides = [_market(market, as_of.at, alone=len(markets) == 1) for market in markets]
+        sides = [market_states(market, as_of.at, alone=len(markets) == 1) for market in markets]
         pair = len(markets) == 1 and len(sides[0]) == 2
         event = event_state(
-            [one for both in sides for one in both], exclusivity="exactly one" if pair else _exclusivity(row, markets)
+            [one for both in sides for one in both],
+            exclusivity="exactly one" if pair else _exclusivity(row, markets, report),
         )
         if not event.asked:
             raise UnsupportedEvent("it has no market")
@@ -357,7 +358,7 @@ def _named(row: Payload) -> list[Payload]:
     return [market for market in markets if market.is_set("active") or market.is_set("closed")]
 
 
-def _market(row: Payload, at: datetime, *, alone: bool) -> list[MarketState]:
+def market_states(row: Payload, at: datetime, *, alone: bool) -> list[MarketState]:
     """A market's targets: yes; or of two named sides both where it is alone, else the first."""
     sides, condition = outcomes(row), row.need("conditionId").text()
     yes, status, title = yes_of(sides), _status(row), row.need("question").text().strip()
@@ -416,11 +417,11 @@ def _rest(price: float | None) -> float | None:
     return None if price is None else round(1.0 - price, 6)
 
 
-def _exclusivity(row: Payload, markets: list[Payload]) -> Exclusivity:
+def _exclusivity(row: Payload, markets: list[Payload], report: ListingReport) -> Exclusivity:
     """Exactly one of all markets comes true where the platform speaks of negative risk; some may not be listed yet."""
     told = next((told for one in (row, *markets) if (told := one.get("negRisk")) is not None), None)
-    if told is None:
-        told = row.need("negRisk") if len(markets) > 1 else None
+    if told is None and len(markets) > 1:
+        report.noted["event of several markets that does not say whether they exclude each other"] += 1
     found = read_exclusivity(told is not None and told.flag())
     # A list of names that grows is whole only with the market that stands for all names to come.
     other = any(market.is_set("negRiskOther") for market in markets)

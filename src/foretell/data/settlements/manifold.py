@@ -5,7 +5,7 @@ from datetime import datetime
 
 from foretell.data.http import NotFound
 from foretell.data.markets.listing import OnSkipped, UnsupportedEvent, ignore_skipped
-from foretell.data.markets.manifold import BINARY, CHOICE, MILLI, ManifoldClient
+from foretell.data.markets.manifold import BINARY, CHOICE, MILLI, ManifoldClient, sums_to_one
 from foretell.data.payload import Payload
 from foretell.data.settlements.settlement import MarketSettlements, SettledMarket, SettledOutcome, SettlementTarget
 
@@ -42,7 +42,7 @@ class ManifoldSettlements(MarketSettlements):
         answers = {answer.need("id").name(): answer for answer in row.need("answers").items()}
         if one.part not in answers:
             raise UnsupportedEvent(f"the market has no answer {one.part!r} any more")
-        if not row.is_set("shouldAnswersSumToOne"):
+        if not sums_to_one(row):
             return _independent(row, answers[one.part])
         if not row.need("isResolved").flag():
             return None

@@ -378,7 +378,8 @@ class KalshiService(PracticeService):
         traded = {**told({"previous": previous, "mean": mean}), **span(trades)}
         body = {"end_period_ts": end, "yes_bid": span(quotes[0]), "yes_ask": span(quotes[1]), "price": traded}
         for name, count in zip(("volume", "open_interest"), counts, strict=True):
-            body |= {f"{name}_fp": f"{count:.2f}"} if new else {name: round(count)}
+            amount = f"{count:.2f}" if self.schema == "dollars" else round(count)
+            body |= {f"{name}_fp" if new else name: amount}
         return body
 
 

@@ -32,7 +32,8 @@ from foretell.studies.audit.auditor import (
 from foretell.studies.audit.material import AuditScope
 from foretell.studies.audit.passages import AuditPassage, QuestionKey, TrialTrace
 from foretell.studies.inputs import StudyProgress
-from foretell.tools.text_dates import YEAR, dates_in, is_after
+from foretell.tools.dates.find import find_dates
+from foretell.tools.dates.stamps import is_after
 
 READ_INSTRUCTION = """\
 You examine the notes of a forecaster that was meant to know the world only up to a cutoff. Decide for each note \
@@ -58,6 +59,7 @@ PAST = re.compile(
     r"|met|sent|cut|kept|left|stood|ran|began|grew|drew|\w{3,}ed)\b",
     re.IGNORECASE,
 )
+YEAR = re.compile(r"(?<!\d)(?:19|20)\d{2}(?!\d)")
 MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)\w*"
 AHEAD = re.compile(
     r"\b(?:will|would|shall|(?-i:may)|might|could|can|should|if|unless|until|whether|expect\w*|schedul\w*|due"
@@ -130,7 +132,7 @@ def past_tense_after_cutoff(text: str, as_of: AsOf) -> list[str]:
 
 
 def _names_later(sentence: str, as_of: AsOf) -> bool:
-    days = any(all(is_after(day, as_of) for day in readings) for _, readings in dates_in(sentence))
+    days = any(all(is_after(day, as_of) for day in found.readings) for found in find_dates(sentence))
     return days or any(int(found.group()) > as_of.at.year for found in YEAR.finditer(sentence))
 
 

@@ -18,10 +18,10 @@ from foretell.questions.question import Question, Target
 from foretell.questions.trace import LeakBlocked, ToolUsed, TraceEvent
 from foretell.runs.store import CellKey
 from foretell.studies.audit.auditor import FenceDecision
+from foretell.tools.dates.ages import without_age
 from foretell.tools.fence import READ_LIMIT, SHOWN_LIMIT, SNIPPET_LIMIT
 from foretell.tools.journal import JournaledTool, journal_scope
 from foretell.tools.names import FETCH_PRICES, FETCH_SERIES, PREFIXES, SUMMARIZE_RESULTS
-from foretell.tools.text_dates import without_age
 from foretell.tools.tool import SourceItem, ToolFailed, ToolMaterial
 
 QuestionKey = tuple[str, str]

@@ -1,0 +1,159 @@
+"""Answers of the web that are kept for as long as their server allows, in files of the home.
+
+The whole request is the key of an answer, with the moment it is asked as of: what was answered to one cutoff is never
+served to another, and what is served is never newer than what the server would say. What was asked with a key, and what
+the server calls private, is not kept.
+"""
+
+import hashlib
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+
+FOLDER = "http_cache"
+MAX_BYTES = 200_000_000
+"""Of all answers together; the ones used longest ago go first."""
+MAX_ANSWER = 20_000_000
+PLAIN_HEADERS = frozenset({"accept", "accept-encoding", "accept-language", "connection", "host", "user-agent"})
+"""A request with any other header may carry a key, or be conditional already."""
+_FRESHNESS = ("age", "cache-control", "date", "etag", "expires", "last-modified")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CachedAnswer:
+    """An answer that was kept."""
+
+    body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Names in lower case."""
+    stored: float
+    """Seconds since 1970."""
+
+    @property
+    def conditions(self) -> dict[str, str]:
+        """Headers that ask for the answer only if it is another one by now."""
+        names = {"etag": "If-None-Match", "last-modified": "If-Modified-Since"}
+        return {header: self.headers[name] for name, header in names.items() if self.headers.get(name)}
+
+    def fresh(self, now: float) -> bool:
+        """Whether it may be used without asking."""
+        return self.stored <= now < self.stored + fresh_seconds(self.headers)
+
+
+def fresh_seconds(headers: Mapping[str, str]) -> float:
+    """How long an answer may be used without asking again.
+
+    >>> fresh_seconds({"cache-control": "public, max-age=300", "age": "60"}), fresh_seconds({"etag": "x"})
+    (240.0, 0.0)
+    """
+    rules = cache_rules(headers)
+    if "no-cache" in rules:
+        return 0.0
+    if "max-age" in rules:
+        return max(0.0, _number(rules["max-age"]) - _number(headers.get("age", "")))
+    try:
+        expires, date = (parsedate_to_datetime(headers[name]) for name in ("expires", "date"))
+        return max(0.0, (_aware(expires) - _aware(date)).total_seconds())
+    except (KeyError, ValueError):
+        return 0.0
+
+
+def cache_rules(headers: Mapping[str, str]) -> dict[str, str]:
+    """What Cache-Control says, by the names of its rules in lower case."""
+    parts = (part.partition("=") for part in headers.get("cache-control", "").lower().split(","))
+    return {name.strip(): value.strip().strip('"') for name, _, value in parts if name.strip()}
+
+
+def may_be_kept(headers: Mapping[str, str]) -> bool:
+    """Whether the server lets an answer be kept, and it would be of use."""
+    rules = cache_rules(headers)
+    if {"no-store", "private"} & set(rules) or headers.get("vary", "").strip() == "*" or "set-cookie" in headers:
+        return False
+    return bool(headers.get("etag") or headers.get("last-modified")) or fresh_seconds(headers) > 0
+
+
+def _number(text: str) -> float:
+    return float(text) if text.isdigit() else 0.0
+
+
+def _aware(moment: datetime) -> datetime:
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+class HttpCache:
+    """A folder of answers, one file each, that several processes may use at once."""
+
+    def __init__(self, folder: Path, *, max_bytes: int = MAX_BYTES, clock: Callable[[], float] = time.time) -> None:
+        self._folder = folder
+        self._max_bytes = max_bytes
+        self.now = clock
+        self._size: int | None = None
+
+    def key(self, url: str, headers: Mapping[str, str]) -> str | None:
+        """The name under which a request's answer is kept; None where it is not to be kept."""
+        given = {name.lower(): value for name, value in headers.items()}
+        if not set(given) <= PLAIN_HEADERS:
+            return None
+        told = "\n".join([url, *(given.get(name, "") for name in ("accept", "accept-language"))])
+        return hashlib.sha256(told.encode()).hexdigest()
+
+    def find(self, key: str) -> CachedAnswer | None:
+        """The answer under a key; a damaged file is as good as none."""
+        path = self._folder / key
+        try:
+            head, _, body = path.read_bytes().partition(b"\n")
+            facts = json.loads(head)
+            if hashlib.sha256(body).hexdigest() != facts["sha256"]:
+                return None
+            os.utime(path)
+            return CachedAnswer(body=body, headers=facts["headers"], stored=facts["stored"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def keep(self, key: str, body: bytes, headers: Mapping[str, str]) -> None:
+        """Keep an answer where its server allows that; a disk that is full is no reason to fail."""
+        if not may_be_kept(headers) or len(body) > MAX_ANSWER:
+            return
+        facts = {"headers": dict(headers), "stored": self.now(), "sha256": hashlib.sha256(body).hexdigest()}
+        content = json.dumps(facts).encode() + b"\n" + body
+        with suppress(OSError):
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._make_room(len(content))
+            handle, temporary = tempfile.mkstemp(dir=self._folder, prefix=".new-")
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(content)
+                Path(temporary).replace(self._folder / key)
+            except BaseException:
+                Path(temporary).unlink(missing_ok=True)
+                raise
+
+    def renew(self, key: str, known: CachedAnswer, headers: Mapping[str, str]) -> CachedAnswer:
+        """The known answer is still the right one (304): it begins anew, with what the server says of it now."""
+        told = {name: headers[name] for name in _FRESHNESS if name in headers}
+        again = CachedAnswer(body=known.body, headers={**known.headers, **told}, stored=self.now())
+        self.keep(key, again.body, again.headers)
+        return again
+
+    def _make_room(self, size: int) -> None:
+        """Before a new answer of this size; files are looked through only when the folder may be full."""
+        if self._size is not None and self._size + size <= self._max_bytes:
+            self._size += size
+            return
+        files = sorted((one.stat().st_mtime, one.stat().st_size, one.path) for one in os.scandir(self._folder))
+        total = sum(length for _, length, _ in files)
+        # Down to nine tenths, so that the next answer finds room without a look.
+        goal = self._max_bytes if total + size <= self._max_bytes else int(0.9 * self._max_bytes)
+        for _, length, path in files:
+            if total + size <= goal:
+                break
+            Path(path).unlink(missing_ok=True)
+            total -= length
+        self._size = total + size

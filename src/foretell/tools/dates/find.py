@@ -1,0 +1,347 @@
+"""Finds dates in texts: many languages, digits, calendars and orders of day and month."""
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, timedelta
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import Any, Literal
+
+# Texts are folded first: one kind of digits, no accents, nothing invisible. Then plain patterns suffice.
+
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]"
+)
+_LETTERS = str.maketrans(
+    {
+        **{chr(code): str(unicodedata.digit(chr(code))) for code in range(0x10000) if chr(code).isdecimal()},
+        **dict.fromkeys("‐‑‒–—―−﹣－", "-"),
+        **dict.fromkeys("’‘‛′´`ʹʼ״׳", "'"),
+        **{
+            "ı": "i",
+            "ł": "l",
+            "Ł": "L",
+            "ø": "o",
+            "Ø": "O",
+            "đ": "d",
+            "Đ": "D",
+            "ي": "ی",
+            "ى": "ی",
+            "ك": "ک",
+            "。": ".",
+            "、": ",",
+            "،": ",",
+            "॰": ".",
+        },
+    }
+)
+
+
+_NO_MARKS = {code: None for code in range(0x10000) if unicodedata.category(chr(code))[0] == "M"}
+_THAI_DOT = re.compile(r"(?<=[ก-ฮ])\.(?=[ก-ฮ])")
+"""Abbreviated months are written with dots inside."""
+
+
+@lru_cache(maxsize=8)
+def fold(text: str) -> str:
+    """The text with ASCII digits and without accents, vowel signs, invisible characters or fancy dashes. Case is kept.
+
+    >>> fold("Mis à jour le ５ févr. ۲۰۲۴")
+    'Mis a jour le 5 fevr. 2024'
+    """
+    if text.isascii():
+        return text
+    # Digits first: NFKD would turn superscripts into digits of the number before them.
+    plain = unicodedata.normalize("NFKD", _INVISIBLE.sub("", text).translate(_LETTERS))
+    return _THAI_DOT.sub("", unicodedata.normalize("NFC", plain.translate(_NO_MARKS)).translate(_LETTERS))
+
+
+def lower(folded: str) -> str:
+    """Lower case of the same length, so that places in one are places in the other."""
+    low = folded.lower()
+    if len(low) == len(folded):
+        return low
+    return "".join(one.lower() if len(one.lower()) == 1 else one for one in folded)
+
+
+@cache
+def _calendar_words() -> dict[str, Any]:
+    return json.loads(files("foretell.tools.dates").joinpath("calendar_words.json").read_text(encoding="utf-8"))
+
+
+@cache
+def months() -> dict[str, tuple[int, ...]]:
+    """Month names of all languages, folded and in lower case; some mean different months in different languages."""
+    return {name: tuple(numbers) for name, numbers in _calendar_words()["months"].items()}
+
+
+@cache
+def weekdays() -> frozenset[str]:
+    """Weekday names of all languages, word by word."""
+    return frozenset(word for name in _calendar_words()["weekdays"] for word in _WORD.findall(name))
+
+
+@cache
+def age_patterns() -> tuple[str, ...]:
+    """Ways to say "3 hours ago", with {} for the number."""
+    return tuple(_calendar_words()["ages"])
+
+
+_WORD = re.compile(r"[^\W\d_]+")
+
+Precision = Literal["day", "month", "year"]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundDate:
+    """A date in a folded text. It has several readings where day and month may be swapped."""
+
+    start: int
+    end: int
+    readings: tuple[date, ...]
+    precision: Precision = "day"
+
+
+Order = Literal["day first", "month first", "unknown"]
+"""How 05/06/2024 is to be read."""
+
+# Each pattern begins with a digit and is checked for its surroundings afterwards: so the search is quick.
+_YEAR = re.compile(r"[12]\d{3}(?!\d|%|[.,]\d{3}(?!\d))")
+_NUMERIC = re.compile(r"\d{1,4}(?:(?P<s>[-/.])\s?\d{1,2}(?P=s)\s?\d{1,4})(?!\d)")
+_COMPACT = re.compile(r"20\d{6}(?!\d)")
+_NO_DATE_BEFORE = frozenset("0123456789.,/$€£-")
+_NO_YEAR_BEFORE = frozenset(",$€£")
+_EAST_ASIAN = re.compile(r"(?P<y>\d{4})\s*[年년]\s*(?P<m>\d{1,2})\s*[月월](?:\s*(?P<d>\d{1,2})\s*[日号號일])?")
+_ERA = re.compile(
+    r"(?P<era>令和|平成|民[國国])\s*(?P<n>\d{1,3}|元)\s*年\s*(?P<m>\d{1,2})\s*月(?:\s*(?P<d>\d{1,2})\s*日)?"
+)
+_ERA_START = {"令和": 2018, "平成": 1988, "民國": 1911, "民国": 1911}
+_VIETNAMESE = re.compile(
+    r"(?:(?P<d>\d{1,2})\s*)?(?:thang|thg|th\.?)\s*(?P<m>\d{1,2})\s*(?:,|nam|/)?\s*(?:nam\s*)?(?P<y>20\d\d)"
+)
+_TOKEN = re.compile(r"\d+|[^\W\d_]+")
+_GAP = re.compile(r"[\s.,'/()\-ºª°]{0,5}\Z")
+_FILLERS = frozenset(
+    _WORD.findall(
+        "of de del di d den the st nd rd th er re e o a os as ano r y u yil yili year anno annee г года год року р ж "
+        "gada m men ga ta ste ого го η ος της του bv an vom la el en do em ad ce nam i fundit ko oni оны พศ ศ พ ค สน "
+        "ه م میلادی لسنة عام سنة शक सन"
+    )
+)
+"""Words between day, month and year."""
+_BEFORE, _AFTER = 44, 36
+"""How far a date in words reaches around its year."""
+
+
+def find_dates(text: str, *, order: Order = "unknown") -> list[FoundDate]:
+    """Every date in a text, in the order of their places in the folded text.
+
+    >>> [str(found.readings[0]) for found in find_dates("5 March 2026, 2026年3月7日, 8 มีนาคม 2569, May 2026")]
+    ['2026-03-05', '2026-03-07', '2026-03-08', '2026-05-01']
+    """
+    return list(_find(lower(fold(text)), order))
+
+
+def find_in_folded(low: str, order: Order = "unknown") -> list[FoundDate]:
+    """The same for a text that is folded and in lower case already."""
+    return list(_find(low, order))
+
+
+@lru_cache(maxsize=8)
+def _find(low: str, order: Order) -> tuple[FoundDate, ...]:
+    found: dict[int, FoundDate] = {}
+    end = -1
+    in_numbers = sorted((*_in_signs(low), *_in_digits(low, order)), key=lambda one: (one.start, -one.end))
+    for one in in_numbers:
+        if one.start >= end and one.readings:
+            found[one.start] = one
+            end = one.end
+    taken = [(one.start, one.end) for one in found.values()]
+    for year in _YEAR.finditer(low):
+        number, before = int(year[0]), low[max(0, year.start() - 1) : year.start()]
+        known = 1900 <= number < 2100 or 1300 <= number < 1500 or 2550 <= number < 2600
+        if not known or before.isdigit() or before in _NO_YEAR_BEFORE:
+            continue
+        if any(start <= year.start() < end for start, end in taken):
+            continue
+        worded = _in_words(low, year)
+        if worded is not None and worded.readings:
+            found[worded.start] = worded
+    return tuple(found[start] for start in sorted(found))
+
+
+def _in_signs(low: str) -> Iterator[FoundDate]:
+    """Dates with signs or words for year, month and day beside the numbers: 2024年6月5日, 5 thang 6 nam 2024."""
+    east_asian = "年" in low or "년" in low
+    if east_asian:
+        for one in _ERA.finditer(low):
+            year = _ERA_START[one["era"]] + (1 if one["n"] == "元" else int(one["n"]))
+            yield _signed(one, year)
+    for pattern in (_EAST_ASIAN,) * east_asian + (_VIETNAMESE,) * (" th" in low):
+        for one in pattern.finditer(low):
+            yield _signed(one, int(one["y"]))
+
+
+def _signed(one: re.Match[str], year: int) -> FoundDate:
+    readings = tuple(_day(year, int(one["m"]), int(one["d"] or 1)))
+    return FoundDate(one.start(), one.end(), readings, "day" if one["d"] else "month")
+
+
+def _in_digits(low: str, order: Order) -> Iterator[FoundDate]:
+    for one in _NUMERIC.finditer(low):
+        before = low[max(0, one.start() - 2) : one.start()]
+        clock = before[-1:] == ":" and before[:1].isdigit()
+        if before[-1:] not in _NO_DATE_BEFORE and not clock and low[one.end() : one.end() + 1] != "%":
+            yield FoundDate(one.start(), one.end(), tuple(dict.fromkeys(_numeric(one[0], one["s"], order))))
+    for one in _COMPACT.finditer(low):
+        if not low[max(0, one.start() - 1) : one.start()].isdigit():
+            days = tuple(_day(int(one[0][:4]), int(one[0][4:6]), int(one[0][6:])))
+            yield FoundDate(one.start(), one.end(), days)
+
+
+def _numeric(text: str, separator: str, order: Order) -> list[date]:
+    a, b, c = (part.strip() for part in text.split(separator))
+    if len(a) == 4:
+        # Now and then day and month change places behind the year as well.
+        return list(_day(int(a), int(b), int(c))) or list(_day(int(a), int(c), int(b)))
+    if len(a) > 2 or len(c) not in (2, 4):
+        return []
+    if len(c) == 2:
+        # 05.06.24 and 5/6/24 are dates; 24-06-05 and 1-2-24 may be anything.
+        if separator == "-":
+            return []
+        c = f"20{c}"
+    day_first, month_first = list(_day(int(c), int(b), int(a))), list(_day(int(c), int(a), int(b)))
+    if separator != "/" or order == "day first":
+        return day_first or month_first
+    if order == "month first":
+        return month_first or day_first
+    return day_first + month_first
+
+
+def _in_words(low: str, year: re.Match[str]) -> FoundDate | None:
+    """A date with the name of its month, before or after a year."""
+    for backwards in (True, False):
+        start, end = (max(0, year.start() - _BEFORE), year.start()) if backwards else (year.end(), year.end() + _AFTER)
+        day, month, edge = _day_and_month(_tokens(low, start, end, backwards=backwards), backwards=backwards)
+        if month:
+            days = tuple(one for number in month for one in _day(int(year[0]), number, day or 1))
+            place = (edge, year.end()) if backwards else (year.start(), edge)
+            return FoundDate(*place, days, "day" if day else "month")
+    return None
+
+
+def _day_and_month(tokens: list[tuple[str, int, int]], *, backwards: bool) -> tuple[int, tuple[int, ...], int]:
+    """The day (0 for none), the months that may be meant, and where the date ends on that side."""
+    day, month, edge = 0, (), 0
+    for word, start, end in tokens:
+        if word.isdigit():
+            if day or len(word) > 2 or not 1 <= int(word) <= 31:
+                break
+            day = int(word)
+        elif not month and (numbers := month_numbers(word)):
+            month = numbers
+        elif word in _FILLERS or (len(word) <= 3 and not word.isascii()):
+            continue
+        else:
+            break
+        edge = start if backwards else end
+        if day and month:
+            break
+    return day, month, edge
+
+
+def _tokens(low: str, start: int, end: int, *, backwards: bool) -> list[tuple[str, int, int]]:
+    """Words and numbers next to a year, nearest first, until something other than a small gap lies between."""
+    found = [(one[0], one.start(), one.end()) for one in _TOKEN.finditer(low, start, min(end, len(low)))]
+    if backwards:
+        # A word cut by the window is no word.
+        if found and start > 0 and found[0][1] == start and low[start - 1].isalnum():
+            found = found[1:]
+        found.reverse()
+    near: list[tuple[str, int, int]] = []
+    edge = end if backwards else start
+    for word, left, right in found[:6]:
+        gap = low[right:edge] if backwards else low[edge:left]
+        if not _GAP.match(gap):
+            break
+        near.append((word, left, right))
+        edge = left if backwards else right
+    return near
+
+
+@lru_cache(maxsize=4096)
+def month_numbers(word: str) -> tuple[int, ...]:
+    """The months that a folded word in lower case may mean; Persian ones count from 101, Islamic ones from 201."""
+    table = months()
+    if (numbers := table.get(word)) is not None:
+        return numbers
+    if (number := _OTHER_MONTHS.get(word)) is not None:
+        return (number,)
+    # Hebrew "in June" is one word.
+    if word[:1] == "ב" and (numbers := table.get(word[1:])) is not None:
+        return numbers
+    # Abbreviations of four and five letters that CLDR writes with three, and inflected endings.
+    if len(word) >= 4 and word.isascii():
+        return table.get(word[:3], ()) if word in _LONGER_ABBREVIATIONS else ()
+    return ()
+
+
+_LONGER_ABBREVIATIONS = frozenset(("sept", "juin", "juil", "mars", "avril", "mayo", "janv", "fevr"))
+_PERSIAN = (
+    ("فروردین", "اردیبهشت", "خرداد", "تیر", "مرداد", "شهریور", "مهر", "آبان", "آذر", "دی", "بهمن", "اسفند")
+)  # fmt: skip
+_ISLAMIC = {
+    1: ("محرم",), 2: ("صفر",), 7: ("رجب",), 8: ("شعبان",), 9: ("رمضان",), 10: ("شوال",), 11: ("القعدة", "القعده"),
+    12: ("الحجة", "الحجه"),
+}  # fmt: skip
+"""Months whose names are one word, or end in one that is theirs alone."""
+_OTHER_MONTHS = {fold(name): 100 + place for place, name in enumerate(_PERSIAN, start=1)} | {
+    fold(name): 200 + place for place, forms in _ISLAMIC.items() for name in forms
+}
+
+
+def _day(year: int, month: int, day: int) -> Iterator[date]:
+    """The day in our calendar; nothing where there is no such day."""
+    try:
+        if 2500 <= year < 2600:
+            yield date(year - 543, month, day)
+        elif month > 200:
+            yield _islamic(year, month - 200, day)
+        elif month > 100 or 1300 <= year < 1410:
+            yield _persian(year, month - 100 if month > 100 else month, day)
+        elif 1410 <= year < 1500:
+            yield _islamic(year, month, day)
+        else:
+            yield date(year, month, day)
+    except ValueError:
+        return
+
+
+def _persian(year: int, month: int, day: int) -> date:
+    """The solar calendar of Iran: six months of 31 days from the equinox, then months of 30.
+
+    >>> _persian(1403, 3, 16)
+    datetime.date(2024, 6, 5)
+    """
+    if not (1 <= month <= 12 and 1 <= day <= (31 if month <= 6 else 30)):
+        raise ValueError("no such day")
+    cycles, rest = divmod(year - 1, 33)
+    leaps = cycles * 8 + sum(1 for place in (1, 5, 9, 13, 17, 22, 26, 30) if place <= rest)
+    days = (year - 1) * 365 + leaps + (month - 1) * 31 - max(0, month - 7) + day
+    return date(622, 3, 20) + timedelta(days=days)
+
+
+def _islamic(year: int, month: int, day: int) -> date:
+    """The tabular lunar calendar, right to a day or two.
+
+    >>> abs(_islamic(1445, 11, 28) - date(2024, 6, 5)) <= timedelta(days=1)
+    True
+    """
+    if not (1 <= month <= 12 and 1 <= day <= 30):
+        raise ValueError("no such day")
+    days = day + (59 * (month - 1) + 1) // 2 + (year - 1) * 354 + (3 + 11 * year) // 30
+    return date(622, 7, 18) + timedelta(days=days)

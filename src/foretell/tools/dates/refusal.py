@@ -1,0 +1,93 @@
+"""The date layer of the fence: an item is admitted only if something says that its words are older than the cutoff."""
+
+from datetime import datetime, time
+
+from foretell.questions.as_of import AsOf, instant
+from foretell.tools.blocklist import is_living
+from foretell.tools.dates.addresses import late_address
+from foretell.tools.dates.ages import age_stamp, without_age
+from foretell.tools.dates.find import Order
+from foretell.tools.dates.stamps import late_entry, late_row, late_stamp, late_title, late_yearless_stamp, told_state
+from foretell.tools.tool import SourceItem
+
+OLDEST_YEAR = 1990
+"""Dates before the web stand for "unknown" in many databases (1970-01-01 is zero)."""
+MONTH_FIRST = frozenset({"us", "gov", "mil", "ph"})
+"""Top-level domains where 05/06/2024 is the sixth of May."""
+ANY_ORDER = frozenset({"com", "org", "net", "info", "io", "co", "news", "edu", "int", "tv", "ca", "za", ""})
+
+
+def date_refusal(item: SourceItem, as_of: AsOf, *, crawl_dates: bool = True) -> str | None:
+    """Why an item cannot be shown to be old enough, or None.
+
+    A version stored before the cutoff is proof; a version stored later proves nothing, just like today's page.
+    """
+    if item.captured is not None and _reaches(item.captured, as_of):
+        if item.published is not None and not _reaches(item.published, as_of):
+            return "it is dated after the cutoff although stored before it"
+        return _states_late_date(item, as_of)
+    if (reason := _without_version(item, as_of, crawl_dates=crawl_dates)) is not None:
+        return reason
+    if (age := age_stamp(_words(item))) is not None:
+        return f"it tells only its age: {age!r}"
+    return _states_late_date(item, as_of)
+
+
+def _without_version(item: SourceItem, as_of: AsOf, *, crawl_dates: bool) -> str | None:
+    if item.dating == "relative":
+        return "it is dated by an age, which means nothing without the day of reading"
+    if item.published is None or item.dating == "none":
+        return "it has no date"
+    if item.published.year < OLDEST_YEAR:
+        return f"its date, {item.published.date()}, stands for an unknown one"
+    if not _reaches(item.published, as_of):
+        return "it is dated after the cutoff, or on a day that was not over"
+    if item.dating == "crawled" and not crawl_dates:
+        return "it is dated by a crawler, and such dates are not accepted here"
+    if any(is_living(url) for url in (item.url, *item.hops) if url):
+        return "the page is rewritten for ever under its address: only a stored version can be old"
+    if (state := told_state(_words(item))) is not None:
+        return f"it tells how something ended, and not when: {state!r}"
+    return None
+
+
+def _reaches(moment: datetime, as_of: AsOf) -> bool:
+    """Whether a moment lies before the cutoff. Midnight sharp stands for a day, and that day must be over."""
+    try:
+        moment = instant(moment)
+    except ValueError:
+        return False
+    return as_of.admits_day(moment.date()) if moment.time() == time.min else as_of.admits(moment)
+
+
+def _states_late_date(item: SourceItem, as_of: AsOf) -> str | None:
+    words = _words(item)
+    published = item.published.date() if item.published is not None else None
+    if (stamp := late_stamp(words, as_of, order=_order(item.url), published=published)) is not None:
+        return f"it states a date after the cutoff: {stamp!r}"
+    if published is not None and (stamp := late_yearless_stamp(words, published, as_of)) is not None:
+        return f"it states a day after the cutoff: {stamp!r}"
+    if (title := late_title(item.title, as_of, published=published)) is not None:
+        return f"its title is dated after the cutoff: {title!r}"
+    if (row := late_row(item.title, words, as_of)) is not None:
+        return f"it holds numbers of a day after the cutoff: {row!r}"
+    if (entry := late_entry(item.title, words, as_of)) is not None:
+        return f"a live report with an entry after the cutoff: {entry!r}"
+    for url in (item.url, *item.hops):
+        if url and (path := late_address(url, as_of, title=item.title)) is not None:
+            return f"its address is dated after the cutoff: {path!r}"
+    return None
+
+
+def _order(url: str) -> Order:
+    """How the country of an address writes days and months."""
+    domain = url.split("//", 1)[-1].split("/", 1)[0].split(":", 1)[0].rsplit(".", 1)[-1].lower()
+    if domain in MONTH_FIRST:
+        return "month first"
+    return "unknown" if domain in ANY_ORDER or not domain.isalpha() else "day first"
+
+
+def _words(item: SourceItem) -> str:
+    """All words of an item, but for the age that an engine put before its excerpt."""
+    text = item.text if item.text != item.snippet else ""
+    return "\n".join(filter(None, (item.title, without_age(item.snippet), text)))

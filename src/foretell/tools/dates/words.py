@@ -1,0 +1,206 @@
+"""Words around dates, by language: beside which a date is that of the text itself, and which tell of things to come.
+
+They are beginnings of words, so that inflected forms count too, but for those with an exclamation mark, which count
+whole. They are folded and in lower case when compared.
+"""
+
+import re
+from functools import cache
+from typing import Literal
+
+from foretell.tools.dates.find import fold, lower
+
+STAMPS = {
+    "en": "updated update! updates! updating modified edited revised revision corrected correction "
+    "amended published publication editor's! released posted! reviewed accessed retriev archived "
+    "captured cached crawled fetched filed! issued! uploaded timestamp datemodified datepublished "
+    "datecreated lastmod "
+    "lastupdate pubdate refreshed generated checked verified printed created written submitted recorded compiled",
+    "de": "aktualis veröffentl erschienen geändert bearbeitet abgerufen zugriff erstellt korrigiert "
+    "publiziert letzte! "
+    "änderung stand!",
+    "fr": "mis mise! actualis publié publie modifi consult édité révisé corrigé parution paru! créé rédigé",
+    "es": "actualiz publicad publicac modificad consultad editad revisad corregid cread",
+    "pt": "atualiz actualiz publicad publicaç modificad acessad acesso postad criad editad alterad",
+    "it": "aggiorn pubblicat pubblicaz modificat consultat corrett creata creato",
+    "nl": "gecreëerd bijgewerkt gepubliceerd geüpdatet geupdate gewijzigd geraadpleegd geplaatst aangemaakt",
+    "af": "opdatering bygewerk gepubliseer geskep",
+    "sv": "uppdater publicer ändrad ändrat hämtad skapad",
+    "da": "opdater udgivet publicer offentliggjort ændring ændret oprettet",
+    "nb": "oppdater publiser endret opprett",
+    "fi": "päivit julkais muokat haettu luotu",
+    "is": "uppfær birt! breytt búið!",
+    "pl": "aktualiz zaktualiz opublikow publikac zmodyfikow zmieni utworz dodan dostęp",
+    "cs": "aktualiz publikov zveřejn vydán uprav vytvoř změn",
+    "sk": "aktualiz publikov zverejn vydan uprav vytvor zmen",
+    "hr": "ažurir objavlj objavij izmijen izmjen stvar stvor kreir posodob spremen ustvar",
+    "sr": "ажурир објав измен промен креир створ",
+    "mk": "создад ажурир",
+    "bg": "обнов актуализ публик промен създад промян",
+    "ru": "обнов опублик измен отредакт создан дата",
+    "uk": "оновл опублік змін створ відредаг",
+    "be": "абнаўл абноўл апублік зменен створан",
+    "ro": "actualiz publicat modificat accesat creată",
+    "hu": "frissít megjelen közzét módosít létrehoz",
+    "el": "ενημέρωσ ενημερώθ δημοσίευσ δημοσιεύ τροποποι δημιουργ",
+    "tr": "güncel yayın yayım düzenle değiştir yenile oluştur",
+    "az": "yenilə yeniləm yaradıl dərc",
+    "kk": "жаңарт жариял құрыл",
+    "uz": "yangilan yaratil chop",
+    "ka": "განახლ გამოქვეყნ შეიქმნ შექმნ",
+    "hy": "թարմաց հրապարակ ստեղծ",
+    "mn": "шинэчл үүсгэ нийтэл",
+    "ar": "تحديث تحدیث حدّث نشر تعديل خلقت إنشاء أنشئ كتب",
+    "fa": "بروزرسانی بهروزرسانی روزآمد انتشار منتشر ویرایش ایجاد",
+    "ur": "اپڈیٹ تجدید تخلیق شائع اشاعت ترمیم",
+    "he": "עודכן עדכון פורסם פרסום נערך נוצר",
+    "hi": "अपडेट अद्यतन प्रकाशित संशोधित बनाया निर्मित आखिरी",
+    "bn": "আপডেট প্রকাশ হালনাগাদ তৈরি সম্পাদ",
+    "mr": "अद्ययावत अपडेट प्रकाशित",
+    "ta": "புதுப்பி வெளியி உருவாக்",
+    "te": "నవీకర ప్రచుర సృష్టి అప్డేట్ అప్‌డేట్",
+    "kn": "ನವೀಕರ ಪ್ರಕಟ ರಚಿಸ",
+    "ml": "പുതുക്ക പ്രസിദ്ധീ അപ്ഡേറ്റ് സൃഷ്ടി",
+    "gu": "અપડેટ પ્રકાશિત",
+    "pa": "ਅੱਪਡੇਟ ਪ੍ਰਕਾਸ਼ਿਤ",
+    "ne": "अद्यावधिक प्रकाशित अपडेट",
+    "si": "යාවත් පළ",
+    "vi": "nhật cậpnhật xuất đăng sửa tạo",
+    "id": "diperbar pembaru perbaru diterbit dipublikas dimutakhir tayang dibuat diubah",
+    "ms": "dikemas kemas disiar dicipta diterbit",
+    "fil": "nagawa nailathala inilathala huling na-update isinapanahon",
+    "sw": "imesasishwa imechapishwa ilisasishwa",
+    "lt": "atnauj paskelb publik redag sukur keist",
+    "lv": "atjaun publicē publiskots izveidot labots",
+    "et": "uuend avaldat muudet loodud",
+    "ca": "actualitz publicad publicat modificad cread",
+    "gl": "actualiz publicad cread",
+    "eu": "eguner argitarat sortze",
+    "cy": "diweddar cyhoedd crëwyd",
+    "eo": "ĝisdatig publikig kreita",
+    "sq": "përditës publik krij",
+    "lb": "update erstallt aktualis",
+}
+"""Words of publishing, updating, creating and reading."""
+
+TOKEN = re.compile(r"\d+|[^\W\d_]+(?:'[a-z]\b)?")
+"""A number or a word."""
+
+ASIAN_STAMP = re.compile(
+    "更新|公開|公开|掲載|配信|発表|発行|投稿|修正|改訂|编辑|編輯|编辑|发布|發布|發佈|发表|發表|刊登|刊載|出版|公布|転載|取得|閲覧|访问|檢索|作成|创建|創建|建立"
+    "|업데이트|입력|수정|등록|발행|게시|작성|승인|갱신|개정|보도|생성|변경|"
+    + "|".join(
+        lower(fold(word))
+        for word in (
+            "อัปเดต",
+            "อัพเดท",
+            "เผยแพร่",
+            "ปรับปรุง",
+            "แก้ไข",
+            "โพสต์",
+            "สร้าง",
+            "ປັບປຸງ",
+            "បានធ្វើបច្ចុប្បន្នភាព",
+            "ធ្វើបច្ចុប្បន្នភាព",
+        )
+    )
+)
+"""The same where words are not set apart by spaces."""
+
+FUTURE = {
+    "en": "will! shall! be being! is are get not until! before! due! scheduled plan! expect set! "
+    "next! upcoming to would! could! may! "
+    "might! should! must! please deadline forthcoming aim hope when! once! if unless",
+    "de": "wird werden soll! geplant erwartet bis vor! spätestens nächst kommend",
+    "fr": "sera seront doit devrait prévu avant jusqu attendu prochain",
+    "es": "será serán debe! previst antes hasta próxim esperad",
+    "pt": "será serão deve! previst antes até próxim",
+    "it": "sarà saranno verrà verranno deve! previst entro prossim",
+    "nl": "zal! zullen wordt worden gepland voor volgend",
+    "nordic": "kommer! ska skall! blir! planeras skal! vil! bliver planlagt tulee! aiotaan",
+    "slavic": "będzie zostanie planowan bude! budou budú plánov bit bice бъде ще будет будут должен "
+    "должна запланиров ожида "
+    "буде будуть має",
+    "hu": "lesz! fog", "ro": "va vor! urmează", "el": "θα πρόκειται", "tr": "olacak edilecek "
+    "yayınlanacak güncellenecek",
+    "id": "akan", "vi": "sẽ", "ar": "سوف سيتم ستنشر يتوقع متوقع", "fa": "خواهد", "hi": "होगा होगी "
+    "होंगे जाएगा", "bn": "হবে",
+    "lt": "bus", "lv": "tiks! būs", "et": "saab! tuleb!",
+}  # fmt: skip
+"""Words after which even a stamp speaks of what is still to come."""
+FUTURE_SIGN = re.compile(
+    "予定|見込|預計|预计|将|將|计划|預定|即将|예정|계획|" + "|".join(lower(fold(word)) for word in ("จะ",))
+)
+
+SMALL = frozenset(
+    lower(
+        fold(
+            "on at am le el il op den dne dnia em a as of the date time last first la las los les de "
+            "del di da du dato kl um "
+            "utc gmt est edt et pt pst pdt cet cest bst ist msk jst kst sgt hkt uhr h hs hrs pm p m "
+            "z by from original page "
+            "was were has been is this article story version ago zuletzt update jour fois dernière "
+            "última último ultimul za "
+            "posljednje poslednja poslednje naposledy ostatnia ostatnio sidst sidste senast siste "
+            "sist viimeksi viimane utoljára "
+            "son ultima в во на от у o г kell óra orakor alle ore saat tarihi tarihinde ب ساعت في "
+            "يوم بتاريخ بتاریخ التاريخ תאריך "
+            "בתאריך ב את אחרון को पर किया गया किए गए गई की तारीख था है এ তারিখ হয়েছে শেষ เมื่อ เวลา "
+            "วันที่ ngày lúc vào lần cuối pada pukul jam "
+            "tanggal tgl terakhir data datum дата время fecha hora heure stamp note editor's s is է "
+            "թ oni er de laaste läscht "
+            "darrera azken diweddariad olaf lasta ħ kini asal fil tarikh శ దినాంకం ದಿನಾಂಕ ಕೊನೆಯ "
+            "التحديث آخر اخر شده اخرین آخرین "
+            "viimeisin paskutinis pēdējais bolo ბოლო վերջին сүүлийн последнее последняя последна "
+            "останнє апошняе последно"
+        )
+    ).split()
+)
+"""Words that may stand between a stamp and its date."""
+
+SCHEDULED = re.compile(
+    r"event|calend|schedul|fixture|agenda|conferen|ticket|preview|upcoming|deadline|expect|forecast|outlook|webinar"
+    r"|summit|register|save the date|what to|how to|ahead of|guide|timetable|programm|kick-?off|doors|venue"
+    r"|\bplan|\bwill\b|\bto be\b|\bnext\b|\bbefore\b|\buntil\b|\bby\b|\bdue\b|candidate|odds|\bpoll\b|prediction"
+    r"|project|launch|\bbegins?\b|\bstarts?\b|\bopens?\b|\btour\b|meeting|festival|\bexpo\b|course|seminar|workshop"
+    r"|holiday|eclipse|anniversar|countdown|expir|maturit|effective|termin|vorschau|kommend|prognos|anmeld|veranstalt"
+    r"|prochain|previs|venir|inscri|proxim|boleto|entrada|biglietti|wydarz|календар|расписан|афиша|прогноз|日程|予定"
+    r"|予測|예정|일정|预告|预测|日历|تقویم|موعد"
+)
+"""Words of plans and forecasts, in headlines, addresses and tables."""
+
+
+WILL = frozenset(
+    lower(
+        fold(
+            "will shall would wird werden sera seront será serán serão sarà saranno verrà verranno "
+            "zal zullen ska skall skal vil "
+            "będzie bude budou будет будут буде будуть lesz θα olacak akan sẽ سوف خواهد होगा होगी হবে"
+        )
+    ).split()
+)
+"""The plainest of them, which tell of the future also after a date."""
+
+
+@cache
+def _forms(table: Literal["stamps", "future"]) -> tuple[frozenset[str], tuple[str, ...]]:
+    """Words that count whole, and beginnings of words: short ones begin too many others."""
+    languages = (STAMPS if table == "stamps" else FUTURE).values()
+    words = {lower(fold(word)) for language in languages for word in language.split()}
+    whole = {word.rstrip("!") for word in words if word.endswith("!") or (word.isascii() and len(word) < 4)}
+    longer = {word for word in words if not word.endswith("!") and (len(word) >= 4 or not word.isascii())}
+    return frozenset(whole), tuple(sorted(longer))
+
+
+@cache
+def is_stamp(word: str) -> bool:
+    """Whether a folded word in lower case is one of publishing, updating or reading."""
+    whole, beginnings = _forms("stamps")
+    return (word in whole or word.startswith(beginnings)) and not is_future(word)
+
+
+@cache
+def is_future(word: str) -> bool:
+    """Whether a folded word in lower case tells of something to come."""
+    whole, beginnings = _forms("future")
+    return word in whole or word.startswith(beginnings) or word.endswith(("acak", "ecek", "acaktir", "ecektir"))
