@@ -135,19 +135,21 @@ def find_set(name: str, folders: Sequence[Path] = (Path(),)) -> SetName:
         return _set_at(name)
     first, colon, argument = name.partition(":")
     first = first.replace("-", "_") if exists("markets", first.replace("-", "_")) else first
-    if exists("datasets", first):
-        path = found_in(argument or name, folders)
-        if not _is_format(first) or (argument and Path(path).exists()):
-            return SetName(kind="datasets", name=first, argument=path if argument else "")
-        file = not exists("markets", first) or Path(argument).suffix in READERS
-        if file and not (not colon and Path(path).exists()):
-            return SetName(kind="datasets", name=first, argument=argument)
-    if exists("markets", first) and not (not colon and Path(found_in(name, folders)).exists()):
-        return SetName(kind="markets", name=first, argument=argument)
     path = Path(found_in(name, folders))
+    a_file = not colon and path.exists()  # A file may be called like a format or a market.
+    if exists("datasets", first) and not _is_format(first):
+        return SetName(kind="datasets", name=first, argument=argument)
+    if exists("datasets", first) and not a_file:
+        file = found_in(argument, folders)
+        if argument and Path(file).exists():
+            return SetName(kind="datasets", name=first, argument=file)
+        looks_so = load("datasets", first).known(argument) or Path(argument).suffix in READERS
+        if looks_so or not exists("markets", first):
+            return SetName(kind="datasets", name=first, argument=argument)
+    if exists("markets", first) and not a_file:
+        return SetName(kind="markets", name=first, argument=argument)
     if not path.exists():
-        known = [*names("datasets"), *names("markets")]
-        near = get_close_matches(first, known, n=1) if colon else []
+        near = get_close_matches(first, [*names("datasets"), *names("markets")], n=1) if colon else []
         hint = f"did you mean {near[0]}:{argument}?" if near else None
         raise InputError(f"{name!r} is neither a file nor one of {', '.join(set_names())}", hint=hint)
     return SetName(kind="datasets", name=_format_of(path), argument=str(path))
