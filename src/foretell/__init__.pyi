@@ -195,6 +195,7 @@ def run(
     spec: str | Path | Mapping[str, Any],
     *,
     concurrency: int = 50,
+    tier: Literal["standard", "flex", "priority"] | None = None,
     where: Literal["auto", "here", "workers", "both"] = "auto",
     extend: bool = False,
     out: str | Path | None = None,

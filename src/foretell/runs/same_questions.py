@@ -82,10 +82,12 @@ def match_questions(stored: Sequence[Question], prepared: PreparedRun, run: str,
 
 def runs_like(store: RunStore, prepared: PreparedRun) -> Iterator[QuestionMatch]:
     """Stored runs of the same spec, the newest first, each beside the questions of now."""
-    wanted = json.loads(prepared.spec.with_digest("").to_json())
+    # What was chosen for its models when a run was made is no part of what it is.
+    wanted = json.loads(replace(prepared.spec.with_digest(""), efforts={}).to_json())
     for run, written in store.specs():
         questions = {name: value for name, value in written["questions"].items() if name != "digest"}
-        if {**written, "questions": questions} != wanted:
+        rest = {name: value for name, value in written.items() if name not in ("questions", "efforts")}
+        if {**rest, "questions": questions} != wanted:
             continue
         stored = store.questions(run)
         if not stored:

@@ -257,6 +257,8 @@ class ProphetArenaSubmitter:
         name = f"{SOURCE}/{slug}" if _here(forecast) else forecast.question_id
         if isinstance(event, str):
             return SubmissionItem(question=name, part="forecast", content={}, title=title, problems=(event,))
+        # A weekly question may be named by its ticker; what is sent goes by its slug.
+        name = f"{SOURCE}/{event.slug}"
         probabilities, problems = _matched(event, forecast.p)
         closed = event.closed(self.now)
         problems = [

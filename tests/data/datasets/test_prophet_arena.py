@@ -125,6 +125,10 @@ def test_an_event_without_a_resolved_market_is_dropped(events) -> None:
 
 def test_exclusive_only_where_someone_says_so(events) -> None:
     assert read_events_csv(events(EVENT), exclusivity={"GAME": "at most one"}).questions[0].exclusivity == "at most one"
+    told = {"GAME": "exactly one"}
+    assert read_events_csv(events(EVENT), exclusivity=told).questions[0].exclusivity == "exactly one"
+    more = EVENT | {"markets": repr(["Detroit", "A's", "A draw"])}
+    assert read_events_csv(events(more), exclusivity=told).questions[0].exclusivity == "at most one"
 
 
 def test_newer_prices_in_dollars(events) -> None:

@@ -656,7 +656,7 @@ def test_one_bad_market_keeps_nothing_else_from_being_read() -> None:
     nameless = MarketFaults(drifts=(FieldDrift(path="markets.0.ticker"),))
     assert list(kalshi.settle(settled_server(trouble=nameless), [question])) == ["KXA-1-NO"]
     assert kalshi.reasons == {
-        "at markets[0]": "field markets[0].ticker is missing",
+        "at markets[0]": "kalshi market at markets[0]: field markets[0].ticker is missing",
         "KXA-1-YES": "the platform knows no such market",
     }
     for change, told in (("drop", "is missing"), ("retype", "is not a text")):

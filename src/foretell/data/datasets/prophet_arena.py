@@ -23,7 +23,7 @@ from foretell.data.datasets.question_set import ContextSource, QuestionSet, Ques
 from foretell.data.datasets.rows import Row, csv_rows, jsonl_rows
 from foretell.data.markets.prophet_arena import ProphetArenaClient, outcomes_exclude
 from foretell.questions.errors import InputError
-from foretell.questions.exclusivity import Exclusivity
+from foretell.questions.exclusivity import Exclusivity, with_some_left_out
 from foretell.questions.question import Question, Snapshot, Target
 from foretell.questions.resolution import Resolution
 
@@ -88,7 +88,7 @@ def read_events_csv(path: str | Path, *, exclusivity: Mapping[str, Exclusivity] 
     """Read the published subset. It does not say which outcomes exclude each other: tell by ticker where you know.
 
     Only markets that are both listed and resolved become targets; the others are counted. Whether the outcomes of an
-    event exclude each other is never guessed from how it came out.
+    event exclude each other is never guessed from how it came out; with some left out, exactly one is at most one.
     """
     found = QuestionSetBuilder()
     for row in csv_rows(Path(path)):
@@ -98,7 +98,8 @@ def read_events_csv(path: str | Path, *, exclusivity: Mapping[str, Exclusivity] 
             continue
         snapshots = {name: _snapshot(event, name, found.counts) for name in names}
         told = (exclusivity or {}).get(event.row.text("event_ticker"), "independent")
-        question = _csv_question(event, snapshots, told)
+        whole = set(names) == {*event.markets, *event.outcomes}
+        question = _csv_question(event, snapshots, told if whole else with_some_left_out(told))
         if asked_key(question) in found.questions:
             raise event.row.problem("event_ticker", "is there twice for the same moment")
         found.questions[asked_key(question)] = question
