@@ -63,12 +63,18 @@ class _ResearchRequest(OperationRequest):
         title="At most for each trial, in dollars",
     )  # fmt: skip
     model_price: str | None = setting(
-        None, "What the model costs where that is not known: dollars per million tokens read/written, such as 0.5/2.",
-        metavar="IN/OUT", max_length=60, group="models", title="Price of the model, per million tokens read/written",
+        None,
+        "What models cost where that is not known: dollars per million tokens read/written, such as 0.5/2; those of "
+        "other roles by role or name, such as 0.5/2,filter=0.1/0.4.",
+        metavar="[ROLE=]IN/OUT,…", max_length=2_000, group="models",
+        title="Price of the models, per million tokens read/written",
     )  # fmt: skip
     temperature: float | None = setting(None, "Of the models; else their own default.", ge=0, le=2, group="models")
     effort: ReasoningEffort | None = setting(
-        None, "How long models that can reason are to do so.", group="models", title="Reasoning effort"
+        None,
+        "How long models that can reason are to do so; filter and summariser never longer than low.",
+        group="models",
+        title="Reasoning effort",
     )
     max_tokens: int | None = setting(
         None, "Longest reply of a model in tokens, thoughts included.", ge=1, group="models", title="Longest reply"
@@ -95,8 +101,9 @@ class _ResearchRequest(OperationRequest):
     def _price(cls, written: str | None) -> str | None:
         from foretell.models.prices import read_price
 
-        if written:
-            read_price(written)
+        for part in (written or "").split(","):
+            if written:
+                read_price(part.rpartition("=")[2].strip())
         return written or None
 
     @field_validator("search")
@@ -243,6 +250,9 @@ class RunRequest(OperationRequest):
         help="A YAML or JSON file, or the same as a mapping: questions, models, search, trials, …", argument=True
     )
     concurrency: int = setting(50, "Cells at once.", ge=1, le=2000)
+    tier: ServiceTier | None = setting(
+        None, "Service tier of the models, in place of the spec's: flex costs half and may take minutes a reply."
+    )
     where: Literal["auto", "here", "workers", "both"] = setting(
         "auto",
         "Who answers: this process (here), the workers of the shared database (workers), both of them, or workers "
@@ -638,6 +648,9 @@ class PromptsRequest(OperationRequest):
 
     kind: Literal["own", "market", "dates", "wikipedia", "options", "separate", "number"] | None = setting(
         None, "Kind of question.", argument=True, metavar="[KIND]"
+    )
+    model: str | None = setting(
+        None, "Also show how long this model is told to think in each role.", metavar="NAME", max_length=300
     )
     role: Literal["agent", "context", "filter", "summariser", "judge"] | None = setting(None, "Only this role.")
 
@@ -1127,12 +1140,12 @@ class ModelsCheckRequest(OperationRequest):
 
 
 class ModelsUpdateRequest(OperationRequest):
-    """Use the table of models in SOURCE, a file of the form of foretell/models/known_models.toml.
+    """Use the table of models in SOURCE, a file or https address, of the form of foretell/models/known_models.toml.
 
     Its entries go before those that came with the package: newer prices and models without a new version.
     """
 
-    source: str = setting(help="The file.", argument=True, min_length=1, metavar="FILE")
+    source: str = setting(help="The file, or the address of one.", argument=True, min_length=1, metavar="FILE|URL")
 
 
 # Outside services, and what is set up here.

@@ -45,9 +45,12 @@ from foretell.practice.markets.prophet_arena import (
     weekly_release_body,
 )
 from foretell.practice.series import (
+    PracticeAcled,
     PracticeDbnomics,
     PracticeFred,
+    PracticeOpenMeteo,
     PracticeYahoo,
+    SampleConflictEvent,
     SampleDbnomicsSeries,
     SampleFredSeries,
     SampleFredValue,
@@ -77,6 +80,8 @@ def data_services(now: datetime, key: str) -> dict[str, PracticeService]:
         "fred": _fred(now.date(), key),
         "yahoo": _yahoo(now.date()),
         "dbnomics": _dbnomics(now.date()),
+        "open_meteo": PracticeOpenMeteo(_curve(9.0, 8.0, 2.5), today=now.date()),
+        "acled": _acled(now, key),
         "kalshi": _kalshi(now),
         "manifold": _manifold(now),
         "polymarket": _polymarket(now),
@@ -122,6 +127,21 @@ def _dbnomics(today: date) -> PracticeDbnomics:
     curve = _curve(14.0, 7.0, 2.0)
     values = tuple((day, curve(day)) for day in _days(today - DAY, SERIES_DAYS))
     return PracticeDbnomics({DBNOMICS_ID: SampleDbnomicsSeries(values=values)})
+
+
+def _acled(now: datetime, key: str) -> PracticeAcled:
+    """Protests of half a year, each row written a week after its day; one in ten was corrected later."""
+    days = _days(now.date() - 7 * DAY, 180)
+    events = [
+        SampleConflictEvent(
+            id=f"IRQ{n}{m}",
+            day=day,
+            changed=datetime.combine(day + (60 if n % 10 == 0 else 7) * DAY, time(12, tzinfo=UTC)),
+        )
+        for n, day in enumerate(days)
+        for m in range(2 + n % 3)
+    ]
+    return PracticeAcled([one for one in events if one.changed <= now], password=key, deleted={"IRQ900": now - 2 * DAY})
 
 
 def _prices(now: datetime) -> list[tuple[int, float]]:
