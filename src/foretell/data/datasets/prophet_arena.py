@@ -413,5 +413,9 @@ def _open(request: DatasetRequest) -> QuestionSet:
     return found
 
 
-prophet_arena = FileFormat(read=_open, recognises=lambda path: _reader(path) is not None)
+prophet_arena = FileFormat(
+    read=_open,
+    recognises=lambda path: _reader(path) is not None,
+    known=lambda argument: argument.startswith(DATASET),
+)
 """The data sets `prophet_arena:FILE` and `prophet_arena:dataset/SLUG@VERSION`, and any file that looks like one."""
