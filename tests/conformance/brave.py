@@ -1,10 +1,11 @@
 """Brave: recorded web searches of 2024."""
 
+from foretell.tools.text_dates import date_refusal
+
 from conformance.reading import KEY, body_of, config_on, sweep
 from conformance.recordings import Check, answer
 from foretell.data.search.brave import BraveSearch, brave_hits
 from foretell.questions.as_of import AsOf, instant
-from foretell.tools.text_dates import date_refusal
 from foretell.tools.tool import SourceItem
 
 APRIL = AsOf(at=instant("2024-03-28T00:00:00Z"))
