@@ -191,6 +191,7 @@ def run(
     spec: str | Path | Mapping[str, Any],
     *,
     concurrency: int = 50,
+    tier: Literal["standard", "flex", "priority"] | None = None,
     where: Literal["auto", "here", "workers", "both"] = "auto",
     out: str | Path | None = None,
     settings: Settings | None = None,

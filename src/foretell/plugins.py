@@ -66,6 +66,10 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "yahoo": "foretell.data.series.yahoo:YahooSeries",
         "yfinance": "foretell.data.series.yahoo:YahooSeries",
         "dbnomics": "foretell.data.series.dbnomics:DbnomicsSeries",
+        "open_meteo": "foretell.data.series.open_meteo:OpenMeteoSeries",
+        "acled": "foretell.data.series.acled:AcledSeries",
+        "wikipedia": "foretell.data.series.wikipedia:WikipediaSeries",
+        "csv": "foretell.data.series.local:OwnSeries",
     },
     "markets": {
         "kalshi": "foretell.data.markets.kalshi:MARKET",

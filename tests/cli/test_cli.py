@@ -194,7 +194,7 @@ def test_an_old_spelling_is_answered_with_the_new_one():
     assert "--combine-trials" in refused("score", *tables, "--trials", "mean")
     assert "--out x.json" in refused("score", *tables, "--json", "x.json")
     assert "--out FILE" in refused("calibrate", "fit", *tables, "-O", "rule.json")
-    assert "--interval HOURS" in refused("init", "bot", "x", "--every", "8")
+    assert "--interval MINUTES" in refused("init", "bot", "x", "--every", "8")
     assert "--tables FOLDER" not in refused("score", *tables, "--out", "board.txt")
     assert "--folder FOLDER" in refused("arena", "collect", "--out", "x")
     for old, new in MOVED.items():

@@ -27,8 +27,10 @@ from fakes.markets import (
 from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
 from foretell.data.markets.listing import ListingFilter
 from foretell.data.markets.prices import MarketRef, PricesUnavailable
+from foretell.data.series.acled import AcledSeries
 from foretell.data.series.dbnomics import DbnomicsSeries
 from foretell.data.series.fred import FredSeries
+from foretell.data.series.open_meteo import OpenMeteoSeries
 from foretell.data.series.series import SeriesUnavailable
 from foretell.data.series.yahoo import YahooSeries
 from foretell.data.service import ServiceConfig
@@ -60,8 +62,11 @@ from foretell.practice.markets.polymarket import (
 )
 from foretell.practice.markets.prophet_arena import prophet_arena_body
 from foretell.practice.series import (
+    PracticeAcled,
     PracticeDbnomics,
+    PracticeOpenMeteo,
     PracticeYahoo,
+    SampleConflictEvent,
     SampleDbnomicsSeries,
     SampleFredSeries,
     SampleFredValue,
@@ -118,10 +123,16 @@ SHARE = SampleShare(
 STATED = SampleDbnomicsSeries(values=((date(2026, 1, 1), 1.0), (date(2026, 1, 2), None)))
 LISTED = PolymarketListing(slug="s", outcomes=("Yes", "No"), tokens=("1", "2"), trades={"1": ((SECOND, 0.3),)})
 CROWD = SampleMetaculusQuestion(title="?", id=1, history=(SampleCommunityPrediction(since=SECOND, centers=(0.3,)),))
+WEATHER = PracticeOpenMeteo(lambda day: float(day.day), today=date(2026, 2, 20))
+RIOT = SampleConflictEvent(id="IRQ1", day=date(2026, 2, 1), changed=START, kind="Riots")
 NUMBERS: dict[str, tuple[Any, str, Any, str]] = {
     "fred": (FakeFred({"x": FRED}, key="k", today=date(2026, 3, 1)), "x", FredSeries, "/fred"),
     "yahoo": (PracticeYahoo({"x": SHARE}), "x", YahooSeries, ""),
     "dbnomics": (PracticeDbnomics({"x/y/z": STATED}), "x/y/z", DbnomicsSeries, ""),
+    "fred, first figures": (FakeFred({"x": FRED}, key="k", today=date(2026, 3, 1)), "x/initial", FredSeries, "/fred"),
+    "observed weather": (WEATHER, "observed/1,2/t_max", OpenMeteoSeries, ""),
+    "forecast weather": (WEATHER, "forecast2/1,2/t_max", OpenMeteoSeries, ""),
+    "acled": (PracticeAcled([RIOT], password=""), "Iraq/Riots", AcledSeries, ""),
     "kalshi": (FakeKalshi({"x": SampleKalshiBook(quotes=((SECOND, 0.2, 0.4),))}), "x", None, ""),
     "polymarket": (FakePolymarket({"x": LISTED}), "x", None, ""),
     "manifold": (FakeManifold({"x": (SampleManifoldBet(id="b", at_ms=SECOND * 1000, after=0.3),)}), "x", None, ""),
@@ -185,9 +196,7 @@ POST = metaculus_post_body(
     SampleMetaculusQuestion(id=21, title="?", label="a", centers=(0.4,)),
     SampleMetaculusQuestion(id=22, title="?", label="b", status="resolved", resolution="yes"),
 )
-RACE = prophet_arena_body(
-    "race", "?", {"Ann": None, "Bob": "no"}, windows=[{"taken_at": "2026-10-01", "crowd": {"Ann": 0.3}}]
-)
+RACE = prophet_arena_body("race", "?", {"Ann": None, "Bob": "no"}, crowd={"Ann": 0.3})
 PLATFORMS: dict[str, tuple[Any, str]] = {
     "kalshi dollars": (FakeKalshi({}).having(KalshiCatalogue([kalshi_event_body(EVENT, "dollars")])), "KXA-1"),
     "kalshi cents": (FakeKalshi({}).having(KalshiCatalogue([kalshi_event_body(EVENT, "cents")])), "KXA-1"),

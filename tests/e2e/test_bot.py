@@ -21,7 +21,12 @@ from click.testing import CliRunner
 from fakes.markets import FakeMetaculus
 from fakes.models import BackgroundModels
 from foretell.cli.commands import operation_command
-from foretell.practice.markets.metaculus import MetaculusCatalogue, SampleMetaculusQuestion, metaculus_post_body
+from foretell.practice.markets.metaculus import (
+    MetaculusCatalogue,
+    SampleMetaculusQuestion,
+    SampleMetaculusScale,
+    metaculus_post_body,
+)
 from foretell.practice.search import search_server
 from foretell.practice.world import small_world
 
@@ -35,14 +40,22 @@ main()
 """
 
 
+FAR: Any = {"closes": "2999-01-01T00:00:00Z", "resolves": "2999-02-01T00:00:00Z"}
+
+
 def posts() -> list[dict[str, Any]]:
-    far = {"closes": "2999-01-01T00:00:00Z", "resolves": "2999-02-01T00:00:00Z"}
-    choice = SampleMetaculusQuestion(id=121, title="Who wins?", kind="multiple_choice", options=("A", "B", "C"), **far)
+    choice = SampleMetaculusQuestion(id=121, title="Who wins?", kind="multiple_choice", options=("A", "B", "C"), **FAR)
+    when = SampleMetaculusScale(low=1.7e9, high=2.2e9, open_lower=True, open_upper=True)
     return [
         metaculus_post_body(
-            11, "Will it rain?", SampleMetaculusQuestion(id=111, title="Will it rain?", centers=(0.4,), **far)
+            11,
+            "Will Norges Bank cut its rate?",
+            SampleMetaculusQuestion(id=111, title="Will Norges Bank cut its rate?", centers=(0.4,), **FAR),
         ),
         metaculus_post_body(12, "Who wins?", choice),
+        metaculus_post_body(
+            13, "When?", SampleMetaculusQuestion(id=131, title="When?", kind="date", scale=when, **FAR)
+        ),
     ]
 
 
@@ -133,12 +146,14 @@ def workshop(tmp_path: Path) -> Iterator[Workshop]:
 
 
 def test_a_pull_request_shows_what_would_be_sent_and_sends_nothing(workshop: Workshop):
-    done = workshop.run("bash bot.sh --dry-run")
+    done = workshop.run("bash bot.sh --dry-run --limit 1 --trials 1")
     assert done.returncode == 0, done.stdout + done.stderr
     assert workshop.sites.inbox.forecasts == []
     sent = json.loads(done.stdout[done.stdout.index("[\n") :])
-    assert sent
-    assert "forecast" in json.dumps(sent)
+    assert [one["address"].partition("/")[2].partition("/")[2].partition("/")[2] for one in sent] == [
+        "questions/forecast/",
+        "comments/create/",
+    ]
     for canary in (TOKEN, KEY):
         assert canary not in done.stdout + done.stderr
 
@@ -147,25 +162,24 @@ def test_the_schedule_hands_in_once_and_pays_once(workshop: Workshop):
     inbox, provider = workshop.sites.inbox, workshop.provider
     done = workshop.run("bash bot.sh")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert {one["question"] for one in inbox.forecasts} == {111, 121}
+    assert {one["question"] for one in inbox.forecasts} == {111, 121, 131}
+    assert [one["on_post"] for one in inbox.comments] == [11, 12, 13]
     (yes,) = [one for one in inbox.forecasts if one["question"] == 111]
     assert 0 < yes["probability_yes"] < 1
     (choice,) = [one for one in inbox.forecasts if one["question"] == 121]
     assert sum(choice["probability_yes_per_category"].values()) == pytest.approx(1)
+    assert all(comment["is_private"] for comment in inbox.comments)
+    assert "Sources:" in inbox.comments[0]["text"], "the evidence is cited"
 
     paid, handed = provider.stats()["arrived"], len(inbox.forecasts)
-    again = workshop.run("bash bot.sh")
-    assert again.returncode == 0, again.stdout + again.stderr
-    assert provider.stats()["arrived"] == paid
-    assert len(inbox.forecasts) == handed
-
-    far = {"closes": "2999-01-01T00:00:00Z", "resolves": "2999-02-01T00:00:00Z"}
-    fresh = metaculus_post_body(14, "Will it snow?", SampleMetaculusQuestion(id=141, title="Will it snow?", **far))
+    fresh = metaculus_post_body(14, "Will it snow?", SampleMetaculusQuestion(id=141, title="Will it snow?", **FAR))
     workshop.sites.metaculus.having(MetaculusCatalogue([fresh, *posts()]))
-    third = workshop.run("bash bot.sh")
-    assert third.returncode == 0, third.stdout + third.stderr
+    second = workshop.run("bash bot.sh")
+    assert second.returncode == 0, second.stdout + second.stderr
     assert [one["question"] for one in inbox.forecasts[handed:]] == [141]
     assert provider.stats()["arrived"] > paid
+    (page,) = (workshop.folder / ".foretell").glob("tournaments/*/pages/*.html")
+    assert "4 forecasts sent with their comments, 0 failed, in 2 visits" in page.read_text(encoding="utf-8")
 
     everything = "\n".join(workshop.told)
     kept = "\n".join(
@@ -178,17 +192,14 @@ def test_the_schedule_hands_in_once_and_pays_once(workshop: Workshop):
         assert canary not in kept
 
 
-def test_nothing_open_is_a_quiet_day(workshop: Workshop):
+def test_a_rehearsal_goes_to_the_testing_area_and_trouble_there_fails_the_step(workshop: Workshop):
     workshop.sites.metaculus.having(MetaculusCatalogue([]))
-    done = workshop.run("bash bot.sh")
+    done = workshop.run("bash bot.sh --rehearse")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "No question is open." in done.stdout
+    assert "bot-testing-area: 0 open, 0 sent" in done.stdout
     assert workshop.provider.stats()["arrived"] == 0
-
-
-def test_trouble_at_the_platform_fails_the_step(workshop: Workshop):
     workshop.sites.metaculus.token = "another"
-    done = workshop.run("bash bot.sh")
-    assert done.returncode != 0
-    assert "could not be read" in done.stdout
-    assert TOKEN not in done.stdout + done.stderr
+    failed = workshop.run("bash bot.sh --rehearse")
+    assert failed.returncode != 0
+    assert "could not be reached" in failed.stderr
+    assert TOKEN not in failed.stdout + failed.stderr

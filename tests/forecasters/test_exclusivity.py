@@ -19,7 +19,9 @@ from foretell.forecasters.prompt.rendering import outcomes
 from foretell.forecasters.tree.forecaster import claim_of_target, forecast_from_targets, targets_to_analyze
 from foretell.forecasters.tree.grow.prompting import TreeQuestion
 from foretell.questions.exclusivity import EXCLUSIVITIES, Exclusivity
+from foretell.questions.forecast import Categorical
 from foretell.questions.question import Question, Snapshot, Target
+from foretell.runs.combine import combine_trials
 
 RACE = Question(
     id="q",
@@ -125,3 +127,16 @@ def test_nobody_may_be_likely_where_none_of_them_can_be():
     assert read_probabilities(said, names).p == {"ada": 0, "ben": 0, "cleo": 0}
     with pytest.raises(ValueError, match="cannot all have probability 0"):
         read_probabilities(said, OutcomeNames.of(replace(RACE, exclusivity="exactly one")))
+
+
+@pytest.mark.parametrize("exclusivity", EXCLUSIVITIES)
+def test_combined_trials_keep_the_law_and_say_the_same_twice(exclusivity: Exclusivity):
+    question, context = of(exclusivity), Context(as_of=RACE.as_of)
+    stated = ({"0": 0.2, "1": 0.3, "2": 0.1}, {"0": 0.6, "1": 0.3, "2": 0.5})
+    trials = [forecast_from_targets(question, context, "tree", p, "", WIDE) for p in stated]
+    (found,) = combine_trials(trials, [question])
+    total = sum(found.p.values())
+    assert total == pytest.approx(1) if exclusivity == "exactly one" else total <= 1 or exclusivity == "independent"
+    assert (found.distribution is not None) == (exclusivity == "exactly one")
+    if isinstance(found.distribution, Categorical):
+        assert dict(found.distribution.p) == pytest.approx(dict(found.p))

@@ -1,8 +1,14 @@
 """`foretell init bot`: the files it writes, and that GitHub will understand them."""
 
+import csv
+import hashlib
 import re
+import shutil
 import subprocess
 import sys
+import zipfile
+from base64 import urlsafe_b64encode
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +17,8 @@ import yaml
 from click.testing import CliRunner, Result
 
 from foretell.cli.commands import operation_command
-from foretell.operations.init_bot import BOT_FILES
+from foretell.operations.init_bot import BOT_FILES, cron, packed_wheel
 from foretell.questions.errors import InputError
-from foretell.runs.spec import read_spec
 
 init = operation_command("init")
 
@@ -37,22 +42,28 @@ def test_all_files_are_there_and_no_mark_is_left(tmp_path: Path):
     folder = tmp_path / "my-bot"
     told = made(folder)
     assert told.exit_code == 0, told.output
-    assert {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()} == set(BOT_FILES.values())
-    for path in folder.rglob("*"):
-        assert not path.is_file() or "@@" not in path.read_text(encoding="utf-8")
+    written = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    assert written == {*BOT_FILES.values(), f"wheels/{wheel_name()}"}
+    for name in BOT_FILES.values():
+        assert "@@" not in (folder / name).read_text(encoding="utf-8")
     assert (folder / "bot.sh").stat().st_mode & 0o100
     assert "my-bot" in (folder / "README.md").read_text(encoding="utf-8")
     assert "METACULUS_TOKEN and OPENROUTER_API_KEY" in told.output
 
 
+def wheel_name() -> str:
+    return f"foretell-{version('foretell')}-py3-none-any.whl"
+
+
 def test_the_workflow_is_one_that_github_takes(tmp_path: Path):
-    made(tmp_path / "bot", "--interval", "6")
+    made(tmp_path / "bot")
     found = workflow(tmp_path / "bot")
     # YAML 1.1 reads the word `on` as true.
     assert set(found) == {"name", True, "permissions", "concurrency", "jobs"}
     assert set(found[True]) == EVENTS
     (schedule,) = found[True]["schedule"]
-    assert re.fullmatch(r"[0-5]?\d \*/6 \* \* \*", schedule["cron"])
+    assert schedule["cron"] == "7,27,47 * * * *", "every twenty minutes, and not on the hour"
+    assert found[True]["workflow_dispatch"]["inputs"]["rehearse"]["type"] == "boolean"
     assert found["permissions"] == {"contents": "read"}
     assert found["concurrency"]["cancel-in-progress"] is False
     (job,) = found["jobs"].values()
@@ -65,30 +76,72 @@ def test_the_workflow_is_one_that_github_takes(tmp_path: Path):
             assert re.fullmatch(r"actions/[\w/-]+@[0-9a-f]{40}", step["uses"])
         for expression in re.findall(r"\$\{\{(.*?)\}\}", str(step)):
             assert re.match(r"\s*(secrets|github|env)\.\w+", expression)
+    # Where the linter itself is on this machine, it has the last word.
+    if (linter := shutil.which("actionlint")) is not None:
+        path = tmp_path / "bot" / WORKFLOW
+        checked = subprocess.run([linter, str(path)], capture_output=True, text=True, timeout=60, check=False)
+        assert checked.returncode == 0, checked.stdout
 
 
-def test_pull_requests_send_nothing_and_spend_little(tmp_path: Path):
+def test_each_event_takes_one_way_and_only_that_way_sees_the_secrets(tmp_path: Path):
     made(tmp_path / "bot")
     (job,) = workflow(tmp_path / "bot")["jobs"].values()
-    runs = {step["run"]: step["if"] for step in job["steps"] if "bot.sh" in step.get("run", "")}
-    assert runs["bash bot.sh"] == "github.event_name != 'pull_request'"
-    assert runs["bash bot.sh --dry-run"].startswith("github.event_name == 'pull_request'")
+    runs = {step["run"]: step for step in job["steps"] if "bot.sh" in step.get("run", "")}
+    assert runs["bash bot.sh --dry-run --limit 1 --trials 1"]["if"].startswith("github.event_name == 'pull_request' &&")
+    assert runs["bash bot.sh --rehearse"]["if"] == "github.event_name == 'workflow_dispatch' && inputs.rehearse"
+    assert "pull_request" not in runs["bash bot.sh"]["if"]
+    assert all(("env" in step) == ("bot.sh" in step.get("run", "")) for step in job["steps"])
     save = next(step for step in job["steps"] if "cache/save" in step.get("uses", ""))
     restore = next(step for step in job["steps"] if "cache/restore" in step.get("uses", ""))
+    pages = next(step for step in job["steps"] if "upload-artifact" in step.get("uses", ""))
     assert save["if"].startswith("always()")
     assert save["with"]["path"] == restore["with"]["path"] == ".foretell"
     assert save["with"]["key"].startswith(restore["with"]["restore-keys"])
-    small, whole = read_spec(tmp_path / "bot" / "check.yaml"), read_spec(tmp_path / "bot" / "bot.yaml")
-    assert small.questions.limit == 1
-    assert small.budget.run <= 0.25 <= whole.budget.run
+    # Folders that begin with a dot are left out unless one insists.
+    assert pages["with"]["include-hidden-files"] is True
 
 
-@pytest.mark.parametrize(("dollars", "hours"), [(3.0, 8), (1.0, 3), (0.5, 24), (10.0, 1), (2.0, 12)])
-def test_runs_of_a_day_together_keep_to_the_days_budget(tmp_path: Path, dollars: float, hours: int):
-    made(tmp_path / "bot", "--budget-per-day", str(dollars), "--interval", str(hours))
-    run = read_spec(tmp_path / "bot" / "bot.yaml").budget.run
-    assert run is not None
-    assert 0 < run * 24 / hours <= dollars + 1e-9
+@pytest.mark.parametrize(("minutes", "times"), [(20, 72), (15, 96), (60, 24), (360, 4), (1440, 1)])
+def test_the_schedule_is_as_often_as_asked(minutes: int, times: int):
+    minute, hour, *rest = cron(minutes).split()
+    hours = 24 // int(hour[2:]) if hour.startswith("*/") else 24 if hour == "*" else 1
+    assert len(minute.split(",")) * hours == times
+    assert rest == ["*"] * 3
+
+
+def test_the_budgets_are_in_the_files(tmp_path: Path):
+    made(tmp_path / "bot", "--budget", "2", "--tournament-budget", "30")
+    written = yaml.safe_load((tmp_path / "bot" / "bot.yaml").read_text(encoding="utf-8"))
+    assert written["budget"] == {"run": 2.0, "question": 0.5}
+    assert "--tournament-budget 30.00" in (tmp_path / "bot" / "bot.sh").read_text(encoding="utf-8")
+
+
+def test_it_installs_from_an_address_from_a_wheel_or_from_what_is_here(tmp_path: Path):
+    def first_line(folder: str) -> str:
+        return (tmp_path / folder / "requirements.txt").read_text(encoding="utf-8").splitlines()[0]
+
+    made(tmp_path / "git", "--install", "git+https://git.example/me/foretell@v2")
+    assert first_line("git") == "foretell[llm] @ git+https://git.example/me/foretell@v2"
+    assert not (tmp_path / "git" / "wheels").exists()
+    made(tmp_path / "packed")
+    assert first_line("packed") == f"./wheels/{wheel_name()}[llm]"
+    packed = tmp_path / "packed" / "wheels" / wheel_name()
+    made(tmp_path / "given", "--install", str(packed))
+    assert (tmp_path / "given" / "wheels" / wheel_name()).read_bytes() == packed.read_bytes() == packed_wheel()[1]
+    for source, words in (("a b", "neither a git address nor a wheel"), ("gone.whl", "no such file")):
+        assert words in str(made(tmp_path / "no", "--install", source).exception)
+    # As an installer reads it: every file is in the record, with its digest and its size.
+    with zipfile.ZipFile(packed) as wheel:
+        facts = wheel_name().removesuffix("-py3-none-any.whl") + ".dist-info"
+        rows = list(csv.reader(wheel.read(f"{facts}/RECORD").decode().splitlines()))
+        assert {row[0] for row in rows} == set(wheel.namelist())
+        for path, digest, size in rows[:-1]:
+            content = wheel.read(path)
+            assert len(content) == int(size)
+            assert digest == "sha256=" + urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")
+        assert f"Version: {version('foretell')}" in wheel.read(f"{facts}/METADATA").decode()
+        assert "foretell = foretell.cli.main:main" in wheel.read(f"{facts}/entry_points.txt").decode()
+        assert "foretell/operations/templates/bot/bot.sh.template" in wheel.namelist()
 
 
 def test_another_engine_takes_another_secret(tmp_path: Path):
@@ -103,12 +156,12 @@ def test_another_engine_takes_another_secret(tmp_path: Path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--interval", "7"), "do not divide the day"),
+        (("--interval", "7"), "divide neither the hour nor the day"),
         (("--search", "local"), "cannot search"),
         (("--model", "local:m.gguf"), "cannot be reached"),
         (("--model", "openai:never-heard-of"), "price"),
         (("--tournament", "a b"), "not the name of a tournament"),
-        (("--budget-per-day", "0.02", "--interval", "1"), "less than a cent"),
+        (("--budget", "9", "--tournament-budget", "3"), "more than the tournament may cost"),
     ],
 )
 def test_choices_that_cannot_work_are_refused_before_anything_is_written(

@@ -19,6 +19,7 @@ from foretell.data.pace import PaceStore
 from foretell.operations.doctor import doctor
 from foretell.operations.requests import DoctorRequest, ServicesCheckRequest, ServicesListRequest
 from foretell.operations.services import ServiceChecks, check_services, list_services, service_names
+from foretell.plugins import PAIR
 from foretell.practice.server import PracticeServer, json_response
 from foretell.practice.services import KEY, ServiceOptions, all_services
 from foretell.questions.errors import InputError
@@ -29,7 +30,7 @@ CANARY = "sk-canary-77"
 
 @asynccontextmanager
 async def practised(home: Path) -> AsyncGenerator[Settings]:
-    keys = {name: KEY for names in KEYS.values() for name in names}
+    keys = {part: KEY for names in KEYS.values() for name in names for part in name.split(PAIR)}
     async with all_services(ServiceOptions(now=datetime.now(UTC))) as addresses:
         yield Settings(home=home, keys=keys, addresses=addresses, contact="me@example.org")
 

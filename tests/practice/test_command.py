@@ -17,6 +17,7 @@ from foretell.models.facts import forget_facts
 from foretell.operations.models import ModelCheck, check_model
 from foretell.operations.practice import UNSET, practice_environment, shell_lines
 from foretell.operations.requests import ModelsCheckRequest
+from foretell.plugins import PAIR
 from foretell.practice.models.scripts import agent_script
 from foretell.practice.models.server import PracticeModels
 from foretell.practice.services import KEY
@@ -101,14 +102,16 @@ def test_a_world_in_the_background_serves_until_it_is_told_to_stop(tmp_path: Pat
 def test_the_lines_lead_every_service_into_the_world_and_give_no_other_key():
     services = {service: "http://127.0.0.1:1" for service in (*KEYS, "wikipedia")}
     lines = shell_lines(practice_environment(services, Path("/tmp/it's here")))
-    real = {name: "real" for names in KEYS.values() for name in names} | dict.fromkeys(UNSET, "real")
+    real = {part: "real" for names in KEYS.values() for name in names for part in name.split(PAIR)} | dict.fromkeys(
+        UNSET, "real"
+    )
     done = subprocess.run(
         ["sh", "-c", f"{lines}env"], capture_output=True, text=True, check=True, env={"PATH": "/usr/bin:/bin", **real}
     )
     settings = load_settings(dict(line.partition("=")[::2] for line in done.stdout.splitlines()))
     assert settings.home == Path("/tmp/it's here")
     assert settings.addresses["wikipedia"] == "http://127.0.0.1:1"
-    assert {settings.key(service) for service in KEYS} == {KEY}
+    assert {part for service in KEYS for part in settings.key(service).split(":")} == {KEY}
     assert "real" not in done.stdout
 
 

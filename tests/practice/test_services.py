@@ -11,6 +11,7 @@ import pytest
 from foretell.data.http import AsyncHttpClient, HttpLimits
 from foretell.data.markets.prices import MarketRef
 from foretell.data.pace import ServiceAccess
+from foretell.plugins import PAIR
 from foretell.practice.sample_data import (
     DBNOMICS_ID,
     FRED_ID,
@@ -41,7 +42,7 @@ def equipped(use: Callable[[Services, dict[str, str]], Awaitable[T]], *engines: 
             all_services(ServiceOptions(now=NOW)) as addresses,
             AsyncHttpClient(limits=QUICK, access=ACCESS) as client,
         ):
-            keys = {name: KEY for names in KEYS.values() for name in names}
+            keys = {part: KEY for names in KEYS.values() for name in names for part in name.split(PAIR)}
             settings = Settings(home=Path(), keys=keys, addresses=addresses)
             return await use(open_services(settings, client, engines), addresses)
 

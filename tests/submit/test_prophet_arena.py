@@ -12,10 +12,17 @@ from fakes.faults import FieldDrift
 from fakes.markets import FakeProphetArena
 from foretell.data.http import AsyncHttpClient, HttpLimits
 from foretell.data.markets.prophet_arena import ProphetArenaClient
-from foretell.practice.markets.prophet_arena import prophet_arena_body
+from foretell.data.payload import Payload
+from foretell.practice.markets.prophet_arena import prophet_arena_body, weekly_event_body, weekly_release_body
 from foretell.questions.as_of import AsOf
 from foretell.submit.ledger import SubmissionLedger
-from foretell.submit.prophet_arena import ProphetArenaOptions, ProphetArenaSubmitter, ProphetArenaWriter, read_events
+from foretell.submit.prophet_arena import (
+    ProphetArenaOptions,
+    ProphetArenaSubmitter,
+    ProphetArenaWriter,
+    read_events,
+    seal_fits,
+)
 from foretell.submit.sending import SEND_ONCE, SendOptions, SubmissionSender
 from foretell.submit.submission import SubmissionPlan
 
@@ -29,7 +36,7 @@ def arena() -> FakeProphetArena:
     events = [
         prophet_arena_body("who-wins", "Who wins?", {"Ann": None, "Bob": None}),
         prophet_arena_body("over", "Over?", {"Yes": None}, close_at="2026-10-01T00:00:00Z"),
-        prophet_arena_body("settled", "Settled?", {"Yes": "yes"}, status="settled"),
+        prophet_arena_body("settled", "Settled?", {"Yes": "yes"}, state="resolved"),
     ]
     fake = FakeProphetArena(events, key=KEY)
     fake.agents = {"my-agent"}
@@ -83,8 +90,8 @@ def test_outcomes_as_the_arena_spells_them_and_never_scaled(arena: FakeProphetAr
         "event": "who-wins",
         "probabilities": {"Ann": 0.7, "Bob": 0.5},
     }
-    told = planned(arena, [said("prophet_arena:who-wins", {"Ann": 1, "Bob": 0})], rationale=True, window="w3")
-    assert (told.ready[0].content["rationale"], told.ready[0].content["window"]) == ("Because.", "w3")
+    told = planned(arena, [said("prophet_arena:who-wins", {"Ann": 1, "Bob": 0})], rationale=True, window=3)
+    assert (told.ready[0].content["rationale"], told.ready[0].content["window"]) == ("Because.", 3)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +101,7 @@ def test_outcomes_as_the_arena_spells_them_and_never_scaled(arena: FakeProphetAr
         ("prophet_arena/who-wins", {"p": {"Ann": 0.7, "Bob": 0.1, "Cat": 0.2}}, "'Cat' is not an outcome"),
         ("prophet_arena/who-wins", {"p": {"Ann": 0.7, "ann": 0.1, "Bob": 0.2}}, "'ann' is there twice"),
         ("prophet_arena/over", {"p": {"Yes": 0.5}}, "takes no forecasts: it is closed"),
-        ("prophet_arena/settled", {"p": {"Yes": 0.5}}, "takes no forecasts: its status is settled"),
+        ("prophet_arena/settled", {"p": {"Yes": 0.5}}, "takes no forecasts: it is resolved"),
         ("prophet_arena/nothing", {"p": {"Yes": 0.5}}, "has no event nothing"),
         ("metaculus/101", {}, "it is no event here"),
         ("prophet_arena/who-wins", {"p": {"Ann": 0.7, "Bob": 0.3}, "as_of": AsOf.day("2026-10-01")}, "backtest"),
@@ -126,7 +133,7 @@ def test_where_reading_back_makes_no_sense_sending_again_replaces(
     arena: FakeProphetArena, ledger: SubmissionLedger, said: Any
 ):
     arena.inbox_faults.coming = ["lost answer"]
-    arena.faults.drifts = (FieldDrift(path="data.*.probabilities", change="rename"),)
+    arena.faults.drifts = (FieldDrift(path="*.probabilities", change="rename"),)
     assert handed_in(arena, ledger, [said("prophet_arena/who-wins", {"Ann": 0.7, "Bob": 0.3})]) == (["sent"], 2)
     assert arena.forecasts[-1]["probabilities"] == arena.forecasts[0]["probabilities"]
 
@@ -134,3 +141,39 @@ def test_where_reading_back_makes_no_sense_sending_again_replaces(
 def test_an_unknown_agent_is_refused(arena: FakeProphetArena, ledger: SubmissionLedger, said: Any):
     forecasts = [said("prophet_arena/who-wins", {"Ann": 0.7, "Bob": 0.3})]
     assert handed_in(arena, ledger, forecasts, agent="stranger") == (["refused"], 1)
+
+
+def test_a_weekly_question_goes_with_its_window_and_until_the_deadline(
+    arena: FakeProphetArena, ledger: SubmissionLedger, said: Any
+):
+    rules = {"Yes": "If so.", "No": "If so."}
+    settled = weekly_event_body("done", "KX-DONE", "Done?", rules)
+    settled["outcomes"][0]["resolution"] = "no"
+    question = weekly_event_body("cut", "KX-CUT", "Cut?", rules, window=4)
+    arena.release = weekly_release_body("2026-11-01", "2026-11-08T04:59:00Z", question, settled)
+    both = [said(f"prophet_arena/{slug}", {"Yes": 0.7, "No": 0.3}) for slug in ("cut", "done")]
+    plan = planned(arena, both)
+    assert [item.content["window"] for item in plan.ready] == [4]
+    assert "it is settled" in plan.refused[0].problems[0]
+    assert handed_in(arena, ledger, both) == (["sent"], 1)
+    answer = list(ledger.entries())[-1].content["answer"]
+    assert (answer["listed"], answer["window"], "receipt" in answer) == (True, 4, False)
+    arena.release = weekly_release_body("2026-11-01", "2026-10-31T04:59:00Z", question)
+    assert "it is closed" in planned(arena, both[:1]).refused[0].problems[0]
+
+
+def test_a_receipt_is_held_against_its_seal(arena: FakeProphetArena, ledger: SubmissionLedger, said: Any):
+    assert handed_in(arena, ledger, [said("prophet_arena/who-wins", {"Ann": 0.7, "Bob": 0.3})])[0] == ["sent"]
+    assert list(ledger.entries())[-1].content["answer"]["seal_fits"] is True
+    receipt = arena.forecasts[0]["receipt"]
+    assert seal_fits(Payload(url="", value=receipt))
+    assert not seal_fits(Payload(url="", value=receipt | {"seal": "0" * 64}))
+    assert not seal_fits(Payload(url="", value=receipt | {"key": "pa-receipt-1.x"}))
+
+
+def test_what_is_over_the_quota_of_the_day_is_refused_and_not_sent_again(
+    arena: FakeProphetArena, ledger: SubmissionLedger, said: Any
+):
+    arena.quota = 0
+    fates, posts = handed_in(arena, ledger, [said("prophet_arena/who-wins", {"Ann": 0.7, "Bob": 0.3})])
+    assert (fates, posts) == (["refused"], 1)

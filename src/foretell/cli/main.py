@@ -37,6 +37,7 @@ COMMANDS = {
     "questions": "Check a file of questions and show what is in it.",
     "fetch": "The open questions of a platform, as a file to run.",
     "submit": "Submit forecasts to Metaculus, Prophet Arena or ForecastBench.",
+    "tournament": "Take part: forecast what is open and unanswered, and send it.",
     "ledger": "What was submitted, and proof that the record stands.",
     "serve": "Everything here in a browser: ask, watch, what-if, leaderboards.",
     "site": "The same pages as files that open from disk.",
@@ -135,10 +136,20 @@ def cli() -> None:
     """
 
 
+class NoteHandler(logging.Handler):
+    """Writes what is logged as a note on the error stream."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """One line."""
+        click.echo(f"note: {record.getMessage()}", err=True)
+
+
 def main() -> None:
     """Entry point. Bad input ends in one line on stderr and exit code 2, never in a stack trace."""
     # What goes wrong is said by the commands; the library's log is for programs that ask for it.
     logging.getLogger("foretell").addHandler(logging.NullHandler())
+    # A service that is closed, or that wants to know who asks, is said once: whoever waits should know for what.
+    logging.getLogger("foretell.data.pace").addHandler(NoteHandler())
     try:
         cli()
     except Exception as error:

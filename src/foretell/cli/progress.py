@@ -239,14 +239,14 @@ def live_view(kind: "type[TreeLiveView | RunLiveView]") -> Reporting:
 
     view, console, began = kind(), make_console(stderr=True), time.monotonic()
     if not console.is_terminal:
-        yield {}
+        yield {"tell": report_line}
         return
 
     def drawn() -> Text:
         return Text(view.text(time.monotonic() - began))
 
     with Live(console=console, transient=True, refresh_per_second=4, get_renderable=drawn):
-        yield {"watch": view.add}
+        yield {"watch": view.add, "tell": lambda line: console.print(Text(line))}
 
 
 # Lines, and what a person is asked before something is sent.
@@ -282,5 +282,6 @@ VIEWS: Mapping[str, Callable[[], AbstractContextManager[Mapping[str, Any]]]] = {
     "arena demo": _lines,
     "data pull": _downloads,
     "submit": _confirmation,
+    "tournament": _run_with_lines,
 }
 """Words of a command → what is shown while its operation works."""

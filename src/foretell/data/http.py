@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import cache
 from http import HTTPStatus
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -82,6 +83,7 @@ class HttpResponse:
     """Every address of the chain of redirects, the last being the one that answered."""
 
 
+@cache
 def user_agent(contact: str = "", *, browser: bool = False) -> str:
     """How we introduce ourselves to servers; to some in the form of a browser, as they answer nobody else.
 
@@ -95,7 +97,7 @@ def user_agent(contact: str = "", *, browser: bool = False) -> str:
 
 
 NO_CONTACT = (
-    "{} wants to know who asks: set FORETELL_CONTACT to your e-mail or web address, or say foretell doctor --contact it"
+    "{} wants to know who asks: foretell doctor --contact you@example.org, or set FORETELL_CONTACT to your address"
 )
 
 
@@ -424,7 +426,9 @@ class AsyncHttpClient:
         """Ask a known service when it is our turn; where it asks for a pause, everybody makes one."""
         nameless = not self._access.contact and not self._access.user_agent(service.name)
         if service.public and service.facts.needs_contact and nameless:
-            raise SourceError(NO_CONTACT.format(service.facts.title), url=url)
+            problem = NO_CONTACT.format(service.facts.title)
+            self._turns.say_once(service, problem)
+            raise SourceError(problem, url=url)
         try:
             async with self._turns.turn(service, request.url.path) as turn:
                 try:

@@ -162,6 +162,9 @@ KNOWN_SERVICES: Mapping[str, ServiceFacts] = {
         source="exa.ai/docs",
     ),
     "tavily": ServiceFacts(title="Tavily", hosts=("api.tavily.com",), source="Tavily's API reference"),
+    "perplexity": ServiceFacts(
+        title="Perplexity Search", hosts=("api.perplexity.ai",), source="Perplexity's own Python client 0.43"
+    ),
     "serper": ServiceFacts(title="Serper", hosts=("google.serper.dev",), source="serper.dev"),
     "asknews": ServiceFacts(
         title="AskNews",
@@ -195,6 +198,7 @@ KNOWN_SERVICES: Mapping[str, ServiceFacts] = {
     ),
     "open_meteo": ServiceFacts(
         title="Open-Meteo",
+        example="observed/59.91,10.75/temperature_2m_max",
         hosts=(".open-meteo.com",),
         limits=(
             ServiceLimit(what="minute", requests=600, seconds=MINUTE, source=OPEN_METEO_SOURCE),
@@ -209,6 +213,7 @@ KNOWN_SERVICES: Mapping[str, ServiceFacts] = {
     ),
     "acled": ServiceFacts(
         title="ACLED",
+        example="Iraq/Protests",
         hosts=("acleddata.com",),
         limits=(ServiceLimit(requests=1, seconds=SECOND, source="our own restraint; none is published"),),
         source="acledR 1.0.1",

@@ -30,6 +30,8 @@ class ServiceConfig:
     """Where files of this program are kept."""
     corpus: Path = Path("corpus.db")
     """The local corpus."""
+    series: Path | None = None
+    """A CSV file, or a folder of them, with series of the user's own."""
 
 
 class JsonService:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -216,17 +216,31 @@ def typed_run_spec(request: AskRequest | TreeRequest, **differing: Any) -> RunSp
     sampling = {
         name: getattr(request, name) for name in ("temperature", "effort", "max_tokens", "tier", "reply_seconds")
     }
+    models = {"agent": name, **request.roles}
     return RunSpec(
         questions=QuestionsSpec(dataset=f"{TYPED_PREFIX}{digest[:10]}"),
-        models={"agent": name, **request.roles},
+        models=models,
         search=request.search,
         mode="backtest" if request.as_of else "live",
         strict=request.strict,
         seed=request.seed,
         sampling={name: value for name, value in sampling.items() if value is not None},
-        prices={name: request.model_price} if request.model_price else {},
+        prices=stated_prices(request.model_price, models),
         **differing,
     )
+
+
+def stated_prices(written: str | None, models: Mapping[str, str]) -> dict[str, str]:
+    """Prices by model as a person writes them: the agent's alone, or each behind a role or a model's name.
+
+    >>> stated_prices("0.5/2, filter=0.1/0.4", {"agent": "openai:a", "filter": "openai:b"})
+    {'openai:a': '0.5/2', 'openai:b': '0.1/0.4'}
+    """
+    prices: dict[str, str] = {}
+    for part in (written or "").split(",") if written else ():
+        who, _, price = part.strip().rpartition("=")
+        prices[models.get(who or "agent", who)] = price.strip()
+    return prices
 
 
 def typed_questions(questions: Iterable[Question]) -> Benchmark:
@@ -256,7 +270,11 @@ def prepare_ask(request: AskRequest, settings: Settings) -> PreparedRun:
 
 
 async def answer_question(
-    request: AskRequest, settings: Settings | None = None, *, watch: WatchEvents | None = None
+    request: AskRequest,
+    settings: Settings | None = None,
+    *,
+    watch: WatchEvents | None = None,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> AskResult:
     """A probability with its reasons; researched by `model`, or the outside view where no model is named.
 
@@ -270,6 +288,8 @@ async def answer_question(
     if request.model is None:
         return await outside_view(request, settings)
     prepared = prepare_ask(request, settings)
+    for notice in prepared.notices:
+        tell(notice)
     done = await execute_run(prepared, settings, on_event=watch, concurrency=request.concurrency)
     with closing(RunStore(settings.store)) as store:
         return replace(stored_answer(store, prepared.spec, prepared.questions[0]), at_risk=done.at_risk)

@@ -19,8 +19,11 @@ from foretell.data.datasets.forecastbench_download import (
     pulled_rounds,
     read_pulled,
 )
+from foretell.data.datasets.prophet_arena import dataset_folder, download_events
 from foretell.data.datasets.question_set import QuestionSet
 from foretell.data.http import AsyncHttpClient, HttpLimits, Progress, SourceError
+from foretell.data.markets.prophet_arena import MARKET
+from foretell.data.service import ServiceConfig
 from foretell.operations import requests
 from foretell.operations.result import Result, show_table
 from foretell.questions.as_of import AsOf, instant
@@ -62,6 +65,8 @@ class PullResult(Result):
 
 async def pull(request: requests.DataPullRequest, watch: WatchDownload | None = None) -> PullResult:
     """Download rounds with their outcomes so far; what is here and intact is not downloaded again."""
+    if request.source == "prophet-arena":
+        return await _pull_arena(request)
     cache = _cache(request.folder)
     try:
         async with AsyncHttpClient(limits=HttpLimits(), access=load_settings().access) as client:
@@ -71,6 +76,21 @@ async def pull(request: requests.DataPullRequest, watch: WatchDownload | None = 
     except SourceError as error:
         raise InputError(str(error)) from None
     return PullResult(files=tuple(files), folder=cache.root)
+
+
+async def _pull_arena(request: requests.DataPullRequest) -> PullResult:
+    if not request.dataset:
+        raise InputError("which data set?", column="--dataset", hint="e.g. --dataset SLUG, or SLUG@VERSION")
+    settings = load_settings()
+    folder = dataset_folder(request.folder)
+    try:
+        async with AsyncHttpClient(limits=HttpLimits(), access=settings.access) as http:
+            address = settings.addresses.get("prophet_arena")
+            config = ServiceConfig(http=http, key=settings.key("prophet_arena"), address=address)
+            path = await download_events(MARKET.client(config), request.dataset, folder)
+    except SourceError as error:
+        raise InputError(str(error)) from None
+    return PullResult(files=(PulledFile(name=path.name, state="downloaded", bytes=path.stat().st_size),), folder=folder)
 
 
 @dataclass(frozen=True, kw_only=True)

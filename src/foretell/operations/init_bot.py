@@ -1,8 +1,12 @@
 """The files of a bot, made from templates."""
 
+import hashlib
+import io
 import re
+import zipfile
+from base64 import urlsafe_b64encode
 from dataclasses import dataclass
-from importlib.metadata import version
+from importlib.metadata import distribution
 from importlib.resources import files
 from pathlib import Path
 
@@ -19,7 +23,6 @@ from foretell.runs.settings import KEYS
 BOT_FILES = {
     "README.md": "README.md",
     "bot.yaml": "bot.yaml",
-    "check.yaml": "check.yaml",
     "bot.sh": "bot.sh",
     "requirements.txt": "requirements.txt",
     "gitignore": ".gitignore",
@@ -27,23 +30,26 @@ BOT_FILES = {
     "test_bot.py": "tests/test_bot.py",
 }
 """Template → where it goes. Names that tools look for are given only there."""
+WHEELS = "wheels"
+"""Where a wheel lies in the bot's repository."""
 FIELD_MEANINGS = {
     "metaculus": "the token of the bot's account on Metaculus",
     "openrouter": "a key of OpenRouter, which pays for the model",
 }
-MINUTE = 17
+FIRST_MINUTE = 7
 """Past the hour: on the hour every schedule of the world is due, and GitHub is late."""
+HOUR, DAY = 60, 1440
 _MARK = re.compile(r"@@([A-Z_]+)@@")
 
 
 def check_choices(request: InitBotRequest) -> None:
     """Refuse what could not work on GitHub, or not within the budget."""
     Tournament.read(TOURNAMENT_PREFIX + request.tournament)
-    if request.budget_per_day * request.interval / 24 < 0.01:
-        raise InputError("less than a cent a run", column="--budget-per-day", hint="allow more, or run less often")
-    if 24 % request.interval:
-        problem = f"{request.interval} hours do not divide the day"
-        raise InputError(problem, column="--interval", hint="1, 2, 3, 4, 6, 8, 12")
+    if request.budget > request.tournament_budget:
+        raise InputError("is more than the tournament may cost", column="--budget", hint="allow less for one run")
+    if HOUR % request.interval and (request.interval % HOUR or DAY % request.interval):
+        problem = f"{request.interval} minutes divide neither the hour nor the day"
+        raise InputError(problem, column="--interval", hint="5, 10, 15, 20, 30, 60, 120, 180, 240, 360, 480, 720, 1440")
     engines = [name for name in SEARCH_ENGINES if name != "local"]
     if unknown := [name for name in request.search if name not in engines]:
         hint = f"engines are {', '.join(engines)}"
@@ -65,32 +71,104 @@ def bot_secrets(request: InitBotRequest) -> dict[str, str]:
     }
 
 
-def bot_files(request: InitBotRequest) -> dict[str, str]:
+def cron(minutes: int) -> str:
+    """When GitHub is to start a run, as it wants to be told.
+
+    >>> cron(20), cron(360), cron(1440)
+    ('7,27,47 * * * *', '7 */6 * * *', '7 6 * * *')
+    """
+    if minutes < HOUR:
+        return f"{','.join(str(minute) for minute in range(FIRST_MINUTE % minutes, HOUR, minutes))} * * * *"
+    return f"{FIRST_MINUTE} */{minutes // HOUR} * * *" if minutes < DAY else f"{FIRST_MINUTE} 6 * * *"
+
+
+# Where the bot gets foretell from.
+
+
+@dataclass(frozen=True, kw_only=True)
+class BotInstallation:
+    """A line for pip, and the wheel that it names, if it names one."""
+
+    line: str
+    wheel: tuple[str, bytes] | None = None
+    """Name and content."""
+
+
+def installation(source: str | None) -> BotInstallation:
+    """How the bot installs foretell.
+
+    >>> installation("https://git.example/forecasts/foretell").line
+    'foretell[llm] @ git+https://git.example/forecasts/foretell'
+    """
+    if source is not None and not source.endswith(".whl"):
+        address = source.partition("@ ")[2] or source
+        if "://" not in address:
+            hint = "such as git+https://HOST/OWNER/foretell or dist/foretell-0.1.0-py3-none-any.whl"
+            raise InputError(f"{source!r} is neither a git address nor a wheel", column="--install", hint=hint)
+        return BotInstallation(line=f"foretell[llm] @ {'' if address.startswith('git+') else 'git+'}{address}")
+    if source is None:
+        name, content = packed_wheel()
+    elif Path(source).is_file():
+        name, content = Path(source).name, Path(source).read_bytes()
+    else:
+        raise InputError("no such file", path=Path(source), column="--install")
+    return BotInstallation(line=f"./{WHEELS}/{name}[llm]", wheel=(name, content))
+
+
+def packed_wheel() -> tuple[str, bytes]:
+    """This very foretell as a wheel: its name and its content. The same foretell gives the same wheel."""
+    own, root = distribution("foretell"), Path(str(files("foretell")))
+    name, facts = f"foretell-{own.version}", f"foretell-{own.version}.dist-info"
+    packed = {
+        f"foretell/{path.relative_to(root).as_posix()}": path.read_bytes()
+        for path in sorted(root.rglob("*"))
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    packed |= {f"{facts}/{part}": (own.read_text(part) or "").encode() for part in ("METADATA", "entry_points.txt")}
+    packed[f"{facts}/WHEEL"] = b"Wheel-Version: 1.0\nGenerator: foretell\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    record = "".join(f"{path},sha256={_record_digest(content)},{len(content)}\n" for path, content in packed.items())
+    packed[f"{facts}/RECORD"] = f"{record}{facts}/RECORD,,\n".encode()
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path, content in packed.items():
+            archive.writestr(zipfile.ZipInfo(path), content, zipfile.ZIP_DEFLATED)
+    return f"{name}-py3-none-any.whl", buffer.getvalue()
+
+
+def _record_digest(content: bytes) -> str:
+    return urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+
+
+# The files.
+
+
+def bot_files(request: InitBotRequest) -> dict[str, bytes]:
     """Every file of the bot by its path."""
-    secrets, hours, day = bot_secrets(request), request.interval, request.budget_per_day
-    run = int(day * hours / 24 * 100) / 100
+    secrets, install = bot_secrets(request), installation(request.install)
     words = {
         "NAME": request.folder.resolve().name,
         "TOURNAMENT": request.tournament,
         "MODEL": request.model,
         "SEARCH": ", ".join(request.search),
         "TRIALS": str(request.trials),
-        "HOURS": str(hours),
-        "RUNS": str(24 // hours),
-        "CRON": f"{MINUTE} */{hours} * * *" if hours < 24 else f"{MINUTE} 6 * * *",
-        "DAY_BUDGET": f"{day:.2f}",
-        "RUN_BUDGET": f"{run:.2f}",
-        "QUESTION_BUDGET": f"{max(0.05, run / 4):.2f}",
-        "CHECK_BUDGET": f"{min(0.25, run):.2f}",
+        "MINUTES": str(request.interval),
+        "CRON": cron(request.interval),
+        "RUN_BUDGET": f"{request.budget:.2f}",
+        "TOURNAMENT_BUDGET": f"{request.tournament_budget:.2f}",
+        "QUESTION_BUDGET": f"{max(0.05, request.budget / 4):.2f}",
         "SECRET_ENV": "\n".join(f"          {name}: ${{{{ secrets.{name} }}}}" for name in secrets),
         "SECRET_ROWS": "\n".join(f"   | `{name}` | {meaning} |" for name, meaning in secrets.items()),
-        "VERSION": version("foretell"),
+        "SECRET_COUNT": {2: "two", 3: "three", 4: "four"}.get(len(secrets), str(len(secrets))),
+        "INSTALL": install.line,
     }
     templates = files("foretell.operations").joinpath("templates", "bot")
-    return {
-        path: _MARK.sub(lambda mark: words[mark[1]], templates.joinpath(f"{name}.template").read_text(encoding="utf-8"))
+    made = {
+        path: _MARK.sub(
+            lambda mark: words[mark[1]], templates.joinpath(f"{name}.template").read_text(encoding="utf-8")
+        ).encode()
         for name, path in BOT_FILES.items()
     }
+    return made | ({} if install.wheel is None else {f"{WHEELS}/{install.wheel[0]}": install.wheel[1]})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,17 +190,17 @@ class BotFiles(Result):
 
 
 def init_bot(request: InitBotRequest) -> BotFiles:
-    """Write a repository that forecasts a Metaculus tournament on a schedule.
+    """Write a repository that takes part in a Metaculus tournament on a schedule.
 
     A file that is there already stops everything before anything is written.
     """
     check_choices(request)
-    made = {request.folder / path: text for path, text in bot_files(request).items()}
+    made = {request.folder / path: content for path, content in bot_files(request).items()}
     for path in made:
         if path.exists():
             raise InputError("is there already", path=path, hint="name a new folder")
-    for path, text in made.items():
+    for path, content in made.items():
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, text.encode())
+        write_atomically(path, content)
     (request.folder / "bot.sh").chmod(0o755)
     return BotFiles(folder=request.folder, files=tuple(made), secrets=tuple(bot_secrets(request)))

@@ -63,12 +63,18 @@ class _ResearchRequest(OperationRequest):
         title="At most for each trial, in dollars",
     )  # fmt: skip
     model_price: str | None = setting(
-        None, "What the model costs where that is not known: dollars per million tokens read/written, such as 0.5/2.",
-        metavar="IN/OUT", max_length=60, group="models", title="Price of the model, per million tokens read/written",
+        None,
+        "What models cost where that is not known: dollars per million tokens read/written, such as 0.5/2; those of "
+        "other roles by role or name, such as 0.5/2,filter=0.1/0.4.",
+        metavar="[ROLE=]IN/OUT,…", max_length=2_000, group="models",
+        title="Price of the models, per million tokens read/written",
     )  # fmt: skip
     temperature: float | None = setting(None, "Of the models; else their own default.", ge=0, le=2, group="models")
     effort: ReasoningEffort | None = setting(
-        None, "How long models that can reason are to do so.", group="models", title="Reasoning effort"
+        None,
+        "How long models that can reason are to do so; filter and summariser never longer than low.",
+        group="models",
+        title="Reasoning effort",
     )
     max_tokens: int | None = setting(
         None, "Longest reply of a model in tokens, thoughts included.", ge=1, group="models", title="Longest reply"
@@ -95,8 +101,9 @@ class _ResearchRequest(OperationRequest):
     def _price(cls, written: str | None) -> str | None:
         from foretell.models.prices import read_price
 
-        if written:
-            read_price(written)
+        for part in (written or "").split(","):
+            if written:
+                read_price(part.rpartition("=")[2].strip())
         return written or None
 
     @field_validator("search")
@@ -243,6 +250,9 @@ class RunRequest(OperationRequest):
         help="A YAML or JSON file, or the same as a mapping: questions, models, search, trials, …", argument=True
     )
     concurrency: int = setting(50, "Cells at once.", ge=1, le=2000)
+    tier: ServiceTier | None = setting(
+        None, "Service tier of the models, in place of the spec's: flex costs half and may take minutes a reply."
+    )
     where: Literal["auto", "here", "workers", "both"] = setting(
         "auto",
         "Who answers: this process (here), the workers of the shared database (workers), both of them, or workers "
@@ -615,12 +625,13 @@ class FetchRequest(OperationRequest):
 
 
 class DataPullRequest(OperationRequest):
-    """Download rounds of SOURCE with their outcomes so far.
+    """Download rounds of ForecastBench with their outcomes so far, or a data set of Prophet Arena.
 
     Files that are here and intact are not downloaded again; outcomes are brought up to date.
     """
 
-    source: Literal["forecastbench"] = setting(help="Where the questions are from.", argument=True)
+    source: Literal["forecastbench", "prophet-arena"] = setting(help="Where the questions are from.", argument=True)
+    dataset: str = setting("", "Prophet Arena: the data set.", metavar="SLUG[@VERSION]")
     rounds: tuple[str, ...] = setting((), "Due date of a round; may be repeated.", flag="--round", metavar="DATE")
     latest: bool = setting(False, "The newest round, also when no round is named.")
     url: str | None = setting(None, "Where the files are published.", env="FORETELL_FORECASTBENCH_URL")
@@ -637,6 +648,9 @@ class PromptsRequest(OperationRequest):
 
     kind: Literal["own", "market", "dates", "wikipedia", "options", "separate", "number"] | None = setting(
         None, "Kind of question.", argument=True, metavar="[KIND]"
+    )
+    model: str | None = setting(
+        None, "Also show how long this model is told to think in each role.", metavar="NAME", max_length=300
     )
     role: Literal["agent", "context", "filter", "summariser", "judge"] | None = setting(None, "Only this role.")
 
@@ -787,10 +801,66 @@ class SubmitRequest(ForecastBenchTeamFields):
     )
     combine: str | None = setting(None, _COMBINE_HELP)
     again: bool = setting(False, "Send also what was sent before with the same content.")
-    agent: str = setting("", "Prophet Arena: your agent's name there.")
-    window: str | None = setting(None, "Prophet Arena: the round of the event; without it, the open one.")
+    agent: str = setting("", "Prophet Arena: your agent's name there; without it, your agent of the weekly track.")
+    window: int | None = setting(None, "Prophet Arena: the round of the event; without it, the open one.")
     dry_run: bool = setting(False, "Print exactly what would be sent, and send nothing.")
     yes: bool = setting(False, "Send without asking.")
+
+
+class TournamentRequest(OperationRequest):
+    """Take part in TOURNAMENT once: forecast what is open and unanswered, and send every forecast with its reasons.
+
+    Meant to be started again and again, such as every 20 minutes by a scheduler: one at a time works, what is answered
+    is not asked again, nothing is paid or sent twice, also after a kill, and a page tells what was done today.
+
+      foretell tournament metaculus minibench --practice      # without any key, in a practice world
+
+      foretell tournament metaculus minibench --rehearse      # for real, in the platform's testing area
+
+      foretell tournament metaculus minibench --budget 1 --tournament-budget 50
+
+    Keys: METACULUS_TOKEN, and that of the model. `foretell init bot` writes a repository that does this on GitHub.
+    """
+
+    platform: Literal["metaculus"] = setting(help="The platform.", argument=True)
+    tournament: str = setting(help="Its slug or number.", argument=True, min_length=1, max_length=80)
+    spec: Path | None = setting(
+        None,
+        "A run's spec (YAML) that says how to forecast; its questions are those of the tournament.",
+        metavar="FILE",
+    )
+    model: str | None = setting(
+        None, "provider:name of the model; else the spec's, or FORETELL_MODEL.", min_length=1, max_length=300
+    )
+    search: tuple[ShortText, ...] = setting(
+        (), "Search engine; may be repeated; else the spec's, or FORETELL_SEARCH.", names=ENGINE_NAMES
+    )
+    trials: int | None = setting(None, "Trials of every question; else the spec's, or 1.", ge=1, le=50)
+    budget: float | None = setting(None, "Dollars for this time; else the spec's.", metavar="DOLLARS", gt=0)
+    question_budget: float | None = setting(
+        None, "Dollars for one trial of one question; else the spec's.", metavar="DOLLARS", gt=0
+    )
+    tournament_budget: float | None = setting(
+        None, "Dollars for the whole tournament: what was spent on it before counts.", metavar="DOLLARS", gt=0
+    )
+    again: float | None = setting(
+        None, "Forecast a question again after so many days; else never.", metavar="DAYS", gt=0
+    )
+    before_close: float | None = setting(
+        None, "Forecast once more when a question closes within so many hours.", metavar="HOURS", gt=0
+    )
+    limit: int | None = setting(None, "Questions at most this time, those that close first.", ge=1)
+    comment: Literal["private", "public"] = setting("private", "Who may read the comment that gives the reasons.")
+    degraded: bool = setting(False, "Also send forecasts that rest on the failure of a model or a tool.")
+    dry_run: bool = setting(False, "Forecast, print what would be sent, and send nothing.")
+    rehearse: bool = setting(False, "In the platform's testing area instead of the tournament.")
+    practice: bool = setting(
+        False, "In a practice world on this machine: no key, nothing to pay, nobody is sent anything."
+    )
+    concurrency: int = setting(4, "Trials at once.", ge=1, le=2000)
+    summary: Path | None = setting(
+        None, "Add the day's summary, as Markdown, to this file.", metavar="FILE", env="GITHUB_STEP_SUMMARY"
+    )
 
 
 class LedgerRequest(OperationRequest):
@@ -991,19 +1061,29 @@ class McpRequest(OperationRequest):
 
 
 class InitBotRequest(OperationRequest):
-    """Write a bot into FOLDER: a repository that forecasts a Metaculus tournament on a schedule, on GitHub.
+    """Write a bot into FOLDER: a repository that takes part in a Metaculus tournament by itself, on GitHub.
 
-    It needs two secrets, a model's key and METACULUS_TOKEN, and spends no more a day than you say. README.md in the
-    folder explains the rest.
+    It needs two secrets, a model's key and METACULUS_TOKEN, and spends no more than you say. README.md in the folder
+    explains the rest.
     """
 
     folder: Path = setting(help="Folder for the bot.", argument=True)
     tournament: str = setting("minibench", "Tournament of Metaculus, by its slug or number.")
     model: str = setting("openrouter:openai/gpt-5-mini", "The model, as provider:name; it needs a price.")
     search: tuple[str, ...] = setting(("gdelt",), "Search engine; gdelt, the default, needs no key.")
-    budget_per_day: float = setting(3.0, "Dollars a day.", metavar="DOLLARS", ge=0.01)
-    interval: int = setting(8, "Hours between two runs; they divide the day.", metavar="HOURS", ge=1, le=24)
+    budget: float = setting(1.0, "Dollars for one run.", metavar="DOLLARS", ge=0.01)
+    tournament_budget: float = setting(50.0, "Dollars for the whole tournament.", metavar="DOLLARS", ge=0.01)
+    interval: int = setting(
+        20, "Minutes between two runs; they divide the hour or are whole hours that divide the day.",
+        metavar="MINUTES", ge=5, le=1440,
+    )  # fmt: skip
     trials: int = setting(3, "Trials of every question.", ge=1, le=20)
+    install: str | None = setting(
+        None,
+        "Where the bot gets foretell from: a git address, or a wheel, which is put into the repository; without it, "
+        "this very foretell is packed into a wheel.",
+        metavar="ADDRESS|FILE",
+    )
 
 
 class PracticeRequest(OperationRequest):
@@ -1060,12 +1140,12 @@ class ModelsCheckRequest(OperationRequest):
 
 
 class ModelsUpdateRequest(OperationRequest):
-    """Use the table of models in SOURCE, a file of the form of foretell/models/known_models.toml.
+    """Use the table of models in SOURCE, a file or https address, of the form of foretell/models/known_models.toml.
 
     Its entries go before those that came with the package: newer prices and models without a new version.
     """
 
-    source: str = setting(help="The file.", argument=True, min_length=1, metavar="FILE")
+    source: str = setting(help="The file, or the address of one.", argument=True, min_length=1, metavar="FILE|URL")
 
 
 # Outside services, and what is set up here.

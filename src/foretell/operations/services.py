@@ -15,7 +15,7 @@ from foretell.data.known_services import KNOWN_SERVICES, ServiceFacts
 from foretell.data.pace import PaceStore, ServiceAddresses, ServiceState
 from foretell.operations.requests import ServicesCheckRequest, ServicesListRequest
 from foretell.operations.result import Result, show_table
-from foretell.plugins import added, exists, load
+from foretell.plugins import added, exists, load, variables_in_words
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question, SeriesRef
@@ -143,8 +143,14 @@ def _row(name: str, settings: Settings, state: ServiceState) -> ServiceRow:
         closed_until=_moment(state.closed) if state.closed > now else "",
         needs_contact=facts.needs_contact,
         facts_date=facts.date,
-        facts_source=facts.source,
+        facts_source=_built_from(name) or facts.source,
     )
+
+
+def _built_from(name: str) -> str:
+    """The version and date of the facts that its adapter was built from, where it states them."""
+    told = (getattr(load(kind, name), "facts", "") for kind in KINDS if exists(kind, name))
+    return next(filter(None, told), "")
 
 
 def _key(name: str, settings: Settings) -> Literal["set", "missing", "not needed", "optional"]:
@@ -235,7 +241,7 @@ async def check_services(request: ServicesCheckRequest, settings: Settings | Non
     settings = settings or load_settings()
     names = service_names() if request.name is None else [_known_name(request.name)]
     if request.name is not None and _key(request.name, settings) == "missing":
-        raise InputError(f"{request.name} needs a key", hint=f"set {' or '.join(KEYS[request.name])}")
+        raise InputError(f"{request.name} needs a key", hint=f"set {variables_in_words(KEYS[request.name])}")
     async with AsyncHttpClient(limits=ONCE_MORE, access=settings.access) as client:
         checker = _Checker(settings=settings, client=client, seconds=request.seconds)
         found = await asyncio.gather(*(checker.check(name) for name in names))
@@ -261,7 +267,7 @@ class _Checker:
     async def check(self, name: str) -> list[ServiceCheck]:
         """Everything that can be asked of one service, one thing after the other."""
         if _key(name, self.settings) == "missing":
-            return [_left_out(name, f"no key: set {' or '.join(KEYS[name])}")]
+            return [_left_out(name, f"no key: set {variables_in_words(KEYS[name])}")]
         known = ServiceAddresses(self.settings.access).by_name(name)
         if known is not None and known.public and known.facts.needs_contact and not self.settings.contact:
             return [_left_out(name, "no contact: foretell doctor --contact you@example.org")]

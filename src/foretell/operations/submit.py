@@ -179,6 +179,8 @@ async def submit(
             if not request.yes:
                 confirm(preview)
             results = await sender.hand_in(plan)
+            if isinstance(submitter, ProphetArenaSubmitter):
+                await submitter.report_unanswered(plan)
             return SubmitResult(preview=preview, results=tuple(results), head=str(ledger.head()))
     except SourceError as error:
         problem = f"{request.to} could not be reached as it should: {error}"
@@ -336,11 +338,12 @@ async def _metaculus(
 async def _prophet_arena(
     request: SubmitRequest, found: SubmissionForecasts, at: datetime, wire: PlatformConnection
 ) -> Submitter:
-    if not request.agent:
-        raise InputError("Prophet Arena wants to know which agent this is", column="--agent")
     client = ProphetArenaClient(http=wire.reading, key=wire.key, **wire.address)
     writer = ProphetArenaWriter(client=client, http=wire.writing, key=wire.key, **wire.address)
-    entrant = ProphetArenaOptions(agent=request.agent, rationale=request.comment is not None, window=request.window)
+    agent = request.agent or await client.weekly_agent()
+    if not agent:
+        raise InputError("Prophet Arena wants to know which agent this is", column="--agent")
+    entrant = ProphetArenaOptions(agent=agent, rationale=request.comment is not None, window=request.window)
     return ProphetArenaSubmitter(desk=writer, entrant=entrant, seen=await read_events(writer, found.forecasts), now=at)
 
 

@@ -95,6 +95,7 @@ OPERATIONS = {
         requests.FetchRequest, "foretell.operations.questions:fetch", (".jsonl", ".json"), "questions.jsonl"
     ),
     "submit": Operation(requests.SubmitRequest, "foretell.operations.submit:submit"),
+    "tournament": Operation(requests.TournamentRequest, "foretell.operations.tournament:tournament", (".json", ".csv")),
     "ledger verify": Operation(requests.LedgerVerifyRequest, "foretell.operations.submit:verify_ledger"),
     "ledger head": Operation(requests.LedgerRequest, "foretell.operations.submit:ledger_head"),
     "ledger show": Operation(

@@ -38,11 +38,19 @@ from foretell.practice.markets.polymarket import (
     SamplePolymarketMarket,
     polymarket_event_body,
 )
-from foretell.practice.markets.prophet_arena import PracticeProphetArena, prophet_arena_body
+from foretell.practice.markets.prophet_arena import (
+    PracticeProphetArena,
+    prophet_arena_body,
+    weekly_event_body,
+    weekly_release_body,
+)
 from foretell.practice.series import (
+    PracticeAcled,
     PracticeDbnomics,
     PracticeFred,
+    PracticeOpenMeteo,
     PracticeYahoo,
+    SampleConflictEvent,
     SampleDbnomicsSeries,
     SampleFredSeries,
     SampleFredValue,
@@ -72,6 +80,8 @@ def data_services(now: datetime, key: str) -> dict[str, PracticeService]:
         "fred": _fred(now.date(), key),
         "yahoo": _yahoo(now.date()),
         "dbnomics": _dbnomics(now.date()),
+        "open_meteo": PracticeOpenMeteo(_curve(9.0, 8.0, 2.5), today=now.date()),
+        "acled": _acled(now, key),
         "kalshi": _kalshi(now),
         "manifold": _manifold(now),
         "polymarket": _polymarket(now),
@@ -117,6 +127,21 @@ def _dbnomics(today: date) -> PracticeDbnomics:
     curve = _curve(14.0, 7.0, 2.0)
     values = tuple((day, curve(day)) for day in _days(today - DAY, SERIES_DAYS))
     return PracticeDbnomics({DBNOMICS_ID: SampleDbnomicsSeries(values=values)})
+
+
+def _acled(now: datetime, key: str) -> PracticeAcled:
+    """Protests of half a year, each row written a week after its day; one in ten was corrected later."""
+    days = _days(now.date() - 7 * DAY, 180)
+    events = [
+        SampleConflictEvent(
+            id=f"IRQ{n}{m}",
+            day=day,
+            changed=datetime.combine(day + (60 if n % 10 == 0 else 7) * DAY, time(12, tzinfo=UTC)),
+        )
+        for n, day in enumerate(days)
+        for m in range(2 + n % 3)
+    ]
+    return PracticeAcled([one for one in events if one.changed <= now], password=key, deleted={"IRQ900": now - 2 * DAY})
 
 
 def _prices(now: datetime) -> list[tuple[int, float]]:
@@ -296,8 +321,22 @@ def _metaculus(now: datetime, key: str) -> PracticeMetaculus:
 
 
 def _prophet_arena(now: datetime, key: str) -> PracticeProphetArena:
-    """One event with a crowd."""
-    window = {"taken_at": _in(now, -1), "crowd": {"Red": 0.6, "Blue": 0.4}}
-    fields = {"close_at": _in(now, 6), "windows": [window], "category": "Sports"}
+    """A live event with a crowd, a week of two questions, and a data set of one event."""
+    crowd = {"Red": 0.6, "Blue": 0.4}
+    fields = {"close_at": _in(now, 6), "crowd": crowd, "category": "Sports"}
     event = prophet_arena_body("cup-final", "Who wins the cup?", {"Red": None, "Blue": None}, **fields)
-    return PracticeProphetArena([event], key=key)
+    rules = {"Yes": "Resolves to yes if the bank says so.", "No": "Resolves to yes if the bank says so."}
+    tiers = {"Above 5 cm": "More than 5 cm fall.", "Above 10 cm": "More than 10 cm fall."}
+    release = weekly_release_body(
+        f"{now - timedelta(days=(now.weekday() + 1) % 7):%Y-%m-%d}",
+        _in(now, 5),
+        weekly_event_body("weekly-rate", "KXRATE-W", "Is the rate cut?", rules, close_at=_in(now, 12)),
+        weekly_event_body("weekly-snow", "KXSNOW-W", "How much snow falls?", tiers, close_at=_in(now, 12)),
+    )
+    window = {"round": 1, "closes_at": _in(now, -30), "taken_at": _in(now, -31), "crowd": crowd, "context": []}
+    done = {"slug": "cup-2025", "title": "Who won the cup?", "category": "Sports", "criteria": "As reported."}
+    done |= {"mutually_exclusive": True, "close_at": _in(now, -29), "windows": [window]}
+    done["outcomes"] = [{"name": "Red", "resolution": "yes"}, {"name": "Blue", "resolution": "no"}]
+    arena = PracticeProphetArena([event], key=key, release=release, datasets={"cups@1": [done]})
+    arena.weekly_agent = "practice-agent"
+    return arena

@@ -1,9 +1,10 @@
-"""Series for practice: DBnomics, FRED with its archive of vintages, and Yahoo's chart service."""
+"""Series for practice: DBnomics, FRED with its vintages, Yahoo's charts, Open-Meteo and ACLED."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any
+from urllib.parse import parse_qsl
 
 from foretell.practice.server import PracticeService, ServerRequest, StatusAndBody
 
@@ -83,16 +84,25 @@ class PracticeFred(PracticeService):
     def get(self, request: ServerRequest) -> StatusAndBody:
         """Status and body."""
         path, query = request.path, request.query
-        if not path.endswith("/series/observations"):
-            return 404, {"error_code": 404, "error_message": "Not Found."}
         if query.get("api_key") != self.key:
             message = f"Bad Request.  The value for variable api_key ({query.get('api_key')}) is not registered."
             return 400, {"error_code": 400, "error_message": message}
-        vintage = date.fromisoformat(query["realtime_start"]) if "realtime_start" in query else None
+        if path.endswith("/series/release"):
+            return 200, {"releases": [{"id": 18, "name": "Daily figures", "press_release": False}]}
+        if path.endswith("/release/dates"):
+            # Every weekday, and the next two weeks as scheduled.
+            days = [self.today + timedelta(days=n) for n in range(14, -30, -1)]
+            dates = [{"release_id": 18, "date": day.isoformat()} for day in days if day.weekday() < 5]
+            return 200, {"count": len(dates), "release_dates": dates}
+        if not path.endswith("/series/observations"):
+            return 404, {"error_code": 404, "error_message": "Not Found."}
+        vintage = date.fromisoformat(query["realtime_end"]) if "realtime_end" in query else None
         series = self.series.get(query.get("series_id", ""))
         if series is None or not _archived(series, vintage):
             message = "Bad Request.  The series does not exist." if vintage is None else NOT_ARCHIVED
             return 400, {"error_code": 400, "error_message": message}
+        if query.get("output_type") == "4":
+            return 200, _first_published(series, date.fromisoformat(query["realtime_end"]))
         return 200, self._page(series, vintage, query)
 
     def _page(self, series: SampleFredSeries, vintage: date | None, query: Mapping[str, str]) -> Any:
@@ -109,6 +119,20 @@ class PracticeFred(PracticeService):
             "offset": start,
             "observations": [_row(one, day) for one in known[start : start + size]],
         }
+
+
+def _first_published(series: SampleFredSeries, last: date) -> Any:
+    """Each day's first value, of those that were out by a day."""
+    first: dict[date, SampleFredValue] = {}
+    for one in sorted(series.observations, key=lambda one: one.since):
+        if one.since <= last:
+            first.setdefault(one.day, one)
+    rows = [
+        {"realtime_start": one.since.isoformat(), "realtime_end": one.until.isoformat(), "date": one.day.isoformat(),
+         "value": "." if one.value is None else repr(one.value)}
+        for one in first.values()
+    ]  # fmt: skip
+    return {"output_type": 4, "count": len(rows), "observations": rows}
 
 
 def _archived(series: SampleFredSeries, vintage: date | None) -> bool:
@@ -210,3 +234,107 @@ def _meta(share: SampleShare) -> dict[str, Any]:
         end = int((last + share.hours).timestamp())
         meta["currentTradingPeriod"] = {"regular": {"start": int(last.timestamp()), "end": end}}
     return meta
+
+
+class PracticeOpenMeteo(PracticeService):
+    """The same weather everywhere: observed up to five days ago, forecast with an error that grows with the lead."""
+
+    def __init__(self, weather: Callable[[date], float], *, today: date, offset: timedelta = timedelta(0)) -> None:
+        self.weather = weather
+        self.today = today
+        self.offset = offset
+
+    def get(self, request: ServerRequest) -> StatusAndBody:
+        """Status and body."""
+        query = request.query
+        try:
+            first, last = (date.fromisoformat(query[name]) for name in ("start_date", "end_date"))
+        except (KeyError, ValueError):
+            return 400, {"error": True, "reason": "Invalid date"}
+        if "latitude" not in query or "longitude" not in query or (last - first).days < 0:
+            return 400, {
+                "error": True,
+                "reason": "Parameter 'latitude' and 'longitude' must have the same number of elements",
+            }
+        days = [first + timedelta(days=n) for n in range((last - first).days + 1)]
+        if request.path.endswith("/v1/archive"):
+            kept = self.today - timedelta(days=5)
+            column = [self.weather(day) if day <= kept else None for day in days]
+            return 200, self._body("daily", [day.isoformat() for day in days], {query["daily"]: column})
+        hours = [f"{day}T{hour:02d}:00" for day in days for hour in range(24)]
+        columns = {
+            name: [self._forecast(day, name) for day in days for _ in range(24)] for name in query["hourly"].split(",")
+        }
+        return 200, self._body("hourly", hours, columns)
+
+    def _forecast(self, day: date, column: str) -> float | None:
+        """For a day: a tenth off for every day ahead; None for what nobody has forecast yet."""
+        _, previous, lead = column.partition("_previous_day")
+        ahead = int(lead) if previous else max(0, (day - self.today).days)
+        made = day - timedelta(days=ahead)
+        return None if made > self.today or ahead > 16 else round(self.weather(day) + ahead / 10, 3)
+
+    def _body(self, block: str, times: list[str], columns: Mapping[str, Sequence[float | None]]) -> Any:
+        return {
+            "latitude": 59.9, "longitude": 10.75, "timezone": "Practice/World", "elevation": 1.0,
+            "utc_offset_seconds": int(self.offset.total_seconds()),
+            f"{block}_units": {"time": "iso8601", **dict.fromkeys(columns, "°C")},
+            block: {"time": times, **columns},
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleConflictEvent:
+    """A row of ACLED: an event, and when its row was last changed."""
+
+    id: str
+    day: date
+    changed: datetime
+    country: str = "Iraq"
+    kind: str = "Protests"
+    fatalities: int = 0
+
+
+class PracticeAcled(PracticeService):
+    """Events and deletions for whoever has a token, which is handed out for any name with the right password."""
+
+    def __init__(
+        self, events: Sequence[SampleConflictEvent], *, password: str, deleted: Mapping[str, datetime] | None = None
+    ) -> None:
+        self.events = tuple(events)
+        self.password = password
+        self.deleted = dict(deleted or {})
+        self.token = f"token-of-{password}"
+
+    def post(self, request: ServerRequest) -> StatusAndBody:
+        """A token."""
+        form = dict(parse_qsl(request.body.decode()))
+        asked = (form.get("grant_type"), form.get("client_id"), form.get("password"))
+        if not request.path.endswith("/oauth/token") or asked != ("password", "acled", self.password):
+            return 400, {"error": "invalid_grant", "message": "The user credentials were incorrect."}
+        return 200, {"token_type": "Bearer", "expires_in": 86_400, "access_token": self.token, "refresh_token": "r"}
+
+    def get(self, request: ServerRequest) -> StatusAndBody:
+        """Status and body."""
+        if request.headers.get("authorization") != f"Bearer {self.token}":
+            return 401, {"message": "The resource owner or authorization server denied the request."}
+        query = request.query
+        if request.path.endswith("/api/deleted/read"):
+            since = float(query["deleted_timestamp"])
+            rows: list[dict[str, Any]] = [
+                {"event_id_cnty": id, "deleted_timestamp": int(at.timestamp())}
+                for id, at in self.deleted.items()
+                if at.timestamp() >= since
+            ]
+        else:
+            first, last = query["event_date"].split("|")
+            rows = [
+                {"event_id_cnty": one.id, "event_date": one.day.isoformat(), "event_type": one.kind,
+                 "fatalities": str(one.fatalities), "timestamp": str(int(one.changed.timestamp()))}
+                for one in self.events
+                if (one.country, one.kind) == (query["country"], query["event_type"])
+                and first <= one.day.isoformat() <= last
+            ]  # fmt: skip
+        size, page = int(query["limit"]), int(query["page"])
+        shown = rows[(page - 1) * size : page * size]
+        return 200, {"status": 200, "success": True, "count": len(shown), "data": shown}

@@ -18,7 +18,7 @@ from foretell.questions.as_of import instant
 
 KEY = "practice"
 """Taken by every service that wants a key."""
-PORTS = 13
+PORTS = 15
 """Servers that are started: requests are paced by host and port, so every service has its own."""
 STOP = "/practice/stop"
 BENCHMARK = "/forecastbench"

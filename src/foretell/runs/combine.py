@@ -12,7 +12,7 @@ from foretell.forecasters.combine.rows import rows_of_question
 from foretell.forecasters.combine.rules import FittedRule, TrainingOverlap, apply
 from foretell.forecasters.combine.trials import PANEL
 from foretell.questions.errors import InputError
-from foretell.questions.forecast import Cost, Failure, Forecast, Numeric
+from foretell.questions.forecast import Categorical, Cost, Failure, Forecast, Numeric
 from foretell.questions.question import Question
 from foretell.runs.spec import COMBINE_HELP
 
@@ -64,9 +64,11 @@ def _together(
     text = f"{panel.rationale}\n\n" if panel else _summary(trials, how, plain, p)
     broken = next((trial for trial in trials if trial.degraded), None)
     ending = nearest if broken is None else broken
+    options = isinstance(nearest.distribution, Categorical) and sum(p.values()) > 0
     return replace(
         nearest,
         p=p,
+        distribution=Categorical(p=p, normalise=True) if options else nearest.distribution,
         trial=0,
         usage=usage,
         rationale=text + nearest.rationale,

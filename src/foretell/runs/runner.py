@@ -1,6 +1,6 @@
 """From a run spec to its answers: questions, runtime, forecaster, executor, store."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -17,7 +17,8 @@ from foretell.forecasters.prompt.prediction_context import QuestionOnly
 from foretell.models.budget import Budget
 from foretell.models.capabilities import check_knowledge_cutoff
 from foretell.models.journal import Journal
-from foretell.models.limits import ModelLimits
+from foretell.models.names import ModelName, default_efforts
+from foretell.models.prices import tier_factor
 from foretell.models.router import ModelRouter
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
@@ -35,9 +36,11 @@ from foretell.runs.runtime import (
     models_of_run,
     open_budget,
     open_runtime,
+    patience_of,
     refuse_unpriced,
     shown_context,
     under_rules,
+    unpriced_models,
 )
 from foretell.runs.settings import Settings
 from foretell.runs.spec import RunSpec
@@ -56,6 +59,11 @@ class PreparedRun:
     warnings: tuple[str, ...] = ()
     """What the models may already know of the questions."""
 
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What there is to know of the money before anything is sent."""
+        return money_notices(self.spec) if asks_models(self.spec) else ()
+
 
 def prepare_run(spec: RunSpec, benchmark: Benchmark | None = None) -> PreparedRun:
     """Open the questions and check that the models cannot have read about them."""
@@ -73,6 +81,17 @@ def prepare_run(spec: RunSpec, benchmark: Benchmark | None = None) -> PreparedRu
     return PreparedRun(spec=spec, benchmark=benchmark, questions=questions, warnings=message)
 
 
+def begin_run(store: RunStore, spec: RunSpec, now: datetime, services: Sequence[str] = ()) -> RunSpec:
+    """Store a run, and return it with what was chosen for its models when it was made, now or earlier."""
+    known = store.run(spec.id)
+    if known is not None:
+        spec = replace(spec, efforts=known.spec.get("efforts", {}))
+    elif "agent" in spec.models and not spec.efforts:
+        spec = replace(spec, efforts=default_efforts(models_of_run(spec)))
+    store.begin(spec.id, spec.to_json(), now.isoformat(timespec="seconds"), services=services)
+    return spec
+
+
 async def execute_run(  # noqa: PLR0913 - who watches, and where things go
     prepared: PreparedRun,
     settings: Settings,
@@ -88,9 +107,7 @@ async def execute_run(  # noqa: PLR0913 - who watches, and where things go
     The journal, a given one too, is closed at the end.
     """
     store = RunStore(settings.store)
-    spec = prepared.spec
-    began = datetime.now(UTC).isoformat(timespec="seconds")
-    store.begin(spec.id, spec.to_json(), began, services=settings.services)
+    spec = begin_run(store, prepared.spec, datetime.now(UTC), settings.services)
     store.keep_questions(spec.id, prepared.questions)
     cells = cells_of(spec.id, prepared.questions, spec.trials)
     executor = Executor(store, concurrency=concurrency, watch=watch, on_event=on_event)
@@ -146,6 +163,25 @@ def check_run(spec: RunSpec, settings: Settings) -> None:
             raise error.at(column="search") from None
 
 
+def money_notices(spec: RunSpec) -> tuple[str, ...]:
+    """Models whose price nobody knows, and what the service tier of a run saves, or could save."""
+    notices = [
+        f"no price is known for {name}, so nobody can say what this will cost: --model-price {name}=0.5/2, or "
+        f"`prices: {{{name}: 0.5/2}}` in a spec, states it (dollars per million tokens read/written)"
+        for name in unpriced_models(spec)
+    ]
+    names = [name for name in models_of_run(spec).names() if not ModelName.read(name).free]
+    cheaper = [name for name in names if tier_factor(name, "flex") < 1]
+    tier = spec.sampling.get("tier")
+    if tier == "flex":
+        for name in names:
+            has_it = "costs half; a reply may take a quarter of an hour" if name in cheaper else "has no such tier"
+            notices.append(f"service tier flex: {name} {has_it}")
+    elif tier is None and spec.mode == "backtest" and not spec.questions.typed and cheaper:
+        notices.append(f"a backtest can wait: --tier flex halves the price of {', '.join(cheaper)}")
+    return tuple(notices)
+
+
 def has_panel(spec: RunSpec) -> bool:
     """Whether a model reads what the trials wrote, in one more cell per question."""
     return spec.aggregate == "judged" and spec.trials > 1
@@ -172,7 +208,7 @@ async def open_answers(  # noqa: PLR0913 - everything a run may need
             plain = PlainRuntime(spec=spec, past=past, series=series or NoSeries(), contexts=contexts)
             answer = plain.answers(shown_context(forecaster_of(made, plain), spec, contexts))
         else:
-            limits = ModelLimits(at_once=max(64, concurrency))
+            limits = replace(patience_of(spec), at_once=max(64, concurrency))
             limits = made.limits(limits) if hasattr(made, "limits") else limits
             opened = await stack.enter_async_context(
                 open_runtime(spec, settings, journal, past=past, limits=limits, budget=budget)

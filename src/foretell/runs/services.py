@@ -47,6 +47,7 @@ def service_config(settings: Settings, http: AsyncHttpClient, name: str) -> Serv
         address=settings.addresses.get(name),
         home=settings.home,
         corpus=settings.corpus,
+        series=settings.series_file,
     )
 
 
@@ -91,12 +92,17 @@ def plugin_tools(services: Services, question: Question) -> list[Tool]:
 
 
 def _series(settings: Settings, config: Callable[[str], ServiceConfig]) -> SeriesByProvider:
-    """Every source of series that needs no key or has one; rows that lead to the same class share one, and its pace."""
+    """Every source of series that is here and needs no key or has one.
+
+    Rows that lead to the same class share one, and its pace.
+    """
     opened: dict[Any, SeriesSource] = {}
     sources: dict[str, SeriesSource] = {}
     for name in names("series"):
         plugin = load("series", name)
-        if settings.key(name) or not needs_key(plugin):
+        available: Callable[[ServiceConfig], bool] | None = getattr(plugin, "available", None)
+        here = available is None or available(config(name))
+        if here and (settings.key(name) or not needs_key(plugin)):
             if plugin not in opened:
                 opened[plugin] = open_service("series", name, config(name))
             sources[name] = opened[plugin]

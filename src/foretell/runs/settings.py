@@ -44,6 +44,8 @@ class Settings:
     """By service: a mirror, a proxy or a test server instead of the public address."""
     corpus_file: Path | None = None
     """The local corpus, where it is not in the home."""
+    series_file: Path | None = field(default=None, repr=False)
+    """Series of the user's own: a CSV file or a folder of them, where they are not in the home."""
     database: str | None = field(default=None, repr=False)
     """The address of a PostgreSQL database that keeps runs and journal for many machines; it may hold a password."""
     limits: Mapping[str, ModelLimits] = field(default_factory=dict[str, ModelLimits], repr=False)
@@ -102,7 +104,8 @@ class Settings:
 def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
     """From environment variables: keys by their usual names, FORETELL_HOME, FORETELL_CORPUS, FORETELL_<SERVICE>_URL.
 
-    FORETELL_DATABASE_URL puts runs and journal into PostgreSQL, FORETELL_LIMITS says what providers allow.
+    FORETELL_SERIES names CSV files with series of one's own, FORETELL_DATABASE_URL puts runs and journal into
+    PostgreSQL, FORETELL_LIMITS says what providers allow.
     FORETELL_CONTACT, FORETELL_PACE, FORETELL_USER_AGENT and FORETELL_<SERVICE>_USER_AGENT say who asks outside
     services and how fast; the first also stands in settings.toml of the home.
 
@@ -127,6 +130,7 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
         keys={name: value for name, value in values.items() if value},
         addresses=addresses,
         corpus_file=Path(values["FORETELL_CORPUS"]) if values.get("FORETELL_CORPUS") else None,
+        series_file=Path(values["FORETELL_SERIES"]) if values.get("FORETELL_SERIES") else None,
         database=values.get("FORETELL_DATABASE_URL") or None,
         limits=parse_limits(values.get("FORETELL_LIMITS", "")),
         clock=values.get("FORETELL_CLOCK", ""),

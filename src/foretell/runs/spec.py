@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -77,6 +77,9 @@ class RunSpec:
     """How the models are sampled: temperature, effort, max_tokens; what is not said is the provider's default."""
     prices: Mapping[str, str] = field(default_factory=dict[str, str])
     """By model: dollars per million tokens, read/written (such as 0.5/2), where the price is not known or another."""
+    efforts: Mapping[str, str] = field(default_factory=dict[str, str])
+    """By role: how long its model thinks, where `sampling` does not say. Chosen when a run is made and stored with it;
+    no part of its id, so that the same file stays the same run when more is known of its models."""
 
     def __post_init__(self) -> None:
         for written in self.prices.values():
@@ -93,12 +96,12 @@ class RunSpec:
         >>> RunSpec(questions=QuestionsSpec(dataset="demo")).id == RunSpec(questions=QuestionsSpec(dataset="demo")).id
         True
         """
-        return hashlib.sha256(self.to_json().encode()).hexdigest()[:12]
+        return hashlib.sha256(replace(self, efforts={}).to_json().encode()).hexdigest()[:12]
 
     def to_json(self) -> str:
         """Canonical JSON. Nothing is said of sampling and prices where they are the usual: older runs keep their id."""
         fields = asdict(self)
-        for name in ("sampling", "prices"):
+        for name in ("sampling", "prices", "efforts"):
             if not fields[name]:
                 del fields[name]
         return json.dumps(fields, sort_keys=True, ensure_ascii=False)
@@ -127,6 +130,10 @@ def yaml_mapping(text: str) -> Any:
 
 def spec_from_mapping(data: Any) -> RunSpec:
     """A spec as a person writes it, in full or in short; a wrong field raises an `InputError` that names it."""
+    if isinstance(data, dict) and "efforts" in data:
+        raise InputError(
+            "efforts by role are chosen when a run is made", column="efforts", hint="write sampling.effort"
+        )
     return spec_from_json(_unabridged(cast("dict[str, Any]", data)) if isinstance(data, dict) else data)
 
 

@@ -259,7 +259,9 @@ class MetaculusSubmitter:
         if isinstance(chosen, str):
             return [SubmissionItem(question=name, part="forecast", content={}, title=title, problems=(chosen,))]
         items = [self._forecast_item(asked, p, forecast) for asked, p in chosen]
-        return items + self._comment_items(items, chosen[0][0], forecast)
+        # The comment on one question of a group is that question's; one on many is the post's.
+        commented = name if part is None else chosen[0][0].name
+        return items + self._comment_items(items, chosen[0][0], forecast, commented)
 
     def _forecast_item(
         self, asked: OpenMetaculusQuestion, p: Mapping[str, float], forecast: Forecast
@@ -268,7 +270,7 @@ class MetaculusSubmitter:
         closed = asked.closed(self.now)
         shut = [f"the question takes no forecasts: {closed}"] if closed else []
         return SubmissionItem(
-            question=f"{PLATFORM}/{asked.post}" + (f"#{asked.id}" if asked.grouped else ""),
+            question=asked.name,
             part="forecast",
             content=made.body,
             title=asked.title,
@@ -278,7 +280,7 @@ class MetaculusSubmitter:
         )
 
     def _comment_items(
-        self, forecasts: Sequence[SubmissionItem], asked: OpenMetaculusQuestion, forecast: Forecast
+        self, forecasts: Sequence[SubmissionItem], asked: OpenMetaculusQuestion, forecast: Forecast, name: str
     ) -> list[SubmissionItem]:
         if self.wishes.comment is None:
             return []
@@ -294,7 +296,7 @@ class MetaculusSubmitter:
         }
         return [
             SubmissionItem(
-                question=f"{PLATFORM}/{asked.post}",
+                question=name,
                 part="comment",
                 content=body,
                 title=asked.title,

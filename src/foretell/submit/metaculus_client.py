@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from foretell.data.http import AsyncHttpClient
-from foretell.data.markets.metaculus import CONTINUOUS, HOST, MetaculusClient, numeric_range, questions_of
+from foretell.data.markets.metaculus import CONTINUOUS, HOST, OF_POST, MetaculusClient, numeric_range, questions_of
 from foretell.data.payload import Payload
 from foretell.questions.numeric_range import NumericRange
 from foretell.submit.sending import Poster
@@ -20,6 +20,8 @@ class CurrentForecast:
 
     values: tuple[float | None, ...]
     """No and yes; or one per option; or the cumulative probabilities."""
+    since: datetime | None = None
+    """When it was made."""
     until: datetime | None = None
     """When it was or will be withdrawn."""
 
@@ -41,6 +43,12 @@ class OpenMetaculusQuestion:
     scale: NumericRange | None = None
     standing: CurrentForecast | None = None
     grouped: bool = False
+    """Whether its post holds several questions."""
+
+    @property
+    def name(self) -> str:
+        """Our name of it."""
+        return f"metaculus/{self.post}" + (f"#{self.id}" if self.grouped else "")
 
     def closed(self, now: datetime) -> str:
         """Why no forecast is taken at that moment; empty if one is."""
@@ -53,7 +61,7 @@ class OpenMetaculusQuestion:
 
 def questions_in_post(post: Payload) -> tuple[OpenMetaculusQuestion, ...]:
     """The questions of a post as sent: one, or those of a group, or none where it cannot be forecast."""
-    number, grouped = int(post.need("id").number()), post.get("question") is None
+    number, grouped = int(post.need("id").number()), post.get("question") is None or post.has(OF_POST)
     return tuple(_open_question(row, number, grouped=grouped) for row in questions_of(post))
 
 
@@ -81,9 +89,10 @@ def _current_forecast(row: Payload) -> CurrentForecast | None:
     values = None if latest is None else latest.get("forecast_values")
     if latest is None or values is None:
         return None
-    ends = latest.get("end_time")
+    begins, ends = latest.get("start_time"), latest.get("end_time")
     return CurrentForecast(
         values=tuple(None if item.value is None else item.probability() for item in values.items()),
+        since=None if begins is None else begins.moment(),
         until=None if ends is None else ends.moment(),
     )
 

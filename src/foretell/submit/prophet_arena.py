@@ -1,19 +1,22 @@
 """Forecasts handed in to Prophet Arena: one an event, which replaces the agent's earlier one."""
 
+import base64
+import hashlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-from urllib.parse import quote
 
-from foretell.data.http import AsyncHttpClient, NotFound
-from foretell.data.markets.prophet_arena import HOST, OVER, ProphetArenaClient
+from foretell.data.http import AsyncHttpClient, NotFound, SourceError
+from foretell.data.markets.prophet_arena import HOST, PENDING, ProphetArenaClient, WeeklyDeadline
 from foretell.data.markets.prophet_arena import PLATFORM as SOURCE
-from foretell.data.payload import MalformedPayload
+from foretell.data.payload import MalformedPayload, Payload
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
-from foretell.submit.sending import Poster, send_one
+from foretell.submit.sending import QUOTA_EXCEEDED, Poster, send_one
 from foretell.submit.submission import (
+    UNANSWERED,
     OutgoingRequest,
     SendResult,
     SubmissionItem,
@@ -28,6 +31,8 @@ from foretell.submit.submission import (
 # Prophet Arena's counter: one forecast an event, which replaces the agent's earlier one.
 
 FORECASTS = "/forecasts"
+ATTEMPTS = "/forecasts/attempts"
+RECEIPT = "pa-receipt-1."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,14 +42,53 @@ class ProphetArenaEvent:
     slug: str
     title: str
     outcomes: tuple[str, ...]
-    status: str
+    state: str
     closes_at: datetime | None
+    window: int | None = None
+    """The round of a weekly question; None where it is the open one."""
+    weekly: bool = False
 
     def closed(self, now: datetime) -> str:
         """Why no forecast is taken at that moment; empty if one is."""
-        if self.status.casefold() in (*OVER, "closed"):
-            return f"its status is {self.status}"
+        if self.state.casefold() not in ("", "open"):
+            return f"it is {self.state}"
         return "it is closed" if self.closes_at is not None and self.closes_at <= now else ""
+
+    @classmethod
+    def live(cls, row: Payload) -> "ProphetArenaEvent":
+        """An event as sent."""
+        return cls(
+            slug=row.need("slug").text(),
+            title=row.words("title"),
+            outcomes=tuple(one.need("name").text() for one in row.need("outcomes").items()),
+            state=row.words("state"),
+            closes_at=row.optional_time("window_closes_at") or row.optional_time("close_at"),
+        )
+
+    @classmethod
+    def of_week(cls, row: Payload, deadline: WeeklyDeadline) -> "ProphetArenaEvent":
+        """A question of a release as sent. One that is settled already counts for nobody."""
+        outcomes = row.need("outcomes").items()
+        settled = any(one.words("resolution") not in ("", PENDING) for one in outcomes)
+        return cls(
+            slug=row.need("event").text(),
+            title=row.words("title"),
+            outcomes=tuple(one.need("name").text() for one in outcomes),
+            state="settled" if settled else "open" if deadline.published else "closed",
+            closes_at=deadline.closes_at,
+            window=int(row.need("window").number()),
+            weekly=True,
+        )
+
+
+def seal_fits(receipt: Payload) -> bool:
+    """Whether the key of a receipt opens its seal: the key holds the record, and the seal is its checksum."""
+    key = receipt.need("key").text().removeprefix(RECEIPT)
+    try:
+        opening = base64.urlsafe_b64decode(key + "=" * (-len(key) % 4))
+    except ValueError:
+        return False
+    return hashlib.sha256(opening).hexdigest() == receipt.need("seal").text()
 
 
 class ProphetArenaWriter:
@@ -74,38 +118,52 @@ class ProphetArenaWriter:
         return f"{self._host}{path}"
 
     async def event(self, slug: str) -> ProphetArenaEvent:
-        """One event as it stands."""
-        row = await self._client.event(slug)
-        return ProphetArenaEvent(
-            slug=row.need("slug").text(),
-            title=row.words("title"),
-            outcomes=tuple(one.need("name").text() for one in row.need("outcomes").items()),
-            status=row.words("status"),
-            closes_at=row.optional_time("close_at"),
-        )
+        """One live event as it stands."""
+        return ProphetArenaEvent.live(await self._client.event(slug))
+
+    async def weekly_events(self) -> dict[str, ProphetArenaEvent]:
+        """The questions of the current release by slug and by ticker; none where there is no release."""
+        try:
+            release = await self._client.release()
+        except NotFound:
+            return {}
+        deadline, found = WeeklyDeadline.of(release), dict[str, ProphetArenaEvent]()
+        for row in release.need("events").items():
+            event = ProphetArenaEvent.of_week(row, deadline)
+            found |= {event.slug: event} | ({row.words("ticker"): event} if row.words("ticker") else {})
+        return found
 
     async def forecast(self, forecast: Mapping[str, Any]) -> dict[str, Any]:
         """What the arena says in return: when it came, whether it replaced another, and its sealed receipt."""
-        answer = await self._poster.post_for_reply(self.address(FORECASTS), dict(forecast))
-        row = answer.get("data") or answer
-        names = ("received_at", "replaces_previous", "receipt")
-        return {name: found.value for name in names if (found := row.get(name)) is not None}
+        row = await self._poster.post_for_reply(self.address(FORECASTS), dict(forecast))
+        names = ("id", "window", "received_at", "window_closes_at", "replaces_previous", "receipt")
+        told = {
+            name: found.value for name in (*names, "listed", "listing_note") if (found := row.get(name)) is not None
+        }
+        receipt = row.get("receipt")
+        return told if receipt is None else told | {"seal_fits": seal_fits(receipt)}
+
+    async def report_failure(self, agent: str, event: str, error: str) -> None:
+        """Tell the arena that the agent came to no forecast of an event; it is shown to the agent's owner alone."""
+        body = {"agent": agent, "event": event, "error": error[:MAX_ERROR]}
+        await self._poster.post(self.address(ATTEMPTS), body)
 
     async def stands(self, slug: str, agent: str) -> Mapping[str, float] | None:
         """The agent's newest forecast of an event; None where the arena shows none."""
         try:
-            answer = await self._client.read(f"/events/{quote(slug, safe='')}/forecasts", {"agent": agent})
+            rows = await self._client.own_forecasts(agent, slug)
         except NotFound:
             return None
-        rows = [row for row in answer.need("data").items() if row.words("agent") == agent]
-        if not rows:
+        mine = [row for row in rows if row.words("agent") == agent and row.words("event") == slug]
+        if not mine:
             return None
-        newest = max(rows, key=lambda row: row.words("received_at")).need("probabilities")
+        newest = max(mine, key=lambda row: row.need("received_at").time()).need("probabilities")
         return {name: p.probability() for name, p in newest.members().items()}
 
 
 PLATFORM = "prophet-arena"
 DIGITS = 10
+MAX_ERROR = 2000
 TOLERANCE = 1e-9
 ProphetArenaEvents = Mapping[str, ProphetArenaEvent | str]
 """By slug: the event, or why it could not be read."""
@@ -118,16 +176,18 @@ class ProphetArenaOptions:
     agent: str
     rationale: bool = False
     """Whether the reasons go along."""
-    window: str | None = None
+    window: int | None = None
     """Which round of an event; without one it is the open one."""
 
 
 async def read_events(desk: ProphetArenaWriter, forecasts: Sequence[Forecast]) -> ProphetArenaEvents:
     """What the events ask now. Reads, and writes nothing."""
+    slugs = [split_id(forecast.question_id)[1] for forecast in newest_forecasts(forecasts) if _here(forecast)]
     seen: dict[str, ProphetArenaEvent | str] = {}
-    for slug in (split_id(forecast.question_id)[1] for forecast in newest_forecasts(forecasts) if _here(forecast)):
+    week = await desk.weekly_events() if slugs else {}
+    for slug in slugs:
         try:
-            seen[slug] = await desk.event(slug)
+            seen[slug] = week.get(slug) or await desk.event(slug)
         except NotFound:
             seen[slug] = f"Prophet Arena has no event {slug}"
     return seen
@@ -159,9 +219,25 @@ class ProphetArenaSubmitter:
         """Read back. Where the arena's answer cannot be understood, sending again does no harm: it replaces."""
         return [await self._stands(item.content) for item in items]
 
+    async def report_unanswered(self, plan: SubmissionPlan) -> None:
+        """Tell the arena of events that the agent was asked about without coming to a forecast."""
+        for item in plan.refused:
+            if UNANSWERED in item.problems and item.question.startswith(f"{SOURCE}/"):
+                # It only serves the owner's statistics: nothing is lost where it fails.
+                with suppress(SourceError):
+                    await self.desk.report_failure(self.entrant.agent, split_id(item.question)[1], UNANSWERED)
+
     async def send(self, items: Sequence[SubmissionItem]) -> list[SendResult]:
-        """One after the other."""
-        return [await send_one(item, self.desk.forecast(item.content)) for item in items]
+        """One after the other, until the quota of the day is used up: the rest would only be refused."""
+        sent: list[SendResult] = []
+        for item in items:
+            if sent and QUOTA_EXCEEDED in sent[-1].reason:
+                sent.append(
+                    SendResult(item=item, state="refused", reason=f"not sent: {QUOTA_EXCEEDED} until 00:00 UTC")
+                )
+            else:
+                sent.append(await send_one(item, self.desk.forecast(item.content)))
+        return sent
 
     async def _stands(self, body: Mapping[str, Any]) -> bool:
         try:
@@ -181,6 +257,8 @@ class ProphetArenaSubmitter:
         name = f"{SOURCE}/{slug}" if _here(forecast) else forecast.question_id
         if isinstance(event, str):
             return SubmissionItem(question=name, part="forecast", content={}, title=title, problems=(event,))
+        # A weekly question may be named by its ticker; what is sent goes by its slug.
+        name = f"{SOURCE}/{event.slug}"
         probabilities, problems = _matched(event, forecast.p)
         closed = event.closed(self.now)
         problems = [
@@ -189,7 +267,8 @@ class ProphetArenaSubmitter:
             *problems,
         ]
         body: dict[str, Any] = {"agent": self.entrant.agent, "event": event.slug, "probabilities": probabilities}
-        body |= {"window": self.entrant.window} if self.entrant.window else {}
+        window = event.window if self.entrant.window is None else self.entrant.window
+        body |= {} if window is None else {"window": window}
         body |= {"rationale": forecast.rationale} if self.entrant.rationale and forecast.rationale else {}
         return SubmissionItem(
             question=name,

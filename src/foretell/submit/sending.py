@@ -227,6 +227,8 @@ def _answer(entry: LedgerEntry, kind: EntryKind, how: str, said: object = None) 
 SEND_ONCE = HttpLimits(total_seconds=60.0, max_bytes=5_000_000, attempts=1)
 """For a client that sends: it must not repeat by itself what may have arrived."""
 FIRST_SERVER_ERROR = 500
+QUOTA_EXCEEDED = "quota_exceeded"
+"""What a server says when it takes no more on this day: coming back sooner is of no use."""
 
 
 class SubmissionRefused(SourceError):
@@ -277,6 +279,7 @@ class Poster:
                 wait = self._wait_seconds * turn if told is None else told
                 turned_away = error.status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.FORBIDDEN)
                 patient = turn < self._turns and forbidden < 2 and wait <= self._http.limits.max_wait_seconds
+                patient = patient and QUOTA_EXCEEDED not in error.problem
                 failure = None if turned_away and patient else _failure(error)
             if failure is not None:
                 raise failure

@@ -150,12 +150,15 @@ def age_notes(forecast: Forecast, now: datetime) -> tuple[str, ...]:
     return (f"it was made {days:.0f} days ago",) if now - forecast.as_of.at > OLD_AGE else ()
 
 
+UNANSWERED = "it has no forecast"
+
+
 def unanswered_items(forecasts: Sequence[Forecast], questions: Iterable[Question]) -> list[SubmissionItem]:
     """What was asked and has no forecast."""
     answered = {forecast.question_id for forecast in forecasts}
     silent = {question.id: question.text for question in questions if question.id not in answered}
     return [
-        SubmissionItem(question=id, part="forecast", content={}, title=title, problems=("it has no forecast",))
+        SubmissionItem(question=id, part="forecast", content={}, title=title, problems=(UNANSWERED,))
         for id, title in silent.items()
     ]
 

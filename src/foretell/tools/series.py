@@ -70,6 +70,25 @@ async def known_series(
     return known
 
 
+@runtime_checkable
+class WithDaysAhead(Protocol):
+    """A source that says what was known at a cutoff about the days after it."""
+
+    async def ahead(self, ref: SeriesRef, as_of: AsOf) -> tuple[str, ...]:
+        """Forecasts, scheduled releases: in lines."""
+        ...
+
+
+async def known_ahead(source: object, ref: SeriesRef, as_of: AsOf) -> tuple[str, ...]:
+    """What a source knew about the days ahead; nothing where it cannot say, for the series itself is there anyway."""
+    if not isinstance(source, WithDaysAhead):
+        return ()
+    try:
+        return await source.ahead(ref, as_of)
+    except (SeriesUnavailable, SourceError):
+        return ()
+
+
 @dataclass(frozen=True, kw_only=True)
 class FetchSeries:
     """Reads the series of one question."""
@@ -97,6 +116,7 @@ class FetchSeries:
         for target in self.question.targets:
             if target.id in estimates:
                 lines.append(f"model estimate of yes for {target.id}: {estimates[target.id]:.3f}")
+        lines += await known_ahead(self.source, ref, as_of)
         rows = [f"{known.days[place]}, {known.values[place]:.10g}" for place in shown_places(len(known))]
         text = "\n".join([*lines, "day, value", *rows])
         item = SourceItem(title=f"{ref.provider}/{ref.id}", text=text, clamped=True)

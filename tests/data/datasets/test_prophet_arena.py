@@ -1,5 +1,6 @@
 """Prophet Arena's events, from its published CSV and from its SDK's JSONL."""
 
+import asyncio
 import csv
 import json
 from pathlib import Path
@@ -7,7 +8,21 @@ from typing import Any
 
 import pytest
 
-from foretell.data.datasets.prophet_arena import literal, read_arena_file, read_events_csv, read_events_jsonl
+from fakes.markets import FakeProphetArena
+from foretell.data.datasets.dataset import DatasetRequest
+from foretell.data.datasets.prophet_arena import (
+    dataset_name,
+    download_events,
+    literal,
+    prophet_arena,
+    read_arena_file,
+    read_events_csv,
+    read_events_jsonl,
+    unpack_events,
+)
+from foretell.data.http import AsyncHttpClient
+from foretell.data.markets.prophet_arena import ProphetArenaClient
+from foretell.practice.server import ServerRequest
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
 from foretell.runs.question_sets import open_benchmark
@@ -110,12 +125,26 @@ def test_an_event_without_a_resolved_market_is_dropped(events) -> None:
 
 def test_exclusive_only_where_someone_says_so(events) -> None:
     assert read_events_csv(events(EVENT), exclusivity={"GAME": "at most one"}).questions[0].exclusivity == "at most one"
+    told = {"GAME": "exactly one"}
+    assert read_events_csv(events(EVENT), exclusivity=told).questions[0].exclusivity == "exactly one"
+    more = EVENT | {"markets": repr(["Detroit", "A's", "A draw"])}
+    assert read_events_csv(events(more), exclusivity=told).questions[0].exclusivity == "at most one"
 
 
 def test_newer_prices_in_dollars(events) -> None:
     quote = QUOTE | {"yes_ask_dollars": "0.6050"}
     found = read_events_csv(events(EVENT | {"market_info": repr({"Detroit": quote, "A's": quote})}))
     assert found.questions[0].targets[0].snapshot.yes_ask == 0.605
+
+
+def test_lists_where_prices_should_be_give_way_to_cents_and_are_counted(events) -> None:
+    spoilt = {f"{name}_dollars": ["0.10", "0.20"] for name in ("yes_bid", "yes_ask", "no_ask", "last_price")}
+    info = {"Detroit": QUOTE | spoilt, "A's": QUOTE | {"yes_ask": [61], "volume": {}}}
+    found = read_events_csv(events(EVENT | {"event_ticker": "FINE"}, EVENT | {"market_info": repr(info)}))
+    good, read = (question.targets for question in found.questions)
+    assert read[0].snapshot == good[0].snapshot
+    assert (read[1].snapshot.yes_ask, read[1].snapshot.volume, read[1].snapshot.yes_bid is None) == (None, None, False)
+    assert "4 quotes passed over that are lists or objects: event GAME, 'Detroit'" in found.notes
 
 
 @pytest.mark.parametrize(
@@ -280,3 +309,36 @@ def test_other_files_are_not(write, text: str) -> None:
         assert read_arena_file(path) is None
         with pytest.raises(InputError, match="no file of Prophet Arena"):
             arena_table_from_prophet_arena(path)
+
+
+def test_a_data_set_is_downloaded_checked_and_opened_by_name(tmp_path: Path) -> None:
+    arena = FakeProphetArena([], key="k", datasets={"cups@1": [WINDOWED], "cups@2": [WINDOWED]})
+
+    async def pull(name: str) -> Path:
+        async with arena.server() as server, AsyncHttpClient() as http:
+            client = ProphetArenaClient(http=http, key="k", host=f"{server.url}/api/v1", per_second=1e4)
+            return await download_events(client, name, tmp_path)
+
+    assert asyncio.run(pull("cups@1")).name == "cups@1.jsonl"
+    assert asyncio.run(pull("cups")).name == "cups@2.jsonl"
+    for name in ("cups", "cups@1"):
+        request = DatasetRequest(argument=f"dataset/{name}", folder=tmp_path)
+        assert {question.id for question in prophet_arena(request).questions} == {"prophet_arena/next-mayor"}
+    for name in ("../etc", "a@..", "", "cups/x"):
+        with pytest.raises(InputError, match="is no name of a data set"):
+            dataset_name(name)
+    with pytest.raises(InputError, match="data pull prophet-arena --dataset other"):
+        prophet_arena(DatasetRequest(argument="dataset/other", folder=tmp_path))
+
+
+def test_what_is_not_as_packed_is_refused() -> None:
+    packed = FakeProphetArena([], key="k", datasets={"cups@1": [WINDOWED]})
+    headers = {"authorization": "Bearer k"}
+    path = "/datasets/cups/versions/1/download"
+    request = ServerRequest(method="GET", path=path, target=path, query={}, headers=headers)
+    answer = packed.download(request)
+    assert unpack_events(answer.body, answer.headers["X-Content-Hash"]).startswith(b'{"slug"')
+    with pytest.raises(InputError, match="checksum"):
+        unpack_events(answer.body, "0" * 64)
+    with pytest.raises(InputError, match=r"no readable events\.jsonl"):
+        unpack_events(b"no archive", "")

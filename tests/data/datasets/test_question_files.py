@@ -89,6 +89,16 @@ def test_options_with_prices_and_options_that_may_both_come_true(write) -> None:
     assert [t.snapshot.last_price for t in question.targets if t.snapshot] == [0.7, 0.6]
 
 
+def test_options_of_which_none_may_come_true(write) -> None:
+    row = PLAIN | {"options": ["Ann", "Bob"]}
+    told = ({"exclusivity": "at most one"}, {"exclusivity": "at-most-one"}, {"exclusive": True}, {"exclusivity": ""})
+    rows = [json.dumps(row | more | {"id": str(n)}) for n, more in enumerate(told)]
+    found = read_questions(write("q.jsonl", "\n".join(rows))).questions
+    assert [one.exclusivity for one in found] == ["at most one", "at most one", "exactly one", "exactly one"]
+    table = "text,due,options,exclusivity\nWho?,2026-01-18,Ann;Bob,at most one\n"
+    assert read_questions(write("q.csv", table)).questions[0].exclusivity == "at most one"
+
+
 def test_a_level_of_a_series(write) -> None:
     row = PLAIN | {"series": "fred/DGS10", "below": 4.5}
     (question,) = read_questions(write("q.jsonl", json.dumps(row))).questions
@@ -132,6 +142,8 @@ def test_unparsable_date_raises_at_load(write) -> None:
         ({"price": 0.3, "price_at": "2026-01-19"}, "column price_at: the price is from after the due moment"),
         ({"kind": "bet"}, "column kind: 'bet' is not a kind (known: market, dataset)"),
         ({"exclusive": "perhaps"}, "column exclusive: 'perhaps' is neither true nor false"),
+        ({"exclusivity": "two"}, "column exclusivity: 'two' is not one of exactly one, at most one, independent"),
+        ({"exclusivity": "at most one", "exclusive": True}, "column exclusive: is the older name of exclusivity"),
         ({"series": "DGS10"}, "column series: 'DGS10' does not name a series"),
         ({"above": 3}, "column series: is missing"),
         ({"series": "fred/X", "above": 3, "below": 4}, "column below: give above or below, not both"),

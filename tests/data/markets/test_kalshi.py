@@ -555,6 +555,8 @@ def test_names_are_all_there_are_only_with_one_for_the_rest(label: str, whole: b
         # A day's temperature, in whole degrees.
         ([("less", None, 61), ("between", 61, 62), ("between", 63, 64), ("greater", 64, None)], True),
         ([("greater", 64, None), ("between", 61, 64), ("less", None, 61)], True),
+        # A rate that is cut, held or raised.
+        ([("less", None, 0), ("between", 0, 0), ("greater", 0, None)], True),
         # The price of a coin, in cents.
         ([("less", None, 70000), ("between", 70000, 70249.99), ("greater_or_equal", 70250, None)], True),
         ([("less_or_equal", None, 9.9), ("between", 10, 14.9), ("greater", 14.9, None)], True),
@@ -656,7 +658,7 @@ def test_one_bad_market_keeps_nothing_else_from_being_read() -> None:
     nameless = MarketFaults(drifts=(FieldDrift(path="markets.0.ticker"),))
     assert list(kalshi.settle(settled_server(trouble=nameless), [question])) == ["KXA-1-NO"]
     assert kalshi.reasons == {
-        "at markets[0]": "field markets[0].ticker is missing",
+        "at markets[0]": "kalshi market at markets[0]: field markets[0].ticker is missing",
         "KXA-1-YES": "the platform knows no such market",
     }
     for change, told in (("drop", "is missing"), ("retype", "is not a text")):

@@ -284,7 +284,7 @@ def numbers(id: int, kind: str, scale: SampleMetaculusScale, **fields: Any) -> d
 
 
 def test_numbers_whole_numbers_and_dates_come_with_their_range() -> None:
-    crowd = tuple(n / 200 for n in range(201))
+    crowd = (*(n / 200 for n in range(200)), 1.0000000002)
     day = 86400
     posts = [
         numbers(1, "numeric", SampleMetaculusScale(low=0, high=200, open_upper=True, unit="km"), values=crowd),

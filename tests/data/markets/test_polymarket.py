@@ -588,7 +588,9 @@ def test_one_bad_market_wrong_pages_and_outages() -> None:
     assert "field markets[0].outcomePrices is missing" in polymarket.reasons[ID["yes"]]
     nameless = MarketFaults(drifts=(FieldDrift(path="markets.0.conditionId"),))
     assert list(polymarket.settle(settled_server(trouble=nameless), [question])) == [ID["no"]]
-    assert polymarket.reasons == {"at markets[0]": "field markets[0].conditionId is missing"}
+    assert polymarket.reasons == {
+        "at markets[0]": "polymarket market at markets[0]: field markets[0].conditionId is missing"
+    }
     with pytest.raises(SourceError, match="field markets is missing"):
         polymarket.settle(settled_server(trouble=MarketFaults(drifts=(FieldDrift(path="markets"),))), [question])
     assert len(polymarket.settle(settled_server(), [question], faults=[busy(), cut_off()])) == 2

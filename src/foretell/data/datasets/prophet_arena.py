@@ -5,20 +5,25 @@ which is when trading really ended. The question closes when the exchange's own 
 """
 
 import ast
+import io
 import json
 import re
+import tarfile
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from foretell.data.datasets.cache import DownloadCache, cache_home
 from foretell.data.datasets.dataset import DatasetRequest, FileFormat
 from foretell.data.datasets.question_set import ContextSource, QuestionSet, QuestionSetBuilder, asked_key
 from foretell.data.datasets.rows import Row, csv_rows, jsonl_rows
+from foretell.data.markets.prophet_arena import ProphetArenaClient, outcomes_exclude
 from foretell.questions.errors import InputError
-from foretell.questions.exclusivity import Exclusivity
+from foretell.questions.exclusivity import Exclusivity, with_some_left_out
 from foretell.questions.question import Question, Snapshot, Target
 from foretell.questions.resolution import Resolution
 
@@ -83,7 +88,7 @@ def read_events_csv(path: str | Path, *, exclusivity: Mapping[str, Exclusivity] 
     """Read the published subset. It does not say which outcomes exclude each other: tell by ticker where you know.
 
     Only markets that are both listed and resolved become targets; the others are counted. Whether the outcomes of an
-    event exclude each other is never guessed from how it came out.
+    event exclude each other is never guessed from how it came out; with some left out, exactly one is at most one.
     """
     found = QuestionSetBuilder()
     for row in csv_rows(Path(path)):
@@ -91,7 +96,10 @@ def read_events_csv(path: str | Path, *, exclusivity: Mapping[str, Exclusivity] 
         names = _matching(event, found.counts)
         if not names:
             continue
-        question = _csv_question(event, names, (exclusivity or {}).get(event.row.text("event_ticker"), "independent"))
+        snapshots = {name: _snapshot(event, name, found.counts) for name in names}
+        told = (exclusivity or {}).get(event.row.text("event_ticker"), "independent")
+        whole = set(names) == {*event.markets, *event.outcomes}
+        question = _csv_question(event, snapshots, told if whole else with_some_left_out(told))
         if asked_key(question) in found.questions:
             raise event.row.problem("event_ticker", "is there twice for the same moment")
         found.questions[asked_key(question)] = question
@@ -140,8 +148,8 @@ def _matching(event: _Event, counts: Counter[str]) -> list[str]:
     return names
 
 
-def _csv_question(event: _Event, names: list[str], exclusivity: Exclusivity) -> Question:
-    row, ticker = event.row, event.row.text("event_ticker")
+def _csv_question(event: _Event, snapshots: Mapping[str, Snapshot | None], exclusivity: Exclusivity) -> Question:
+    row, ticker, names = event.row, event.row.text("event_ticker"), list(snapshots)
     listed = [event.quotes[name] for name in names if name in event.quotes]
     return row.reading(
         "markets",
@@ -150,7 +158,7 @@ def _csv_question(event: _Event, names: list[str], exclusivity: Exclusivity) -> 
             source=SOURCE,
             text=row.need_text("title"),
             due=event.at,
-            targets=tuple(Target(id=name, label=name, snapshot=_snapshot(event, name)) for name in names),
+            targets=tuple(Target(id=name, label=name, snapshot=snapshots[name]) for name in names),
             category=row.text("category"),
             criteria=_criteria(names, event.quotes),
             exclusivity=exclusivity,
@@ -160,24 +168,33 @@ def _csv_question(event: _Event, names: list[str], exclusivity: Exclusivity) -> 
     )
 
 
-def _snapshot(event: _Event, name: str) -> Snapshot | None:
+def _snapshot(event: _Event, name: str, counts: Counter[str]) -> Snapshot | None:
     """Quotes in dollars. The exchange shows 0 as last price before the first trade; volume counts $1 contracts."""
     quote = event.quotes.get(name)
     if quote is None:
         return None
-    prices = {field: _dollars(quote, field) for field in ("yes_bid", "yes_ask", "no_ask", "last_price")}
+    prices = {field: _dollars(quote, field, counts) for field in ("yes_bid", "yes_ask", "no_ask", "last_price")}
     if not prices["last_price"]:
         prices["last_price"] = None
-    return quote.reading("market_info", lambda: Snapshot(at=event.at, volume=quote.real("volume"), **prices))
+    volume = _number(quote, "volume", counts)
+    return quote.reading("market_info", lambda: Snapshot(at=event.at, volume=volume, **prices))
 
 
-def _dollars(quote: Row, field: str) -> float | None:
-    """A price in dollars: the newer `<field>_dollars` where present, else whole cents."""
-    told = quote.real(f"{field}_dollars")
+def _dollars(quote: Row, field: str, counts: Counter[str]) -> float | None:
+    """A price in dollars: the newer `<field>_dollars` where that is a number, else whole cents."""
+    told = _number(quote, f"{field}_dollars", counts)
     if told is not None:
         return told
-    cents = quote.real(field)
+    cents = _number(quote, field, counts)
     return None if cents is None else cents / CENTS
+
+
+def _number(quote: Row, field: str, counts: Counter[str]) -> float | None:
+    """A number; None where a list or an object stands in its place, as in one published event, and that is counted."""
+    if isinstance(quote.get(field), list | dict):
+        counts[f"quotes passed over that are lists or objects: {quote.name}"] += 1
+        return None
+    return quote.real(field)
 
 
 def _expected_close(quote: Row, at: datetime) -> datetime | None:
@@ -226,7 +243,7 @@ def _parsed(row: Row, field: str, shape: type) -> Any:
 ANSWERS_FILE: dict[Any, int | None] = {
     **{yes: 1 for yes in ("yes", "true", "1", "1.0")},
     **{no: 0 for no in ("no", "false", "0", "0.0")},
-    **{none: None for none in ("void", "unresolved", "none", "")},
+    **{none: None for none in ("void", "pending", "unresolved", "none", "")},
 }
 
 
@@ -295,7 +312,7 @@ def _jsonl_question(row: Row, window: Row, names: tuple[str, ...]) -> Question:
             ),
             category=row.text("category"),
             criteria=row.text("criteria"),
-            exclusivity="at most one" if row.flag("mutually_exclusive") else "independent",
+            exclusivity=outcomes_exclude(names, told=bool(row.flag("mutually_exclusive"))),
             closes_at=row.moment("close_at"),
         ),
     )
@@ -328,7 +345,68 @@ def _reader(path: Path) -> Callable[[str | Path], QuestionSet] | None:
     return read_events_jsonl if isinstance(fields, dict) and all(name in fields for name in JSON_FIELDS) else None
 
 
+# Event sets downloaded from the arena, and where they are kept.
+
+DATASET = "dataset/"
+"""What a name such as `prophet_arena:dataset/SLUG@VERSION` begins with."""
+EVENTS_FILE = "events.jsonl"
+MAX_EVENTS_BYTES = 512 * 1024 * 1024
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+def dataset_name(name: str) -> tuple[str, str]:
+    """The slug and the version of a data set's name; an empty version is the newest.
+
+    >>> dataset_name("cups@2026-01")
+    ('cups', '2026-01')
+    """
+    slug, _, version = name.partition("@")
+    if ".." in name or not _NAME.fullmatch(slug) or not (version == "" or _NAME.fullmatch(version)):
+        raise InputError(f"{name!r} is no name of a data set", hint="SLUG or SLUG@VERSION")
+    return slug, version
+
+
+def unpack_events(packed: bytes, checksum: str) -> bytes:
+    """The events of a data set as the arena packs it, held against its checksum of them where it told one."""
+    try:
+        with tarfile.open(fileobj=io.BytesIO(packed), mode="r:gz") as tar:
+            member = tar.getmember(EVENTS_FILE)
+            file = tar.extractfile(member) if member.size <= MAX_EVENTS_BYTES else None
+            lines = None if file is None else file.read()
+    except (tarfile.TarError, KeyError, OSError, EOFError):
+        lines = None
+    if lines is None:
+        raise InputError(f"the data set holds no readable {EVENTS_FILE}", hint="download it again")
+    if checksum and sha256(lines).hexdigest() != checksum.lower():
+        raise InputError("the data set does not have the checksum that came with it", hint="download it again")
+    return lines
+
+
+async def download_events(client: ProphetArenaClient, name: str, folder: Path) -> Path:
+    """A data set of the arena, by `SLUG` or `SLUG@VERSION`, checked and kept in a folder."""
+    slug, version = dataset_name(name)
+    version = version or await client.newest_version(slug)
+    packed, checksum = await client.artifact(slug, version)
+    kept = f"{slug}@{version}.jsonl"
+    return DownloadCache(folder).put(kept, unpack_events(packed, checksum), url=f"{client.host}/datasets/{slug}")
+
+
+def dataset_folder(folder: Path | None = None) -> Path:
+    """Where data sets of the arena are kept."""
+    return folder or cache_home() / SOURCE
+
+
+def _kept(name: str, folder: Path) -> Path:
+    slug, version = dataset_name(name)
+    found = [folder / f"{slug}@{version}.jsonl"] if version else sorted(folder.glob(f"{slug}@*.jsonl"))
+    if not found or not found[-1].exists():
+        raise InputError(f"the data set {name} is not here", hint=f"foretell data pull prophet-arena --dataset {name}")
+    return found[-1]
+
+
 def _open(request: DatasetRequest) -> QuestionSet:
+    if request.argument.startswith(DATASET):
+        return read_events_jsonl(_kept(request.argument.removeprefix(DATASET), dataset_folder(request.folder)))
     found = read_arena_file(request.path)
     if found is None:
         raise InputError("is no file of Prophet Arena's", path=request.path, hint="its CSV of events, or SDK JSONL")
@@ -336,4 +414,4 @@ def _open(request: DatasetRequest) -> QuestionSet:
 
 
 prophet_arena = FileFormat(read=_open, recognises=lambda path: _reader(path) is not None)
-"""The data set `prophet_arena:FILE`, and any file that looks like one."""
+"""The data sets `prophet_arena:FILE` and `prophet_arena:dataset/SLUG@VERSION`, and any file that looks like one."""

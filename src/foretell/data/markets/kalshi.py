@@ -341,7 +341,7 @@ def strikes_cover(markets: Sequence[Payload]) -> bool:
     leaves one, at 10 itself.
     """
     try:
-        spans = sorted(filter(None, map(_span, markets)))
+        spans = sorted(filter(None, map(_span, markets)), key=lambda span: (span.low, span.high))
     except MalformedPayload:
         return False
     if len(spans) < len(markets) or len(spans) < 2 or spans[0].low.is_finite() or spans[-1].high.is_finite():

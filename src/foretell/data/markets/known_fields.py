@@ -92,6 +92,10 @@ METACULUS_QUESTION = _field_names("""
 """)
 
 ARENA_EVENT = _field_names("""
-    id slug title category criteria rules description mutually_exclusive close_at closes_at open_at status outcomes
-    windows tags created_at updated_at resolved_at source source_url url ticker event_ticker series volume liquidity
+    slug title category criteria mutually_exclusive close_at outcomes crowd context window window_closes_at state
+    resolved_at
+""")
+ARENA_WEEKLY_EVENT = _field_names("event ticker title category source close_at window outcomes mutually_exclusive")
+ARENA_WINDOW = _field_names("""
+    event title category criteria round closes_at event_close_at outcomes crowd mutually_exclusive
 """)

@@ -96,7 +96,7 @@ class ManifoldPrices:
             bets = await self._bets(market, answer, as_of, since)
         except NotFound:
             raise PricesUnavailable(f"manifold has no market {market}") from None
-        if answer is None and any(bet.answer is not None for bet in bets):
+        if answer is None and _several_answers(bets):
             raise PricesUnavailable(f"manifold {market} has several answers; name one with {market}#<answer id>")
         own = sorted((bet for bet in bets if bet.answer == answer), key=lambda bet: bet.at)
         points = [PricePoint(at=bet.at, p=bet.after) for bet in own if bet.after is not None]
@@ -113,7 +113,7 @@ class ManifoldPrices:
             # Reversed, so that of two bets of one millisecond the newer is met last.
             found = {**{(bet.id, bet.at): bet for bet in reversed(page)}, **found}
             oldest = min((bet.at for bet in page), default=since)
-            ambiguous = answer is None and any(bet.answer is not None for bet in page)
+            ambiguous = answer is None and _several_answers(page)
             reached = oldest < since and any(bet.answer == answer and bet.after is not None for bet in found.values())
             if len(rows) < BETS_PAGE or not page or reached or ambiguous:
                 break
@@ -123,11 +123,15 @@ class ManifoldPrices:
         return found.values()
 
 
+def _several_answers(bets: Collection[ManifoldBet]) -> bool:
+    return bool(bets) and all(bet.answer is not None for bet in bets)
+
+
 def read_bet(row: Payload) -> ManifoldBet:
     """A bet. Those of 2022 on one of several answers name it by its number, as their outcome."""
     answer, outcome = row.get("answerId"), row.get("outcome")
     if answer is None and outcome is not None and outcome.name() not in SIDES:
-        answer = outcome
+        answer = outcome if outcome.name().isdecimal() else outcome.wrong("YES, NO or a number")
     taken = row.need("amount").number() != 0 or row.get("limitProb") is None
     return ManifoldBet(
         id=row.need("id").name(),

@@ -46,6 +46,7 @@ from foretell.questions.question import Question, Snapshot, Target
 HOST = "https://www.metaculus.com/api"
 NO_TOKEN = "metaculus answers nobody without a token, and none was given"
 REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+ROUNDING = 1e-6
 METHODS = ("recency_weighted", "unweighted")
 """How forecasts are made into a community prediction."""
 PAIR = {"question_yes": "yes", "question_no": "no"}
@@ -207,7 +208,10 @@ def _history(question: Payload) -> CommunityHistory:
 
 
 def _center(item: Payload) -> float | None:
-    return None if item.value is None else item.probability()
+    """A probability; sums of many may end a little outside, by rounding."""
+    if item.value is None or not -ROUNDING <= item.number() <= 1 + ROUNDING:
+        return None if item.value is None else item.probability()
+    return min(max(item.number(), 0.0), 1.0)
 
 
 # Metaculus posts as events: a question with one yes, a choice of options, a group of yes-or-no questions, a number or a

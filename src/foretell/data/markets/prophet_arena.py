@@ -1,11 +1,16 @@
-"""Open events of Prophet Arena, which come without trading figures: a title, criteria, outcomes and crowd prices."""
+"""Events of Prophet Arena, which come without trading figures: a title, criteria, outcomes and what the crowd says.
 
-from collections.abc import Mapping
+There are two tracks. Live events are listed as they open; the weekly track is one release of questions for a week, with
+one deadline for all of them. Both are submitted in the same way.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import quote
 
-from foretell.data.http import AsyncHttpClient
-from foretell.data.markets.known_fields import ARENA_EVENT
+from foretell.data.http import AsyncHttpClient, NotFound
+from foretell.data.markets.known_fields import ARENA_EVENT, ARENA_WEEKLY_EVENT, ARENA_WINDOW
 from foretell.data.markets.listing import (
     CataloguePage,
     ListedEvent,
@@ -20,12 +25,19 @@ from foretell.data.markets.market import Market
 from foretell.data.payload import Payload
 from foretell.data.service import JsonService, ServiceConfig
 from foretell.questions.as_of import AsOf
+from foretell.questions.exclusivity import Exclusivity
 from foretell.questions.question import Question, Snapshot, Target
 
 HOST = "https://api.prophetarena.co/api/v1"
 PLATFORM = "prophet_arena"
 PAGE = 100
-OVER = ("resolved", "settled", "void")
+CURRENT = "current"
+"""The week of the newest release."""
+FILTERS: Mapping[MarketStatus, str] = {"unopened": "open", "open": "open", "closed": "closed", "resolved": "resolved"}
+STATES: Mapping[str, MarketStatus] = {"open": "open", "closed": "closed", "resolved": "resolved", "void": "resolved"}
+PENDING = "pending"
+RELEASE = "of_release"
+"""A field that the arena does not send: the release that a question is from, without its questions."""
 
 
 class ProphetArenaClient(JsonService):
@@ -33,16 +45,50 @@ class ProphetArenaClient(JsonService):
 
     def __init__(self, *, http: AsyncHttpClient, key: str, host: str = HOST, per_second: float = 5.0) -> None:
         config = ServiceConfig(http=http, key=key, per_second=per_second)
-        super().__init__(config, host, burst=5, headers={"Authorization": f"Bearer {key}"})
+        # Events, releases and samples are shown to everybody.
+        super().__init__(config, host, burst=5, headers={"Authorization": f"Bearer {key}"} if key else {})
 
     async def event(self, slug: str) -> Payload:
-        """One event as sent, whether wrapped or not."""
-        answer = await self.read(f"/events/{quote(slug, safe='')}")
-        return answer.get("data") or answer
+        """One event as sent."""
+        return await self.read(f"/events/{quote(slug, safe='')}")
+
+    async def release(self, week: str = CURRENT) -> Payload:
+        """One week of the weekly track as sent; a week is named by its Sunday."""
+        return await self.read(f"/releases/{quote(week, safe='')}")
+
+    async def open_windows(self, agent: str = "") -> list[Payload]:
+        """The rounds that take forecasts now, as sent; with an agent those that it has yet to answer."""
+        return (await self.read("/windows/open", {"agent": agent} if agent else {})).items()
+
+    async def own_forecasts(self, agent: str, event: str) -> list[Payload]:
+        """An agent's forecasts of an event as sent; the key must be its owner's."""
+        return (await self.read("/forecasts", {"agent": agent, "event": event})).items()
+
+    async def weekly_agent(self) -> str:
+        """The one agent that enters the weekly track for the owner of the key; empty where none is registered."""
+        try:
+            return (await self.read("/weekly/entrants/me")).need("agent").text()
+        except NotFound:
+            return ""
+
+    async def artifact(self, slug: str, version: str) -> tuple[bytes, str]:
+        """A version of a data set as it is packed, and the checksum of what is in it, empty where none is told."""
+        path = f"/datasets/{quote(slug, safe='')}/versions/{quote(version, safe='')}/download"
+        answer = await self.http.get(f"{self.host}{path}", headers=self._headers)
+        told = {name.lower(): value for name, value in answer.headers.items()}
+        return answer.body, told.get("x-content-hash", "").strip()
+
+    async def newest_version(self, slug: str) -> str:
+        """The newest version of a data set."""
+        versions = (await self.read(f"/datasets/{quote(slug, safe='')}")).rows("versions")
+        named = [one.name() if isinstance(one.value, str) else one.need("version").name() for one in versions]
+        if not named:
+            raise NotFound(f"Prophet Arena lists no version of the data set {slug}", url=self.host)
+        return named[0]
 
 
 class ProphetArenaListing(MarketEvents):
-    """Events by slug; the targets are outcome names, as submissions want them."""
+    """Live events by slug; the targets are outcome names, as submissions want them."""
 
     platform = PLATFORM
     key = "slug"
@@ -56,60 +102,209 @@ class ProphetArenaListing(MarketEvents):
 
     async def page(self, wanted: ListingFilter, cursor: str) -> CataloguePage:
         """One page of the list."""
-        query = {"status": wanted.status, "limit": str(PAGE)}
+        query = {"status": FILTERS[wanted.status], "limit": str(PAGE)}
         query |= {"category": wanted.category} if wanted.category else {}
         answer = await self._client.read("/events", query | ({"cursor": cursor} if cursor else {}))
-        more = answer.present("next_cursor")
+        more = answer.get("next_cursor")
         return CataloguePage(rows=answer.need("data").items(), following=None if more is None else more.name() or None)
 
     async def read(self, row: Payload, as_of: AsOf, report: ListingReport) -> ListedEvent:
         """An event."""
         report.know(row.value, ARENA_EVENT, "event")
-        names = [outcome.need("name").text() for outcome in row.need("outcomes").items()]
-        if not names:
-            raise UnsupportedEvent("it has no outcome")
-        slug, title = row.need("slug").text(), row.need("title").text().strip()
-        prices, closes = _prices(row, names, as_of.at), row.need("close_at").time()
-        status: MarketStatus = "open" if closes > as_of.at else "closed"
-        return ListedEvent(
-            question=Question(
-                id=f"{PLATFORM}/{slug}",
-                source=PLATFORM,
-                text=title,
-                due=as_of.at,
-                targets=tuple(
-                    Target(id=name, label=name, resolves_at=closes, snapshot=prices.get(name)) for name in names
-                ),
-                category=row.words("category"),
-                criteria=row.stated_text("criteria").strip(),
-                exclusivity="at most one" if row.is_set("mutually_exclusive") else "independent",
-                closes_at=closes,
-                url=f"https://www.prophetarena.co/events/{slug}",
-            ),
-            status="resolved" if row.words("status").casefold() in OVER else status,
-            recurrence=recurrence_template(title),
-            volume=row.amount("volume"),
-            liquidity=row.amount("liquidity"),
+        outcomes, closes, crowd = _outcomes(row), row.need("close_at").time(), row.get("crowd")
+        prices = {} if crowd is None else crowd.members()
+        names = [one.need("name").text() for one in outcomes]
+        state, over = STATES.get(row.words("state").casefold()), as_of.at >= closes
+        return _listed(
+            row,
+            as_of,
+            targets=[_target(name, closes, as_of.at, prices.get(name)) for name in names],
+            criteria=_rules(row, outcomes),
+            closes=closes,
+            status="closed" if state in (None, "open") and over else state or "open",
         )
 
 
-def _prices(row: Payload, names: list[str], at: datetime) -> Mapping[str, Snapshot]:
-    """What the crowd said in the newest window that has been taken."""
-    taken = [
-        (since, crowd)
-        for window in row.rows("windows")
-        if (since := window.optional_time("taken_at")) is not None
-        and since <= at
-        and (crowd := window.get("crowd")) is not None
-    ]
-    if not taken:
-        return {}
-    newest = max(taken, key=lambda one: one[0])[1]
-    return {
-        name: Snapshot(at=at, last_price=price.probability())
-        for name in names
-        if (price := newest.get(name)) is not None
-    }
+@dataclass(frozen=True, kw_only=True)
+class WeeklyDeadline:
+    """Until when a release takes forecasts."""
+
+    week: str
+    closes_at: datetime
+    published: bool
+    """Whether it takes any at all: a release that is closed or finalized does not."""
+
+    @classmethod
+    def of(cls, release: Payload) -> "WeeklyDeadline":
+        """As the release tells it."""
+        return cls(
+            week=release.need("week").text(),
+            closes_at=release.need("closes_at").time(),
+            published=release.need("status").text() == "published",
+        )
+
+
+class ProphetArenaWeekly(MarketEvents):
+    """The questions of one release of the weekly track; they close at the deadline of the release."""
+
+    platform = PLATFORM
+    key = "event"
+    noun = "weekly question"
+
+    def __init__(self, client: ProphetArenaClient, week: str = CURRENT) -> None:
+        self._client = client
+        self._week = week
+
+    async def fetch(self, id: str) -> Payload:
+        """One question of the release, by its slug or its ticker."""
+        for row in _with_deadline(await self._client.release(self._week)):
+            if id.casefold() in (row.words("event").casefold(), row.words("ticker").casefold()):
+                return row
+        raise NotFound(f"the release has no question {id}", url=self._client.host)
+
+    async def page(self, wanted: ListingFilter, cursor: str) -> CataloguePage:
+        """All of the release."""
+        return CataloguePage(rows=_with_deadline(await self._client.release(self._week)))
+
+    async def read(self, row: Payload, as_of: AsOf, report: ListingReport) -> ListedEvent:
+        """A question of the release."""
+        report.know(row.value, ARENA_WEEKLY_EVENT | {RELEASE}, "weekly event")
+        outcomes, deadline = _outcomes(row), WeeklyDeadline.of(row.need(RELEASE))
+        resolves = row.need("close_at").time()
+        taken = deadline.published and as_of.at < deadline.closes_at
+        pending = all(one.words("resolution") in ("", PENDING) for one in outcomes)
+        return _listed(
+            row,
+            as_of,
+            targets=[_target(one.need("name").text(), resolves, as_of.at) for one in outcomes],
+            criteria=_rules(row, outcomes),
+            closes=min(deadline.closes_at, resolves),
+            status=("open" if taken else "closed") if pending else "resolved",
+        )
+
+
+class ProphetArenaWindows(MarketEvents):
+    """Live events with a round that takes forecasts now; with an agent those that it has yet to answer."""
+
+    platform = PLATFORM
+    key = "event"
+
+    def __init__(self, client: ProphetArenaClient, agent: str = "") -> None:
+        self._client = client
+        self._agent = agent
+
+    async def fetch(self, id: str) -> Payload:
+        """The open round of one event."""
+        for row in await self._client.open_windows(self._agent):
+            if row.words("event") == id:
+                return await self._with_rules(row)
+        raise NotFound(f"no round of {id} is open", url=self._client.host)
+
+    async def page(self, wanted: ListingFilter, cursor: str) -> CataloguePage:
+        """All rounds that are open."""
+        return CataloguePage(rows=await self._client.open_windows(self._agent))
+
+    async def read_listed(self, row: Payload, wanted: ListingFilter, report: ListingReport) -> ListedEvent | None:
+        """A round, with the rules of its event, which lists leave out."""
+        return await self.read(await self._with_rules(row), wanted.as_of, report)
+
+    async def read(self, row: Payload, as_of: AsOf, report: ListingReport) -> ListedEvent:
+        """A round; it closes before its event does."""
+        report.know(row.value, ARENA_WINDOW, "window")
+        names, closes = row.texts("outcomes"), row.need("closes_at").time()
+        if not names:
+            raise UnsupportedEvent("it has no outcome")
+        resolves, crowd = row.optional_time("event_close_at") or closes, row.get("crowd")
+        prices = {} if crowd is None else crowd.members()
+        return _listed(
+            row,
+            as_of,
+            targets=[_target(name, resolves, as_of.at, prices.get(name)) for name in names],
+            criteria=row.words("criteria"),
+            closes=closes,
+            status="open" if as_of.at < closes else "closed",
+        )
+
+    async def _with_rules(self, row: Payload) -> Payload:
+        event = await self._client.event(row.need("event").text())
+        rules = _rules(event, _outcomes(event))
+        return Payload(url=row.url, path=row.path, value={**row.value, "criteria": rules})
+
+
+def _with_deadline(release: Payload) -> list[Payload]:
+    told = {name: value for name, value in release.value.items() if name != "events"}
+    rows = release.need("events").items()
+    return [Payload(url=row.url, path=row.path, value={**row.value, RELEASE: told}) for row in rows]
+
+
+def _outcomes(row: Payload) -> list[Payload]:
+    outcomes = row.need("outcomes").items()
+    for one in outcomes:
+        one.need("name").text()
+    if not outcomes:
+        raise UnsupportedEvent("it has no outcome")
+    return outcomes
+
+
+def _target(name: str, resolves: datetime, at: datetime, price: Payload | None = None) -> Target:
+    """An outcome, with what the crowd says of it now."""
+    snapshot = None if price is None or price.value is None else Snapshot(at=at, last_price=price.probability())
+    return Target(id=name, label=name, resolves_at=resolves, snapshot=snapshot)
+
+
+def _rules(event: Payload, outcomes: Sequence[Payload]) -> str:
+    """The rules of an event, and those of each outcome on a line of its own; once where all share them."""
+    rules = {one.need("name").text(): one.words("criteria") for one in outcomes}
+    same = len(set(rules.values())) == 1
+    shown = [*rules.values()][:1] if same else [f"{name}: {rule}" for name, rule in rules.items() if rule]
+    return "\n".join(filter(None, [event.words("criteria"), *shown]))
+
+
+def outcomes_exclude(names: Sequence[str], *, told: bool) -> Exclusivity:
+    """How outcomes exclude each other; the arena takes its word from the exchange, which promises no more than one.
+
+    >>> outcomes_exclude(["Yes", "No"], told=False), outcomes_exclude(["Ann", "Bob"], told=True)
+    ('exactly one', 'at most one')
+    """
+    if sorted(name.casefold() for name in names) == ["no", "yes"]:
+        return "exactly one"
+    return "at most one" if told and len(names) > 1 else "independent"
+
+
+def _listed(
+    row: Payload,
+    as_of: AsOf,
+    *,
+    targets: Sequence[Target],
+    criteria: str,
+    closes: datetime,
+    status: MarketStatus,
+) -> ListedEvent:
+    title, slug = row.need("title").text().strip(), row.need("event" if row.has("event") else "slug").text()
+    return ListedEvent(
+        question=Question(
+            id=f"{PLATFORM}/{slug}",
+            source=PLATFORM,
+            text=title,
+            due=as_of.at,
+            targets=tuple(targets),
+            category=row.words("category"),
+            criteria=criteria,
+            exclusivity=outcomes_exclude([one.id for one in targets], told=row.is_set("mutually_exclusive")),
+            closes_at=closes,
+            url=f"https://www.prophetarena.co/events/{slug}",
+        ),
+        status=status,
+        recurrence=recurrence_template(title),
+    )
+
+
+def arena_track(client: ProphetArenaClient, name: str) -> MarketEvents | None:
+    """What is listed under a name: `weekly`, `weekly/2026-11-15`, `windows` or `windows/AGENT`; None for any other."""
+    track, _, which = name.partition("/")
+    if track == "weekly":
+        return ProphetArenaWeekly(client, which or CURRENT)
+    return ProphetArenaWindows(client, which) if track == "windows" else None
 
 
 MARKET = Market(
@@ -118,4 +313,5 @@ MARKET = Market(
     events=ProphetArenaListing,
     settlements="foretell.data.settlements.prophet_arena:ProphetArenaSettlements",
     key_variables=("ARENA_API_KEY",),
+    facts="prophet-arena 0.6.0 (the arena's own client), September 2026",
 )

@@ -12,12 +12,15 @@ import numpy as np
 
 from foretell.data.datasets.rows import csv_rows, read_text
 from foretell.data.series.series import Days, Series, SeriesUnavailable, series_of
+from foretell.data.service import ServiceConfig
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError, MissingExtra
 from foretell.questions.question import SeriesRef
 
 LONG = ("series", "date", "value")
 SINGLE = ("date", "value")
+OWN_SERIES = "series"
+"""In the home: series of the user's own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +59,39 @@ class CsvSeries:
                     raise InputError(f"series {name} has a second value for {day}", path=file, row=row, column="date")
                 observed[day] = value
         return {name: series_of(name, observed) for name, observed in found.items()}
+
+
+class OwnSeries:
+    """Series of one's own for agents and notebooks: a CSV file or a folder of them, cut at the cutoff by their dates.
+
+    A value counts as known at the end of its day, so date a value that came out later by the day it came out.
+    """
+
+    facts = "our own format"
+    description = "series of the user's own, by the names in their CSV files"
+
+    def __init__(self, path: Path) -> None:
+        self._files = CsvSeries(path=path)
+
+    @classmethod
+    def available(cls, config: ServiceConfig) -> bool:
+        """Whether there are any."""
+        return config.series is not None or (config.home / OWN_SERIES).exists()
+
+    @classmethod
+    def open(cls, config: ServiceConfig) -> "OwnSeries":
+        """As the registry opens it: what FORETELL_SERIES names, else the folder `series` in the home."""
+        return cls(config.series or config.home / OWN_SERIES)
+
+    async def fetch(self, ref: SeriesRef, as_of: AsOf) -> Series:
+        """The series as known at the cutoff."""
+        try:
+            known = await self._files.fetch(ref, as_of)
+        except InputError as problem:
+            raise SeriesUnavailable(f"{problem} (FORETELL_SERIES names a file or folder of CSV files)") from None
+        if not len(known):
+            raise SeriesUnavailable(f"nothing of csv/{ref.id} was known at {as_of}")
+        return known
 
 
 def _rows(file: Path) -> Iterator[tuple[int, tuple[str, date, float]]]:

@@ -57,7 +57,7 @@ class PolymarketSettlements(MarketSettlements):
             if isinstance(one, SettledMarket):
                 row = Payload(url=one.row.url, path=one.row.path, value={**one.row.value, PAYS: pays})
                 found[id] = SettledMarket(row=row, provenance=one.provenance)
-        slugs = {f"{SLUG}{one.row.words('slug')}": one for one in found.values() if isinstance(one, SettledMarket)}
+        slugs = {f"{SLUG}{one.row.value.get('slug')}": one for one in found.values() if isinstance(one, SettledMarket)}
         return {**slugs, **found}
 
     async def _closed(self, query: Sequence[tuple[str, str]]) -> list[Payload]:

@@ -5,13 +5,12 @@ from collections.abc import Mapping, Sequence
 from foretell.data.http import NotFound
 from foretell.data.markets.listing import OnSkipped, UnsupportedEvent, ignore_skipped
 from foretell.data.markets.prices import MarketRef
-from foretell.data.markets.prophet_arena import PLATFORM, ProphetArenaClient
+from foretell.data.markets.prophet_arena import PENDING, PLATFORM, ProphetArenaClient
 from foretell.data.payload import Payload
 from foretell.data.settlements.settlement import MarketSettlements, SettledMarket, SettledOutcome, SettlementTarget
 from foretell.questions.question import Question, Target
 
-RESULTS: Mapping[str, int | None] = {"yes": 1, "true": 1, "1": 1, "no": 0, "false": 0, "0": 0, "void": None}
-PENDING = ("", "none", "unresolved", "pending", "open")
+RESULTS: Mapping[str, int | None] = {"yes": 1, "no": 0, "void": None}
 
 
 class ProphetArenaSettlements(MarketSettlements):
@@ -41,9 +40,10 @@ class ProphetArenaSettlements(MarketSettlements):
         outcomes = {outcome.need("name").text().casefold(): outcome for outcome in row.need("outcomes").items()}
         if name.casefold() not in outcomes:
             raise UnsupportedEvent(f"the event has no outcome {name!r}")
-        field = outcomes[name.casefold()].present("resolution")
-        result = "" if field is None else str(field.value).casefold().removesuffix(".0")
-        if field is None or result in PENDING:
+        # Left out where nothing is decided.
+        field = outcomes[name.casefold()].get("resolution")
+        result = "" if field is None else field.text().casefold()
+        if field is None or result == PENDING:
             return None
         if result not in RESULTS:
             field.wrong("yes, no or void")

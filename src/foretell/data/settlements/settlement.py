@@ -144,12 +144,13 @@ class MarketSettlements(ABC):
         """Rows of a list by the field that identifies them; one without it is told and spares the rest."""
         found: dict[str, SettledMarket | str] = {}
         for row in rows:
+            place = f"at {row.path or 'the top'}"
             try:
-                id = row.need(name).text()
+                with error_context(f"{self.platform} market {place}", row.url):
+                    id = row.need(name).text()
+                    found[id] = SettledMarket(row=row, provenance=provenance(id))
             except MalformedPayload as error:
-                self._tell(SkippedEntry.because(error, self.platform, f"at {row.path or 'the top'}"))
-                continue
-            found[id] = SettledMarket(row=row, provenance=provenance(id))
+                self._tell(SkippedEntry.because(error, self.platform, place))
         return found
 
     def _read(self, market: SettledMarket, targets: Iterable[SettlementTarget]) -> list[Resolution]:

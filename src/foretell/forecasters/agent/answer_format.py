@@ -3,6 +3,8 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import groupby
 from math import isfinite
 from typing import Any, Literal
 
@@ -11,16 +13,19 @@ from foretell.questions.exclusivity import Exclusivity, scaled
 from foretell.questions.forecast import Categorical, Numeric
 from foretell.questions.question import Question
 
-# Questions about a number: the agent states quantiles, and every threshold follows from them.
+# Questions about a number or a date: the agent states quantiles, and every threshold follows from them.
 
 NUMERIC = "numeric"
-"""The subtype of a question whose targets are thresholds of one quantity, with ids such as `>3.5` or `<=100`."""
+"""The subtype of a question whose targets are thresholds of one quantity, with ids such as `>3.5` or `<=100`.
+
+A question with a range is one too; where the range holds dates, so do the ids, such as `>2027-01-31`.
+"""
 LEVELS: Mapping[str, float] = {
     "q05": 0.05, "q10": 0.1, "q25": 0.25, "q50": 0.5, "q75": 0.75, "q90": 0.9, "q95": 0.95
 }  # fmt: skip
 LARGEST = 1e100
 """Beyond this, differences of quantiles might overflow."""
-_THRESHOLD = re.compile(r"\s*(<|>)=?\s*([-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*")
+_THRESHOLD = re.compile(r"\s*(<|>)=?\s*([-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|\d{4}-\d\d-\d\d\S*)\s*")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,36 +48,93 @@ class NumericThreshold:
 
 def thresholds_of(question: Question) -> dict[str, NumericThreshold] | None:
     """The thresholds of a numeric question by target id; None for any other question."""
-    if question.subtype != NUMERIC:
+    if question.subtype != NUMERIC and question.range is None:
         return None
     found: dict[str, NumericThreshold] = {}
     for target in question.targets:
         read = _THRESHOLD.fullmatch(target.id)
         if read is None:
             return None
-        found[target.id] = NumericThreshold(side="above" if read[1] == ">" else "below", value=float(read[2]))
+        value = seconds_of(read[2]) if "-" in read[2][1:] and "e" not in read[2].lower() else float(read[2])
+        found[target.id] = NumericThreshold(side="above" if read[1] == ">" else "below", value=value)
     return found
 
 
-def read_quantiles(given: Any) -> Numeric:
-    """The distribution through the stated quantiles, or a `ValueError` that tells the model what to mend."""
+def seconds_of(day: str) -> float:
+    """A date, or a moment in UTC where no zone is told, in Unix seconds.
+
+    >>> seconds_of("1970-01-02"), seconds_of("1970-01-01T01:00"), seconds_of("1970-01-01T01:00:00+01:00")
+    (86400.0, 3600.0, 0.0)
+    """
+    moment = datetime.fromisoformat(day.strip())
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def read_quantiles(given: Any, *, dates: bool = False, ties: bool = False) -> Numeric:
+    """The distribution through the stated quantiles, or a `ValueError` that tells the model what to mend.
+
+    Args:
+        given: What the model stated.
+        dates: The values are dates, and the distribution is of Unix seconds.
+        ties: A value may be stated several times: a quantity in whole steps has much of its probability on one.
+    """
     if not isinstance(given, Mapping):
         raise ValueError(f"quantiles must be an object with the keys {', '.join(LEVELS)}")
     values = {level: given[key] for key, level in LEVELS.items() if key in given}
     if len(values) < 3:
         raise ValueError(f"at least three of the quantiles {', '.join(LEVELS)} are needed")
-    for level, value in values.items():
-        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < LARGEST:
-            raise ValueError(f"the quantile at {level:g} is not a number of usual size")
+    read = {level: (_read_date if dates else _read_value)(value, level) for level, value in values.items()}
     try:
-        return Numeric.from_quantiles({level: float(value) for level, value in values.items()})
+        return Numeric.from_quantiles(_untied(read) if ties else read)
     except ValueError:
-        raise ValueError("each quantile must be larger than the one before it") from None
+        what = "later" if dates else "larger"
+        raise ValueError(f"each quantile must be {what} than the one before it") from None
 
 
-def write_quantiles(distribution: Numeric) -> dict[str, float]:
+def _read_value(value: Any, level: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < LARGEST:
+        raise ValueError(f"the quantile at {level:g} is not a number of usual size")
+    return float(value)
+
+
+def _read_date(value: Any, level: float) -> float:
+    try:
+        return seconds_of(value)
+    except (ValueError, TypeError, AttributeError, OverflowError):
+        problem = f"the quantile at {level:g} is {repr(value)[:40]}, not a date such as 2027-01-31"
+        raise ValueError(problem) from None
+
+
+def _untied(values: Mapping[float, float]) -> dict[float, float]:
+    """Equal neighbours a hair apart, so that all that lies between their levels stays at their value.
+
+    >>> _untied({0.1: 2.0, 0.5: 3.0, 0.9: 3.0})
+    {0.1: 2.0, 0.5: 2.999..., 0.9: 3.000...}
+    """
+    levels = sorted(values)
+    hair = 1e-6 * max(1.0, *(abs(value) for value in values.values()))
+    groups = [list(group) for _, group in groupby(levels, key=lambda level: values[level])]
+    return {
+        level: values[level] + hair * (place - (len(group) - 1) / 2)
+        for group in groups
+        for place, level in enumerate(group)
+    }
+
+
+def write_quantiles(distribution: Numeric, *, dates: bool = False) -> dict[str, float | str]:
     """The quantiles as a model states them."""
-    return {key: distribution.quantile(level) for key, level in LEVELS.items()}
+    stated = {key: distribution.quantile(level) for key, level in LEVELS.items()}
+    return {key: date_of(value) for key, value in stated.items()} if dates else {**stated}
+
+
+def date_of(seconds: float) -> str:
+    """A moment of Unix seconds as a date, with its time where it is not midnight.
+
+    >>> date_of(86400.0), date_of(90000.0)
+    ('1970-01-02', '1970-01-02T01:00:00Z')
+    """
+    moment = datetime.fromtimestamp(round(seconds), UTC)
+    return moment.strftime("%Y-%m-%d" if round(seconds) % 86_400 == 0 else "%Y-%m-%dT%H:%M:%SZ")
 
 
 SUMS: Mapping[Exclusivity, str] = {
@@ -114,6 +176,10 @@ class AnswerFormat:
     percent: bool = False
     """Whole percents in place of fractions: a grammar can hold a small model to a range of integers only."""
     thresholds: Mapping[str, NumericThreshold] | None = None
+    dates: bool = False
+    """Quantiles are dates."""
+    whole_steps: bool = False
+    """The quantity comes in whole steps, so that several quantiles may be the same."""
 
     @classmethod
     def of(cls, question: Question, *, percent: bool = False) -> "AnswerFormat":
@@ -124,6 +190,8 @@ class AnswerFormat:
             exclusivity=question.exclusivity,
             percent=percent,
             thresholds=thresholds_of(question),
+            dates=question.range is not None and question.range.dates,
+            whole_steps=question.range is not None and question.range.whole,
         )
 
     @property
@@ -139,7 +207,9 @@ class AnswerFormat:
     def schema(self) -> dict[str, Any]:
         """JSON schema of that field."""
         if self.thresholds is not None:
-            return closed_object({key: {"type": "number"} for key in LEVELS}, "Value at each quantile, increasing.")
+            kind = {"type": "string", "description": "YYYY-MM-DD"} if self.dates else {"type": "number"}
+            what = "Date" if self.dates else "Value"
+            return closed_object(dict.fromkeys(LEVELS, kind), f"{what} at each quantile, increasing.")
         if len(self.targets) == 1:
             return {**self._number(), "description": "Probability that it resolves YES."}
         # Keys that are ids are explained in the question: here it would be sent twice. The others get a short reminder.
@@ -163,9 +233,16 @@ class AnswerFormat:
     def write(self, p: Mapping[str, float], distribution: Numeric | None = None) -> Any:
         """The field's value for given probabilities: what `read` understands."""
         if distribution is not None:
-            return write_quantiles(distribution)
+            return write_quantiles(distribution, dates=self.dates)
         values = {key: round(100 * p[id]) if self.percent else p[id] for key, id in self.targets.items()}
         return next(iter(values.values())) if len(values) == 1 else values
+
+    def named(self, id: str) -> str:
+        """How the prompt names a target: by the key that the model uses, or a threshold as it is stated."""
+        if self.thresholds is None:
+            return next(key for key, target in self.targets.items() if target == id)
+        mark = ">" if self.thresholds[id].side == "above" else "<"
+        return f"{mark}{date_of(self.thresholds[id].value)}" if self.dates else id
 
     def missing(self, p: Mapping[str, float]) -> tuple[str, ...]:
         """Keys of the targets that have no probability yet."""
@@ -182,7 +259,7 @@ class AnswerFormat:
     def _read_quantiles(self, raw: Any) -> StatedProbabilities:
         assert self.thresholds is not None
         try:
-            distribution = read_quantiles(raw)
+            distribution = read_quantiles(raw, dates=self.dates, ties=self.whole_steps)
         except (ValueError, OverflowError) as problem:
             return StatedProbabilities(p={}, problems=(str(problem),))
         p = {id: min(1.0, max(0.0, t.chance(distribution))) for id, t in self.thresholds.items()}

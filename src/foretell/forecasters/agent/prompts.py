@@ -75,7 +75,10 @@ def schema_prompt(offer: AgentToolset) -> str:
 
 def _scale(form: AnswerFormat, clamp: Clamp) -> str:
     if form.thresholds is not None:
-        return "Quantiles are plain numbers in the unit of the question, each larger than the one before it."
+        if form.dates:
+            return "Quantiles are dates such as 2027-01-31, in UTC, each later than the one before it."
+        order = "none smaller than" if form.whole_steps else "each larger than"
+        return f"Quantiles are plain numbers in the unit of the question, {order} the one before it."
     scale = "whole numbers from 0 to 100, in percent" if form.percent else "numbers from 0 to 1"
     # Of several options that exclude each other the smallest may go lower: what holds for all is said.
     bounds = (
@@ -185,9 +188,10 @@ def _unit(question: Question, form: AnswerFormat) -> str:
 
 def _asked(question: Question, as_of: AsOf, form: AnswerFormat) -> str:
     if form.thresholds is not None:
-        levels = "the values that the quantity stays below with 5, 10, 25, 50, 75, 90 and 95 %"
-        used = f"They are used for these targets: {', '.join(form.thresholds)}."
-        return f"State quantiles: {levels}. {used} {wording('spread_number').substitute()}"
+        kind = "the dates before which it happens" if form.dates else "the values that the quantity stays below"
+        used = f"They are used for these targets: {', '.join(map(form.named, form.thresholds))}."
+        spread = wording("spread_date" if form.dates else "spread_number").substitute()
+        return f"State quantiles: {kind} with 5, 10, 25, 50, 75, 90 and 95 %. {used} {spread}"
     if len(form.targets) == 1:
         target = question.targets[0]
         text = f" ({target.label})" if target.label and target.label != question.text else ""
@@ -220,7 +224,7 @@ def _day(target: Target, as_of: AsOf) -> str:
 def _numbers(p: Mapping[str, float], form: AnswerFormat) -> str:
     if len(set(p.values())) == 1 and len(p) == len(form.targets):
         return f"{next(iter(p.values())):.3g}"
-    return ", ".join(f"`{key}` {p[id]:.3g}" for key, id in form.targets.items() if id in p)
+    return ", ".join(f"`{form.named(id)}` {p[id]:.3g}" for id in form.targets.values() if id in p)
 
 
 def _tools_as_text(offer: AgentToolset) -> str:

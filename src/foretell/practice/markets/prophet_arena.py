@@ -1,12 +1,31 @@
-"""Prophet Arena for practice: a list of events, and an inbox for forecasts."""
+"""Prophet Arena for practice: live events, a weekly release, a data set, and an inbox for forecasts.
 
+Shapes and rules are those of the arena's own client, prophet-arena 0.6.0.
+"""
+
+import base64
+import gzip
 import hashlib
+import io
 import json
+import tarfile
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
-from foretell.practice.server import PracticeService, ServerRequest, StatusAndBody
+from foretell.practice.server import (
+    Middleware,
+    PracticeServer,
+    PracticeService,
+    ServerRequest,
+    ServerResponse,
+    StatusAndBody,
+    json_response,
+)
+
+RECEIPT = "pa-receipt-1."
+WINDOW = 1
+"""The round of an event that names none."""
 
 
 def prophet_arena_body(slug: str, title: str, outcomes: Mapping[str, str | None], **more: Any) -> dict[str, Any]:
@@ -18,14 +37,49 @@ def prophet_arena_body(slug: str, title: str, outcomes: Mapping[str, str | None]
         "criteria": "As reported.",
         "mutually_exclusive": True,
         "close_at": "2027-01-01T00:00:00Z",
-        "status": "open",
-        "outcomes": [{"name": name, "resolution": result} for name, result in outcomes.items()],
+        "state": "open",
+        "outcomes": [{"name": name, "resolution": result or "pending"} for name, result in outcomes.items()],
+        "crowd": {},
+        "resolved_at": None,
+    }
+    return body | more
+
+
+def weekly_release_body(
+    week: str, closes_at: str, *events: Mapping[str, Any], status: str = "published"
+) -> dict[str, Any]:
+    """A release of the weekly track as sent; events as made by `weekly_event_body`."""
+    return {
+        "week": week,
+        "opens_at": f"{week}T04:00:00Z",
+        "closes_at": closes_at,
+        "results_at": closes_at,
+        "status": status,
+        "event_count": len(events),
+        "events": [dict(event) for event in events],
+        "participation": {},
+        "standings": [],
+        "standings_partial": False,
+    }
+
+
+def weekly_event_body(slug: str, ticker: str, title: str, rules: Mapping[str, str], **more: Any) -> dict[str, Any]:
+    """A question of a release as sent; `rules` leads from the names of outcomes to what decides them."""
+    body: dict[str, Any] = {
+        "event": slug,
+        "ticker": ticker,
+        "title": title,
+        "category": "Economics",
+        "source": "kalshi",
+        "close_at": "2027-01-01T00:00:00Z",
+        "window": 1,
+        "outcomes": [{"name": name, "criteria": rule, "resolution": "pending"} for name, rule in rules.items()],
     }
     return body | more
 
 
 class PracticeProphetArena(PracticeService):
-    """Answers `/events` with cursors, `/events/<slug>` and its forecasts, and takes forecasts."""
+    """Answers for events, windows, releases, data sets and own forecasts, and takes forecasts."""
 
     def __init__(
         self,
@@ -34,61 +88,231 @@ class PracticeProphetArena(PracticeService):
         key: str,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         page: int = 100,
+        release: Mapping[str, Any] | None = None,
+        datasets: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
     ) -> None:
+        """Serves what it is given.
+
+        Args:
+            events: Live events as sent.
+            key: Who has it is the owner of every agent.
+            now: Its clock.
+            page: How many events at most are on a page.
+            release: The current week of the weekly track.
+            datasets: Events with their windows, by `SLUG@VERSION`.
+        """
         self.events = [dict(event) for event in events]
-        self.key = key
-        self.now = now
-        self.page = page
+        self.key, self.now, self.page, self.release = key, now, page, release
+        self.datasets = {name: [dict(row) for row in rows] for name, rows in (datasets or {}).items()}
         self.agents: set[str] | None = None
         """Who may forecast; None for everybody."""
+        self.weekly_agent: str | None = None
+        """Who enters the weekly track; None where nobody is registered."""
+        self.quota: int | None = None
+        """How many forecasts are taken before the rest of the day is refused."""
         self.forecasts: list[dict[str, Any]] = []
         """Every forecast that was taken, in order."""
+        self.attempts: list[dict[str, Any]] = []
+        """Failures that agents reported."""
+
+    def server(self, middleware: Middleware | None = None) -> PracticeServer:
+        """As any service, with data sets that are no JSON."""
+        server = super().server(middleware)
+        server.route("GET", "*", self.download)
+        return server
+
+    def download(self, request: ServerRequest) -> ServerResponse:
+        """A packed data set, or any other answer."""
+        if request.path.endswith("/download") and self._known(request):
+            slug, _, version = request.path.strip("/").split("/")[-4:-1]
+            if (rows := self.datasets.get(f"{slug}@{version}")) is not None:
+                return _packed(rows)
+        status, body = self.get(request)
+        return json_response(body, status)
 
     def get(self, request: ServerRequest) -> StatusAndBody:
         """Status and body."""
-        if request.headers.get("authorization") != f"Bearer {self.key}":
-            return 401, {"error": "unknown key"}
-        path, _, name = request.path.strip("/").rpartition("/")
-        if name == "forecasts":
-            slug, agent = path.rpartition("/")[2], request.query.get("agent")
-            mine = [one for one in self.forecasts if one["event"] == slug and agent in (None, one["agent"])]
-            return 200, {"data": mine, "next_cursor": None}
-        if name != "events":
-            found = next((event for event in self.events if event.get("slug") == name), None)
-            return (200, {"data": found}) if found is not None else (404, {"error": "not found"})
-        fitting = [event for event in self.events if event.get("status") == request.query.get("status", "open")]
-        start = int(request.query.get("cursor", "0"))
-        end = start + min(int(request.query.get("limit", "50")), self.page)
-        return 200, {"data": fitting[start:end], "next_cursor": str(end) if end < len(fitting) else None}
+        if not self._known(request):
+            return _error(401, "unauthorized", "unknown key")
+        steps, query = request.path.strip("/").split("/"), request.query
+        # The address may have a beginning of its own, as /api/v1 is.
+        for kind in ("events", "windows", "releases", "forecasts", "weekly", "datasets", "verify"):
+            if kind in steps:
+                found = getattr(self, f"_{kind}")(steps[steps.index(kind) + 1 :], query)
+                return _error(404, "not_found", "not found") if found is None else (200, found)
+        return _error(404, "not_found", "not found")
 
     def post(self, request: ServerRequest) -> StatusAndBody:
         """Take a forecast as it is, or not at all."""
-        if request.headers.get("authorization") != f"Bearer {self.key}":
-            return 401, {"error": "unknown key"}
-        if not request.path.endswith("/forecasts"):
-            return 404, {"error": "not found"}
+        if not self._known(request):
+            return _error(401, "unauthorized", "unknown key")
         body = cast("dict[str, Any]", request.json())
-        event = next((one for one in self.events if one["slug"] == body.get("event")), None)
+        if request.path.endswith("/forecasts/attempts"):
+            self.attempts.append(body)
+            return 200, {"recorded": True}
+        if not request.path.endswith("/forecasts"):
+            return _error(404, "not_found", "not found")
+        if self.quota is not None and len(self.forecasts) >= self.quota:
+            return _error(429, "quota_exceeded", "the daily quota is used up; it resets at 00:00 UTC")
+        event = self._asked(body.get("event"))
         if event is None or (self.agents is not None and body.get("agent") not in self.agents):
-            return 404, {"error": "no such agent or event"}
-        if problem := self._problem(event, body.get("probabilities")):
-            return 422, {"error": problem}
-        before = any((one["agent"], one["event"]) == (body["agent"], body["event"]) for one in self.forecasts)
-        now = self.now()
-        stored = body | {"received_at": f"{now.isoformat()}#{len(self.forecasts):06}"}
-        self.forecasts.append(stored)
-        seal = hashlib.sha256(json.dumps(stored, sort_keys=True).encode()).hexdigest()
-        receipt = {"seal": seal, "recorded_at": now.isoformat(), "key": "practice", "signature": seal[:16]}
-        return 200, {"received_at": stored["received_at"], "replaces_previous": before, "receipt": receipt}
+            return _error(404, "not_found", "no such agent or event")
+        if problem := self._problem(event, body):
+            return _error(422, *problem)
+        return 200, self._store(event, body)
 
-    def _problem(self, event: Mapping[str, Any], probabilities: Any) -> str:
-        if event.get("status") != "open" or datetime.fromisoformat(event["close_at"]) <= self.now():
-            return "the event is closed"
+    def _known(self, request: ServerRequest) -> bool:
+        return request.headers.get("authorization") == f"Bearer {self.key}"
+
+    def _events(self, steps: list[str], query: Mapping[str, str]) -> Any:
+        if steps:
+            found = next((event for event in self.events if event.get("slug") == steps[0]), None)
+            if found is None or steps[1:] == []:
+                return found
+            window = {"round": _window(found), "closes_at": found["close_at"]}
+            point = {"taken_at": self.now().isoformat(), "crowd": found["crowd"]}
+            return {"windows": [window], "crowd": [point], "forecasts": []}.get(steps[1])
+        status = query.get("status", "open")
+        fitting = [event for event in self.events if status in ("all", event.get("state"))]
+        start = int(query.get("cursor", "0"))
+        end = start + min(int(query.get("limit", "50")), self.page)
+        return {"data": fitting[start:end], "next_cursor": str(end) if end < len(fitting) else None}
+
+    def _windows(self, steps: list[str], query: Mapping[str, str]) -> Any:
+        answered = {one["event"] for one in self.forecasts if one["agent"] == query.get("agent")}
+        return [
+            {
+                "event": event["slug"],
+                "title": event["title"],
+                "category": event["category"],
+                "round": _window(event),
+                "closes_at": event["close_at"],
+                "event_close_at": event["close_at"],
+                "outcomes": [one["name"] for one in event["outcomes"]],
+                "crowd": event["crowd"],
+                "mutually_exclusive": event.get("mutually_exclusive", False),
+            }
+            for event in self.events
+            if event["state"] == "open" and event["slug"] not in answered
+        ]
+
+    def _releases(self, steps: list[str], query: Mapping[str, str]) -> Any:
+        if not steps:
+            return {"data": [] if self.release is None else [{**self.release, "events": []}]}
+        return self.release if self.release is not None and steps[0] in ("current", self.release["week"]) else None
+
+    def _forecasts(self, steps: list[str], query: Mapping[str, str]) -> Any:
+        mine = [
+            one
+            for one in reversed(self.forecasts)
+            if query.get("event", one["event"]) == one["event"] and query.get("agent", one["agent"]) == one["agent"]
+        ]
+        return mine[: int(query.get("limit", "100"))]
+
+    def _weekly(self, steps: list[str], query: Mapping[str, str]) -> Any:
+        if self.weekly_agent is None:
+            return None
+        return {"status": "approved", "org": "practice", "agent": self.weekly_agent, "name": "Practice"}
+
+    def _datasets(self, steps: list[str], query: Mapping[str, str]) -> Any:
+        by_slug: dict[str, list[str]] = {}
+        for name in self.datasets:
+            slug, _, version = name.partition("@")
+            by_slug.setdefault(slug, []).insert(0, version)
+        if not steps:
+            return [{"slug": slug} for slug in by_slug]
+        if steps[0] not in by_slug or len(steps) > 1:
+            return None
+        return {"slug": steps[0], "versions": [{"version": version} for version in by_slug[steps[0]]]}
+
+    def _verify(self, steps: list[str], query: Mapping[str, str]) -> Any:
+        found = [one for one in self.forecasts if steps[0] == "seals" and one["receipt"]["seal"] == steps[-1]]
+        if not found:
+            return None
+        receipt = found[0]["receipt"]
+        register = {"seal": receipt["seal"], "recorded_at": receipt["recorded_at"]}
+        return {"seal": register, "question": {"ref": found[0]["event"]}, "forecaster": {"key": found[0]["agent"]}}
+
+    def _asked(self, slug: Any) -> dict[str, Any] | None:
+        """A live event; or one of the release, in the same shape."""
+        live = next((event for event in self.events if event["slug"] == slug), None)
+        if live is not None or self.release is None:
+            return live
+        week = next((event for event in self.release["events"] if event["event"] == slug), None)
+        state = "open" if self.release["status"] == "published" else "closed"
+        return None if week is None else week | {"close_at": self.release["closes_at"], "state": state, "weekly": True}
+
+    def _store(self, event: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
+        names = {one["name"].casefold(): one["name"] for one in event["outcomes"]}
+        cell = (body["agent"], body["event"], body.get("window") or _window(event))
+        before = any((one["agent"], one["event"], one["window"]) == cell for one in self.forecasts)
+        at = (self.now() + timedelta(microseconds=len(self.forecasts))).astimezone(UTC)
+        record: dict[str, Any] = {
+            "id": f"f{len(self.forecasts) + 1}",
+            "agent": cell[0],
+            "event": cell[1],
+            "window": cell[2],
+            "probabilities": {names[name.casefold()]: p for name, p in body["probabilities"].items()},
+            "rationale": body.get("rationale"),
+            "received_at": at.isoformat(),
+            "window_closes_at": event["close_at"],
+            "replaces_previous": before,
+            "listed": True if event.get("weekly") else None,
+            "listing_note": None,
+        }
+        # The weekly track is not sealed.
+        record["receipt"] = None if event.get("weekly") else _receipt(record, f"{at:%Y-%m-%dT%H:%M:%S.%f}Z")
+        self.forecasts.append(record)
+        return record
+
+    def _problem(self, event: Mapping[str, Any], body: Mapping[str, Any]) -> tuple[str, str] | None:
+        probabilities, window = body.get("probabilities"), body.get("window")
+        if window is not None and (isinstance(window, bool) or not isinstance(window, int)):
+            return "validation_error", "window must be an integer"
+        late = datetime.fromisoformat(event["close_at"]) <= self.now()
+        if event.get("state") != "open" or late or window not in (None, _window(event)):
+            return "window_not_open", "Window is not open"
+        if any((one.get("resolution") or "pending") != "pending" for one in event["outcomes"]):
+            return "question_settled", "the question is settled"
         if not isinstance(probabilities, dict):
-            return "probabilities must be an object"
+            return "validation_error", "probabilities must be an object"
         given = cast("dict[str, Any]", probabilities)
         names = sorted(name.casefold() for name in given)
         if names != sorted(outcome["name"].casefold() for outcome in event["outcomes"]):
-            return "every outcome exactly once"
-        good = all(isinstance(p, int | float) and 0 <= p <= 1 for p in given.values())
-        return "" if good else "probabilities must lie in [0, 1]"
+            return "validation_error", "every outcome exactly once"
+        good = all(not isinstance(p, bool) and isinstance(p, int | float) and 0 <= p <= 1 for p in given.values())
+        return None if good else ("validation_error", "probabilities must lie in [0, 1]")
+
+
+def _window(event: Mapping[str, Any]) -> int:
+    return event.get("window") or WINDOW
+
+
+def _receipt(record: Mapping[str, Any], at: str) -> dict[str, Any]:
+    """A seal that everybody may see, and the key that opens it: the sealed record itself."""
+    sealed = {"event": record["event"], "forecaster": record["agent"], "window": record["window"], "recorded_at": at}
+    opening = json.dumps(sealed | {"probabilities": record["probabilities"]}, sort_keys=True, separators=(",", ":"))
+    key = base64.urlsafe_b64encode(opening.encode()).decode().rstrip("=")
+    return {
+        "seal": hashlib.sha256(opening.encode()).hexdigest(),
+        "recorded_at": at,
+        "key": f"{RECEIPT}{key}",
+        "signature": None,
+        "event": record["event"],
+        "window": record["window"],
+    }
+
+
+def _packed(rows: Iterable[Mapping[str, Any]]) -> ServerResponse:
+    lines = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        member = tarfile.TarInfo("events.jsonl")
+        member.size = len(lines)
+        tar.addfile(member, io.BytesIO(lines))
+    headers = {"Content-Type": "application/gzip", "X-Content-Hash": hashlib.sha256(lines).hexdigest()}
+    return ServerResponse(body=gzip.compress(packed.getvalue(), mtime=0), headers=headers)
+
+
+def _error(status: int, code: str, message: str) -> StatusAndBody:
+    return status, {"error": {"code": code, "message": message, "request_id": "practice"}}

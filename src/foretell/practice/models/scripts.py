@@ -13,6 +13,7 @@ journal can be compared with the bill. The name of the model chooses its manners
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from datetime import date, timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -23,6 +24,7 @@ OBJECTION = "could not be used"
 """Part of every objection to an answer."""
 _QUESTION = re.compile(r"^# Question\s+(.+?)\s*$", re.MULTILINE)
 _NUMBER = re.compile(r"-(\d+)$")
+_TODAY = re.compile(r"Today is (\d{4}-\d\d-\d\d)")
 ScriptPart = Callable[[ModelQuery, Mapping[str, Any]], dict[str, Any]]
 """From a request and the fields of the answer it wants to that answer."""
 
@@ -142,8 +144,20 @@ def _answer(query: ModelQuery, schema: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(answer.get("p"), dict):
         answer["p"] = {name: chance(f"{query.hash}/{name}") for name in answer["p"]}
     if isinstance(answer.get("quantiles"), dict):
-        answer["quantiles"] = {name: round(place + 10 * number, 4) for place, name in enumerate(answer["quantiles"])}
+        names = list(answer["quantiles"])
+        values = [round(place + 10 * number, 4) for place in range(len(names))]
+        kinds = {part.get("type") for part in parts["quantiles"]["properties"].values()}
+        answer["quantiles"] = dict(
+            zip(names, map(_days_on(query), values) if "string" in kinds else values, strict=True)
+        )
     return answer
+
+
+def _days_on(query: ModelQuery) -> Callable[[float], str]:
+    """Dates so many days after the day that it is told to be."""
+    told = _TODAY.search(query.words)
+    today = date.fromisoformat(told[1]) if told else date(2027, 1, 1)
+    return lambda days: (today + timedelta(days=round(days))).isoformat()
 
 
 # The parts of a tree and of thoughts: claims are taken apart, researched, and put together.

@@ -1,0 +1,269 @@
+"""Weather from Open-Meteo: what was observed, what is forecast, and what was forecast on a day in the past.
+
+An observation counts as known some days after its day, when the archive had it. A forecast of the past is dated by the
+day on which it was made: the value of that day is what was expected for a day up to a week later. So neither knows
+anything of what came after the cutoff.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
+from http import HTTPStatus
+from itertools import groupby
+
+from foretell.data.http import SourceError
+from foretell.data.payload import Payload
+from foretell.data.series.series import FetchedSeries, SeriesUnavailable, WebSeries, known_series
+from foretell.data.service import JsonService, ServiceConfig
+from foretell.questions.as_of import AsOf
+from foretell.questions.question import SeriesRef
+
+HOSTS = {
+    "archive": "https://archive-api.open-meteo.com",
+    "forecast": "https://api.open-meteo.com",
+    "previous": "https://previous-runs-api.open-meteo.com",
+}
+OBSERVED = "observed"
+FORECAST = "forecast"
+DAY, HOUR = timedelta(days=1), timedelta(hours=1)
+HISTORY = timedelta(days=3 * 365)
+FORECAST_HISTORY = timedelta(days=90)
+FIRST_FORECASTS = date(2024, 1, 1)
+"""Where the archive of past forecasts begins."""
+ARCHIVE_LAG = 5
+"""Days after which the archive holds an observation."""
+RUN_LAG = timedelta(hours=6)
+"""From the start of a model's run until its forecast is out."""
+LONGEST_LEAD = 7
+LEADS = range(1, LONGEST_LEAD + 1)
+SHORTEST_DAY = 23
+"""Hours of the day on which clocks go forward; a day with fewer hours is not whole."""
+SUMMARIES: Mapping[str, Callable[[Sequence[float]], float]] = {
+    "max": max,
+    "min": min,
+    "sum": math.fsum,
+    "mean": lambda values: math.fsum(values) / len(values),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeatherId:
+    """Which weather is meant: where, which quantity of a day, and how long before it was forecast."""
+
+    place: str
+    """Latitude and longitude, `59.91,10.75`."""
+    variable: str
+    """A quantity of a day, such as `temperature_2m_max`."""
+    lead: int = 0
+    """Days from the forecast to the day it is for; 0 for what was observed."""
+
+    @property
+    def hourly(self) -> str:
+        """The same quantity by the hour."""
+        return self.variable.rpartition("_")[0]
+
+    @property
+    def coordinates(self) -> dict[str, str]:
+        """As a request names them."""
+        latitude, _, longitude = self.place.partition(",")
+        return {"latitude": latitude.strip(), "longitude": longitude.strip(), "timezone": "auto"}
+
+    def of_day(self, values: Sequence[float]) -> float:
+        """The quantity of a day from its hours."""
+        return SUMMARIES[self.variable.rpartition("_")[2]](values)
+
+
+def read_weather_id(id: str) -> WeatherId:
+    """From `observed/LAT,LON/QUANTITY` or `forecast3/LAT,LON/QUANTITY`; `SeriesUnavailable` where it is neither.
+
+    >>> read_weather_id("forecast3/59.91,10.75/temperature_2m_max")
+    WeatherId(place='59.91,10.75', variable='temperature_2m_max', lead=3)
+    """
+    kind, _, rest = id.partition("/")
+    place, _, variable = rest.partition("/")
+    lead = 0 if kind == OBSERVED else int(kind.removeprefix(FORECAST)) if kind in _KINDS else -1
+    try:
+        latitude, longitude = (float(part) for part in place.split(","))
+    except ValueError:
+        latitude = longitude = math.inf
+    if lead < 0 or abs(latitude) > 90 or abs(longitude) > 180 or variable.rpartition("_")[2] not in SUMMARIES:
+        example = "write observed/59.91,10.75/temperature_2m_max, or forecast1 to forecast7 in place of observed"
+        raise SeriesUnavailable(f"{id!r} names no weather: {example}")
+    return WeatherId(place=place, variable=variable, lead=lead)
+
+
+_KINDS = frozenset(f"{FORECAST}{lead}" for lead in LEADS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeatherTable:
+    """Columns of an answer, by the moments they are for."""
+
+    times: tuple[datetime, ...]
+    """Beginnings of hours or days, in UTC."""
+    offset: timedelta
+    """From UTC to local time, in which days begin and end."""
+    columns: Mapping[str, tuple[float | None, ...]]
+    """None where there is no value. Columns that hold times are left out."""
+    notes: tuple[str, ...] = ()
+
+    def day(self, time: datetime) -> date:
+        """The local day of a moment."""
+        return (time + self.offset).date()
+
+    def whole_days(self, column: str) -> dict[date, list[float]]:
+        """The values of every local day of which no hour is missing."""
+        pairs = zip(self.times, self.columns.get(column, ()), strict=False)
+        days = {day: [value for _, value in hours] for day, hours in groupby(pairs, lambda pair: self.day(pair[0]))}
+        return {
+            day: [value for value in values if value is not None]
+            for day, values in days.items()
+            if len(values) >= SHORTEST_DAY and None not in values
+        }
+
+    def ends(self, day: date) -> datetime:
+        """When a local day is over."""
+        return datetime.combine(day + DAY, datetime.min.time(), UTC) - self.offset
+
+
+def read_weather(answer: Payload, block: str) -> WeatherTable:
+    """The `hourly` or `daily` table of an answer. Times are local and without a zone; the answer tells the offset."""
+    if answer.is_set("error"):
+        raise SourceError(f"Open-Meteo refused: {answer.optional_text('reason')}", url=answer.url)
+    table = answer.need(block)
+    told = answer.need("utc_offset_seconds")
+    if abs(told.number()) >= DAY.total_seconds():
+        told.wrong("less than a day")
+    offset = timedelta(seconds=told.number())
+    times = tuple(_moment(one, offset) for one in table.need("time").items())
+    columns: dict[str, tuple[float | None, ...]] = {}
+    notes: list[str] = []
+    for name, column in table.members().items():
+        if name == "time" or _unit(answer, block, name) in ("iso8601", "unixtime"):
+            continue
+        cells = column.items()
+        if len(cells) != len(times):
+            column.wrong("as long as time")
+        columns[name] = tuple(_number(cell, notes) for cell in cells)
+    return WeatherTable(times=times, offset=offset, columns=columns, notes=tuple(notes))
+
+
+def _unit(answer: Payload, block: str, column: str) -> str:
+    units = answer.get(f"{block}_units")
+    return "" if units is None else units.optional_text(column)
+
+
+def _moment(written: Payload, offset: timedelta) -> datetime:
+    if isinstance(written.value, int | float):
+        # Numbers count from 1970 in UTC, whatever the offset.
+        return written.moment()
+    try:
+        return datetime.fromisoformat(written.text()).replace(tzinfo=UTC) - offset
+    except (ValueError, OverflowError):
+        pass
+    written.wrong("a time")
+
+
+def _number(cell: Payload, notes: list[str]) -> float | None:
+    if cell.value is None:
+        return None
+    try:
+        return cell.number()
+    except SourceError as problem:
+        notes.append(problem.problem)
+        return None
+
+
+class OpenMeteoSeries(WebSeries):
+    """Weather of a place by day, without a key."""
+
+    facts = (
+        "recorded answers of 2025 and 2026, Open-Meteo's parameters of 2026; past forecasts by its documentation alone"
+    )
+    description = (
+        "weather by place and quantity of a day: observed/59.91,10.75/temperature_2m_max, or forecast3/… for what was "
+        "forecast three days ahead (1 to 7), by the day of the forecast"
+    )
+
+    def __init__(self, config: ServiceConfig) -> None:
+        own = {name: f"{config.address}/{name}" for name in HOSTS} if config.address else {}
+        self._services = {
+            name: JsonService(replace(config, address=own.get(name)), host) for name, host in HOSTS.items()
+        }
+
+    async def fetch_with_provenance(self, ref: SeriesRef, as_of: AsOf) -> FetchedSeries:
+        """What was observed, or what was forecast so many days ahead by the day of the forecast."""
+        asked = read_weather_id(ref.id)
+        if asked.lead:
+            return await self._forecasts(ref, asked, as_of)
+        last = as_of.at.date()
+        span = {"start_date": (last - HISTORY).isoformat(), "end_date": last.isoformat()}
+        table = await self._table(
+            "archive", "/v1/archive", "daily", {**asked.coordinates, **span, "daily": asked.variable}
+        )
+        values = {
+            table.day(time): value
+            for time, value in zip(table.times, table.columns.get(asked.variable, ()), strict=False)
+            if value is not None and _archived(table, time, as_of)
+        }
+        return FetchedSeries(series=known_series(ref, values, as_of), notes=table.notes)
+
+    async def ahead(self, ref: SeriesRef, as_of: AsOf) -> tuple[str, ...]:
+        """What was forecast at the cutoff for the days after it."""
+        asked = read_weather_id(ref.id)
+        last = as_of.at.date()
+        span = {"start_date": last.isoformat(), "end_date": (last + LONGEST_LEAD * DAY).isoformat()}
+        if as_of.mode == "live":
+            query = {**asked.coordinates, **span, "hourly": asked.hourly}
+            table = await self._table("forecast", "/v1/forecast", "hourly", query)
+            found = {day: asked.of_day(hours) for day, hours in table.whole_days(asked.hourly).items() if day > last}
+        else:
+            names = ",".join(_column(asked, lead) for lead in LEADS)
+            query = {**asked.coordinates, **span, "hourly": names}
+            table = await self._table("previous", "/v1/forecast", "hourly", query)
+            found = {}
+            for lead in LEADS:
+                for day, hours in table.whole_days(_column(asked, lead)).items():
+                    if day > last and day not in found and as_of.admits(_made(table, day, lead)):
+                        found[day] = asked.of_day(hours)
+        told = ", ".join(f"{found[day]:.4g} for {day}" for day in sorted(found))
+        return (f"forecasts of {asked.variable} known by then: {told}",) if told else ()
+
+    async def _forecasts(self, ref: SeriesRef, asked: WeatherId, as_of: AsOf) -> FetchedSeries:
+        last = as_of.at.date() + asked.lead * DAY
+        first = max(last - FORECAST_HISTORY, FIRST_FORECASTS)
+        if first > last:
+            raise SeriesUnavailable(f"past forecasts reach back to {FIRST_FORECASTS}")
+        column = _column(asked, asked.lead)
+        query = {**asked.coordinates, "start_date": first.isoformat(), "end_date": last.isoformat(), "hourly": column}
+        table = await self._table("previous", "/v1/forecast", "hourly", query)
+        values = {
+            day - asked.lead * DAY: asked.of_day(hours)
+            for day, hours in table.whole_days(column).items()
+            if as_of.admits(_made(table, day, asked.lead))
+        }
+        return FetchedSeries(series=known_series(ref, values, as_of), vintage=as_of.at.date(), notes=table.notes)
+
+    async def _table(self, host: str, path: str, block: str, query: Mapping[str, str]) -> WeatherTable:
+        try:
+            return read_weather(await self._services[host].read(path, query), block)
+        except SourceError as error:
+            if error.status == HTTPStatus.BAD_REQUEST:
+                raise SeriesUnavailable(f"Open-Meteo refused: {error.problem}") from None
+            raise
+
+
+def _column(asked: WeatherId, lead: int) -> str:
+    return f"{asked.hourly}_previous_day{lead}"
+
+
+def _archived(table: WeatherTable, time: datetime, as_of: AsOf) -> bool:
+    """Whether the archive held the observation of a day: live it does, in a backtest after its usual delay."""
+    day = table.day(time)
+    return as_of.admits(table.ends(day if as_of.mode == "live" else day + ARCHIVE_LAG * DAY))
+
+
+def _made(table: WeatherTable, day: date, lead: int) -> datetime:
+    """When the forecast for a day was out: that for its last hour was made so many days before that hour."""
+    return table.ends(day) - HOUR - lead * DAY + RUN_LAG

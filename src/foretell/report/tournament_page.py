@@ -1,0 +1,100 @@
+"""What a bot did in a tournament on one day, as a page and as Markdown: forecasts, comments, money, failures."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from foretell.report.html import render_page
+
+
+@dataclass(frozen=True, kw_only=True)
+class TournamentRow:
+    """One question in one visit: its forecast with what became of it, or why there is none."""
+
+    question: str
+    """Our name of it, such as `metaculus/20925`."""
+    text: str = ""
+    """How it is worded."""
+    answer: str = ""
+    """The forecast in a few words; empty where there is none."""
+    sent: bool = False
+    """Whether the platform has the forecast and its comment."""
+    problem: str = ""
+    """Why it has not."""
+    url: str = ""
+    comment: str = ""
+    """Address of the comment."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TournamentDay:
+    """Everything that happened in a tournament on one day."""
+
+    tournament: str
+    account: str
+    day: str
+    """YYYY-MM-DD, in UTC."""
+    visits: int
+    rows: Sequence[TournamentRow]
+    skipped: Mapping[str, int]
+    """Open questions that cannot be asked, by reason, at the last look."""
+    notes: Sequence[str]
+    dollars: float
+    """Spent on this day."""
+    spent: float
+    """On the tournament in all."""
+    budget: float | None
+    """For the tournament."""
+
+    @property
+    def sent(self) -> list[TournamentRow]:
+        """Forecasts that are on the platform."""
+        return [row for row in self.rows if row.sent]
+
+    @property
+    def failed(self) -> list[TournamentRow]:
+        """Questions whose last attempt came to nothing: one that was mended later is no failure."""
+        last = {row.question: row for row in self.rows}
+        return [row for row in last.values() if not row.sent]
+
+    @property
+    def lead(self) -> str:
+        """The day in a sentence."""
+        of = f" of ${self.budget:g}" if self.budget is not None else ""
+        counts = f"{_count(len(self.sent), 'forecast')} sent with their comments, {len(self.failed)} failed"
+        money = f"${self.dollars:.2f} spent today, ${self.spent:.2f}{of} in all"
+        return f"{counts}, in {_count(self.visits, 'visit')} as {self.account}; {money}."
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def tournament_page(day: TournamentDay) -> str:
+    """The day as a page of one file."""
+    title = f"{day.tournament}, {day.day}"
+    return render_page("report/tournament.html", title=title, lead=day.lead, notes=(), sections=(), day=day)
+
+
+def markdown_summary(day: TournamentDay) -> str:
+    """The same as Markdown, for where pages cannot be shown."""
+    lines = [f"## {day.tournament}, {day.day}", "", day.lead, ""]
+    if day.sent:
+        lines += ["| question | forecast | |", "|---|---|---|"]
+        lines += [f"| [{_cell(row.text)}]({row.url}) | {_cell(row.answer)} | {_comment(row)} |" for row in day.sent]
+    lines += ["", "Failed:", *(f"- {row.text}: {row.problem}" for row in day.failed)] if day.failed else []
+    lines += ["", "Left out:", *(f"- {n} × {reason}" for reason, n in day.skipped.items())] if day.skipped else []
+    lines += ["", *(f"- {note}" for note in day.notes)] if day.notes else []
+    return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.replace("|", "\\|").split())
+
+
+def _comment(row: TournamentRow) -> str:
+    return f"[comment]({row.comment})" if row.comment else ""

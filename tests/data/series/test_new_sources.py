@@ -1,0 +1,296 @@
+"""Weather, conflict events, tables of Wikipedia, first figures and series of one's own: as known at the cutoff."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fakes.faults import inject
+from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
+from foretell.data.pace import ServiceAccess
+from foretell.data.series.acled import AcledSeries
+from foretell.data.series.fred import FredSeries
+from foretell.data.series.local import OwnSeries
+from foretell.data.series.open_meteo import ARCHIVE_LAG, OpenMeteoSeries
+from foretell.data.series.series import FetchedSeries, SeriesByProvider, SeriesUnavailable, WebSeries
+from foretell.data.series.wikipedia import WikipediaSeries, read_table_id, table_number
+from foretell.data.service import ServiceConfig
+from foretell.data.wikipedia import article_tables
+from foretell.practice.series import (
+    PracticeAcled,
+    PracticeFred,
+    PracticeOpenMeteo,
+    SampleConflictEvent,
+    SampleFredSeries,
+    SampleFredValue,
+)
+from foretell.practice.server import PracticeServer, json_response
+from foretell.practice.web import wikipedia_server
+from foretell.practice.world import small_world
+from foretell.questions.as_of import AsOf, instant
+from foretell.questions.question import Question, SeriesRef, Target
+from foretell.tools.rules import FenceRules
+from foretell.tools.series import FetchSeries
+
+QUICK = HttpLimits(attempts=1, total_seconds=5.0)
+TODAY = date(2026, 6, 30)
+OSLO = "59.91,10.75"
+KEY = "me@example.org:canary-password"
+
+
+def degrees(day: date) -> float:
+    """Every day its own number, so that any later one would show."""
+    return float(day.toordinal() - date(2026, 1, 1).toordinal())
+
+
+def asked(
+    plugin: Callable[[ServiceConfig], WebSeries],
+    server: PracticeServer,
+    id: str,
+    as_of: AsOf,
+    use: Callable[[WebSeries, SeriesRef], Any] | None = None,
+) -> Any:
+    async def run() -> Any:
+        async with server:
+            access = ServiceAccess(addresses={"wikipedia": server.url}, contact="me@example.org")
+            async with AsyncHttpClient(limits=QUICK, access=access) as http:
+                source = plugin(ServiceConfig(http=http, key=KEY, address=server.url, per_second=1e6))
+                ref = SeriesRef(provider="x", id=id)
+                return await (use(source, ref) if use else source.fetch_with_provenance(ref, as_of))
+
+    return asyncio.run(run())
+
+
+def shown(fetched: FetchedSeries) -> dict[str, float]:
+    return dict(zip(fetched.series.days.astype(str).tolist(), fetched.series.values.tolist(), strict=True))
+
+
+def weather(hours: float = 0.0) -> PracticeServer:
+    return PracticeOpenMeteo(degrees, today=TODAY, offset=timedelta(hours=hours)).server()
+
+
+def test_observations_count_when_the_archive_had_them() -> None:
+    then = shown(asked(OpenMeteoSeries, weather(), f"observed/{OSLO}/temperature_2m_max", AsOf.day("2026-05-20")))
+    assert max(then) == "2026-05-14"
+    assert then["2026-05-14"] == degrees(date(2026, 5, 14))
+    live = shown(asked(OpenMeteoSeries, weather(), f"observed/{OSLO}/precipitation_sum", AsOf.day(TODAY, "live")))
+    assert max(live) == "2026-06-25"
+
+
+def test_a_forecast_is_dated_by_the_day_it_was_made() -> None:
+    cutoff = AsOf.day("2026-05-20")
+    found = shown(asked(OpenMeteoSeries, weather(), f"forecast3/{OSLO}/temperature_2m_max", cutoff))
+    # The last run that was out by the cutoff is that of the day before.
+    assert max(found) == "2026-05-19"
+    assert found["2026-05-19"] == degrees(date(2026, 5, 22)) + 0.3
+    far_west = shown(asked(OpenMeteoSeries, weather(-10), f"forecast3/{OSLO}/temperature_2m_max", cutoff))
+    far_east = shown(asked(OpenMeteoSeries, weather(+10), f"forecast3/{OSLO}/temperature_2m_max", cutoff))
+    assert (max(far_west), max(far_east)) == ("2026-05-19", "2026-05-20")
+    total = shown(asked(OpenMeteoSeries, weather(), f"forecast1/{OSLO}/precipitation_sum", cutoff))
+    assert total["2026-05-10"] == pytest.approx(24 * (degrees(date(2026, 5, 11)) + 0.1))
+
+
+@pytest.mark.parametrize(("mode", "first", "last"), [("backtest", 0.2, 0.7), ("live", 0.1, 0.7)])
+def test_what_was_forecast_for_the_days_ahead(mode: Any, first: float, last: float) -> None:
+    as_of = AsOf.day("2026-05-20") if mode == "backtest" else AsOf.day(TODAY, "live")
+    (line,) = asked(
+        OpenMeteoSeries, weather(), f"observed/{OSLO}/temperature_2m_max", as_of, lambda s, r: s.ahead(r, as_of)
+    )
+    day = as_of.at.date()
+    assert f"{degrees(day + timedelta(days=1)) + first:.4g} for {day + timedelta(days=1)}" in line
+    assert line.endswith(f"for {day + timedelta(days=7 if mode == 'live' else 6)}")
+    assert line.count(" for ") == (7 if mode == "live" else 6)
+    assert last
+
+
+@pytest.mark.parametrize(
+    "id", ["observed/1/x_max", "observed/95,10/t_max", "forecast9/1,1/t_max", "t", f"observed/{OSLO}/code"]
+)
+def test_what_names_no_weather_is_told(id: str) -> None:
+    with pytest.raises(SeriesUnavailable, match="names no weather"):
+        asked(OpenMeteoSeries, weather(), id, AsOf.day(TODAY))
+
+
+def test_a_refusal_of_the_weather_service_is_told() -> None:
+    server = weather()
+    inject(server, lambda _: json_response({"error": True, "reason": "Data corrupted at path"}, 400))
+    with pytest.raises(SeriesUnavailable, match="Data corrupted"):
+        asked(OpenMeteoSeries, server, f"observed/{OSLO}/t_max", AsOf.day(TODAY))
+
+
+def event(n: int, day: str, changed: str, **more: Any) -> SampleConflictEvent:
+    return SampleConflictEvent(id=f"IRQ{n}", day=date.fromisoformat(day), changed=instant(changed), **more)
+
+
+EVENTS = [
+    event(1, "2026-05-01", "2026-05-06", fatalities=2),
+    event(2, "2026-05-01", "2026-06-20"),
+    event(3, "2026-05-03", "2026-05-06"),
+    event(4, "2026-05-09", "2026-05-12"),
+    event(5, "2026-05-10", "2026-06-01"),
+    event(6, "2026-05-10", "2026-05-12", country="Egypt"),
+]
+DELETED = {"IRQ7": datetime(2026, 6, 1, tzinfo=UTC), "IRQ8": datetime(2026, 1, 1, tzinfo=UTC)}
+
+
+def conflict(as_of: AsOf, id: str = "Iraq/Protests", password: str = "canary-password") -> FetchedSeries:
+    return asked(AcledSeries, PracticeAcled(EVENTS, password=password, deleted=DELETED).server(), id, as_of)
+
+
+def test_only_rows_that_stood_unchanged_since_the_cutoff_are_counted() -> None:
+    then = conflict(AsOf.day("2026-05-10"))
+    assert shown(then) == {"2026-05-01": 1.0, "2026-05-02": 0.0, "2026-05-03": 1.0}
+    assert then.notes == ("3 rows changed since, 1 rows of all countries deleted since",)
+    now = shown(conflict(AsOf.day("2026-06-30", "live")))
+    assert (now["2026-05-01"], now["2026-05-10"], sum(now.values())) == (2.0, 1.0, 5.0)
+    assert shown(conflict(AsOf.day("2026-05-10"), "Iraq/Protests/fatalities"))["2026-05-01"] == 2.0
+
+
+def test_without_the_right_password_or_events_there_is_no_series() -> None:
+    with pytest.raises(SourceError) as refused:
+        conflict(AsOf.day("2026-05-10"), password="another")
+    assert "canary-password" not in str(refused.value)
+    for id in ("Iraq/Riots", "Iraq", "/Riots"):
+        with pytest.raises(SeriesUnavailable):
+            conflict(AsOf.day("2026-05-10"), id)
+
+
+def test_a_rating_of_a_table_month_by_month() -> None:
+    def rated(id: str, as_of: AsOf) -> dict[str, float]:
+        return shown(asked(WikipediaSeries, wikipedia_server(small_world()), id, as_of))
+
+    ada = rated("Practice rankings/Ada Berg/Rating", AsOf.day("2026-07-01"))
+    assert list(ada.items())[-2:] == [("2026-06-01", 2801.0), ("2026-07-01", 2799.0)]
+    assert min(ada) == "2026-01-02"
+    assert rated("Practice_rankings/bo lind/Rank", AsOf.day("2026-10-01"))["2026-10-01"] == 2.0
+    for id in ("Practice rankings/Nobody/Rating", "Nowhere/A/B", "Practice rankings/Ada Berg/Weight", "x"):
+        with pytest.raises(SeriesUnavailable):
+            rated(id, AsOf.day("2026-07-01"))
+
+
+def test_tables_with_spans_marks_and_nested_ones() -> None:
+    (table,) = article_tables(
+        "== Women ==\n{| class=wikitable\n|+ Records\n! scope=col | Event\n! colspan=2 | Time <ref>x</ref>\n! Name\n"
+        "|-\n"
+        "| rowspan=2 | [[50m]] || 23.61 || WR || {{flagathlete|[[Sarah Sjöström]]|SWE}}\n|-\n| 23.9 || || '''B'''\n"
+        "| style=x | more\n|-\n! 100m\n| 51.71\n{|\n| inner\n|}\n|}"
+    )
+    assert (table.section, table.caption, table.columns) == ("Women", "Records", ("Event", "Time", "Time", "Name"))
+    assert table.rows[0] == ("50m", "23.61", "WR", "Sarah Sjöström")
+    assert table.rows[1] == ("50m", "23.9", "", "B")
+    assert table.rows[2][:2] == ("100m", "51.71")
+    assert table_number([table], "sarah sjostrom", "time") == 23.61
+    assert article_tables("no table") == article_tables("{|\n| only || cells\n|}") == []
+    assert read_table_id("A/B/C/D") == ("A/B", "C", "D")
+
+
+@given(st.text(alphabet="{|}!-+\n ab=[]'\"23rowspan", max_size=200))
+@settings(deadline=None, max_examples=60)
+def test_any_wikitext_has_tables_or_none(source: str) -> None:
+    for table in article_tables("{|\n! a\n" + source + "\n|}"):
+        assert all(len(row) == len(table.columns) for row in table.rows)
+
+
+FIRST = SampleFredSeries(
+    observations=(
+        SampleFredValue(day=date(2026, 3, 1), value=4.0, since=date(2026, 4, 5), until=date(2026, 5, 5)),
+        SampleFredValue(day=date(2026, 3, 1), value=4.1, since=date(2026, 5, 5)),
+        SampleFredValue(day=date(2026, 4, 1), value=5.0, since=date(2026, 5, 5)),
+    )
+)
+
+
+def test_figures_as_first_published_and_the_release_calendar() -> None:
+    def fred() -> PracticeServer:
+        return PracticeFred({"UNRATE": FIRST}, key=KEY, today=TODAY).server()
+
+    cutoff = AsOf.day("2026-06-10")
+    assert shown(asked(FredSeries, fred(), "UNRATE/initial", cutoff)) == {"2026-03-01": 4.0, "2026-04-01": 5.0}
+    assert shown(asked(FredSeries, fred(), "UNRATE/initial", AsOf.day("2026-05-05"))) == {"2026-03-01": 4.0}
+    (then,) = asked(FredSeries, fred(), "UNRATE", cutoff, lambda source, ref: source.ahead(ref, cutoff))
+    assert "2026-06-09, 2026-06-08, 2026-06-05" in then
+    assert "2026-06-10" not in then
+    live = AsOf.day(TODAY, "live")
+    lines = asked(FredSeries, fred(), "UNRATE", live, lambda source, ref: source.ahead(ref, live))
+    assert lines[1].startswith("next releases scheduled for 2026-07-01, 2026-07-02")
+
+
+def test_own_series_are_cut_at_the_cutoff(tmp_path: Path) -> None:
+    (tmp_path / "sales.csv").write_text("date,value\n2026-01-01,1\n2026-02-01,2\n2026-03-01,3\n")
+
+    async def run(id: str, as_of: AsOf, path: Path = tmp_path) -> list[float]:
+        config = ServiceConfig(http=AsyncHttpClient(), series=path)
+        assert OwnSeries.available(config)
+        source = SeriesByProvider({"csv": OwnSeries.open(config)})
+        return (await source.fetch(SeriesRef(provider="csv", id=id), as_of)).values.tolist()
+
+    assert asyncio.run(run("sales", AsOf.day("2026-02-15"))) == [1.0, 2.0]
+    for id, day, path in (
+        ("costs", "2026-02-15", tmp_path),
+        ("sales", "2025-01-01", tmp_path),
+        ("sales", "2026-02-15", tmp_path / "none"),
+    ):
+        with pytest.raises(SeriesUnavailable):
+            asyncio.run(run(id, AsOf.day(day), path))
+    assert not OwnSeries.available(ServiceConfig(http=AsyncHttpClient(), home=tmp_path))
+
+
+LATE_NEWS = [
+    event(n, str(date(2026, 4, 1) + timedelta(days=n)), str(date(2026, 4, 3) + timedelta(days=3 * n)))
+    for n in range(40)
+]
+
+
+@pytest.mark.parametrize("name", ["observed", "forecast1", "forecast7", "acled", "wikipedia", "first figures"])
+@settings(deadline=None, max_examples=4)
+@given(offset=st.integers(0, 60), hour=st.integers(0, 23), zone=st.integers(-11, 13))
+def test_nothing_after_the_cutoff_comes_out(name: str, offset: int, hour: int, zone: int) -> None:
+    cutoff = AsOf(at=datetime(2026, 4, 20, hour, tzinfo=UTC) + timedelta(days=offset))
+    fred = PracticeFred({"UNRATE": FIRST}, key=KEY, today=TODAY)
+    sources: dict[str, tuple[Any, PracticeServer, str]] = {
+        "acled": (AcledSeries, PracticeAcled(LATE_NEWS, password="canary-password").server(), "Iraq/Protests"),
+        "wikipedia": (WikipediaSeries, wikipedia_server(small_world()), "Practice rankings/Ada Berg/Rating"),
+        "first figures": (FredSeries, fred.server(), "UNRATE/initial"),
+    }
+    plugin, server, id = sources.get(name, (OpenMeteoSeries, weather(zone), f"{name}/{OSLO}/temperature_2m_max"))
+    try:
+        found = shown(asked(plugin, server, id, cutoff))
+    except SeriesUnavailable:
+        return
+    assert all(cutoff.admits_day(date.fromisoformat(day)) for day in found)
+    if name == "observed":
+        assert all(cutoff.admits_day(date.fromisoformat(day) + timedelta(days=ARCHIVE_LAG - 1)) for day in found)
+    if name.startswith("forecast"):
+        lead = int(name[-1])
+        assert all(
+            value == pytest.approx(degrees(date.fromisoformat(day) + timedelta(days=lead)) + lead / 10)
+            for day, value in found.items()
+        )
+    if name == "acled":
+        assert sum(found.values()) == sum(cutoff.admits(one.changed) for one in LATE_NEWS)
+    if name == "wikipedia":
+        assert (2822.0 in found.values()) == (cutoff.at >= instant("2026-09-02"))
+
+
+def test_an_agent_is_shown_what_was_known_of_the_days_ahead() -> None:
+    async def run() -> str:
+        async with weather() as server, AsyncHttpClient(limits=QUICK) as http:
+            weather_source = OpenMeteoSeries(ServiceConfig(http=http, address=server.url))
+            ref = SeriesRef(provider="open_meteo", id=f"observed/{OSLO}/temperature_2m_max", threshold=100.0)
+            question = Question(
+                id="q", source="mine", text="Hot?", due=instant("2026-05-20"), targets=(Target(id="yes"),), series=ref
+            )
+            as_of = AsOf.day("2026-05-20")
+            tool = FetchSeries(question=question, source=SeriesByProvider({"open_meteo": weather_source}))
+            (item,) = (await tool.use({}, as_of)).items
+            admitted = FenceRules(as_of=as_of, question=question).admit(item, "fetch_series")
+            return getattr(admitted, "text", "refused")
+
+    text = asyncio.run(run())
+    assert "forecasts of temperature_2m_max known by then: 140.2 for 2026-05-21, 141.3 for 2026-05-22" in text
+    assert text.splitlines()[-1] == "2026-05-14, 133"

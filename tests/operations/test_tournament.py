@@ -1,0 +1,328 @@
+"""`foretell tournament`: every kind of question forecast and commented once, whatever happens in between."""
+
+import asyncio
+import json
+import multiprocessing
+import os
+import signal
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fakes.background import Background
+from fakes.markets import FakeMetaculus
+from fakes.models import BackgroundModels
+from foretell.operations.requests import TournamentRequest
+from foretell.operations.tournament import ATTEMPTS, TESTING_AREA, TournamentResult, tournament
+from foretell.practice.markets.metaculus import (
+    MetaculusCatalogue,
+    MetaculusInbox,
+    SampleMetaculusQuestion,
+    SampleMetaculusScale,
+    metaculus_conditional_body,
+    metaculus_post_body,
+)
+from foretell.practice.server import PracticeServer
+from foretell.questions.errors import InputError
+from foretell.runs.settings import Settings, load_settings
+from foretell.submit.ledger import SubmissionLedger, locked
+
+TOKEN, KEY = "metaculus-canary-123", "provider-canary-456"
+BRAIN = "foretell.practice.models.scripts:agent_script"
+MODEL = "openrouter:openai/gpt-5-mini"
+NOW = datetime(2026, 11, 15, 10, tzinfo=UTC)
+
+
+def posts() -> list[dict[str, Any]]:
+    """One post of every kind, and one that asks nothing."""
+
+    def asked(id: int, title: str, **fields: Any) -> SampleMetaculusQuestion:
+        times: dict[str, Any] = {
+            "opens": "2026-11-01T00:00:00Z",
+            "closes": "2026-12-15T00:00:00Z",
+            "resolves": "2026-12-20T00:00:00Z",
+        }
+        return SampleMetaculusQuestion(id=id, title=title, **{**times, **fields})
+
+    seconds = [datetime(year, 1, 1, tzinfo=UTC).timestamp() for year in (2026, 2030)]
+    when = SampleMetaculusScale(low=seconds[0], high=seconds[1], open_upper=True)
+    goals = SampleMetaculusScale(low=-0.5, high=20.5, cells=21)
+    level = SampleMetaculusScale(low=1, high=1000, zero=0, open_lower=True, open_upper=True)
+    single = [
+        asked(1, "Will it?"),
+        asked(2, "Who?", kind="multiple_choice", options=("Ann", "Bob", "Cat"), closes="2026-11-17T00:00:00Z"),
+        asked(3, "How much?", kind="numeric", scale=level),
+        asked(4, "How many goals?", kind="discrete", scale=goals),
+        asked(5, "When?", kind="date", scale=when),
+    ]
+    numbers = [asked(71 + n, f"({n})", label=f"part {n}", kind="numeric", scale=level) for n in range(2)]
+    pair = asked(81, "If yes"), asked(82, "If no")
+    return [
+        *(metaculus_post_body(100 + one.id, one.title, one) for one in single),
+        metaculus_post_body(106, "Which of them?", *(asked(61 + n, f"({n})", label=f"part {n}") for n in range(2))),
+        metaculus_post_body(107, "How much each?", *numbers),
+        metaculus_conditional_body(108, "Is it signed?", "Does it grow?", *pair),
+        {**metaculus_post_body(109, "An essay"), "question": None, "notebook": {"id": 1}},
+        metaculus_post_body(110, "Over?", asked(10, "Over?", closes="2026-11-15T09:00:00Z")),
+    ]
+
+
+QUESTIONS = [1, 2, 3, 4, 5, 61, 62, 71, 72, 81, 82]
+"""Numbers of the questions that can be forecast."""
+COMMENTED = [101, 102, 103, 104, 105, 106, 107, 107, 108, 108]
+"""Posts, as often as they are commented on."""
+
+
+class World:
+    """Metaculus and a model on this machine, and the settings that lead there."""
+
+    def __init__(self, home: Path, provider: BackgroundModels) -> None:
+        self.clock = home / "clock.txt"
+        self.inbox = Deadly(now=self.now)
+        self.fake = FakeMetaculus({}, token=TOKEN).having(MetaculusCatalogue(posts())).taking(self.inbox)
+        self.site: Background[PracticeServer] = Background(self.fake.server)
+        self.provider, self.home = provider, home
+        self.at(NOW)
+
+    def at(self, moment: datetime) -> None:
+        self.clock.write_text(moment.isoformat(), encoding="utf-8")
+
+    def now(self) -> datetime:
+        return datetime.fromisoformat(self.clock.read_text(encoding="utf-8"))
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            "FORETELL_HOME": str(self.home),
+            "FORETELL_CLOCK": f"file:{self.clock}",
+            "FORETELL_METACULUS_URL": f"{self.site.url}/api",
+            "FORETELL_OPENROUTER_URL": f"{self.provider.url}/api/v1",
+            "METACULUS_TOKEN": TOKEN,
+            "OPENROUTER_API_KEY": KEY,
+        }
+
+    @property
+    def settings(self) -> Settings:
+        return load_settings(self.environment)
+
+    def visit(self, **fields: Any) -> TournamentResult:
+        request = TournamentRequest.read({"platform": "metaculus", "tournament": "cup", "model": MODEL, **fields})
+        return asyncio.run(tournament(request, self.settings))
+
+    @property
+    def forecast(self) -> list[int]:
+        return sorted(one["question"] for one in self.inbox.forecasts)
+
+    @property
+    def commented(self) -> list[int]:
+        return sorted(one["on_post"] for one in self.inbox.comments)
+
+
+class Deadly(MetaculusInbox):
+    """Kills whoever sends, where it is told to: before a thing is taken, or after."""
+
+    victim: int | None = None
+    killed: list[tuple[str, bool]]
+
+    def kill_everyone(self) -> None:
+        self.killed = []
+
+    def take(self, request: Any, posts: Any) -> tuple[int, Any]:
+        if self.victim is None:
+            return super().take(request, posts)
+        name = f"{request.path} {request.body!r}"
+        # The first time it is lost on the way there, the second time on the way back.
+        after = (name, False) in self.killed
+        answer = super().take(request, posts) if after else (503, {})
+        self.killed.append((name, after))
+        os.kill(self.victim, signal.SIGKILL)
+        return answer
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    with BackgroundModels(script=BRAIN) as provider:
+        made = World(tmp_path, provider)
+        yield made
+        made.site.close()
+
+
+def test_every_kind_is_forecast_and_commented_once(world: World):
+    done = world.visit(tournament_budget=5.0)
+    assert done.exit_code == 0, done
+    assert world.forecast == QUESTIONS
+    assert world.commented == COMMENTED
+    assert {one["is_private"] for one in world.inbox.comments} == {True}
+    assert all(one["included_forecast"] for one in world.inbox.comments if one["on_post"] <= 105)
+    for one in world.inbox.comments:
+        assert "2026-11-15 10:00 UTC" in one["text"]
+        assert "Weighed" in one["text"], "the model's reasons"
+    texts = {one["on_post"]: one["text"] for one in world.inbox.comments}
+    assert "8 in 10: 2026-11-" in texts[105], "dates are told as dates"
+    (when,) = [one["continuous_cdf"] for one in world.inbox.forecasts if one["question"] == 5]
+    assert when[-1] <= 0.999
+    # The practice model says a few days from now: the first twentieth of four years.
+    assert when[60] > 0.9
+    assert any("notebook" in reason for reason in done.skipped)
+    # What closes first is asked first.
+    assert done.rows()[0]["question"] == "metaculus/102"
+    assert done.page is not None
+    page = done.page.read_text(encoding="utf-8")
+    assert page.count("#comment-") == len(COMMENTED)
+    assert "https://www.metaculus.com/questions/105/#comment-" in page
+    assert "11 open" not in page
+    assert "of $5 in all" in page
+
+    calls = world.provider.stats()["arrived"]
+    again = world.visit(tournament_budget=5.0)
+    assert (again.exit_code, again.rows()) == (0, [])
+    assert again.spent == pytest.approx(done.spent) != 0
+    assert world.provider.stats()["arrived"] == calls
+    assert (world.forecast, world.commented) == (QUESTIONS, COMMENTED)
+    stored = "".join(
+        path.read_text(encoding="utf-8", errors="ignore") for path in world.home.rglob("*") if path.is_file()
+    )
+    assert TOKEN not in stored
+    assert KEY not in stored
+
+
+def test_what_the_platform_shows_as_answered_is_not_asked_though_everything_here_was_lost(world: World):
+    world.visit(limit=9)
+    for path in world.home.rglob("*"):
+        if path.is_file() and path != world.clock:
+            path.unlink()
+    world.visit()
+    assert world.forecast == QUESTIONS
+    # Of a group that is answered in part, only the rest is asked.
+    world.inbox.forecasts = [one for one in world.inbox.forecasts if one["question"] != 62]
+    (world.home / "ledger.jsonl").unlink()
+    done = world.visit()
+    assert [row["question"] for row in done.rows()] == ["metaculus/106"]
+    assert world.forecast == QUESTIONS
+
+
+def test_a_question_is_forecast_again_as_the_policy_says(world: World):
+    world.visit(limit=2)
+    first = world.forecast
+    assert first == [1, 2]
+    world.fake.having(MetaculusCatalogue(posts()[:2]))
+    world.at(NOW + timedelta(hours=3))
+    assert world.visit(again=1).rows() == []
+    world.at(NOW + timedelta(days=1, hours=3))
+    # One of the two closes in eleven hours.
+    assert [row["question"] for row in world.visit(before_close=12).rows()] == ["metaculus/102"]
+    assert world.visit(before_close=12).rows() == []
+    assert [row["question"] for row in world.visit(again=1).rows()] == ["metaculus/101"]
+    assert world.forecast == [1, 1, 2, 2]
+    assert world.commented == [101, 101, 102, 102]
+
+
+def test_a_spent_budget_stops_and_is_remembered(world: World):
+    first = world.visit(tournament_budget=5.0, limit=3)
+    assert 0 < first.spent < 5
+    calls, sent = world.provider.stats()["arrived"], len(world.inbox.forecasts)
+    done = world.visit(tournament_budget=first.spent)
+    assert done.exit_code == 3
+    assert "is spent" in done.stopped
+    assert (world.provider.stats()["arrived"], len(world.inbox.forecasts)) == (calls, sent)
+    # Hardly anything is left: what was begun is paid for, and no more.
+    left = world.visit(tournament_budget=first.spent + 1e-6)
+    assert left.exit_code == 3
+    assert left.spent - first.spent < 0.001
+
+
+def test_what_fails_is_not_sent_is_tried_again_and_given_up_at_last(world: World):
+    world.fake.having(MetaculusCatalogue(posts()[:1]))
+    model = "openrouter:openai/gpt-5-nano"
+    for _ in range(ATTEMPTS):
+        done = world.visit(model=model, question_budget=1e-9)
+        assert done.exit_code == 3
+        assert done.rows()[0]["problem"]
+        assert not done.rows()[0]["sent"]
+    given_up = world.visit(model=model, question_budget=1e-9)
+    assert given_up.rows() == []
+    assert any(f"given up after {ATTEMPTS} visits: metaculus/101" in note for note in given_up.notes)
+    assert world.inbox.forecasts == world.inbox.comments == []
+    # A day later it is another question.
+    world.at(NOW + timedelta(days=1, minutes=1))
+    assert world.visit(model=model).exit_code == 0
+    assert world.forecast == [1]
+
+
+def test_one_at_a_time_and_nothing_sent_in_a_dry_run(world: World):
+    with locked(world.home / "tournaments" / "metaculus-cup" / "lock", wait=False):
+        busy = world.visit()
+    assert (busy.exit_code, busy.open) == (0, 0)
+    assert "another process" in busy.notes[0]
+    looked = world.visit(dry_run=True, limit=2)
+    assert looked.exit_code == 0
+    assert world.inbox.forecasts == []
+    bodies = [one["body"] for one in looked.to_dict()["requests"]]
+    assert [len(body) if isinstance(body, list) else body["on_post"] for body in bodies] == [2, 102, 101]
+    calls = world.provider.stats()["arrived"]
+    world.visit(limit=2)
+    assert world.forecast == [1, 2]
+    assert world.provider.stats()["arrived"] == calls, "what was paid for in the dry run is used"
+
+
+def test_a_rehearsal_is_in_the_testing_area(world: World):
+    done = world.visit(rehearse=True, limit=1, summary=world.home / "summary.md")
+    assert done.tournament == TESTING_AREA
+    lists = [one.query["tournaments"] for one in world.site.server.requests if one.path.endswith("/posts/")]
+    assert set(lists) == {TESTING_AREA}
+    written = (world.home / "summary.md").read_text(encoding="utf-8")
+    assert "1 forecast sent with their comments, 0 failed" in written
+    assert "[comment](https://www.metaculus.com/questions/102/#comment-1000)" in written
+
+
+def test_a_damaged_state_a_wrong_token_and_a_nameless_tournament_are_told(world: World):
+    state = world.home / "tournaments" / "metaculus-cup" / "state.json"
+    state.parent.mkdir(parents=True)
+    state.write_text('{"pending": 3}', encoding="utf-8")
+    with pytest.raises(InputError, match="damaged"):
+        world.visit()
+    with pytest.raises(InputError, match="not the name of a tournament"):
+        world.visit(tournament="a b")
+    state.unlink()
+    world.fake.token = "another"
+    with pytest.raises(InputError, match="could not be reached") as raised:
+        world.visit()
+    assert TOKEN not in str(raised.value)
+
+
+def live(environment: dict[str, str]) -> None:
+    """One visit in a process of its own."""
+    settings = load_settings(environment)
+    request = TournamentRequest(platform="metaculus", tournament="cup", model=MODEL, tournament_budget=5.0)
+    code = asyncio.run(tournament(request, settings)).exit_code
+    os._exit(code)
+
+
+def test_killed_at_everything_it_sends_and_resumed_without_a_double(world: World):
+    """Every life is killed at the first thing it sends, once before that was taken and once after."""
+    everything = posts()
+    world.fake.having(MetaculusCatalogue([everything[n] for n in (0, 4, 5)]))
+    world.inbox.kill_everyone()
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["operations.test_tournament", "foretell.runs.runner"])
+    lives = 0
+    while True:
+        life = context.Process(target=live, args=(world.environment,))
+        life.start()
+        world.inbox.victim = life.pid
+        life.join(60)
+        lives += 1
+        if life.exitcode != -signal.SIGKILL:
+            break
+    assert life.exitcode == 0
+    assert world.forecast == [1, 5, 61, 62]
+    assert world.commented == [101, 105, 106]
+    # Forecasts of a group go in one request; each request and each comment was killed twice.
+    assert len(world.inbox.killed) == len(set(world.inbox.killed)) == 2 * 6 == lives - 1
+    assert SubmissionLedger(world.home / "ledger.jsonl").verify().whole
+    state = json.loads((world.home / "tournaments" / "metaculus-cup" / "state.json").read_text(encoding="utf-8"))
+    assert state["outbox"] == []
+    assert state["pending"] == {}
