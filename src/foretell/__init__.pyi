@@ -119,6 +119,10 @@ def ask(
     bypass: Sequence[str] = ("dbnomics",),
     fixed: bool = True,
     options: Sequence[str] = (),
+    number: bool = False,
+    unit: str = "",
+    low: float | None = None,
+    high: float | None = None,
     exclusivity: Literal["exactly one", "at most one", "independent"] = "exactly one",
     price: float | None = None,
     trials: int = 1,
@@ -193,6 +197,7 @@ def run(
     concurrency: int = 50,
     tier: Literal["standard", "flex", "priority"] | None = None,
     where: Literal["auto", "here", "workers", "both"] = "auto",
+    extend: bool = False,
     out: str | Path | None = None,
     settings: Settings | None = None,
 ) -> RunResult:

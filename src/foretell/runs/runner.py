@@ -4,8 +4,10 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+from foretell.data.datasets.question_set import questions_digest
 from foretell.data.series.series import SeriesSource
 from foretell.data.service import load_with_key
 from foretell.forecasters.base_rates.past import Past
@@ -58,6 +60,10 @@ class PreparedRun:
     questions: tuple[Question, ...]
     warnings: tuple[str, ...] = ()
     """What the models may already know of the questions."""
+    notes: tuple[str, ...] = ()
+    """How the run stands to others of the same spec."""
+    now: datetime | None = None
+    """The moment at which questions that state none are asked."""
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -65,11 +71,31 @@ class PreparedRun:
         return money_notices(self.spec) if asks_models(self.spec) else ()
 
 
-def prepare_run(spec: RunSpec, benchmark: Benchmark | None = None) -> PreparedRun:
-    """Open the questions and check that the models cannot have read about them."""
-    asked = spec.questions
-    benchmark = benchmark or open_benchmark(asked.dataset, rounds=asked.rounds, live=spec.mode == "live")
-    questions = benchmark.questions.questions[: spec.questions.limit]
+def prepare_run(
+    spec: RunSpec, benchmark: Benchmark | None = None, *, folders: Sequence[Path] = (Path(),)
+) -> PreparedRun:
+    """Open the questions and check that the models cannot have read about them.
+
+    The spec that comes back holds the digest of its questions, which is part of the run's identity. Sets that grow by
+    themselves, such as what is open in a tournament, have none: their run is known by their name.
+
+    Args:
+        spec: What to run.
+        benchmark: The questions, where they are not to be opened by name.
+        folders: Where a file of questions is sought, in this order.
+    """
+    asked, now = spec.questions, datetime.now(UTC)
+    opened = benchmark or open_benchmark(
+        asked.dataset, wanted=asked, live=spec.mode == "live", now=now, folders=folders
+    )
+    questions = opened.questions.questions[: spec.questions.limit]
+    if benchmark is None and not opened.grows:
+        digest = questions_digest(questions, now)
+        if asked.digest and asked.digest != digest:
+            problem = f"{asked.dataset} holds other questions than the spec says"
+            raise InputError(problem, column="questions.digest", hint=f"their digest is {digest}")
+        spec = spec.with_digest(digest)
+    benchmark = opened
     warnings: dict[str, int] = {}
     if spec.mode == "backtest":
         for question in questions:
@@ -78,7 +104,7 @@ def prepare_run(spec: RunSpec, benchmark: Benchmark | None = None) -> PreparedRu
                 if found is not None:
                     warnings[found.text] = warnings.get(found.text, 0) + 1
     message = tuple(f"{text} ({n} questions)" if n > 1 else text for text, n in list(warnings.items())[:5])
-    return PreparedRun(spec=spec, benchmark=benchmark, questions=questions, warnings=message)
+    return PreparedRun(spec=spec, benchmark=benchmark, questions=questions, warnings=message, now=now)
 
 
 def begin_run(store: RunStore, spec: RunSpec, now: datetime, services: Sequence[str] = ()) -> RunSpec:
@@ -88,7 +114,8 @@ def begin_run(store: RunStore, spec: RunSpec, now: datetime, services: Sequence[
         spec = replace(spec, efforts=known.spec.get("efforts", {}))
     elif "agent" in spec.models and not spec.efforts:
         spec = replace(spec, efforts=default_efforts(models_of_run(spec)))
-    store.begin(spec.id, spec.to_json(), now.isoformat(timespec="seconds"), services=services)
+    began = now.isoformat(timespec="seconds")
+    store.begin(spec.id, spec.to_json(), began, services=services, folder=Path.cwd())
     return spec
 
 

@@ -215,8 +215,10 @@ class KalshiEvents(MarketEvents):
     platform = "kalshi"
     key = "event_ticker"
 
-    def __init__(self, client: KalshiClient) -> None:
+    def __init__(self, client: KalshiClient, *, series: str = "") -> None:
+        """`series` limits the list to one, by its ticker."""
         self._client = client
+        self._only = {"series_ticker": series} if series else {}
         self._series: dict[str, tuple[str, tuple[str, ...]]] = {}
 
     async def fetch(self, id: str) -> Payload:
@@ -230,7 +232,7 @@ class KalshiEvents(MarketEvents):
 
     async def page(self, wanted: ListingFilter, cursor: str) -> CataloguePage:
         """One page of the list."""
-        query = {"limit": str(PAGE), "with_nested_markets": "true", "status": FILTERS[wanted.status]}
+        query = {"limit": str(PAGE), "with_nested_markets": "true", "status": FILTERS[wanted.status], **self._only}
         if wanted.closes_after is not None:
             query["min_close_ts"] = str(int(wanted.closes_after.timestamp()))
         answer = await self._client.read("/events", query | ({"cursor": cursor} if cursor else {}))
@@ -470,6 +472,8 @@ MARKET = Market(
     hosts=("kalshi.com",),
     client=lambda config: KalshiClient(http=config.http, host=config.address or HOST),
     events=KalshiEvents,
+    # Tickers of events begin with that of their series and a hyphen.
+    part=lambda client, name: None if "-" in name else KalshiEvents(client, series=name.upper()),
     prices=KalshiPrices,
     settlements="foretell.data.settlements.kalshi:KalshiSettlements",
     facts="Kalshi OpenAPI 3.13.0, April 2026; recorded answers of January to August 2026",

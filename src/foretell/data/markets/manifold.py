@@ -159,8 +159,10 @@ class ManifoldEvents(MarketEvents):
 
     platform = "manifold"
 
-    def __init__(self, client: ManifoldClient) -> None:
+    def __init__(self, client: ManifoldClient, *, topic: str = "") -> None:
+        """`topic` limits the list to one, by its slug."""
         self._client = client
+        self._only = {"topicSlug": topic} if topic else {}
 
     async def fetch(self, id: str) -> Payload:
         """One market."""
@@ -176,6 +178,7 @@ class ManifoldEvents(MarketEvents):
             "contractType": "ALL",
             "limit": str(EVENTS_PAGE),
             "offset": str(passed),
+            **self._only,
         }
         rows = (await self._client.read("/search-markets", query)).items()
         return CataloguePage(rows=rows, following=str(passed + EVENTS_PAGE) if len(rows) == EVENTS_PAGE else None)
@@ -276,6 +279,7 @@ MARKET = Market(
     hosts=("manifold.markets",),
     client=lambda config: ManifoldClient(http=config.http, host=config.address or HOST),
     events=ManifoldEvents,
+    part=lambda client, name: ManifoldEvents(client, topic=name),
     prices=ManifoldPrices,
     settlements="foretell.data.settlements.manifold:ManifoldSettlements",
     facts="Manifold source, 21 August 2026; recorded bets of October 2022",

@@ -311,6 +311,7 @@ MARKET = Market(
     hosts=("prophetarena.co", "prophetarena.ai"),
     client=lambda config: ProphetArenaClient(http=config.http, key=config.key, host=config.address or HOST),
     events=ProphetArenaListing,
+    part=arena_track,
     settlements="foretell.data.settlements.prophet_arena:ProphetArenaSettlements",
     key_variables=("ARENA_API_KEY",),
     facts="prophet-arena 0.6.0 (the arena's own client), September 2026",

@@ -156,6 +156,8 @@ def start_run(here: WebState, prepared: PreparedRun, *, concurrency: int = 50, c
 
     Not `confirmed`, from a form, it is refused where nobody knows what a model costs: the person is asked first.
     """
+    if not prepared.questions:
+        raise InputError(f"{prepared.spec.questions.dataset} has nothing to ask now", column="questions")
     if not confirmed and asks_models(prepared.spec) and unpriced_models(prepared.spec):
         raise InputError(prepared.notices[0], hint="or tick below that it may start all the same")
     here.jobs.start(prepared, concurrency=concurrency)
@@ -165,7 +167,10 @@ def start_run(here: WebState, prepared: PreparedRun, *, concurrency: int = 50, c
     question = prepared.questions[0]
     due = question.due.isoformat()
     return StartedRun(
-        run=prepared.spec.id, question=question.id, due=due, warnings=(*prepared.warnings, *prepared.notices)
+        run=prepared.spec.id,
+        question=question.id,
+        due=due,
+        warnings=(*prepared.warnings, *prepared.notes, *prepared.notices),
     )
 
 

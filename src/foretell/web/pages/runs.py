@@ -15,6 +15,7 @@ from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
 from foretell.questions.trace import TraceEvent
 from foretell.request import setting
+from foretell.runs.question_sets import set_names
 from foretell.runs.spec import yaml_mapping
 from foretell.runs.store import CellKey, RunRow, RunStore
 from foretell.web.forms import body_of, form_fields
@@ -67,6 +68,7 @@ def show_runs(request: Request, here: CurrentState, offset: Offset = 0) -> Respo
 
 def _runs_page(request: Request, here: WebState, offset: int, given: dict[str, Any], problem: str) -> Response:
     more = {"fields": form_fields(RunRequest, leave_out=("where",)), "given": given, "problem": problem}
+    more["sets"] = set_names()
     view, status = list_runs(here.store, offset=offset), 422 if problem else 200
     return html_page(request, "runs.html", view, status=status, size=RUNS_PER_PAGE, **more)
 
