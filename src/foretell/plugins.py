@@ -81,7 +81,6 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
     "datasets": {
         "demo": "foretell.data.datasets.demo:demo",
         "forecastbench": "foretell.data.datasets.forecastbench_download:forecastbench",
-        "metaculus": "foretell.runs.question_sets:metaculus_tournament",
         "prophet_arena": "foretell.data.datasets.prophet_arena:prophet_arena",
         "claims": "foretell.data.datasets.claims:claims",
         "options": "foretell.data.datasets.payoff_tasks:options",

@@ -17,6 +17,7 @@ from click.testing import CliRunner
 
 from fakes.background import Background
 from fakes.models import BackgroundModels, FakeModels, ModelFault
+from fakes.stored_run import run_id_of
 from foretell.cli.main import cli
 from foretell.models.journal import Journal
 from foretell.practice.models.scripts import agent_script
@@ -26,7 +27,6 @@ from foretell.practice.world import small_world
 from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
-from foretell.runs.spec import read_spec
 from foretell.runs.store import RunStore
 
 BRAIN = "foretell.practice.models.scripts:agent_script"
@@ -125,7 +125,7 @@ class House:
         """`foretell run`, which must succeed; the run's id."""
         told = self.foretell("run", spec.name, *arguments)
         assert told.returncode == 0, told.stderr
-        return read_spec(spec).id
+        return run_id_of(spec)
 
     def forecasts(self, run: str) -> list[Forecast]:
         store = RunStore(self.home / "runs.db")

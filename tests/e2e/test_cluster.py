@@ -14,8 +14,8 @@ import pytest
 
 from fakes.models import BackgroundModels
 from fakes.postgres import LocalPostgres
+from fakes.stored_run import run_id_of
 from foretell.models.journal import Journal
-from foretell.runs.spec import read_spec
 from foretell.runs.store import RunStore
 
 Build = Callable[..., Any]
@@ -50,7 +50,7 @@ class Site:
 
     @property
     def run_id(self) -> str:
-        return read_spec(self.spec).id
+        return run_id_of(self.spec)
 
     def start(self, *arguments: str, **environment: str) -> Child:
         child = subprocess.Popen(
@@ -332,7 +332,7 @@ def test_a_file_shared_by_two_processes_is_paid_for_once(slow: BackgroundModels,
     told = [process.communicate(timeout=PATIENCE)[0] for process in both]
     assert all("12 cells, 0 failed" in each for each in told), told
     assert set(slow.stats()["billed"].values()) == {1}
-    run = read_spec(house.folder / "run.yaml").id
+    run = run_id_of(house.folder / "run.yaml")
     assert len(house.forecasts(run)) == 12
     calm = build_house(slow.url, count=6, name="calm")
     calm.run(calm.spec(trials=2))

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from fakes.stored_run import run_id_of
 from foretell.questions.forecast import Failure, Forecast
-from foretell.runs.spec import read_spec
 from foretell.runs.store import RunStore
 
 SHORT, WHOLE = 256, 4096
@@ -73,7 +73,7 @@ def answered(house: Any, *, model: str, **fields: Any) -> list[Forecast | Failur
     spec = house.spec(models={"agent": model}, search=[], **BRIEF, **fields)
     told = house.foretell("run", spec.name)
     store = RunStore(house.home / "runs.db")
-    found = list(store.answers(read_spec(spec).id))
+    found = list(store.answers(run_id_of(spec)))
     store.close()
     assert found
     for answer in found:

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from fakes.models import BackgroundModels, FakeDeepResearch
+from fakes.stored_run import run_id_of
 from foretell.forecasters.tree.arithmetic.evaluation import evaluate, evaluated
 from foretell.forecasters.tree.proposition import leaves
 from foretell.forecasters.tree.tree_file import read_tree, tree_from_dict
 from foretell.questions.trace import LeakBlocked, TreeGrown
-from foretell.runs.spec import read_spec
 from foretell.runs.store import RunStore
 
 BRAIN = "foretell.practice.models.scripts:tree_script"
@@ -148,7 +148,7 @@ def run_inside(house: Any, *, ends: tuple[int, ...] = (0,), **fields: Any) -> st
     spec = house.spec(forecaster="tree", **fields)
     told = house.foretell("run", spec.name)
     assert told.returncode in ends, told.stderr
-    return read_spec(spec).id
+    return run_id_of(spec)
 
 
 def trees(house: Any, run: str) -> list[Any]:

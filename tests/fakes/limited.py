@@ -1,14 +1,43 @@
 """A stand-in that enforces limits as a strict service does: it counts arrivals, refuses, and blocks who goes on."""
 
+import re
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from foretell.data.known_services import ServiceLimit
+from foretell.data.known_services import KNOWN_SERVICES, ServiceLimit
 from foretell.practice.server import PracticeServer, ServerRequest, ServerResponse, json_response
 
 BLOCKED_AFTER = 3
+CLIENT = """
+import asyncio, os, sys
+from pathlib import Path
+from foretell.data.http import AsyncHttpClient
+from foretell.data.known_services import parse_pace
+from foretell.data.pace import ServiceAccess
+
+async def main(url, home, pace, calls):
+    pairs = [one.split("=") for one in calls.split(",")]
+    access = ServiceAccess(home=Path(home), pace=parse_pace(pace),
+                           addresses={name.split("/")[0]: f"{url}/{name.split('/')[0]}" for name, _ in pairs})
+    async with AsyncHttpClient(access=access) as client:
+        paths = [name for name, number in pairs for _ in range(int(number))]
+        answers = await asyncio.gather(*(client.get(f"{url}/{path}") for path in paths))
+        assert all(answer.status == 200 for answer in answers)
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+"""A program of its own that asks services of one server many things at once: address, home, pace, `path=times,…`."""
+
+
+def written_pace(limits: Mapping[str, Sequence[ServiceLimit]]) -> str:
+    """Limits as FORETELL_PACE has them; those that a service usually has and that are not given are switched off."""
+    parts: list[str] = []
+    for name, given in limits.items():
+        written = {one.what: f"{one.requests}/{one.seconds:g}s" for one in given}
+        parts += [f"{name}/{one.what}={written.get(one.what, 'none')}" for one in KNOWN_SERVICES[name].limits]
+    return ",".join(parts)
 
 
 @dataclass
@@ -25,17 +54,17 @@ class LimitedService:
     blocked: bool = False
     spans: dict[str, tuple[float, float]] = field(default_factory=dict)
     """By limit: when the first and the last request came."""
+    counts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
 
     def answer(self, request: ServerRequest) -> ServerResponse:
         """200, or 429 for a request over the limit; after some of these, 403 for good."""
-        import re
-
         now = time.monotonic()
         path = request.path.removeprefix(f"/{self.name}")
         for limit in (one for one in self.limits if one.seconds and re.search(one.path, path)):
             known = self.arrivals[limit.what]
             known[:] = [at for at in known if at > now - limit.seconds]
             known.append(now)
+            self.counts[limit.what] += 1
             if len(known) > limit.requests:
                 self.over.append(f"{self.name}/{limit.what}: {len(known)} in {limit.seconds:g} s")
             self.spans[limit.what] = (self.spans.get(limit.what, (now, now))[0], now)

@@ -2,16 +2,24 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from foretell.questions.as_of import instant
 from foretell.questions.exclusivity import Exclusivity
 from foretell.questions.forecast import Cost, Failure, Forecast
 from foretell.questions.question import Question, Target
 from foretell.questions.trace import BeliefRevised, Failed, ForecastMade, LeakBlocked, ModelCalled, ToolUsed, TraceEvent
-from foretell.runs.spec import BudgetSpec, QuestionsSpec, RunSpec
+from foretell.runs.runner import prepare_run
+from foretell.runs.spec import BudgetSpec, QuestionsSpec, RunSpec, read_spec
 from foretell.runs.store import CellKey, RunStore, cells_of
 
 BEGAN = "2026-11-15T08:00:00+00:00"
+
+
+def run_id_of(spec: str | Path) -> str:
+    """The id of the run that a spec's file starts, over its questions as they are now."""
+    path = Path(spec)
+    return prepare_run(read_spec(path), folders=(path.parent, Path())).spec.id
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,8 @@
 """Inspect AI runs our questions, scores them as we do, and its logs come back as our tables."""
 
+import asyncio
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,7 +17,7 @@ pytest.importorskip("inspect_ai", reason="inspect-ai is not installed: pip insta
 
 from inspect_ai import Task, eval
 from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.log import EvalLog
+from inspect_ai.log import EvalLog, read_eval_log
 from inspect_ai.model import ChatMessage, ModelOutput, ModelUsage, get_model
 from inspect_ai.scorer import SampleScore, Score, stderr
 
@@ -24,7 +26,7 @@ from foretell.cli.commands import operation_command
 from foretell.inspect_tasks.logs import read_inspect_log
 from foretell.inspect_tasks.samples import QUESTION_KEY, question_in
 from foretell.inspect_tasks.scorers import answered, brier, brier_index_stderr, clustered_stderr, log_score
-from foretell.inspect_tasks.tasks import foretell_questions
+from foretell.inspect_tasks.tasks import estimate_tokens_of, foretell_questions
 from foretell.metrics.scores import brier_index
 from foretell.questions.errors import InputError
 
@@ -195,27 +197,49 @@ def test_what_is_no_log_is_named(tmp_path: Path, content: str, words: str):
         read_inspect_log(tmp_path / "empty")
 
 
-def test_the_entry_point_leads_to_the_task(tmp_path: Path):
-    """As an installed package announces it, `foretell/questions` is known to Inspect by name."""
+def test_the_real_command_works_without_a_network(tmp_path: Path):
+    """`inspect eval foretell/questions`, known by its entry point as an installed package announces it."""
     announced = tmp_path / "announced-0.dist-info"
     announced.mkdir()
     (announced / "METADATA").write_text("Metadata-Version: 2.1\nName: announced\nVersion: 0\n", encoding="utf-8")
     points = "[inspect_ai]\nforetell = foretell.inspect_tasks.registry\n"
     (announced / "entry_points.txt").write_text(points, encoding="utf-8")
-    code = (
-        f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
-        "from inspect_ai import eval\n"
-        "from inspect_ai.model import ModelOutput, ModelUsage, get_model\n"
-        "def say(*_):\n"
-        "    made = ModelOutput.from_content('mockllm/model', '{\"probability\": 0.5}')\n"
-        "    made.usage = ModelUsage()\n"
-        "    return made\n"
-        "model = get_model('mockllm/model', custom_outputs=say)\n"
-        f"options = dict(model=model, log_dir={str(tmp_path)!r}, display='none')\n"
-        "(log,) = eval('foretell/questions', task_args={'limit': 2}, **options)\n"
-        "print(log.status, log.eval.task_registry_name, [one.name for one in log.eval.scorers])\n"
+    closed = dict.fromkeys(
+        ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy"), "http://127.0.0.1:9"
     )
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=180, check=False)
-    assert told.returncode == 0, told.stderr
-    assert "success foretell/questions" in told.stdout
-    assert "brier" in told.stdout
+    paths = os.pathsep.join([str(tmp_path), *sys.path])
+    command = [str(Path(sys.executable).with_name("inspect")), "eval", "foretell/questions", "--model", "mockllm/model"]
+    told = subprocess.run(
+        [*command, "-T", "limit=2", "--log-dir", str(tmp_path / "logs"), "--display", "plain"],
+        env={**os.environ, **closed, "PYTHONPATH": paths, "TIKTOKEN_CACHE_DIR": str(tmp_path / "no vocabulary")},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+    assert told.returncode == 0, told.stderr + told.stdout
+    (path,) = (tmp_path / "logs").iterdir()
+    log = read_eval_log(str(path))
+    assert (log.status, log.eval.task_registry_name) == ("success", "foretell/questions")
+    assert [one.name for one in log.eval.scorers or ()] == ["brier", "log_score", "answered"]
+    # The mock model says no number: that is told, and nothing is scored.
+    assert metrics(log)["answered"]["mean"] == 0
+    used = log.stats.model_usage["mockllm/model"]
+    assert used.input_tokens > 200
+    with pytest.raises(InputError, match="no sample holds a forecast"):
+        read_inspect_log(log.location)
+
+
+def test_a_model_that_counts_tokens_is_left_alone():
+    model = get_model("mockllm/model")
+    estimate_tokens_of(model)
+    assert asyncio.run(model.api.count_text_tokens("Will it rain in Oslo?")) == 6
+
+    class Counting(type(model.api)):
+        async def count_text_tokens(self, text: str) -> int:
+            return 42
+
+    model.api = Counting("model")
+    estimate_tokens_of(model)
+    assert asyncio.run(model.api.count_text_tokens("Will it rain in Oslo?")) == 42

@@ -67,6 +67,19 @@ def test_a_spent_purse_stops_paid_models_and_not_free_ones(tmp_path: Path):
         desk.model("openai:gpt-5")
 
 
+def test_a_price_that_nobody_knows_is_asked_for_before_anything_is_spent(tmp_path: Path):
+    unheard = "compat:unheard@http://203.0.113.1/v1"
+    settings = Settings(home=tmp_path / "home", budget=Budget("server", dollars=1.0))
+    desk = ServerPermissions(settings=settings, models=(unheard,))
+    context = SimpleNamespace(session=SimpleNamespace(report_progress=None))
+    for tool, fields in (("ask", {"question": "Will it?"}), ("grow_tree", {"claim": "It will."})):
+        answer, worked = asyncio.run(serving.run_tool(desk, tool, {**fields, "model": unheard}, context))
+        assert not worked
+        assert "needs a known price" in json.dumps(answer)
+        assert "model_price" in json.dumps(answer)
+    assert not (tmp_path / "home").exists()
+
+
 def test_every_schema_is_a_closed_object(tmp_path: Path):
     jsonschema = pytest.importorskip("jsonschema", reason="checks the schemas")
     desk = ServerPermissions(settings=Settings(home=tmp_path))

@@ -84,12 +84,13 @@ def test_one_who_stops_waiting_loses_no_reply_and_leaves_no_intent(tmp_path: Pat
         journal = Journal(tmp_path / f"{stop_at}.db")
         asked = JournalRequest(key=content_key("a"), kind="model")
 
-        async def send() -> JournalEntry:
-            if stop_at == "keep":
-                asyncio.get_running_loop().call_soon(task.cancel)
-            return JournalEntry(body=b"paid")
+        async def record() -> None:
+            async with journal.recording(asked) as recording:
+                if stop_at == "keep":
+                    asyncio.get_running_loop().call_soon(task.cancel)
+                recording.answer = JournalEntry(body=b"paid")
 
-        task = asyncio.create_task(journal.record(asked, send))
+        task = asyncio.create_task(record())
         if stop_at == "intend":
             asyncio.get_running_loop().call_soon(task.cancel)
         with pytest.raises(asyncio.CancelledError):

@@ -4,9 +4,11 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
 from foretell.models.facts import FILE, facts_of, use_facts_from
-from foretell.operations.models import check_model, list_models, update_models
+from foretell.operations import models as operations
+from foretell.operations.models import ModelsUpdate, check_model, list_models, update_models
 from foretell.operations.requests import ModelsCheckRequest, ModelsListRequest, ModelsUpdateRequest
 from foretell.questions.errors import InputError
 from foretell.runs.settings import CHECKED_MODELS, KNOWN_MODELS, Settings
@@ -83,7 +85,7 @@ def test_a_server_that_is_not_there_is_told_and_nothing_is_kept(home: Path):
 def test_newer_facts_go_first_and_bad_ones_are_refused(home: Path, tmp_path: Path):
     newer = tmp_path / "newer.toml"
     newer.write_text('date = 2027-01-01\n[[model]]\npattern = "gpt-7"\nname = "openai:gpt-7"\nprice = [1, 0.1, 4]\n')
-    result = update_models(ModelsUpdateRequest(source=str(newer)), Settings(home=home))
+    result = asyncio.run(update_models(ModelsUpdateRequest(source=str(newer)), Settings(home=home)))
     assert (result.models, result.date) == (1, "2027-01-01")
     assert facts_of("gpt-7-large").price == (1, 0.1, 4)
     assert facts_of("gpt-6-sol").price == (2, 0.2, 10)
@@ -96,8 +98,45 @@ def test_newer_facts_go_first_and_bad_ones_are_refused(home: Path, tmp_path: Pat
     ):
         newer.write_text(text)
         with pytest.raises(InputError, match=problem):
-            update_models(ModelsUpdateRequest(source=str(newer)), Settings(home=home))
+            asyncio.run(update_models(ModelsUpdateRequest(source=str(newer)), Settings(home=home)))
     assert facts_of("gpt-7-large").price == (1, 0.1, 4)
+
+
+def test_newer_facts_come_from_an_address_too(home: Path, monkeypatch: pytest.MonkeyPatch):
+    table = 'date = 2027-01-01\n[[model]]\npattern = "gpt-7"\nname = "openai:gpt-7"\nprice = [1, 0.1, 4]\n'
+
+    async def answer(request: web.Request) -> web.Response:
+        if request.path == "/away":
+            raise web.HTTPFound("http://203.0.113.1/models.toml")
+        return web.Response(text=table, status=404 if request.path == "/gone" else 200)
+
+    async def update(path: str) -> ModelsUpdate:
+        app = web.Application()
+        app.router.add_get("/{path}", answer)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        port = runner.addresses[0][1]
+        try:
+            return await update_models(
+                ModelsUpdateRequest(source=f"http://127.0.0.1:{port}{path}"), Settings(home=home)
+            )
+        finally:
+            await runner.cleanup()
+
+    result = asyncio.run(update("/models.toml"))
+    assert (result.models, result.date) == (1, "2027-01-01")
+    assert facts_of("gpt-7-large").price == (1, 0.1, 4)
+    for path, problem in (("/gone", "404"), ("/away", "over https alone")):
+        with pytest.raises(InputError, match=problem):
+            asyncio.run(update(path))
+    with pytest.raises(InputError, match="over https alone"):
+        asyncio.run(update_models(ModelsUpdateRequest(source="http://203.0.113.1/m.toml"), Settings(home=home)))
+    monkeypatch.setattr(operations, "LARGEST_TABLE", 20)
+    with pytest.raises(InputError, match="cannot be read"):
+        asyncio.run(update("/models.toml"))
+    assert (home / KNOWN_MODELS).read_text() == table
 
 
 def test_the_table_that_comes_along_can_be_read():

@@ -161,12 +161,12 @@ def test_names_stay_distinct_and_tables_fit():
 def test_questions_are_sorted_by_topic(tmp_path: Path):
     file = tmp_path / "q.jsonl"
     file.write_text('{"text": "Will the ceasefire in Gaza hold?"}\n{"text": "Will bitcoin close above 200k?"}\n')
-    request = QuestionsRequest.read({"file": file, "topics": True, "as_of": "2026-01-01"})
+    request = QuestionsRequest.read({"dataset": str(file), "topics": True, "as_of": "2026-01-01"})
     found = asyncio.run(check_questions(request))
     assert [row["topic"] for row in found.rows()] == ["Geopolitics & Conflict", "Financial Markets"]
     assert "2 questions" in str(found)
     with pytest.raises(InputError, match="say --topics"):
-        asyncio.run(check_questions(QuestionsRequest.read({"file": file, "model": "openai:x"})))
+        asyncio.run(check_questions(QuestionsRequest.read({"dataset": str(file), "model": "openai:x"})))
 
 
 def test_sets_are_built_and_can_be_asked(tmp_path: Path):

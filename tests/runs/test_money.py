@@ -139,8 +139,11 @@ def test_a_run_that_goes_on_remembers_what_is_at_risk(tmp_path: Path):
     (row,) = json.loads(runner.invoke(cli, ["runs", "--json"]).stdout)["runs"]
     assert row["at_risk"] > 0
     assert (row["dollars"], row["reserved"], row["failed"]) == (0.0, 0.0, 1)
-    wide = CliRunner(env={"FORETELL_HOME": str(tmp_path), "COLUMNS": "200"}).invoke(cli, ["runs"]).stdout
-    assert "$ spent  $ at risk" in wide
+    narrow = CliRunner(env={"FORETELL_HOME": str(tmp_path), "COLUMNS": "80"}).invoke(cli, ["runs"]).stdout
+    assert max(map(len, narrow.splitlines())) <= 80
+    assert f"(${row['at_risk']:.2f} at risk)" in " ".join(narrow.split())
+    assert all(name in narrow for name in (row["run"], "$ spent", "agent"))
+    assert "…" not in narrow
     shown = runner.invoke(cli, ["show", row["run"]]).stdout
     assert "1 failed, 0 degraded: $0.0000 spent" in shown
 

@@ -4,17 +4,19 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fakes.markets import FakeMetaculus
+from foretell.data.datasets.question_set import QuestionSet
+from foretell.data.datasets.set_filter import SetFilter
 from foretell.practice.markets.metaculus import MetaculusCatalogue, SampleMetaculusQuestion, metaculus_post_body
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
-from foretell.runs.question_sets import Tournament, open_benchmark, open_questions
+from foretell.runs.question_sets import SetName, Tournament, open_benchmark, open_listing
 from foretell.runs.runner import prepare_run
 from foretell.runs.settings import Settings
 from foretell.runs.spec import QuestionsSpec, RunSpec
@@ -22,6 +24,11 @@ from foretell.runs.spec import QuestionsSpec, RunSpec
 NOW = instant("2026-11-15T10:00:00Z")
 TOKEN = "metaculus-canary"
 MINE = Tournament(slug="minibench")
+
+
+def open_questions(tournament: Tournament, settings: Settings, now: datetime) -> QuestionSet:
+    named = SetName(kind="markets", name="metaculus", argument=tournament.slug)
+    return open_listing(named, SetFilter(again=tournament.again), settings, now)
 
 
 def posts(*, price: float = 0.4) -> list[dict[str, Any]]:
@@ -123,7 +130,7 @@ def test_a_backtest_is_refused(monkeypatch: pytest.MonkeyPatch):
         prepare_run(spec)
     with pytest.raises(InputError, match="METACULUS_TOKEN"):
         prepare_run(replace(spec, mode="live"))
-    with pytest.raises(InputError, match="open now"):
+    with pytest.raises(InputError, match="known today"):
         open_benchmark("metaculus:minibench")
 
 
@@ -137,3 +144,11 @@ def test_trouble_is_one_line(settings: Settings):
     path.write_text("{", encoding="utf-8")
     with pytest.raises(InputError, match="damaged"):
         open_questions(MINE, settings, NOW)
+
+
+def test_what_an_older_version_saw_is_not_asked_anew(settings: Settings, site: Site):
+    first = open_questions(MINE, settings, NOW)
+    kept = settings.home / "listings" / "metaculus" / f"{MINE.slug}.json"
+    (settings.home / "tournaments").mkdir()
+    kept.rename(settings.home / "tournaments" / f"{MINE.slug}.json")
+    assert open_questions(MINE, settings, NOW + timedelta(days=1)).questions == first.questions

@@ -98,9 +98,10 @@ def spec(agent: str = "agent", **fields: object) -> RunSpec:
 
 
 def run(one: RunSpec) -> str:
-    progress = asyncio.run(execute_run(prepare_run(one), load_settings()))
+    prepared = prepare_run(one)
+    progress = asyncio.run(execute_run(prepared, load_settings()))
     assert (progress.done, progress.failed) == (one.trials, 0)
-    return one.id
+    return prepared.spec.id
 
 
 def audited(*arguments: str) -> tuple[str, dict]:
@@ -173,7 +174,7 @@ def test_a_clairvoyant_run_and_a_lost_question_file_are_told(home: Path):
     told, found = audited(seer, "--auditor", "scripted:auditor.jsonl")
     assert found["material"]["whole"]["dropped"] == {"clean": 0, "leak": 0, "undecided": 0}
     assert "This run was clairvoyant" in told
-    assert "The questions cannot be opened" in told
+    assert "The question set cannot be opened" in told
 
 
 def test_an_auditor_that_says_nothing_is_no_clean_bill(home: Path):

@@ -10,11 +10,11 @@ from click.testing import CliRunner, Result
 from tests.e2e.conftest import documents, questions
 
 from fakes.models import BackgroundModels
+from fakes.stored_run import run_id_of
 from foretell.cli.main import cli
 from foretell.operations.studies import open_study
 from foretell.questions.errors import InputError
 from foretell.runs.settings import Settings
-from foretell.runs.spec import read_spec
 
 EVENTS = [
     {
@@ -190,7 +190,7 @@ def test_every_key_is_looked_for_before_the_first_model_is_paid(place: Path, pro
 
 def test_a_judge_and_people(place: Path, provider: BackgroundModels):
     assert foretell("run", "run.yaml").exit_code == 0
-    run = read_spec("run.yaml").id
+    run = run_id_of("run.yaml")
     assert foretell("study", "judge", "--run", run, "--limit", "6", "--sheet", "sheet.csv").exit_code == 0
     lines = Path("sheet.csv").read_text(encoding="utf-8")
     items = [line.partition(",")[0] for line in lines.splitlines() if line[:16].isalnum() and line[16:17] == ","]
@@ -228,7 +228,7 @@ def test_structure_found_by_a_model(place: Path, provider: BackgroundModels):
     Path("gas.jsonl").write_text("".join(json.dumps(one) + "\n" for one in events), encoding="utf-8")
     Path("gas.yaml").write_text("questions: gas.jsonl\nforecaster: context\nmodels: {agent: 'openai:gpt-5-mini'}\n")
     assert foretell("run", "gas.yaml").exit_code == 0
-    run = read_spec("gas.yaml").id
+    run = run_id_of("gas.yaml")
     provider.reset()
     found = study("consistency", "--run", run, "--judge", "openai:gpt-5", "--budget", "1")
     origins = table(found, "Where the structure comes from")

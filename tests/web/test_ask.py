@@ -14,6 +14,7 @@ from foretell.questions.as_of import instant
 from foretell.runs.settings import Settings
 from foretell.runs.store import RunStore
 from foretell.web.app import create_app
+from foretell.web.background_runs import BackgroundRuns
 
 BRAIN = "foretell.practice.models.scripts:agent_script"
 KEY = "sk-canary-0123456789-do-not-leak"
@@ -100,6 +101,41 @@ def test_a_wish_that_cannot_be_met_costs_nothing(
         assert answer.status_code == 422
         assert told in answer.json()["detail"]
         assert client.get("/api/runs").json()["total"] == 0
+
+
+@pytest.mark.parametrize(
+    ("page", "fields"),
+    [
+        ("ask", {"question": TEXT}),
+        ("trees", {"claim": TEXT}),
+        ("runs", {"spec": "questions: demo\nmodels: {agent: 'compat:unheard@http://203.0.113.1/v1'}"}),
+    ],
+)
+def test_a_form_asks_for_a_price_that_nobody_knows(
+    keyed_app: FastAPI, token: str, page: str, fields: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = {} if page == "runs" else {"model": "compat:unheard@http://203.0.113.1/v1"}
+    started: list[str] = []
+    monkeypatch.setattr(BackgroundRuns, "start", lambda jobs, prepared, **_: started.append(prepared.spec.id))
+    monkeypatch.setattr("foretell.web.pages.ask.START_SECONDS", 0.0)
+    with TestClient(keyed_app, base_url="http://127.0.0.1", follow_redirects=False) as client:
+        client.get("/login", params={"token": token})
+        csrf = re.findall(r'name="csrf" value="([^"]+)"', client.get(f"/{page}").text)[0]
+        sent = {"csrf": csrf, **model, **fields}
+        if page != "runs":
+            refused = client.post(f"/{page}", data={**sent, "budget": "1"})
+            assert refused.status_code == 422
+            assert "needs a known price" in refused.text
+        asked = client.post(f"/{page}", data=sent)
+        assert asked.status_code == 422
+        assert "no price is known for compat:unheard@http://203.0.113.1/v1" in asked.text
+        assert 'name="unpriced"' in asked.text
+        assert client.get("/api/runs").json()["total"] == 0
+        assert not started
+        if page != "runs":
+            assert client.post(f"/{page}", data={**sent, "model_price": "1/2"}).status_code == 303
+        assert client.post(f"/{page}", data={**sent, "unpriced": "yes"}).status_code == 303
+        assert started
 
 
 def test_a_question_is_researched_in_the_background(keyed_app: FastAPI, token: str, keyed: Settings) -> None:

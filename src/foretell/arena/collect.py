@@ -53,6 +53,7 @@ async def collect(arena: LiveArena, now: datetime) -> CollectReport:
     """Look at every platform, refresh what was taken up, choose, and plan the first moments."""
     book, rules, report = arena.book, arena.spec.select, CollectReport()
     listed: list[ListedEvent] = []
+    met: set[str] = set()
     left_out = Counter[str]()
 
     async def look(platform: str) -> None:
@@ -60,7 +61,9 @@ async def collect(arena: LiveArena, now: datetime) -> CollectReport:
         listing = arena.events[platform].events(listing_request(arena, now))
         try:
             async for event in listing:
-                listed.append(event)
+                if event.question.id not in met:  # It may be in two parts of a platform.
+                    met.add(event.question.id)
+                    listed.append(event)
         except SourceError as error:
             report.problems.append(f"{platform}: {error}")
         left_out.update(listing.ledger.left_out)

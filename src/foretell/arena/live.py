@@ -16,6 +16,7 @@ from foretell.questions.as_of import AsOf, Clock
 from foretell.questions.question import Question
 from foretell.runs.claims import ClaimTable
 from foretell.runs.executor import AnswerCell, RunProgress
+from foretell.runs.runner import begin_run
 from foretell.runs.spec import RunSpec
 from foretell.runs.store import RunCell, RunStore
 
@@ -107,7 +108,7 @@ class LiveArena:
         now = self.clock()
         self.book.begin(self.spec.to_json(), now)
         for name, run in self.spec.runs.items():
-            self.store.begin(run.id, run.to_json(), now.isoformat(timespec="seconds"), services=self.services)
+            begin_run(self.store, run, now, self.services)
             self.book.enter(name, run.id, run.to_json(), now)
 
     def entries(self) -> list[tuple[ArenaEntryRow, RunSpec]]:

@@ -117,8 +117,10 @@ class ArenaSpec:
         if not self.platforms:
             raise ValueError("platforms: name at least one")
         for place, name in enumerate(self.platforms):
-            if not exists("markets", name):
+            if not exists("markets", name.partition(":")[0]):
                 raise ValueError(f"platforms.{place}: there is no {name!r}; there are {', '.join(names('markets'))}")
+        if len(set(self.platforms)) < len(self.platforms):
+            raise ValueError("platforms: one is named twice")
         if not self.entries:
             raise ValueError("entries: name at least one")
         same: dict[str, str] = {}

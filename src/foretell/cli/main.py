@@ -136,10 +136,20 @@ def cli() -> None:
     """
 
 
+class NoteHandler(logging.Handler):
+    """Writes what is logged as a note on the error stream."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """One line."""
+        click.echo(f"note: {record.getMessage()}", err=True)
+
+
 def main() -> None:
     """Entry point. Bad input ends in one line on stderr and exit code 2, never in a stack trace."""
     # What goes wrong is said by the commands; the library's log is for programs that ask for it.
     logging.getLogger("foretell").addHandler(logging.NullHandler())
+    # A service that is closed, or that wants to know who asks, is said once: whoever waits should know for what.
+    logging.getLogger("foretell.data.pace").addHandler(NoteHandler())
     try:
         cli()
     except Exception as error:
@@ -148,7 +158,9 @@ def main() -> None:
 
         if not isinstance(error, InputError):
             raise
-        click.echo(f"foretell: {error}", err=True)
+        from foretell.report.terminal import echo
+
+        echo(f"foretell: {error}", err=True)
         sys.exit(error.exit_code)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import cache
 from http import HTTPStatus
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from urllib.parse import quote, quote_plus, urlsplit
 
 from foretell.data.http_cache import FOLDER, HttpCache
 from foretell.data.pace import KnownService, PaceStore, ServiceAccess, ServiceAddresses, ServiceClosed, ServiceTurns
+from foretell.data.public_address import leads_inside
 
 if TYPE_CHECKING:
     import httpx2
@@ -81,6 +83,7 @@ class HttpResponse:
     """Every address of the chain of redirects, the last being the one that answered."""
 
 
+@cache
 def user_agent(contact: str = "", *, browser: bool = False) -> str:
     """How we introduce ourselves to servers; to some in the form of a browser, as they answer nobody else.
 
@@ -94,7 +97,7 @@ def user_agent(contact: str = "", *, browser: bool = False) -> str:
 
 
 NO_CONTACT = (
-    "{} wants to know who asks: set FORETELL_CONTACT to your e-mail or web address, or say foretell doctor --contact it"
+    "{} wants to know who asks: foretell doctor --contact you@example.org, or set FORETELL_CONTACT to your address"
 )
 
 
@@ -346,6 +349,8 @@ class AsyncHttpClient:
             raise SourceError("redirects to no readable address", url=shown, status=answer.status) from None
         if target.scheme not in ("http", "https"):
             raise SourceError("redirects to something that is not http", url=shown, status=answer.status)
+        if leads_inside(target.host) and not leads_inside(request.url.host):
+            raise SourceError("redirects from the public web into a private network", url=shown, status=answer.status)
         same_site = (target.scheme, target.netloc) == (request.url.scheme, request.url.netloc)
         kept = {k: v for k, v in headers.items() if same_site or k.lower() in CROSS_SITE_HEADERS}
         return self._request("GET", target, headers=kept)
@@ -421,7 +426,9 @@ class AsyncHttpClient:
         """Ask a known service when it is our turn; where it asks for a pause, everybody makes one."""
         nameless = not self._access.contact and not self._access.user_agent(service.name)
         if service.public and service.facts.needs_contact and nameless:
-            raise SourceError(NO_CONTACT.format(service.facts.title), url=url)
+            problem = NO_CONTACT.format(service.facts.title)
+            self._turns.say_once(service, problem)
+            raise SourceError(problem, url=url)
         try:
             async with self._turns.turn(service, request.url.path) as turn:
                 try:

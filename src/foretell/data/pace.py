@@ -36,6 +36,8 @@ POLL = 0.02
 """Seconds between looks while others have requests under way."""
 NOTE_INTERVAL = 10.0
 """Seconds between two notes of success of a service without limits."""
+LOOK_INTERVAL = 0.5
+"""Seconds between two looks whether somebody else was told to leave a service without limits alone."""
 LONGEST_NOTE = 300
 
 
@@ -123,7 +125,9 @@ class PaceStore:
             try:
                 # What a power cut loses is a pace of minutes ago: no commit waits for the disk.
                 db.execute("PRAGMA synchronous = OFF")
-                db.execute("PRAGMA journal_mode = TRUNCATE")
+                # Half the work of other modes. Where another process is switching a new file right now, that will do.
+                with suppress(sqlite3.OperationalError):
+                    db.execute("PRAGMA journal_mode = WAL")
                 for statement in _TABLES.split(";"):
                     db.execute(statement)
             except sqlite3.Error:
@@ -309,6 +313,7 @@ class ServiceTurns:
         self._queues: dict[tuple[str, ...], asyncio.Lock] = {}
         self._answered = asyncio.Event()
         self._noted: dict[str, float] = {}
+        self._looked: dict[str, tuple[float, float]] = {}
         self._announced: dict[str, float] = {}
 
     @asynccontextmanager
@@ -322,13 +327,22 @@ class ServiceTurns:
             async with queue:
                 places = await self._take(service, limits)
         else:
-            while (wait := self.store.state(service.name).closed - self.store.now()) > 0:
+            while (wait := self._closed(service)) > 0:
                 await self._pause(service, wait)
         turn = ServiceTurn(sent=self.store.now())
         try:
             yield turn
         finally:
             self._over(service, places, turn)
+
+    def _closed(self, service: KnownService) -> float:
+        """Seconds that a service without limits is closed, looked up now and then: most never are."""
+        now = self.store.now()
+        looked, closed = self._looked.get(service.name, (0.0, 0.0))
+        if now - looked > LOOK_INTERVAL or closed > now:
+            closed = self.store.state(service.name).closed
+            self._looked[service.name] = (now, closed)
+        return closed - now
 
     async def _take(self, service: KnownService, limits: Sequence[ServiceLimit]) -> list[int]:
         while True:
@@ -386,10 +400,17 @@ class ServiceTurns:
             why = reason[:LONGEST_NOTE] if closed > state.closed else state.reason
             paused = now if fresh else state.paused
             _note(db, service.name, closed=closed, reason=why, refusals=refusals, paused=paused)
+        self._looked.pop(service.name, None)
         if wait > 0 and closed > self._announced.get(service.name, 0.0) + 1.0:
             self._announced[service.name] = closed
             until = datetime.fromtimestamp(closed, UTC)
             log.warning("%s is not asked before %s UTC: %s", service.facts.title, f"{until:%H:%M:%S}", reason)
+
+    def say_once(self, service: KnownService, problem: str) -> None:
+        """Tell whoever watches why a service is not asked at all."""
+        if service.name not in self._announced:
+            self._announced[service.name] = 0.0
+            log.warning("%s", problem)
 
     def close(self) -> None:
         """Close the file."""

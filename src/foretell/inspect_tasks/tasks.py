@@ -4,12 +4,13 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
+from math import ceil
 from pathlib import Path
 
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.model import ChatMessageSystem, ChatMessageUser
-from inspect_ai.solver import generate
+from inspect_ai.model import ChatMessageSystem, ChatMessageUser, Model, ModelAPI, get_model
+from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from foretell.data.datasets.rows import Row, csv_rows, jsonl_rows
 from foretell.forecasters.prompt.elicitation import ElicitationCall, call_of
@@ -17,6 +18,7 @@ from foretell.forecasters.prompt.prediction_context import PredictionContext, kn
 from foretell.forecasters.prompt.rendering import read_view
 from foretell.inspect_tasks.samples import CLUSTER_KEY, QUESTION_KEY
 from foretell.inspect_tasks.scorers import answered, brier, log_score
+from foretell.models.budget import BYTES_PER_TOKEN
 from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question
@@ -58,10 +60,34 @@ def foretell_questions(
         raise InputError(f"no question of {dataset} has come out yet", hint="name a table of outcomes")
     return Task(
         dataset=MemoryDataset(samples, name=f"foretell {dataset}"),
-        solver=generate(),
+        solver=ask_once(),
         scorer=[brier(), log_score(), answered()],
         metadata={"foretell_dataset": dataset, "foretell_view": view},
     )
+
+
+@solver
+def ask_once() -> Solver:
+    """One reply to each sample. Tokens that nobody has counted are estimated here, so that nothing is downloaded."""
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        estimate_tokens_of(get_model())
+        return await generate(state)
+
+    return solve
+
+
+def estimate_tokens_of(model: Model) -> None:
+    """Let a model that would fetch a vocabulary to count tokens estimate them by length; one that counts is left alone.
+
+    Inspect's own count downloads tiktoken's vocabulary, and a machine without a network fails in its first sample.
+    """
+
+    async def count(text: str) -> int:
+        return ceil(len(text.encode()) / BYTES_PER_TOKEN)
+
+    if type(model.api).count_text_tokens is ModelAPI.count_text_tokens:
+        model.api.count_text_tokens = count  # pyright: ignore[reportAttributeAccessIssue] - of this model alone
 
 
 def sample_of(question: Question, outcomes: Mapping[str, int], view: str) -> Sample:

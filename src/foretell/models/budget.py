@@ -23,7 +23,7 @@ from foretell.models.model import (
     ToolResult,
 )
 from foretell.models.names import ModelName
-from foretell.models.prices import TIER_FACTORS, PriceList, TokenPrice
+from foretell.models.prices import PriceList, TokenPrice, tier_factor
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Cost
 
@@ -243,7 +243,7 @@ class BudgetedModel:
             hint = "choose a model whose price is known, state its price, or set no budget"
             raise InputError(f"no price is known for {request.model}: a budget in dollars cannot hold", hint=hint)
         tokens = estimate_tokens(request)
-        factor = TIER_FACTORS.get(request.settings.tier or "standard", 1.0)
+        factor = tier_factor(request.model, request.settings.tier)
         estimate = CallEstimate(input=tokens.input, output=tokens.output, price=price, factor=factor)
         reservation = await self._budget.reserve(estimate)
         cap = request.cap

@@ -126,6 +126,7 @@ def pack_reply(reply: Reply) -> bytes:
         "thinking": reply.thinking,
         "dollars": reply.dollars,
         "detail": reply.detail,
+        "tier": reply.tier,
     }
     return quick_json({name: value for name, value in packed.items() if value or name in _ALWAYS or value == 0.0})
 
@@ -156,4 +157,5 @@ def unpack_reply(stored: bytes) -> Reply:
         thinking=found.get("thinking", ""),
         dollars=found.get("dollars"),
         detail=found.get("detail", ""),
+        tier=found.get("tier"),
     )

@@ -87,8 +87,17 @@ class FactTable:
 def read_facts(path: Path) -> FactTable:
     """The entries of a file, or an error that names the one that cannot be used."""
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        written = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"the table of models cannot be read: {error}", path=path) from None
+    return parse_facts(written, path)
+
+
+def parse_facts(written: bytes, path: Path | str) -> FactTable:
+    """The entries of a table that was read from a file or an address."""
+    try:
+        document = tomllib.loads(written.decode())
+    except ValueError as error:
         raise InputError(f"the table of models cannot be read: {error}", path=path) from None
     bases: Mapping[str, Any] = document.get("base", {})
     known = {field.name for field in fields(ModelFacts)}

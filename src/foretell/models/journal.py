@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Literal, TypeVar
 
 from foretell.models.canonical import canonical_json, pack_reply, request_key, unpack_reply
@@ -124,6 +125,38 @@ class UnsettledCalls:
     lost: int = 0
 
 
+class Recording:
+    """One answer on its way into the journal. A class and not a generator, because every call goes through it."""
+
+    answer: JournalEntry
+    stored: bytes
+
+    def __init__(self, journal: "Journal", database: Database, asked: JournalRequest) -> None:
+        self._journal = journal
+        self._db = database
+        self._asked = asked
+
+    async def __aenter__(self) -> "Recording":
+        """The intent is written down."""
+        if not await self._db.grouped(lambda: self._journal.intend(self._asked)):
+            raise RequestInFlight(f"another process asks for {self._asked}")
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        """The answer is kept, or the send given up."""
+        give_up, asked = self._journal.give_up, self._asked
+        if error is None:
+            # Shielded: a reply that has been paid for is kept, also where nobody waits for it any more.
+            self.stored = await asyncio.shield(self._db.grouped(lambda: self._journal.keep(asked, self.answer)))
+            await self._db.settled()
+        elif isinstance(error, Exception):
+            await self._db.aside(give_up, asked, billed=isinstance(error, ReplyLost | ReplyTooLong))
+        else:  # Cancelled, perhaps by a time limit: the provider may have finished its work.
+            self._db.later(lambda: give_up(asked, billed=True))
+
+
 class Journal:
     """Answers by what was asked. `live` asks and keeps what it does not know; `replay` never asks."""
 
@@ -215,10 +248,12 @@ class Journal:
         """The stored bytes for `key`, or those `produce` makes, stored before they are returned."""
         asked = JournalRequest(key=key, kind=kind)
 
-        async def send() -> JournalEntry:
-            return JournalEntry(body=await produce())
+        async def record() -> bytes:
+            async with self.recording(asked) as recording:
+                recording.answer = JournalEntry(body=await produce())
+            return recording.stored
 
-        return await self.share(asked, lambda: self.record(asked, send), read=bytes)
+        return await self.share(asked, record, read=bytes)
 
     async def once_json(self, key: str, kind: str, produce: Callable[[], Awaitable[Any]]) -> Any:
         """Like `once`, for values that JSON can hold; they come back as JSON gives them the first time as well."""
@@ -287,24 +322,12 @@ class Journal:
             hint = "a replay only repeats what was asked before; run it live to ask and pay"
             raise NotInJournal(f"no answer is kept for {asked}", path=self.path, hint=hint)
 
-    async def record(self, asked: JournalRequest, send: Callable[[], Awaitable[JournalEntry]]) -> bytes:
-        """Intent, send, keep, return what is stored: in this order. `RequestInFlight` where another is at it."""
-        if not await self._db.grouped(lambda: self.intend(asked)):
-            raise RequestInFlight(f"another process asks for {asked}")
-        try:
-            answer = await send()
-        except (ReplyLost, ReplyTooLong):
-            await self._db.aside(self.give_up, asked, billed=True)
-            raise
-        except Exception:
-            await self._db.aside(self.give_up, asked, billed=False)
-            raise
-        except BaseException:  # Cancelled, perhaps by a time limit: the provider may have finished its work.
-            self._db.later(lambda: self.give_up(asked, billed=True))
-            raise
-        stored = await asyncio.shield(self._db.grouped(lambda: self.keep(asked, answer)))
-        await self._db.settled()
-        return stored
+    def recording(self, asked: JournalRequest) -> "Recording":
+        """Intent, send, keep, return: in this order. The block sends and sets the answer; what is stored comes back.
+
+        `RequestInFlight` where another process is at it.
+        """
+        return Recording(self, self._db, asked)
 
     def maybe_paid(self) -> int:
         """Sends without a known outcome (on the wire at a crash, out of time, cut off), but for those under way."""
@@ -389,14 +412,8 @@ class JournalWritingModel:
 
     async def complete(self, request: Request) -> Reply:
         """The reply as stored: should another process have been quicker with the same request, its reply."""
-        sent: list[tuple[Reply, bytes]] = []
-
-        async def send() -> JournalEntry:
+        async with self._journal.recording(journal_request(request)) as recording:
             reply = await self._wire.complete(request)
-            body = pack_reply(reply)
-            sent.append((reply, body))
-            return JournalEntry(body=body, tokens=reply.tokens, dollars=self._prices.charged(request, reply))
-
-        stored = await self._journal.record(journal_request(request), send)
-        ((reply, body),) = sent
-        return reply if stored is body else unpack_reply(stored)
+            dollars = self._prices.charged(request, reply)
+            recording.answer = JournalEntry(body=pack_reply(reply), tokens=reply.tokens, dollars=dollars)
+        return reply if recording.stored is recording.answer.body else unpack_reply(recording.stored)

@@ -175,6 +175,8 @@ class Reply:
     """What it thought, as far as the provider shows it."""
     dollars: float | None = None
     """What the call cost, where the provider says so itself."""
+    tier: ServiceTier | None = None
+    """In which service tier it was answered, where that is known to be another than was asked for."""
     detail: str = ""
     """The provider's own word for an unusual ending, such as the category of a refusal."""
 

@@ -7,7 +7,8 @@ from ipaddress import ip_address
 from typing import Literal, get_args
 from urllib.parse import urlsplit
 
-from foretell.models.model import Message, ModelSettings, Request
+from foretell.models.facts import facts_of
+from foretell.models.model import EFFORTS, Message, ModelSettings, ReasoningEffort, Request
 from foretell.models.provider import Provider, load_provider
 from foretell.plugins import BUILT_IN, added, exists, load
 from foretell.questions.errors import InputError
@@ -120,3 +121,46 @@ class ModelRoles:
         if role == "agent":
             return replace(self, agent=name)
         return replace(self, others={**self.others, role: name})
+
+
+# How long the models of a run think where the user does not say: on for who reasons, little for who sorts and sums up.
+
+CHEAP_ROLES: tuple[ModelRole, ...] = ("filter", "summariser")
+
+
+def default_effort(model: str, role: ModelRole, given: ModelSettings) -> ReasoningEffort | None:
+    """The level of thinking to send in a role; None leaves what is given, or what the model does by itself.
+
+    Only models that are known to think are told to. A model of which nothing is known gets no such setting.
+
+    >>> [default_effort("openai:gpt-5.4", role, ModelSettings()) for role in ("agent", "filter")]
+    ['medium', None]
+    >>> [default_effort("openai:gpt-6-sol", role, ModelSettings()) for role in ("agent", "filter")]
+    [None, 'low']
+    """
+    name = ModelName.read(model)
+    facts = facts_of(name.name)
+    if name.free or name.url or not facts.efforts:
+        return None
+    if role in CHEAP_ROLES:
+        most: ReasoningEffort = "none" if facts.default == "none" else "low"
+        now = given.effort or facts.default or "none"
+        return facts.effort(most) if EFFORTS.index(now) > EFFORTS.index(most) else None
+    # Some models take no temperature while they think: one that was asked for is worth more than a default.
+    if given.effort is not None or facts.thinks(None) or (given.temperature is not None and facts.sampling != "yes"):
+        return None
+    level = facts.effort("medium")
+    return next(one for one in facts.efforts if one != "none") if level == "none" else level
+
+
+def default_efforts(models: ModelRoles) -> dict[ModelRole, ReasoningEffort]:
+    """What `default_effort` chooses for every role of a run that differs from the settings it would have without."""
+    agent = default_effort(models.agent, "agent", models.setting("agent"))
+    chosen: dict[ModelRole, ReasoningEffort] = {} if agent is None else {"agent": agent}
+    for role in MODEL_ROLES:
+        # Who has the agent's model has its settings too.
+        own = models.setting(role)
+        inherited = replace(own, effort=agent) if agent and models.name(role) == models.agent else own
+        if (level := default_effort(models.name(role), role, inherited)) is not None:
+            chosen[role] = level
+    return chosen

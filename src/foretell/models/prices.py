@@ -57,6 +57,15 @@ TIER_FACTORS = {"flex": 0.5, "standard": 1.0, "priority": 2.0}
 """What a service tier costs, as a multiple of the usual."""
 
 
+def tier_factor(model: str, tier: str | None) -> float:
+    """What a model costs in a service tier, as a multiple of the usual: as much where its provider has no such tier.
+
+    >>> tier_factor("openai:gpt-6-sol", "flex"), tier_factor("anthropic:claude-opus-5-5", "flex")
+    (0.5, 1.0)
+    """
+    return TIER_FACTORS[tier] if tier and tier in load_provider(ModelName.read(model).provider).tiers else 1.0
+
+
 class PriceList:
     """Prices by model: as the user states them, as the provider does, by our dated table, by the public list."""
 
@@ -76,7 +85,8 @@ class PriceList:
         if reply.dollars is not None:
             return reply.dollars
         dollars = self.dollars(request.model, reply.tokens)
-        return None if dollars is None else dollars * TIER_FACTORS.get(request.settings.tier or "standard", 1.0)
+        factor = tier_factor(request.model, reply.tier or request.settings.tier)
+        return None if dollars is None else dollars * factor
 
     def dollars(self, model: str, tokens: TokenCount) -> float | None:
         """What a call cost, or None where the price is unknown."""

@@ -53,6 +53,8 @@ class Provider:
     """Whether names end in the address of their server: `PROVIDER:NAME@URL`."""
     free: bool = False
     """Whether nobody sends a bill."""
+    tiers: tuple[str, ...] = ()
+    """Service tiers it has beside the standard one; they have prices of their own."""
     price_ids: Callable[[str], Sequence[tuple[str, str]]] = lambda name: ()
     """From a model's name to where its price may stand in the public list: (vendor, model) pairs, the best first."""
     price: Callable[[str], "TokenPrice | None"] = lambda name: None

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from foretell.data.datasets.cache import DownloadCache
 from foretell.data.datasets.forecastbench_download import pulled_rounds, read_pulled
 from foretell.data.datasets.question_set import QuestionSet, union
+from foretell.forecasters.agent.answer_format import NUMERIC, write_quantiles
 from foretell.forecasters.base_rates.baselines import CrowdForecaster
 from foretell.forecasters.base_rates.outside_view import OutsideView
 from foretell.forecasters.base_rates.past import Past
@@ -25,7 +26,7 @@ from foretell.questions.as_of import instant
 from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError, NoAnswer
 from foretell.questions.exclusivity import NONE_OF_THEM, probability_of_none
-from foretell.questions.forecast import Cost, Failure, Forecast
+from foretell.questions.forecast import Cost, Failure, Forecast, Numeric
 from foretell.questions.question import Question, Snapshot, Target
 from foretell.runs.combine import combine_trials, combining_by_name
 from foretell.runs.executor import WatchEvents
@@ -40,6 +41,8 @@ from foretell.scoring.scoreboard import rows_as_text
 if TYPE_CHECKING:
     from rich.console import Console
 
+THRESHOLD_SHARES = (0.25, 0.5, 0.75)
+"""Where in its range the thresholds stand that a question about a number has as targets."""
 SIMILAR_SHOWN = 10
 """Past questions that are shown beside an outside view."""
 OUTSIDE_NOTE = "This is the outside view: nothing was researched; a model does that, given by --model provider:name."
@@ -102,8 +105,16 @@ class AskResult(Result):
         """Dollars."""
         return self.forecast.usage.dollars
 
+    @property
+    def quantiles(self) -> Mapping[str, float] | None:
+        """Of a number, by level from q05 to q95; None for any other question."""
+        found = self.forecast.distribution
+        return write_quantiles(found) if isinstance(found, Numeric) else None
+
     def rows(self) -> list[dict[str, Any]]:
-        """One row for each target, and one for none of them where that can be."""
+        """One row for each target, and one for none of them where that can be; of a number one for each quantile."""
+        if self.quantiles is not None:
+            return [{"quantile": name, "value": value} for name, value in self.quantiles.items()]
         rows: list[dict[str, Any]] = [
             {"outcome": target.label or target.id, "p": self.forecast.p[target.id]} for target in self.question.targets
         ]
@@ -121,6 +132,7 @@ class AskResult(Result):
             **json.loads(to_json(self.forecast)),
             "question": self.question.text,
             "labels": {target.id: target.label or target.id for target in self.question.targets},
+            "quantiles": self.quantiles,
             "exclusivity": self.question.exclusivity,
             "none": self.none,
             "due": self.question.due.isoformat(),
@@ -145,8 +157,13 @@ class AskResult(Result):
         """The probabilities, the reasons, similar questions of the past, and what it cost."""
         from rich.text import Text
 
-        for row in self.rows():
-            console.print(Text.assemble((f"{row['p']:.0%}", "bold"), f"  {row['outcome']}"))
+        if self.quantiles is not None:
+            q = {name: f"{value:,.6g}" for name, value in self.quantiles.items()}
+            console.print(Text.assemble((q["q50"], "bold"), f"  between {q['q05']} and {q['q95']} with 90 %"))
+            console.print(Text(f"half of it between {q['q25']} and {q['q75']}"))
+        else:
+            for row in self.rows():
+                console.print(Text.assemble((f"{row['p']:.0%}", "bold"), f"  {row['outcome']}"))
         console.print(Text(self.rationale))
         for one in self.similar:
             line = one.text.splitlines()[0][:90]
@@ -175,8 +192,11 @@ def typed_question(request: AskRequest | TreeRequest) -> Question:
     closes = instant(request.closes) if request.closes else None
     if closes is not None and closes <= due:
         raise InputError(f"{request.closes} is not after the day of asking", column="--closes", hint="name a later day")
+    number = asking and request.number
     if asking and request.options:
         targets = tuple(Target(id=option, label=option, resolves_at=closes) for option in request.options)
+    elif asking and number:
+        targets = _thresholds(request, closes)
     else:
         price = request.price if asking else None
         snapshot = None if price is None else Snapshot(at=due, last_price=price)
@@ -190,8 +210,27 @@ def typed_question(request: AskRequest | TreeRequest) -> Question:
         opens_at=due,
         closes_at=closes,
         targets=targets,
-        exclusivity=request.exclusivity if asking else "independent",
+        subtype=NUMERIC if number else "",
+        background=_range_text(request) if asking and number else "",
+        exclusivity=request.exclusivity if asking and not number else "independent",
     )
+
+
+def _thresholds(request: AskRequest, closes: datetime | None) -> tuple[Target, ...]:
+    """Whether the number lies above some values of its range: these follow from the distribution that is asked for."""
+    assert request.low is not None
+    assert request.high is not None
+    width = request.high - request.low
+    values = [f"{request.low + share * width:.10g}" for share in THRESHOLD_SHARES]
+    return tuple(
+        Target(id=f">{value}", label=f"above {value} {request.unit}".strip(), resolves_at=closes)
+        for value in dict.fromkeys(values)
+    )
+
+
+def _range_text(request: AskRequest) -> str:
+    unit = f" {request.unit}" if request.unit else ""
+    return f"The answer is a number, almost surely between {request.low:.10g} and {request.high:.10g}{unit}."
 
 
 def typed_run_spec(request: AskRequest | TreeRequest, **differing: Any) -> RunSpec:
@@ -205,28 +244,43 @@ def typed_run_spec(request: AskRequest | TreeRequest, **differing: Any) -> RunSp
         from foretell.models.providers.function import model_name
 
         name = model_name(name)
-    words = request.model_dump(
-        mode="json", include={"question", "claim", "closes", "as_of", "options", "criteria", "price"}
-    )
+    # What is as usual is left out where it came in later, so that questions asked before are known again.
+    asked = {"question", "claim", "closes", "as_of", "options", "criteria", "price"}
+    if isinstance(request, AskRequest) and request.number:
+        asked |= {"number", "unit", "low", "high"}
+    words = request.model_dump(mode="json", include=asked)
     if isinstance(request, AskRequest) and request.exclusivity != "exactly one":
-        # Left out where it is as usual, so that questions asked before are known again.
         words["exclusivity"] = request.exclusivity
     words["day"] = "" if request.as_of else datetime.now(UTC).date().isoformat()
     digest = hashlib.sha256(json.dumps(words, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
     sampling = {
         name: getattr(request, name) for name in ("temperature", "effort", "max_tokens", "tier", "reply_seconds")
     }
+    models = {"agent": name, **request.roles}
     return RunSpec(
         questions=QuestionsSpec(dataset=f"{TYPED_PREFIX}{digest[:10]}"),
-        models={"agent": name, **request.roles},
+        models=models,
         search=request.search,
         mode="backtest" if request.as_of else "live",
         strict=request.strict,
         seed=request.seed,
         sampling={name: value for name, value in sampling.items() if value is not None},
-        prices={name: request.model_price} if request.model_price else {},
+        prices=stated_prices(request.model_price, models),
         **differing,
     )
+
+
+def stated_prices(written: str | None, models: Mapping[str, str]) -> dict[str, str]:
+    """Prices by model as a person writes them: the agent's alone, or each behind a role or a model's name.
+
+    >>> stated_prices("0.5/2, filter=0.1/0.4", {"agent": "openai:a", "filter": "openai:b"})
+    {'openai:a': '0.5/2', 'openai:b': '0.1/0.4'}
+    """
+    prices: dict[str, str] = {}
+    for part in (written or "").split(",") if written else ():
+        who, _, price = part.strip().rpartition("=")
+        prices[models.get(who or "agent", who)] = price.strip()
+    return prices
 
 
 def typed_questions(questions: Iterable[Question]) -> Benchmark:
@@ -256,7 +310,11 @@ def prepare_ask(request: AskRequest, settings: Settings) -> PreparedRun:
 
 
 async def answer_question(
-    request: AskRequest, settings: Settings | None = None, *, watch: WatchEvents | None = None
+    request: AskRequest,
+    settings: Settings | None = None,
+    *,
+    watch: WatchEvents | None = None,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> AskResult:
     """A probability with its reasons; researched by `model`, or the outside view where no model is named.
 
@@ -270,6 +328,8 @@ async def answer_question(
     if request.model is None:
         return await outside_view(request, settings)
     prepared = prepare_ask(request, settings)
+    for notice in prepared.notices:
+        tell(notice)
     done = await execute_run(prepared, settings, on_event=watch, concurrency=request.concurrency)
     with closing(RunStore(settings.store)) as store:
         return replace(stored_answer(store, prepared.spec, prepared.questions[0]), at_risk=done.at_risk)
@@ -306,6 +366,8 @@ def stored_answer(store: RunStore, spec: RunSpec, question: Question) -> AskResu
 
 async def outside_view(request: AskRequest, settings: Settings) -> AskResult:
     """The price where one was given, else how similar past questions ended; nothing is read, paid or stored."""
+    if request.number:
+        raise InputError("a number needs a model", column="--model", hint=CHOOSE_MODEL.splitlines()[0])
     question = typed_question(request)
     as_of = question.as_of_in("backtest" if request.as_of else "live")
     priced = all(target.snapshot is not None for target in question.targets)

@@ -55,7 +55,7 @@ class BacktestResult(Result):
 
 def backtest(request: BacktestRequest, progress: BacktestProgress | None = None) -> BacktestResult:
     """Run forecasters over a question set as of its dates, and write the tables that `foretell score` reads."""
-    benchmark = open_benchmark(request.dataset, rounds=request.rounds, folder=request.data)
+    benchmark = open_benchmark(request.dataset, wanted=request.wanted(), folder=request.data)
     series = benchmark.series if request.series is None else CsvSeries(path=request.series)
     result = _answers(benchmark, request.forecasters, series, progress)
     resolutions = benchmark.questions.resolutions

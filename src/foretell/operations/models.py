@@ -9,7 +9,15 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from foretell.models.facts import FactTable, ModelFacts, facts_of, forget_facts, known_facts, read_facts
+from foretell.models.facts import (
+    FactTable,
+    ModelFacts,
+    facts_of,
+    forget_facts,
+    known_facts,
+    parse_facts,
+    read_facts,
+)
 from foretell.models.model import (
     ModelError,
     ModelSettings,
@@ -20,7 +28,7 @@ from foretell.models.model import (
     ToolSpec,
     UserMessage,
 )
-from foretell.models.names import ModelName
+from foretell.models.names import ModelName, default_effort, is_loopback
 from foretell.models.prices import PriceList
 from foretell.models.provider import load_provider
 from foretell.models.providers.client import HttpModel
@@ -62,11 +70,13 @@ class ModelsResult(Result):
         return {"models": self.rows(), "dates": list(self.dates), "missing_keys": dict(self.missing_keys)}
 
     def __str__(self) -> str:
-        lines = [f"{'model':32} {'$ in/out per M':>14}  {'knows to':10}  thinking"]
+        lines = [f"{'model':32} {'$ in/out per M':>14}  {'knows to':10}  {'agent/filter':15}  can think"]
         for row in self.models:
             price = "-" if row["input"] is None else f"{row['input']:g}/{row['output']:g}"
             mark = "" if row["key"] else "  (no key)"
-            lines.append(f"{row['model']:32} {price:>14}  {row['cutoff'] or '-':10}  {row['efforts'] or '-'}{mark}")
+            chosen = f"{row['agent'] or '-'}/{row['filter'] or '-'}"
+            known = f"{row['model']:32} {price:>14}  {row['cutoff'] or '-':10}"
+            lines.append(f"{known}  {chosen:15}  {row['efforts'] or '-'}{mark}")
         return "\n".join(lines)
 
 
@@ -100,6 +110,10 @@ def _row(entry: ModelFacts, has_key: bool) -> dict[str, Any]:
         "cutoff": entry.cutoff.isoformat() if entry.cutoff else None,
         "ends": entry.ends.isoformat() if entry.ends else None,
         "efforts": " ".join(entry.efforts),
+        # How long it thinks where nobody says: what foretell asks for, else what the model does by itself.
+        "agent": default_effort(entry.name, "agent", ModelSettings()) or entry.default,
+        "filter": default_effort(entry.name, "filter", ModelSettings()) or entry.default,
+        "tiers": " ".join(load_provider(ModelName.read(entry.name).provider).tiers),
         "tool_choice": entry.force,
         "schema": entry.schema,
         "temperature": entry.sampling,
@@ -322,16 +336,43 @@ class ModelsUpdate(Result):
         return f"{self.models} entries as of {self.date}, kept in {self.file}"
 
 
-def update_models(request: ModelsUpdateRequest, settings: Settings | None = None) -> ModelsUpdate:
+LARGEST_TABLE = 2_000_000
+"""Bytes."""
+
+
+async def update_models(request: ModelsUpdateRequest, settings: Settings | None = None) -> ModelsUpdate:
     """Check a table of models and put it into the home, where it goes before the one that came with the package."""
     from foretell.data.atomic_file import write_atomically
 
     settings = settings or load_settings()
-    source = Path(request.source)
-    table: FactTable = read_facts(source)
+    written = await _downloaded(request.source, settings) if "://" in request.source else _read(Path(request.source))
+    table: FactTable = parse_facts(written, request.source)
     if not table.models:
-        raise InputError("there is no model in it", path=source, hint="entries begin with [[model]]")
+        raise InputError("there is no model in it", path=request.source, hint="entries begin with [[model]]")
     path = settings.home / KNOWN_MODELS
-    write_atomically(path, source.read_bytes())
+    write_atomically(path, written)
     forget_facts()
     return ModelsUpdate(file=path, models=len(table.models), date=table.date.isoformat())
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"the table of models cannot be read: {error}", path=path) from None
+
+
+async def _downloaded(url: str, settings: Settings) -> bytes:
+    """The table at an address, which nobody may have changed on its way."""
+    from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
+
+    async def admit(address: str) -> None:
+        if not address.startswith("https://") and not is_loopback(address):
+            raise InputError("prices are read over https alone", path=address, hint="give an https address or a file")
+
+    limits = HttpLimits(total_seconds=60.0, max_bytes=LARGEST_TABLE)
+    async with AsyncHttpClient(limits=limits, access=settings.access) as client:
+        try:
+            return (await client.get(url, admit=admit)).body
+        except SourceError as error:
+            raise InputError(f"the table of models cannot be read: {error.problem}", path=url) from None

@@ -6,7 +6,7 @@ The prompts are not written out again here: examples are asked with a model that
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -21,8 +21,9 @@ from foretell.forecasters.forecaster import Context, Models, attempt
 from foretell.forecasters.prompt.elicitation import ELICITATIONS
 from foretell.forecasters.prompt.forecaster import PromptForecaster
 from foretell.models.budget import estimate_tokens
+from foretell.models.facts import facts_of
 from foretell.models.model import ModelRefused, Reply, Request, ToolSpec
-from foretell.models.names import ModelRoles
+from foretell.models.names import MODEL_ROLES, ModelName, ModelRoles, default_efforts
 from foretell.operations.requests import PromptsRequest
 from foretell.operations.result import Result
 from foretell.questions.as_of import AsOf, AsOfMode, instant
@@ -288,10 +289,13 @@ class PromptsResult(Result):
 
     prompts: tuple[ExamplePrompt, ...]
     whole: bool
+    efforts: Mapping[str, str] = field(default_factory=dict[str, str])
+    """By role: how long the model that was named thinks there."""
 
     def __str__(self) -> str:
         width = max((len(one.name) for one in self.prompts), default=0)
         lines = [f"{one.name:<{width}}  {one.tokens:>5,} tokens" for one in self.prompts]
+        lines += [f"effort of the {role}: {effort}" for role, effort in self.efforts.items()]
         if not self.whole:
             more = "To read those of a kind: foretell prompts KIND. Tokens are estimated from the length."
             return "\n".join([*lines, "", more])
@@ -303,4 +307,13 @@ def show_prompts(request: PromptsRequest) -> PromptsResult:
     """What is sent for an example of each kind of question."""
     prompts = asyncio.run(example_prompts([request.kind] if request.kind else []))
     chosen = tuple(one for one in prompts if request.role in (None, one.role))
-    return PromptsResult(prompts=chosen, whole=request.kind is not None)
+    efforts = _efforts(request.model) if request.model else {}
+    return PromptsResult(prompts=chosen, whole=request.kind is not None, efforts=efforts)
+
+
+def _efforts(model: str) -> dict[str, str]:
+    """How long a model thinks in each role of a run that says nothing about it."""
+    roles = ModelRoles(agent=model)
+    chosen = default_efforts(roles)
+    usual = facts_of(ModelName.read(model).name).default or "as the model likes"
+    return {role: chosen.get(role) or chosen.get("agent") or f"{usual} (its own)" for role in MODEL_ROLES}

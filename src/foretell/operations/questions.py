@@ -1,32 +1,31 @@
-"""Files of questions: check one, sort it by topic, or fetch what is open on a platform."""
+"""Question sets of every kind: show one, sort it by topic, or save it as a file to run."""
 
 import asyncio
 import json
 from collections import Counter
 from contextlib import closing
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from rich.console import Console
 
-from foretell.data.datasets.question_files import read_questions
-from foretell.data.http import SourceError
-from foretell.data.markets.listing import ListingFilter
-from foretell.data.markets.metaculus import MetaculusClient, MetaculusEvents
-from foretell.data.markets.prophet_arena import ProphetArenaClient, ProphetArenaListing
+from foretell.data.datasets.question_set import QuestionSet
+from foretell.data.datasets.set_filter import SetFilter
 from foretell.forecasters.topics import TopicClassifier, TopicLabel
 from foretell.models.journal import Journal
 from foretell.models.names import ModelRoles
 from foretell.models.router import ModelRouter
 from foretell.operations.requests import FetchRequest, QuestionsRequest
 from foretell.operations.result import Result, show_table
-from foretell.operations.submit import open_ledger, open_platform
-from foretell.questions.as_of import AsOf, instant
+from foretell.operations.submit import open_ledger
+from foretell.questions.as_of import instant
 from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question
 from foretell.report.terminal import TextColumn
+from foretell.runs.question_sets import find_set, list_questions, open_benchmark
 from foretell.runs.settings import Settings, clock_of, load_settings
 from foretell.submit.ledger import SubmissionHistory
 
@@ -41,6 +40,8 @@ class QuestionsResult(Result):
     questions: tuple[Question, ...]
     topics: tuple[TopicLabel, ...] = ()
     notes: tuple[str, ...] = ()
+    outcomes: int = 0
+    """Targets whose outcome the set tells."""
 
     def to_dict(self) -> Any:
         """One dictionary for each question, whole."""
@@ -83,7 +84,8 @@ class QuestionsResult(Result):
             console.file.write(f"… and {len(self.questions) - SHOWN} more\n")
         kinds = ", ".join(f"{n} {kind}" for kind, n in Counter(q.kind for q in self.questions).items())
         targets = sum(len(q.targets) for q in self.questions)
-        console.file.write(f"{len(self.questions)} questions ({kinds}) with {targets} targets: well formed.\n")
+        known = f", {self.outcomes} of which have come out" if self.outcomes else ""
+        console.file.write(f"{len(self.questions)} questions ({kinds}) with {targets} targets{known}: well formed.\n")
         for topic, n in Counter(label.topic for label in self.topics).most_common():
             console.file.write(f"{n:5} {topic}\n")
         console.file.writelines(f"{note}\n" for note in self.notes)
@@ -93,17 +95,35 @@ def _crowd(row: dict[str, Any]) -> str:
     return "" if row["crowd"] is None else f"{row['crowd']:.0%}"
 
 
-async def check_questions(request: QuestionsRequest) -> QuestionsResult:
-    """Check a file of questions, and sort them by topic where that is asked for."""
+async def read_set(name: str, wanted: SetFilter, settings: Settings, as_of: str | None = None) -> QuestionSet:
+    """Any question set as it stands now: a file, a data set, or what a market lists."""
+    found = find_set(name)
+    if found.kind == "datasets":
+        return open_benchmark(name, wanted=wanted, live=True, now=_moment(as_of) if as_of else None).questions
+    if as_of:
+        raise InputError(f"{name} lists what is known today", column="--as-of", hint="leave it out")
+    if wanted.rounds:
+        raise InputError(f"{name} has no rounds", column="--round")
+    questions, notes = await list_questions(found, wanted, settings, clock_of(settings)().replace(microsecond=0))
+    return QuestionSet(name=name, questions=tuple(questions), notes=notes)
+
+
+def _moment(written: str) -> datetime:
     try:
-        asked_at = instant(request.as_of) if request.as_of else datetime.now(UTC)
+        return instant(written)
     except ValueError as error:
         raise InputError(str(error), column="--as-of") from None
-    found = read_questions(request.file, asked_at=asked_at)
+
+
+async def check_questions(request: QuestionsRequest) -> QuestionsResult:
+    """Show a question set that is well formed, and sort it by topic where that is asked for."""
     if request.model is not None and not request.topics:
         raise InputError("a model has nothing to do here", column="--model", hint="say --topics")
+    found = await read_set(request.dataset, request.wanted(), load_settings(), request.as_of)
+    if not found.questions:
+        raise InputError(f"{request.dataset} has no such question", hint="; ".join(found.notes[:3]) or None)
     topics = await _topics(found.questions, request.model) if request.topics else ()
-    return QuestionsResult(questions=found.questions, topics=topics, notes=found.notes)
+    return QuestionsResult(questions=found.questions, topics=topics, notes=found.notes, outcomes=len(found.outcomes()))
 
 
 async def _topics(questions: tuple[Question, ...], model: str | None) -> tuple[TopicLabel, ...]:
@@ -119,7 +139,7 @@ async def _topics(questions: tuple[Question, ...], model: str | None) -> tuple[T
 
 @dataclass(frozen=True, kw_only=True)
 class FetchResult(QuestionsResult):
-    """The open questions of a platform, as they stand now."""
+    """A question set as it stands now."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -136,35 +156,26 @@ class FetchResult(QuestionsResult):
 
 
 async def fetch(request: FetchRequest) -> FetchResult:
-    """The open questions of a platform, as they stand now."""
-    settings = load_settings()
-    as_of = AsOf(at=clock_of(settings)().replace(microsecond=0), mode="live")
-    try:
-        found, notes = await _open_questions(request, settings, as_of)
-    except SourceError as error:
-        raise InputError(f"{request.platform} could not be read: {error}") from None
-    # Of a group one part is enough for it to count as submitted.
-    history = SubmissionHistory.of(open_ledger(settings).entries()).taken if request.new else ()
-    taken = [key[2] for key in history if key[0] == request.platform]
-    sent = {name for full in taken for name in (full, full.partition("#")[0])}
-    chosen = [question for question in found if question.id not in sent][: request.limit]
+    """A question set as it stands now."""
+    settings, wanted = load_settings(), request.wanted()
+    market, _, part = request.dataset.partition(":")
+    if request.tournaments and (part or market != "metaculus"):
+        raise InputError(f"{request.dataset} has no tournaments", column="--tournament", hint="fetch metaculus")
+    names = [f"{market}:{name}" for name in request.tournaments] or [request.dataset]
+    # What was sent is left out before it is counted.
+    every = replace(wanted, limit=None) if request.new else wanted
+    sets = [await read_set(name, every, settings) for name in names]
+    found = {(one.id, one.due): one for one in chain.from_iterable(one.questions for one in sets)}
+    sent = _submitted(settings) if request.new else frozenset[str]()
+    chosen = [question for question in found.values() if question.id not in sent][: request.limit]
     if not chosen:
-        kind = "new open question" if request.new else "open question"
-        raise InputError(f"{request.platform} has no {kind} for you", hint="nothing was written")
-    return FetchResult(questions=tuple(chosen), notes=notes)
+        kind = "new open question" if request.new else f"{wanted.status or 'open'} question"
+        raise InputError(f"{request.dataset} has no {kind} for you", hint="nothing was written")
+    notes = dict.fromkeys(note for one in sets for note in one.notes)
+    return FetchResult(questions=tuple(chosen), notes=tuple(notes))
 
 
-async def _open_questions(
-    request: FetchRequest, settings: Settings, as_of: AsOf
-) -> tuple[list[Question], tuple[str, ...]]:
-
-    wanted = ListingFilter(as_of=as_of, limit=request.limit)
-    async with open_platform(request.platform, settings) as wire:
-        if request.platform == "prophet-arena":
-            events = ProphetArenaListing(ProphetArenaClient(http=wire.reading, key=wire.key, **wire.address)).events(
-                wanted
-            )
-            return [event.question for event in await events.all()], events.ledger.notes()
-        client = MetaculusClient(http=wire.reading, token=wire.key, **wire.address)
-        events = MetaculusEvents(client, tournaments=request.tournaments).events(wanted)
-        return [event.question for event in await events.all()], events.ledger.notes()
+def _submitted(settings: Settings) -> frozenset[str]:
+    """Ids of what this machine submitted before; of a group one part is enough."""
+    taken = [key[2] for key in SubmissionHistory.of(open_ledger(settings).entries()).taken]
+    return frozenset(name for full in taken for name in (full, full.partition("#")[0]))

@@ -6,14 +6,17 @@ in `foretell.operations.table`.
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
+from foretell.data.datasets.set_filter import SetFilter, SetStatus
 from foretell.forecasters.agent.settings import AgentOptions
 from foretell.models.model import Model, ReasoningEffort, ServiceTier
+from foretell.questions.errors import InputError
 from foretell.questions.exclusivity import Exclusivity
 from foretell.request import OperationRequest, fields_of, setting
 from foretell.runs.spec import COMBINE_HELP
@@ -63,12 +66,18 @@ class _ResearchRequest(OperationRequest):
         title="At most for each trial, in dollars",
     )  # fmt: skip
     model_price: str | None = setting(
-        None, "What the model costs where that is not known: dollars per million tokens read/written, such as 0.5/2.",
-        metavar="IN/OUT", max_length=60, group="models", title="Price of the model, per million tokens read/written",
+        None,
+        "What models cost where that is not known: dollars per million tokens read/written, such as 0.5/2; those of "
+        "other roles by role or name, such as 0.5/2,filter=0.1/0.4.",
+        metavar="[ROLE=]IN/OUT,…", max_length=2_000, group="models",
+        title="Price of the models, per million tokens read/written",
     )  # fmt: skip
     temperature: float | None = setting(None, "Of the models; else their own default.", ge=0, le=2, group="models")
     effort: ReasoningEffort | None = setting(
-        None, "How long models that can reason are to do so.", group="models", title="Reasoning effort"
+        None,
+        "How long models that can reason are to do so; filter and summariser never longer than low.",
+        group="models",
+        title="Reasoning effort",
     )
     max_tokens: int | None = setting(
         None, "Longest reply of a model in tokens, thoughts included.", ge=1, group="models", title="Longest reply"
@@ -95,8 +104,9 @@ class _ResearchRequest(OperationRequest):
     def _price(cls, written: str | None) -> str | None:
         from foretell.models.prices import read_price
 
-        if written:
-            read_price(written)
+        for part in (written or "").split(","):
+            if written:
+                read_price(part.rpartition("=")[2].strip())
         return written or None
 
     @field_validator("search")
@@ -137,6 +147,25 @@ class AskRequest(fields_of(AgentOptions, group="agent"), _ResearchRequest):  # p
         (), "One of several outcomes; repeat for each.", flag="--option", max_length=50, group="question",
         title="Outcomes, one per line, if it is not yes or no",
     )  # fmt: skip
+    number: bool = setting(
+        False, "The answer is a number: a distribution with its quantiles; give --low and --high.", group="question",
+        title="The answer is a number",
+    )  # fmt: skip
+    unit: str = setting("", "What the number is counted in.", max_length=80, group="question")
+    low: float | None = setting(
+        None,
+        "The number is almost surely above this.",
+        allow_inf_nan=False,
+        group="question",
+        title="Least value",
+    )
+    high: float | None = setting(
+        None,
+        "The number is almost surely below this.",
+        allow_inf_nan=False,
+        group="question",
+        title="Largest value",
+    )
     exclusivity: Exclusivity = setting(
         "exactly one", "How many of several outcomes come true.", group="question",
         title="How many of the outcomes come true",
@@ -152,6 +181,18 @@ class AskRequest(fields_of(AgentOptions, group="agent"), _ResearchRequest):  # p
         if len(set(given)) < len(given):
             raise ValueError("an outcome is named twice")
         return given
+
+    @model_validator(mode="after")
+    def _number_has_a_range(self) -> Any:
+        if not self.number:
+            if self.unit or self.low is not None or self.high is not None:
+                raise ValueError("unit, low and high belong to a number: say --number, the field `number`")
+            return self
+        if self.low is None or self.high is None or not self.low < self.high:
+            raise ValueError("a number needs the range that it almost surely lies in: --low and a larger --high")
+        if self.options or self.price is not None:
+            raise ValueError("a number has neither options nor a price")
+        return self
 
 
 class TreeRequest(_ResearchRequest):
@@ -234,7 +275,8 @@ class RunRequest(OperationRequest):
     """Run the agent described in SPEC (YAML) over its questions.
 
     Every reply is journalled before it is used. Stop it or kill it at any moment and start it again: it goes on where
-    it was and pays for no reply twice. The same spec is the same run.
+    it was and pays for no reply twice. The same spec over the same questions is the same run; where questions were
+    added or changed it is another run, unless --extend adds the new ones to the run that there is.
 
     With FORETELL_DATABASE_URL set, its cells are queued there for every `foretell worker`, and this command watches.
     """
@@ -243,11 +285,15 @@ class RunRequest(OperationRequest):
         help="A YAML or JSON file, or the same as a mapping: questions, models, search, trials, …", argument=True
     )
     concurrency: int = setting(50, "Cells at once.", ge=1, le=2000)
+    tier: ServiceTier | None = setting(
+        None, "Service tier of the models, in place of the spec's: flex costs half and may take minutes a reply."
+    )
     where: Literal["auto", "here", "workers", "both"] = setting(
         "auto",
         "Who answers: this process (here), the workers of the shared database (workers), both of them, or workers "
         "wherever a shared database is set (auto).",
     )
+    extend: bool = setting(False, "Add questions that are new to the run of this spec, instead of starting another.")
     out: Path | None = setting(None, "Also write the tables for scoring into this folder.", metavar="FOLDER")
 
     @field_validator("spec", mode="before")
@@ -376,7 +422,6 @@ _BUILT: Any = "Folder for questions.jsonl and outcomes.csv."
 CombineTrials = Literal["mean", "logit-mean", "separate"]
 Correction = Literal["none", "holm", "bh"]
 CalibrationMethod = Literal["default", "platt", "hierarchical", "isotonic", "beta", "shrink", "bayes-shrink", "paper"]
-Platform = Literal["metaculus", "prophet-arena"]
 
 
 class TablesRequest(OperationRequest):
@@ -487,7 +532,43 @@ class PlanRequest(OperationRequest):
 _ROUNDS_FOLDER: Any = setting(None, "Folder of the pulled rounds; without it, the user's cache.", metavar="FOLDER")
 
 
-class BacktestRequest(OperationRequest):
+SET_HELP = (
+    "A file, a data set or a market: FILE, demo, forecastbench:DATE, prophet_arena:FILE, kalshi:SERIES, "
+    "polymarket:SLUG, manifold:SLUG, metaculus:TOURNAMENT, the address of a market's page; an unknown name lists them."
+)
+
+
+class QuestionSetFields(OperationRequest):
+    """Which part of a question set is wanted."""
+
+    rounds: tuple[str, ...] = setting(
+        (), "Only this round of forecastbench or of a folder of tables; may be repeated.", flag="--round",
+        metavar="DATE",
+    )  # fmt: skip
+    limit: int | None = setting(None, "Only the first so many questions.", ge=1)
+    closes_after: str | None = setting(None, "Only what ends on this day or later.", metavar="DATE", max_length=40)
+    closes_before: str | None = setting(None, "Only what ends by this day.", metavar="DATE", max_length=40)
+    category: str = setting("", "Only this category, or what a market tags so.", max_length=200)
+
+    def wanted(self) -> SetFilter:
+        """The same as a value; a wrong one raises an `InputError` that names it."""
+        given = {one.name: getattr(self, one.name) for one in fields(SetFilter) if hasattr(self, one.name)}
+        try:
+            return SetFilter(**given)
+        except ValueError as error:
+            raise InputError(str(error), column="--closes-after") from None
+
+
+class ListingFields(QuestionSetFields):
+    """Which part of a question set is wanted, of a market too."""
+
+    status: SetStatus | None = setting(None, "Of a market's events; open where nothing is said.")
+    minimum_volume: float = setting(
+        0.0, "Least volume of a market's events, in its own unit.", flag="--min-volume", metavar="VOLUME", ge=0
+    )
+
+
+class BacktestRequest(QuestionSetFields):
     """Run forecasters over DATASET (demo, forecastbench, a file of questions, a folder of tables) as of their dates.
 
     Writes forecasts.csv, outcomes.csv and failures.csv, the tables that `foretell score` reads:
@@ -497,12 +578,9 @@ class BacktestRequest(OperationRequest):
       foretell score -f run/forecasts.csv -o run/outcomes.csv
     """
 
-    dataset: str = setting(help="demo, forecastbench, a file of questions, or a folder of tables.", argument=True)
+    dataset: str = setting(help=SET_HELP, argument=True)
     forecasters: tuple[str, ...] = setting(
         ("auto",), "A forecaster, as NAME or NAME:option=value; may be repeated.", flag="-F/--forecaster"
-    )
-    rounds: tuple[str, ...] = setting(
-        (), "Only this round of forecastbench; may be repeated.", flag="--round", metavar="DATE"
     )
     data: Path | None = _ROUNDS_FOLDER
     series: Path | None = setting(None, "CSV file or folder of time series.", metavar="PATH")
@@ -586,10 +664,15 @@ class EnsembleRequest(_PastRequest):
 # Questions and data.
 
 
-class QuestionsRequest(OperationRequest):
-    """Check a FILE of questions (JSONL, JSON, CSV, YAML) and show what is in it."""
+class QuestionsRequest(ListingFields):
+    """Check a question set and show what is in it: a file, a data set, or what a market lists now.
 
-    file: Path = setting(help="JSONL, JSON, CSV or YAML.", argument=True)
+    foretell questions mine.csv
+
+    foretell questions kalshi:KXFED --closes-before 2027-01-01
+    """
+
+    dataset: str = setting(help=SET_HELP, argument=True)
     as_of: str | None = setting(
         None, "When the questions are asked, for rows that do not say so; without it, now.", metavar="DATE"
     )
@@ -599,18 +682,22 @@ class QuestionsRequest(OperationRequest):
     )
 
 
-class FetchRequest(OperationRequest):
-    """Write the open questions of PLATFORM to a file, one JSON line each, as they stand now.
+class FetchRequest(ListingFields):
+    """Write a question set to a file, one JSON line each, as it stands now: any market, tournament or data set.
 
-    Yes-or-no questions, choices, groups, conditional pairs, and questions about a number or a date. Ask them with a
-    spec that says mode: live, then submit the run with foretell submit.
+    Of a market those are the open questions: yes or no, choices, groups, conditional pairs, numbers and dates. Ask the
+    file with a spec that says mode: live, then submit the run with foretell submit; or ask it later as of this day.
+
+      foretell fetch metaculus:minibench --new
+
+      foretell fetch polymarket --min-volume 100000 --limit 50
     """
 
-    platform: Platform = setting(help="metaculus or prophet-arena.", argument=True)
+    dataset: str = setting(help=SET_HELP, argument=True)
     tournaments: tuple[str, ...] = setting(
         (), "Only this tournament of Metaculus, by slug or number; may be repeated.", flag="--tournament"
     )
-    limit: int = setting(200, "Number of questions at most.", ge=1, le=5000)
+    limit: int | None = setting(200, "Number of questions at most.", ge=1, le=5000)
     new: bool = setting(False, "Only what was not submitted from this machine before.")
 
 
@@ -638,6 +725,9 @@ class PromptsRequest(OperationRequest):
 
     kind: Literal["own", "market", "dates", "wikipedia", "options", "separate", "number"] | None = setting(
         None, "Kind of question.", argument=True, metavar="[KIND]"
+    )
+    model: str | None = setting(
+        None, "Also show how long this model is told to think in each role.", metavar="NAME", max_length=300
     )
     role: Literal["agent", "context", "filter", "summariser", "judge"] | None = setting(None, "Only this role.")
 
@@ -1127,12 +1217,12 @@ class ModelsCheckRequest(OperationRequest):
 
 
 class ModelsUpdateRequest(OperationRequest):
-    """Use the table of models in SOURCE, a file of the form of foretell/models/known_models.toml.
+    """Use the table of models in SOURCE, a file or https address, of the form of foretell/models/known_models.toml.
 
     Its entries go before those that came with the package: newer prices and models without a new version.
     """
 
-    source: str = setting(help="The file.", argument=True, min_length=1, metavar="FILE")
+    source: str = setting(help="The file, or the address of one.", argument=True, min_length=1, metavar="FILE|URL")
 
 
 # Outside services, and what is set up here.

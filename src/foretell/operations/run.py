@@ -26,10 +26,11 @@ from foretell.report.trace import describe_event
 from foretell.runs import event_loop
 from foretell.runs.backtest import Backtest, run_sync
 from foretell.runs.executor import RunProgress
+from foretell.runs.question_sets import folders_of
 from foretell.runs.runner import PreparedRun, WatchProgress, asks_models, check_run, execute_run, prepare_run
-from foretell.runs.runtime import unpriced_models
+from foretell.runs.same_questions import find_run_of
 from foretell.runs.settings import KEYS, Settings, load_settings
-from foretell.runs.spec import read_spec, spec_from_mapping
+from foretell.runs.spec import read_spec, spec_from_json, spec_from_mapping
 from foretell.runs.store import RunRow, RunStore, find_run
 from foretell.scoring.long_tables import write_backtest
 
@@ -97,9 +98,14 @@ class RunResult(Result):
 
 def prepare(request: RunRequest, settings: Settings) -> PreparedRun:
     """The run of a request, checked before anything is stored."""
-    spec = read_spec(request.spec) if isinstance(request.spec, Path) else spec_from_mapping(request.spec)
+    written = request.spec
+    spec = read_spec(written) if isinstance(written, Path) else spec_from_mapping(written)
+    if request.tier is not None:
+        spec = replace(spec, sampling={**spec.sampling, "tier": request.tier})
     check_run(spec, settings)
-    return prepare_run(spec)
+    prepared = prepare_run(spec, folders=(Path(), *([written.parent] if isinstance(written, Path) else [])))
+    with closing(RunStore(settings.store)) as store:
+        return find_run_of(store, prepared, extend=request.extend)
 
 
 async def run_spec(
@@ -117,10 +123,8 @@ async def run_spec(
     prepared = prepare(request, settings)
     spec = prepared.spec
     tell(f"run {spec.id}: {len(prepared.questions)} questions × {spec.trials} trials")
-    for name in unpriced_models(spec) if asks_models(spec) else ():
-        tell(
-            f"no price is known for {name}: its calls count as of unknown price; `prices: {{{name}: 0.5/2}}` states it"
-        )
+    for notice in (*prepared.notes, *prepared.notices):
+        tell(notice)
     shared = settings.database is not None and asks_models(spec)
     if request.where in ("workers", "both") and not shared:
         hint = "set FORETELL_DATABASE_URL, and start `foretell worker`"
@@ -138,7 +142,7 @@ async def run_spec(
         trials=spec.trials,
         progress=progress,
         cautions=prepared.warnings,
-        notes=_unconfirmed_calls(settings),
+        notes=(*prepared.notes, *_unconfirmed_calls(settings)),
         tables=write_tables(prepared, settings, request.out) if request.out is not None else (),
     )
 
@@ -146,13 +150,30 @@ async def run_spec(
 run = operation(RunRequest)(run_spec)
 
 
-def resume(store: RunStore, run: str, settings: Settings) -> PreparedRun:
-    """A stored run, ready to go on; what was typed is taken from the store."""
+def stored_run(store: RunStore, run: str, dataset: str | None = None) -> PreparedRun:
+    """A stored run with what it asked, whatever its file of questions says by now.
+
+    Args:
+        store: Where it is.
+        run: Its id.
+        dataset: The questions, where they are not in the spec's own place any more.
+    """
     row = store.run(run)
     assert row is not None
-    spec = spec_from_mapping(row.spec)
-    check_run(spec, settings)
-    return prepare_run(spec, stored_questions(store, spec))
+    spec = spec_from_json(row.spec)
+    asked = replace(spec.questions, digest="", dataset=dataset or spec.questions.dataset)
+    typed = stored_questions(store, spec)
+    prepared = prepare_run(replace(spec, questions=asked), typed, folders=folders_of(row.folder))
+    kept = store.questions(run) if prepared.spec.questions.digest else []
+    return replace(prepared, spec=spec, questions=tuple(kept) or prepared.questions)
+
+
+def resume(store: RunStore, run: str, settings: Settings) -> PreparedRun:
+    """A stored run, ready to go on."""
+    row = store.run(run)
+    assert row is not None
+    check_run(spec_from_json(row.spec), settings)
+    return stored_run(store, run)
 
 
 def _unconfirmed_calls(settings: Settings) -> tuple[str, ...]:
@@ -200,17 +221,17 @@ class RunsResult(Result):
         if not self.total:
             console.file.write("no runs yet; try: foretell ask, or foretell run SPEC.yaml\n")
             return
-        rows = self.rows()
-        names = ["created", "questions", "forecaster", "model", "trials", "forecasts", "failed", "dollars"]
-        # Most runs have nothing to say here, and a terminal is narrow.
-        names += [name for name in ("degraded", "reserved", "at_risk") if any(row[name] for row in rows)]
-        titles = {"dollars": "$ spent", "reserved": "$ reserved", "at_risk": "$ at risk"}
-        table = Table(
-            Column("run", no_wrap=True, overflow="fold"), *(titles.get(name, name) for name in names), box=None
-        )
-        for row in rows:
-            cells = [f"{row[name]:.2f}" if name in titles else str(row[name])[:40] for name in names]
-            table.add_row(row["run"], *cells)
+        right = [Column(name, justify="right", no_wrap=True) for name in ("trials", "answers", "failed", "$ spent")]
+        first, last = [Column(name, no_wrap=True) for name in ("run", "made on")], Column("what", overflow="fold")
+        table = Table(*first, *right, last, box=None)
+        for row in self.rows():
+            counts = (str(row[name]) for name in ("trials", "forecasts", "failed"))
+            # What does not fit is put on the next line, so that a narrow terminal cuts nothing off.
+            what = Text(f"{Path(row['questions']).name}: {row['forecaster']} {row['model']}".rstrip())
+            extra = [f"{row['degraded']} degraded"] if row["degraded"] else []
+            extra += [f"${row[n]:.2f} {n.replace('_', ' ')}" for n in ("reserved", "at_risk") if row[n]]
+            what.append(f" ({', '.join(extra)})" if extra else "")
+            table.add_row(row["run"], row["created"][:10], *counts, f"{row['dollars']:.2f}", what)
         console.print(table)
 
 
@@ -239,6 +260,7 @@ def run_to_dict(row: RunRow, money: RunMoney) -> dict[str, Any]:
         "questions": row.spec["questions"]["dataset"],
         "forecaster": row.spec["forecaster"],
         "model": row.spec["models"].get("agent", ""),
+        "efforts": row.spec.get("efforts", {}),
         "mode": row.spec["mode"],
         "trials": row.spec["trials"],
         "forecasts": row.done,
@@ -400,11 +422,8 @@ def replay(request: ReplayRequest, settings: Settings | None = None) -> ReplayRe
         run = find_run(store, request.run)
         row = store.run(run)
         assert row is not None
-        spec = spec_from_mapping(row.spec)
         before = [to_json(answer) for answer in store.answers(run)]
-        typed = stored_questions(store, spec)
-    questions = spec.questions if request.dataset is None else replace(spec.questions, dataset=request.dataset)
-    prepared = replace(prepare_run(replace(spec, questions=questions), typed), spec=spec)
+        prepared = stored_run(store, run, request.dataset)
     with tempfile.TemporaryDirectory(prefix="foretell-replay-") as folder:
         # The same tools are offered as then; nobody is asked, so that no key has to be a real one.
         keys = {KEYS[service][0]: "replayed" for service in row.services if service in KEYS}

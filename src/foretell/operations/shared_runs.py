@@ -16,7 +16,7 @@ from foretell.questions.errors import InputError
 from foretell.runs.cell_queue import CellQueue, QueuedCell, RunFollower, drop_cells
 from foretell.runs.executor import AnswerCell, RunProgress
 from foretell.runs.past import StoredRates, rates_of
-from foretell.runs.runner import PreparedRun, WatchProgress, check_options, has_panel, open_answers
+from foretell.runs.runner import PreparedRun, WatchProgress, begin_run, check_options, has_panel, open_answers
 from foretell.runs.settings import KEYS, Settings
 from foretell.runs.spec import spec_from_json
 from foretell.runs.store import RunRow, RunStore, cells_of, find_run, panel_cells
@@ -169,8 +169,7 @@ async def _follow(prepared: PreparedRun, following: RunFollower) -> RunProgress:
 def _begin(store: RunStore, prepared: PreparedRun, settings: Settings) -> None:
     """Keep everything that a machine without the data set needs."""
     spec, questions = prepared.spec, prepared.questions
-    began = datetime.now(UTC).isoformat(timespec="seconds")
-    store.begin(spec.id, spec.to_json(), began, services=settings.services)
+    begin_run(store, spec, datetime.now(UTC), settings.services)
     store.keep_questions(spec.id, questions)
     store.keep_rates(spec.id, rates_of(questions, prepared.benchmark.past.rates, spec.mode))
     store.forget_failures(spec.id)

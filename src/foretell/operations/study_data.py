@@ -15,14 +15,12 @@ from foretell.forecasters.combine.trials import PANEL
 from foretell.forecasters.prompt.prediction_context import PredictionContext, known_at
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
-from foretell.questions.question import Question
-from foretell.runs.question_sets import open_benchmark
 from foretell.runs.settings import Settings
 from foretell.runs.spec import spec_from_json
 from foretell.runs.store import RunStore
 from foretell.scoring.examples import read_examples
 from foretell.scoring.join import ReadOptions, read_table
-from foretell.scoring.long_tables import forecast_rows, outcome_rows, run_rows
+from foretell.scoring.long_tables import forecast_rows, questions_of_runs, run_rows
 from foretell.scoring.table import ForecastTable
 from foretell.studies.consistency import StatedForecast
 from foretell.studies.inputs import (
@@ -141,7 +139,7 @@ def _with_runs(settings: Settings, options: TableOptions, data: StudyData) -> St
         if run.spec.forecaster == TREE_RUN:
             agent = run.spec.models.get("agent", "")
             roles[run.name] = {role: run.spec.models.get(role, agent) for role in ROLES}
-    return replace(data, tables=_run_tables(runs, options.outcomes), costs=costs, roles=roles)
+    return replace(data, tables=_run_tables(settings, runs, options.outcomes), costs=costs, roles=roles)
 
 
 def _trees_of_runs(settings: Settings, starts: Sequence[str]) -> dict[str, Any]:
@@ -150,14 +148,13 @@ def _trees_of_runs(settings: Settings, starts: Sequence[str]) -> dict[str, Any]:
         return {run.name: read_trees(folder / run.spec.id) for run in find_stored_runs(store, starts)}
 
 
-def _run_tables(runs: Sequence[tuple[StoredRun, Sequence[Forecast]]], outcomes: Path | None) -> dict[str, Examples]:
+def _run_tables(
+    settings: Settings, runs: Sequence[tuple[StoredRun, Sequence[Forecast]]], outcomes: Path | None
+) -> dict[str, Examples]:
     """Trials of every run on the targets that have resolved; without a table of outcomes, by their question sets."""
-    targets, questions = _targets_of_runs([run for run, _ in runs])
-    rows = [
-        {**row, "forecaster": run.name}
-        for run, forecasts in runs
-        for row in forecast_rows(forecasts, questions.values())
-    ]
+    with closing(RunStore(settings.store)) as store:
+        questions, targets = questions_of_runs(store, [run.id for run, _ in runs])
+    rows = [{**row, "forecaster": run.name} for run, forecasts in runs for row in forecast_rows(forecasts, questions)]
     if outcomes is None and all(row["outcome"] is None for row in targets):
         hint = "give --outcomes with question, target, due, outcome and resolved_on"
         raise InputError("none of the questions has an outcome", hint=hint)
@@ -169,19 +166,6 @@ def run_table(settings: Settings, starts: Sequence[str]) -> tuple[ForecastTable,
     found = run_rows(settings, starts)
     table = read_table(found.forecasts, found.outcomes, ReadOptions(drop_unknown=True))
     return table, list(found.names), dict(found.texts)
-
-
-def _targets_of_runs(runs: Sequence[StoredRun]) -> tuple[list[dict[str, Any]], dict[tuple[str, str], Question]]:
-    """The targets of all runs with their outcomes, and the questions they belong to."""
-    rows: dict[tuple[str, str, str], dict[str, Any]] = {}
-    questions: dict[tuple[str, str], Question] = {}
-    for run in runs:
-        found = open_benchmark(run.spec.questions.dataset, rounds=run.spec.questions.rounds).questions
-        mine = found.questions[: run.spec.questions.limit]
-        questions |= {(question.id, question.due.isoformat()): question for question in mine}
-        for row in outcome_rows(mine, found.resolutions):
-            rows.setdefault((row["question"], row["target"], row["due"]), row)
-    return list(rows.values()), questions
 
 
 # Arenas.

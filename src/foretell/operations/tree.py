@@ -1,5 +1,6 @@
 """Trees of claims: grown for a claim, shown, checked, and written in other forms."""
 
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -166,7 +167,11 @@ def prepare_tree(request: TreeRequest, settings: Settings) -> PreparedRun:
 
 
 async def grow(
-    request: TreeRequest, settings: Settings | None = None, *, watch: EmitEvent = ignore_event
+    request: TreeRequest,
+    settings: Settings | None = None,
+    *,
+    watch: EmitEvent = ignore_event,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> TreeResult:
     """Take a claim apart into claims, have each judged by a model, and put them together again.
 
@@ -175,6 +180,8 @@ async def grow(
     """
     settings = settings or load_settings()
     prepared = prepare_tree(request, settings)
+    for notice in prepared.notices:
+        tell(notice)
     file = next((path for path in request.out if path.suffix == ".json"), None)
     output = TreeOutput(file=file, watch=watch)
     await execute_run(prepared, settings, trees=output)

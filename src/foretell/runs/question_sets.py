@@ -3,18 +3,23 @@
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
+from urllib.parse import parse_qs, urlsplit
 
 from foretell.data.atomic_file import write_atomically
 from foretell.data.datasets.dataset import Dataset, DatasetRequest, FileFormat
-from foretell.data.datasets.question_set import QuestionSet
+from foretell.data.datasets.question_files import READERS, default_id
+from foretell.data.datasets.question_set import QuestionSet, asked_key
+from foretell.data.datasets.set_filter import SetFilter
 from foretell.data.http import SourceError
 from foretell.data.markets.listing import EventListing, ListingFilter
-from foretell.plugins import Names, exists, load
+from foretell.data.markets.market import Market
+from foretell.plugins import Names, exists, load, names
 from foretell.questions.as_of import AsOf
 from foretell.questions.codec import from_dict, to_json
 from foretell.questions.errors import InputError
@@ -22,6 +27,8 @@ from foretell.questions.question import Question
 from foretell.runs import event_loop
 from foretell.runs.backtest import run_sync
 from foretell.runs.settings import Settings, load_settings
+from foretell.runs.spec import spec_from_json
+from foretell.runs.store import RunStore
 
 if TYPE_CHECKING:
     from foretell.forecasters.base_rates.past import Past
@@ -43,29 +50,176 @@ class Benchmark(Dataset):
         return past_of(self.history.questions, self.history.resolutions)
 
 
-def open_benchmark(
-    name: str, *, rounds: Sequence[str] = (), folder: Path | None = None, live: bool = False
+def open_benchmark(  # noqa: PLR0913 - what a set may be asked for
+    name: str,
+    *,
+    wanted: SetFilter | None = None,
+    rounds: Sequence[str] = (),
+    folder: Path | None = None,
+    live: bool = False,
+    now: datetime | None = None,
+    folders: Sequence[Path] = (Path(),),
 ) -> Benchmark:
-    """A data set by name (`NAME` or `NAME:ARGUMENT`), or a file or folder whose format is recognised."""
-    dataset, colon, argument = name.partition(":")
-    if not exists("datasets", dataset) or (not colon and _is_format(dataset) and Path(name).exists()):
-        dataset, argument = _format_of(name), name
-    request = DatasetRequest(argument=argument, rounds=tuple(rounds), folder=folder, live=live)
-    opened: Dataset | QuestionSet = load("datasets", dataset)(request)
+    """A question set by name: a file, a data set (`NAME` or `NAME:ARGUMENT`), or what a market lists now.
+
+    Args:
+        name: The set; `set_names` tells which there are.
+        wanted: Which part of it.
+        rounds: Due dates of the rounds wanted, beside those of `wanted`; all of them where none is named.
+        folder: Where downloaded files are, instead of the usual place.
+        live: Whether it is for a live run: what a market lists is known today, and refuses backtests.
+        now: The moment at which questions that state none are asked.
+        folders: Where a file is sought, in this order.
+    """
+    wanted = wanted or SetFilter()
+    found = find_set(name, folders)
+    moment = now or datetime.now(UTC)
+    if found.kind == "markets":
+        if not live:
+            hint = "say mode: live, or save it with foretell fetch and ask the file"
+            raise InputError(f"{name} lists what is known today, which a backtest must not see", hint=hint)
+        if wanted.rounds or rounds:
+            raise InputError(f"{name} has no rounds", column="rounds")
+        questions = open_listing(found, wanted, load_settings(), moment.replace(microsecond=0))
+        return Benchmark(questions=questions, history=questions, grows=True)
+    request = DatasetRequest(
+        argument=found.argument, rounds=(*wanted.rounds, *rounds), folder=folder, live=live, now=moment
+    )
+    opened: Dataset | QuestionSet = load("datasets", found.name)(request)
     if isinstance(opened, QuestionSet):
         opened = Dataset.alone(opened)
-    return Benchmark(questions=opened.questions, history=opened.history, series=opened.series)
+    chosen = opened.questions.only(chosen_questions(opened.questions.questions, wanted, name))
+    return Benchmark(**{one.name: getattr(opened, one.name) for one in fields(Dataset)} | {"questions": chosen})
+
+
+def chosen_questions(questions: Sequence[Question], wanted: SetFilter, name: str) -> list[Question]:
+    """The questions that are wanted of a set that is no market's listing."""
+    for option in ("status", "minimum_volume"):
+        if getattr(wanted, option):
+            problem = f"{name} holds questions, and tells neither their status nor how much they are traded"
+            raise InputError(problem, column=option, hint="these options are for markets")
+    (after, before), category = wanted.window, wanted.category.casefold()
+    found: list[Question] = []
+    for question in questions:
+        ends = question.closes_at or max((at for one in question.targets if (at := one.resolves_at)), default=None)
+        fits = (ends is not None or not (after or before)) and (
+            not category or question.category.casefold() == category
+        )
+        if fits and not (ends and ((after and ends < after) or (before and ends > before))):
+            found.append(question)
+    return found[: wanted.limit]
+
+
+# Names.
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetName:
+    """What a name of a question set leads to."""
+
+    kind: Literal["datasets", "markets"]
+    name: str
+    argument: str = ""
+    """What follows the colon: a file, a round, an event, a series, a tournament."""
+
+
+def set_names() -> list[str]:
+    """How question sets are written, plug-ins included."""
+    formats = [f"{name}:FILE" if _is_format(name) else name for name in names("datasets")]
+    return ["FILE", *formats, *(f"{name}:NAME" for name in names("markets") if load("markets", name).events)]
+
+
+def find_set(name: str, folders: Sequence[Path] = (Path(),)) -> SetName:
+    """The data set, market or file of a name; an address of a market's page leads to what it shows."""
+    if name.startswith(("http://", "https://")):
+        return _set_at(name)
+    first, colon, argument = name.partition(":")
+    first = first.replace("-", "_") if exists("markets", first.replace("-", "_")) else first
+    path = Path(found_in(name, folders))
+    a_file = not colon and path.exists()  # A file may be called like a format or a market.
+    if exists("datasets", first) and not _is_format(first):
+        return SetName(kind="datasets", name=first, argument=argument)
+    if exists("datasets", first) and not a_file:
+        file = found_in(argument, folders)
+        if argument and Path(file).exists():
+            return SetName(kind="datasets", name=first, argument=file)
+        looks_so = load("datasets", first).known(argument) or Path(argument).suffix in READERS
+        if looks_so or not exists("markets", first):
+            return SetName(kind="datasets", name=first, argument=argument)
+    if exists("markets", first) and not a_file:
+        return SetName(kind="markets", name=first, argument=argument)
+    if not path.exists():
+        near = get_close_matches(first, [*names("datasets"), *names("markets")], n=1) if colon else []
+        hint = f"did you mean {near[0]}:{argument}?" if near else None
+        raise InputError(f"{name!r} is neither a file nor one of {', '.join(set_names())}", hint=hint)
+    return SetName(kind="datasets", name=_format_of(path), argument=str(path))
+
+
+def _set_at(address: str) -> SetName:
+    parts = urlsplit(address)
+    for name in names("markets"):
+        market: Market = load("markets", name)
+        if market.id_in_address is not None and any(is_at(parts.hostname or "", host) for host in market.hosts):
+            id = market.id_in_address([step for step in parts.path.split("/") if step], parse_qs(parts.query))
+            if id:
+                return SetName(kind="markets", name=name, argument=id)
+    raise InputError(
+        f"{address} is no page of a market that is known", hint=f"markets are {', '.join(names('markets'))}"
+    )
+
+
+def is_at(host: str, site: str) -> bool:
+    """Whether a host is a site or a part of it.
+
+    >>> is_at("www.metaculus.com", "metaculus.com"), is_at("notmetaculus.com", "metaculus.com")
+    (True, False)
+    """
+    return host == site or host.endswith(f".{site}")
+
+
+def found_in(name: str, folders: Sequence[Path]) -> str:
+    """The path of a file in the first of the folders that has it; as it is written where none has."""
+    return next((str(folder / name) for folder in folders if (folder / name).exists()), name)
+
+
+def questions_of_run(store: RunStore, run: str) -> QuestionSet:
+    """What a run asked, with the outcomes that its question set tells by now.
+
+    A file is sought in the folder that the run was started in. One that has come to hold other questions tells nothing
+    about this run, and is refused.
+    """
+    row = store.run(run)
+    assert row is not None
+    spec, asked = spec_from_json(row.spec), store.questions(run)
+    wanted = spec.questions
+    if wanted.typed:
+        return QuestionSet(name=wanted.dataset, questions=tuple(asked))
+    if asked and find_set(wanted.dataset, folders_of(row.folder)).kind == "markets":
+        return QuestionSet(name=wanted.dataset, questions=tuple(asked))
+    found = open_benchmark(wanted.dataset, wanted=wanted, folders=folders_of(row.folder)).questions
+    if not asked:
+        return found
+    known = {asked_key(question): question for question in found.questions}
+    if found.resolutions:
+        for question in asked:
+            same = known.get(asked_key(question))
+            if same is None or (same.text, same.targets) != (question.text, question.targets):
+                problem = f"run {run} asked {question.id!r}, and {wanted.dataset} no longer holds it in those words"
+                raise InputError(problem, hint="put the file back that it was run on, or give a table of outcomes")
+    return replace(found.only(asked), questions=tuple(asked))
+
+
+def folders_of(started_in: str) -> tuple[Path, ...]:
+    """Where the files of a stored run are sought: where it was started, then here."""
+    return (Path(started_in), Path()) if started_in else (Path(),)
 
 
 def _is_format(name: str) -> bool:
     return isinstance(load("datasets", name), FileFormat)
 
 
-def _format_of(name: str) -> str:
+def _format_of(path: Path) -> str:
     """The first format that recognises a file."""
-    path = Path(name)
-    if not path.exists():
-        raise InputError(f"{name!r} is neither a file nor one of {', '.join(DATASETS)}")
     for dataset in DATASETS:
         plugin = load("datasets", dataset)
         if dataset != FALLBACK_FORMAT and isinstance(plugin, FileFormat) and plugin.recognises(path):
@@ -73,14 +227,14 @@ def _format_of(name: str) -> str:
     return FALLBACK_FORMAT
 
 
-# Open questions of a Metaculus tournament, each kept as it was when this machine first saw it.
+# What a market lists now, each question kept as it was when this machine first saw it.
 #
 # A question that is seen again is the same question, to the second: what was answered is not asked anew, and a run that
 # was killed finds its replies. With `again`, a question is taken as new after so many days.
 
+MAX_QUESTIONS = 1_000
 TOURNAMENT_PREFIX = "metaculus:"
 TOURNAMENT_HINT = "write metaculus:TOURNAMENT, such as metaculus:minibench, or metaculus:TOURNAMENT,again=7"
-MAX_QUESTIONS = 1_000
 _SLUG = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
 
@@ -99,63 +253,89 @@ class Tournament:
     @classmethod
     def read(cls, name: str) -> "Tournament":
         """From the name of a question set."""
-        slug, *options = name.removeprefix(TOURNAMENT_PREFIX).split(",")
+        slug, again = split_again(name.removeprefix(TOURNAMENT_PREFIX))
         if not _SLUG.fullmatch(slug):
             raise InputError(f"{slug!r} is not the name of a tournament", column="questions", hint=TOURNAMENT_HINT)
-        again: float | None = None
-        for option in options:
-            key, _, value = option.partition("=")
-            try:
-                again = float(value)
-            except ValueError:
-                again = 0.0
-            if key.strip() != "again" or again <= 0:
-                raise InputError(f"cannot use {option!r}", column="questions", hint=TOURNAMENT_HINT)
         return cls(slug=slug, again=again)
 
 
-def metaculus_tournament(request: DatasetRequest) -> QuestionSet:
-    """What is open now in a tournament, `metaculus:TOURNAMENT`."""
-    name = f"{TOURNAMENT_PREFIX}{request.argument}"
-    tournament = Tournament.read(name)
-    if not request.live:
-        raise InputError(f"{name} lists what is open now", column="questions", hint="say mode: live")
-    return open_questions(tournament, load_settings(), request.now.replace(microsecond=0))
+def split_again(argument: str) -> tuple[str, float | None]:
+    """What is named, and after how many days it is asked anew.
+
+    >>> split_again("KXFED,again=7"), split_again("KXFED")
+    (('KXFED', 7.0), ('KXFED', None))
+    """
+    name, *options = argument.split(",")
+    again: float | None = None
+    for option in options:
+        key, _, value = option.partition("=")
+        try:
+            again = float(value)
+        except ValueError:
+            again = 0.0
+        if key.strip() != "again" or again <= 0:
+            raise InputError(f"cannot use {option!r}", column="questions", hint=TOURNAMENT_HINT)
+    return name, again
 
 
-def open_questions(tournament: Tournament, settings: Settings, now: datetime) -> QuestionSet:
-    """What is open now, in the platform's order; what was seen before as it was then."""
-    listed, notes = run_sync(_listed(tournament, settings, now), event_loop.run)
-    path = settings.home / "tournaments" / f"{tournament.slug}.json"
-    known = _stored(path)
+def open_listing(named: SetName, wanted: SetFilter, settings: Settings, now: datetime) -> QuestionSet:
+    """What a market lists now, in its order; what was seen before as it was then."""
+    listed, notes = run_sync(list_questions(named, wanted, settings, now), event_loop.run)
+    name, again = split_again(named.argument)
+    days = wanted.again or again
+    path = settings.home / "listings" / named.name / f"{_file_name(name)}.json"
+    before = settings.home / "tournaments" / f"{name}.json"  # Where older versions kept what they saw of tournaments.
+    old = before if named.name == "metaculus" and not path.exists() else path
+    known = _stored(old)
     chosen: list[Question] = []
     for question in listed:
         seen = known.get(question.id, question)
-        again = tournament.again is not None and now - seen.due >= timedelta(days=tournament.again)
-        chosen.append(question if again else seen)
+        anew = days is not None and now - seen.due >= timedelta(days=days)
+        chosen.append(question if anew else seen)
     rows = [json.loads(to_json(one)) for one in (known | {one.id: one for one in chosen}).values()]
     write_atomically(path, json.dumps(rows, ensure_ascii=False, indent=0).encode())
-    return QuestionSet(name=tournament.slug, questions=tuple(chosen), notes=notes)
+    return QuestionSet(name=f"{named.name}:{name}" if name else named.name, questions=tuple(chosen), notes=notes)
 
 
-async def _listed(tournament: Tournament, settings: Settings, now: datetime) -> tuple[list[Question], tuple[str, ...]]:
+def _file_name(name: str) -> str:
+    """A name as a file may be called on any machine.
+
+    >>> _file_name("minibench"), _file_name("")
+    ('minibench', 'everything')
+    """
+    if not name:
+        return "everything"
+    return name if _SLUG.fullmatch(name) else f"{default_id(name)}"
+
+
+async def list_questions(
+    named: SetName, wanted: SetFilter, settings: Settings, now: datetime
+) -> tuple[list[Question], tuple[str, ...]]:
+    """What a market lists now under a name, as it stands; and what was left out, and why."""
     from foretell.data.http import AsyncHttpClient
-    from foretell.data.markets.metaculus import MetaculusClient, MetaculusEvents
+    from foretell.runs.services import open_markets
 
-    token = settings.key("metaculus")
-    if not token:
-        raise InputError("Metaculus answers nobody without a token", hint="set METACULUS_TOKEN")
-    own: dict[str, Any] = {}
-    if "metaculus" in settings.addresses:
-        # A server of one's own need not be spared.
-        own = {"host": settings.addresses["metaculus"], "per_second": 100.0, "retry_seconds": 0.1}
+    name, _ = split_again(named.argument)
+    full = f"{named.name}:{name}" if name else named.name
+    after, before = wanted.window
+    asked = ListingFilter(
+        as_of=AsOf(at=now, mode="live"),
+        closes_after=after,
+        closes_before=before,
+        category=wanted.category,
+        minimum_volume=wanted.minimum_volume,
+        status=wanted.status or "open",
+        limit=wanted.limit or MAX_QUESTIONS,
+    )
     async with AsyncHttpClient(access=settings.access) as http:
-        events = MetaculusEvents(MetaculusClient(http=http, token=token, **own), tournaments=(tournament.slug,))
-        listing: EventListing = events.events(ListingFilter(as_of=AsOf(at=now, mode="live"), limit=MAX_QUESTIONS))
+        source = open_markets(settings, http, [full]).events.get(full)
+        if source is None:
+            raise InputError(f"{named.name} lists no events", hint="it only tells prices")
+        listing: EventListing = source.events(asked)
         try:
             found = [event.question for event in await listing.all()]
         except SourceError as error:
-            raise InputError(f"the questions of {tournament.slug} could not be read: {error}") from None
+            raise InputError(f"{full} could not be read: {error}") from None
         return found, listing.ledger.notes()
 
 

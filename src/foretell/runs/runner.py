@@ -1,11 +1,13 @@
 """From a run spec to its answers: questions, runtime, forecaster, executor, store."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+from foretell.data.datasets.question_set import questions_digest
 from foretell.data.series.series import SeriesSource
 from foretell.data.service import load_with_key
 from foretell.forecasters.base_rates.past import Past
@@ -17,7 +19,8 @@ from foretell.forecasters.prompt.prediction_context import QuestionOnly
 from foretell.models.budget import Budget
 from foretell.models.capabilities import check_knowledge_cutoff
 from foretell.models.journal import Journal
-from foretell.models.limits import ModelLimits
+from foretell.models.names import ModelName, default_efforts
+from foretell.models.prices import tier_factor
 from foretell.models.router import ModelRouter
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
@@ -35,9 +38,11 @@ from foretell.runs.runtime import (
     models_of_run,
     open_budget,
     open_runtime,
+    patience_of,
     refuse_unpriced,
     shown_context,
     under_rules,
+    unpriced_models,
 )
 from foretell.runs.settings import Settings
 from foretell.runs.spec import RunSpec
@@ -55,13 +60,42 @@ class PreparedRun:
     questions: tuple[Question, ...]
     warnings: tuple[str, ...] = ()
     """What the models may already know of the questions."""
+    notes: tuple[str, ...] = ()
+    """How the run stands to others of the same spec."""
+    now: datetime | None = None
+    """The moment at which questions that state none are asked."""
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What there is to know of the money before anything is sent."""
+        return money_notices(self.spec) if asks_models(self.spec) else ()
 
 
-def prepare_run(spec: RunSpec, benchmark: Benchmark | None = None) -> PreparedRun:
-    """Open the questions and check that the models cannot have read about them."""
-    asked = spec.questions
-    benchmark = benchmark or open_benchmark(asked.dataset, rounds=asked.rounds, live=spec.mode == "live")
-    questions = benchmark.questions.questions[: spec.questions.limit]
+def prepare_run(
+    spec: RunSpec, benchmark: Benchmark | None = None, *, folders: Sequence[Path] = (Path(),)
+) -> PreparedRun:
+    """Open the questions and check that the models cannot have read about them.
+
+    The spec that comes back holds the digest of its questions, which is part of the run's identity. Sets that grow by
+    themselves, such as what is open in a tournament, have none: their run is known by their name.
+
+    Args:
+        spec: What to run.
+        benchmark: The questions, where they are not to be opened by name.
+        folders: Where a file of questions is sought, in this order.
+    """
+    asked, now = spec.questions, datetime.now(UTC)
+    opened = benchmark or open_benchmark(
+        asked.dataset, wanted=asked, live=spec.mode == "live", now=now, folders=folders
+    )
+    questions = opened.questions.questions[: spec.questions.limit]
+    if benchmark is None and not opened.grows:
+        digest = questions_digest(questions, now)
+        if asked.digest and asked.digest != digest:
+            problem = f"{asked.dataset} holds other questions than the spec says"
+            raise InputError(problem, column="questions.digest", hint=f"their digest is {digest}")
+        spec = spec.with_digest(digest)
+    benchmark = opened
     warnings: dict[str, int] = {}
     if spec.mode == "backtest":
         for question in questions:
@@ -70,7 +104,19 @@ def prepare_run(spec: RunSpec, benchmark: Benchmark | None = None) -> PreparedRu
                 if found is not None:
                     warnings[found.text] = warnings.get(found.text, 0) + 1
     message = tuple(f"{text} ({n} questions)" if n > 1 else text for text, n in list(warnings.items())[:5])
-    return PreparedRun(spec=spec, benchmark=benchmark, questions=questions, warnings=message)
+    return PreparedRun(spec=spec, benchmark=benchmark, questions=questions, warnings=message, now=now)
+
+
+def begin_run(store: RunStore, spec: RunSpec, now: datetime, services: Sequence[str] = ()) -> RunSpec:
+    """Store a run, and return it with what was chosen for its models when it was made, now or earlier."""
+    known = store.run(spec.id)
+    if known is not None:
+        spec = replace(spec, efforts=known.spec.get("efforts", {}))
+    elif "agent" in spec.models and not spec.efforts:
+        spec = replace(spec, efforts=default_efforts(models_of_run(spec)))
+    began = now.isoformat(timespec="seconds")
+    store.begin(spec.id, spec.to_json(), began, services=services, folder=Path.cwd())
+    return spec
 
 
 async def execute_run(  # noqa: PLR0913 - who watches, and where things go
@@ -88,9 +134,7 @@ async def execute_run(  # noqa: PLR0913 - who watches, and where things go
     The journal, a given one too, is closed at the end.
     """
     store = RunStore(settings.store)
-    spec = prepared.spec
-    began = datetime.now(UTC).isoformat(timespec="seconds")
-    store.begin(spec.id, spec.to_json(), began, services=settings.services)
+    spec = begin_run(store, prepared.spec, datetime.now(UTC), settings.services)
     store.keep_questions(spec.id, prepared.questions)
     cells = cells_of(spec.id, prepared.questions, spec.trials)
     executor = Executor(store, concurrency=concurrency, watch=watch, on_event=on_event)
@@ -146,6 +190,25 @@ def check_run(spec: RunSpec, settings: Settings) -> None:
             raise error.at(column="search") from None
 
 
+def money_notices(spec: RunSpec) -> tuple[str, ...]:
+    """Models whose price nobody knows, and what the service tier of a run saves, or could save."""
+    notices = [
+        f"no price is known for {name}, so nobody can say what this will cost: --model-price {name}=0.5/2, or "
+        f"`prices: {{{name}: 0.5/2}}` in a spec, states it (dollars per million tokens read/written)"
+        for name in unpriced_models(spec)
+    ]
+    names = [name for name in models_of_run(spec).names() if not ModelName.read(name).free]
+    cheaper = [name for name in names if tier_factor(name, "flex") < 1]
+    tier = spec.sampling.get("tier")
+    if tier == "flex":
+        for name in names:
+            has_it = "costs half; a reply may take a quarter of an hour" if name in cheaper else "has no such tier"
+            notices.append(f"service tier flex: {name} {has_it}")
+    elif tier is None and spec.mode == "backtest" and not spec.questions.typed and cheaper:
+        notices.append(f"a backtest can wait: --tier flex halves the price of {', '.join(cheaper)}")
+    return tuple(notices)
+
+
 def has_panel(spec: RunSpec) -> bool:
     """Whether a model reads what the trials wrote, in one more cell per question."""
     return spec.aggregate == "judged" and spec.trials > 1
@@ -172,7 +235,7 @@ async def open_answers(  # noqa: PLR0913 - everything a run may need
             plain = PlainRuntime(spec=spec, past=past, series=series or NoSeries(), contexts=contexts)
             answer = plain.answers(shown_context(forecaster_of(made, plain), spec, contexts))
         else:
-            limits = ModelLimits(at_once=max(64, concurrency))
+            limits = replace(patience_of(spec), at_once=max(64, concurrency))
             limits = made.limits(limits) if hasattr(made, "limits") else limits
             opened = await stack.enter_async_context(
                 open_runtime(spec, settings, journal, past=past, limits=limits, budget=budget)

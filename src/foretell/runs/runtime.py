@@ -28,7 +28,7 @@ from foretell.models.budget import Budget, SharedBudget
 from foretell.models.canonical import content_key
 from foretell.models.journal import Journal
 from foretell.models.limits import ModelLimits
-from foretell.models.model import EFFORTS, ModelSettings
+from foretell.models.model import EFFORTS, ModelSettings, ReasoningEffort
 from foretell.models.names import MODEL_ROLES, ModelRole, ModelRoles
 from foretell.models.prices import PriceList, read_price
 from foretell.models.router import ModelRouter
@@ -86,6 +86,8 @@ CONTEXT_OPTION = "context"
 def forecaster_options(spec: RunSpec) -> dict[str, Any]:
     """The options of the forecaster itself: those written behind its name, then those of the run."""
     options = read_forecaster(spec.forecaster)[1]
+    if spec.sampling.get("tier") == "flex" and forecaster_name(spec) == "agent":
+        options.setdefault("seconds", FLEX_TRIAL_SECONDS)
     return options | {name: value for name, value in spec.options.items() if name != CONTEXT_OPTION}
 
 
@@ -278,13 +280,20 @@ def models_of_run(spec: RunSpec) -> ModelRoles:
     if sampling.effort not in (None, *EFFORTS):
         hint = f"there are {', '.join(EFFORTS)}"
         raise InputError(f"there is no effort {sampling.effort!r}", column="sampling.effort", hint=hint)
-    return ModelRoles(agent=spec.models["agent"], others=others, settings={"agent": sampling} if given else {})
+    found = ModelRoles(agent=spec.models["agent"], others=others, settings={"agent": sampling} if given else {})
+    settings = dict(found.settings)
+    for role in MODEL_ROLES:
+        if role in spec.efforts:
+            settings[role] = replace(found.setting(role), effort=cast("ReasoningEffort", spec.efforts[role]))
+    return replace(found, settings=settings)
 
 
 REPLY_SECONDS = "reply_seconds"
 """In the sampling of a spec: how long to wait for one reply. It decides nothing about the reply itself."""
 FLEX_SECONDS = 900.0
 """Replies of the cheap service tier may take a quarter of an hour."""
+FLEX_TRIAL_SECONDS = 10 * FLEX_SECONDS
+"""A trial of the agent there, unless the options say another time."""
 
 
 def patience_of(spec: RunSpec) -> ModelLimits:
@@ -304,7 +313,9 @@ def prices_of(spec: RunSpec) -> PriceList:
 def unpriced_models(spec: RunSpec) -> list[str]:
     """The models of a run whose price nobody knows."""
     prices = prices_of(spec)
-    return [name for name in models_of_run(spec).names() if prices.of(name) is None]
+    deep = spec.options.get("deep_model")
+    asked = [*models_of_run(spec).names(), *([deep] if isinstance(deep, str) else [])]
+    return [name for name in asked if prices.of(name) is None]
 
 
 def refuse_unpriced(spec: RunSpec, budget: Budget | None) -> None:
@@ -312,7 +323,8 @@ def refuse_unpriced(spec: RunSpec, budget: Budget | None) -> None:
     if spec.budget.run is None and spec.budget.question is None and budget is None:
         return
     if unpriced := unpriced_models(spec):
-        hint = "state it (dollars per million tokens read/written): --model-price 0.5/2, the field `model_price`"
+        hint = f"state it (dollars per million tokens read/written): --model-price {unpriced[0]}=0.5/2"
+        hint += ", the field `model_price`"
         raise InputError(
             f"a budget in dollars needs a known price, and that of {unpriced[0]} is not known",
             column="budget",

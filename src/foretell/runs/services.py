@@ -7,6 +7,7 @@ from typing import Any
 from foretell.data.http import AsyncHttpClient
 from foretell.data.markets.listing import EventSource
 from foretell.data.markets.market import Market
+from foretell.data.markets.named_events import events_named
 from foretell.data.markets.prices import PriceSource
 from foretell.data.pages import PageSource
 from foretell.data.search.engine import SearchEngine
@@ -119,15 +120,24 @@ class MarketSources:
 
 
 def open_markets(settings: Settings, client: AsyncHttpClient, platforms: Sequence[str]) -> MarketSources:
-    """Readers of these platforms, with one connection for each. A missing key is an `InputError` now."""
+    """Readers of these platforms, with one connection for each. A missing key is an `InputError` now.
+
+    A platform may be named with a part, `kalshi:KXFED`: what is listed there stands under the whole name, and
+    everything else under that of the market.
+    """
     events: dict[str, EventSource] = {}
     settlements: dict[str, SettlementSource] = {}
     prices: dict[str, PriceSource] = {}
-    for platform in platforms:
+    parts: dict[str, list[str]] = {}
+    for name in platforms:
+        platform, _, part = name.partition(":")
+        parts.setdefault(platform, []).append(part)
+    for platform, named in parts.items():
         market: Market = load_with_key("markets", platform, settings.key(platform))
         connection = market.client(service_config(settings, client, platform))
         if market.events is not None:
             events[platform] = market.events(connection)
+            events |= {f"{platform}:{part}": events_named(platform, market, connection, part) for part in named if part}
         if market.prices is not None:
             prices[platform] = market.prices(connection)
         if market.settlements:

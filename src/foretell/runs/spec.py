@@ -3,11 +3,13 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from datetime import date
 from pathlib import Path
 from typing import Any, Literal, cast
 
 from foretell.data.datasets.rows import read_text
+from foretell.data.datasets.set_filter import SetFilter
 from foretell.models.prices import read_price
 from foretell.questions.errors import InputError
 
@@ -24,18 +26,19 @@ TYPED_PREFIX = "asked "
 
 
 @dataclass(frozen=True, kw_only=True)
-class QuestionsSpec:
+class QuestionsSpec(SetFilter):
     """Which questions to ask."""
 
     dataset: str
-    """A built-in set by name, or a file of questions."""
-    rounds: tuple[str, ...] = ()
-    limit: int | None = None
-    """Only the first so many, for a cheap first look."""
+    """A question set by name, or a file of questions."""
+    digest: str = ""
+    """Of the questions themselves, so that other questions in a file of the same name are another run. It is found out
+    when a run is prepared; written down by a person, it holds the questions to it."""
 
     def __post_init__(self) -> None:
         if "\x00" in self.dataset:
             raise ValueError("the name of a data set holds no null character")
+        super().__post_init__()
 
     @property
     def typed(self) -> bool:
@@ -53,7 +56,7 @@ class BudgetSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class RunSpec:
-    """Everything that decides what a run computes. The same spec is the same run."""
+    """Everything that decides what a run computes. The same spec over the same questions is the same run."""
 
     questions: QuestionsSpec
     forecaster: str = "agent"
@@ -77,6 +80,9 @@ class RunSpec:
     """How the models are sampled: temperature, effort, max_tokens; what is not said is the provider's default."""
     prices: Mapping[str, str] = field(default_factory=dict[str, str])
     """By model: dollars per million tokens, read/written (such as 0.5/2), where the price is not known or another."""
+    efforts: Mapping[str, str] = field(default_factory=dict[str, str])
+    """By role: how long its model thinks, where `sampling` does not say. Chosen when a run is made and stored with it;
+    no part of its id, so that the same file stays the same run when more is known of its models."""
 
     def __post_init__(self) -> None:
         for written in self.prices.values():
@@ -93,14 +99,21 @@ class RunSpec:
         >>> RunSpec(questions=QuestionsSpec(dataset="demo")).id == RunSpec(questions=QuestionsSpec(dataset="demo")).id
         True
         """
-        return hashlib.sha256(self.to_json().encode()).hexdigest()[:12]
+        return hashlib.sha256(replace(self, efforts={}).to_json().encode()).hexdigest()[:12]
+
+    def with_digest(self, digest: str) -> "RunSpec":
+        """The same for these questions."""
+        return replace(self, questions=replace(self.questions, digest=digest))
 
     def to_json(self) -> str:
-        """Canonical JSON. Nothing is said of sampling and prices where they are the usual: older runs keep their id."""
+        """Canonical JSON. What came in later is left out where it is the usual: older runs keep their id."""
         fields = asdict(self)
-        for name in ("sampling", "prices"):
+        for name in ("sampling", "prices", "efforts"):
             if not fields[name]:
                 del fields[name]
+        for name in ("digest", "closes_after", "closes_before", "category", "status", "minimum_volume", "again"):
+            if not fields["questions"][name]:
+                del fields["questions"][name]
         return json.dumps(fields, sort_keys=True, ensure_ascii=False)
 
 
@@ -127,18 +140,27 @@ def yaml_mapping(text: str) -> Any:
 
 def spec_from_mapping(data: Any) -> RunSpec:
     """A spec as a person writes it, in full or in short; a wrong field raises an `InputError` that names it."""
+    if isinstance(data, dict) and "efforts" in data:
+        raise InputError(
+            "efforts by role are chosen when a run is made", column="efforts", hint="write sampling.effort"
+        )
     return spec_from_json(_unabridged(cast("dict[str, Any]", data)) if isinstance(data, dict) else data)
 
 
 def _unabridged(data: dict[str, Any]) -> dict[str, Any]:
-    """What people write in short: a data set as one word, rounds as dates without quotes."""
+    """What people write in short: a data set as one word, dates without quotes."""
     questions = data.get("questions")
     if isinstance(questions, str):
         return {**data, "questions": {"dataset": questions}}
-    if isinstance(questions, dict) and isinstance(rounds := questions.get("rounds"), list):
-        written = cast("dict[str, Any]", questions)
-        return {**data, "questions": {**written, "rounds": [str(day) for day in cast("list[Any]", rounds)]}}
-    return data
+    if not isinstance(questions, dict):
+        return data
+    written = {
+        name: value.isoformat() if isinstance(value, date) else value
+        for name, value in cast("dict[str, Any]", questions).items()
+    }
+    if isinstance(rounds := written.get("rounds"), list):
+        written["rounds"] = [str(day) for day in cast("list[Any]", rounds)]
+    return {**data, "questions": written}
 
 
 def spec_from_json(data: Any) -> RunSpec:

@@ -62,12 +62,14 @@ MIGRATIONS = (
     update cell set degraded = 1 where replace(forecast, '"ending":"degraded"', '') <> forecast;
     create index cell_degraded on cell (run) where degraded = 1;
     """,
+    # A spec names its file of questions as it is called in the folder that the run was started in.
+    "alter table run add column folder text not null default '';",
 )
 """Each entry brings the tables one version further; existing entries never change."""
 
 _RUNS = """
 select id, spec, created, services, count(forecast), count(failure),
-    (select count(*) from cell as broken where broken.run = run.id and broken.degraded = 1)
+    (select count(*) from cell as broken where broken.run = run.id and broken.degraded = 1), folder
 from run left join cell on run.id = cell.run {where} group by run.id order by created desc"""
 _FINISH = """
 insert into cell values (?, ?, ?, ?, ?, ?, ?)
@@ -103,6 +105,8 @@ class RunRow:
     failed: int
     degraded: int = 0
     """Those of the forecasts that rest on a failure."""
+    folder: str = ""
+    """Where it was last started: a file of questions is sought there."""
 
 
 _SOUND = "forecast is not null and degraded = 0"
@@ -135,10 +139,17 @@ class RunStore:
         """Read or write without holding up the event loop."""
         return self._db.aside(work, *args, **kwargs)
 
-    def begin(self, run: str, spec: str, created: str, *, services: Sequence[str] = ()) -> None:
-        """Note a run; the same run again changes nothing."""
-        insert = "insert into run (id, spec, created, services) values (?, ?, ?, ?) on conflict do nothing"
-        self._db.write(insert, (run, spec, created, json.dumps(list(services))))
+    def begin(
+        self, run: str, spec: str, created: str, *, services: Sequence[str] = (), folder: str | Path = ""
+    ) -> None:
+        """Note a run; the same run again changes nothing but the folder that it was last started in."""
+        insert = "insert into run (id, spec, created, services, folder) values (?, ?, ?, ?, ?) on conflict do nothing"
+        self._db.write(insert, (run, spec, created, json.dumps(list(services)), str(folder)))
+        self._db.write("update run set folder = ? where id = ? and folder <> ?", (str(folder), run, str(folder)))
+
+    def specs(self) -> list[tuple[str, dict[str, Any]]]:
+        """Every run's id and spec as written, the newest first."""
+        return [(id, json.loads(spec)) for id, spec in self._db.read("select id, spec from run order by created desc")]
 
     def keep_questions(self, run: str, questions: Iterable[Question]) -> None:
         """Keep what was asked, so that a run can be read without the file its questions came from."""
@@ -258,7 +269,7 @@ class RunStore:
 
 
 def _run_row(row: SqlRow) -> RunRow:
-    id, spec, created, services, done, failed, degraded = row
+    id, spec, created, services, done, failed, degraded, folder = row
     return RunRow(
         id=id,
         spec=json.loads(spec),
@@ -267,6 +278,7 @@ def _run_row(row: SqlRow) -> RunRow:
         done=done,
         failed=failed,
         degraded=degraded,
+        folder=folder,
     )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from foretell.data.atomic_file import write_atomically
+from foretell.data.untrusted import for_csv
 from foretell.forecasters.combine.trials import PANEL
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
@@ -121,7 +122,7 @@ def write_rows(rows: Sequence[Mapping[str, Any]], path: Path) -> Path:
     elif path.suffix == ".csv":
         writer = csv.DictWriter(text, fieldnames=list(rows[0]))
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows({name: for_csv(value) for name, value in row.items()} for row in rows)
     else:
         raise InputError("cannot write this kind of file", path=path, hint="use .csv or .jsonl")
     write_atomically(path, text.getvalue().encode())
@@ -155,6 +156,7 @@ def run_rows(settings: Settings, starts: Sequence[str]) -> RunRows:
     Runs whose forecasters have one name are told apart by their ids.
     """
     found: list[tuple[RunSpec, list[Forecast]]] = []
+    ids: list[str] = []
     with closing(RunStore(settings.store)) as store:
         for start in starts:
             run = find_run(store, start)
@@ -163,12 +165,13 @@ def run_rows(settings: Settings, starts: Sequence[str]) -> RunRows:
             if not answers:
                 raise InputError(f"run {run} has no forecast", hint="start it again with foretell run")
             found.append((spec, answers))
+            ids.append(run)
+        questions, outcomes = questions_of_runs(store, ids)
     names = [answers[0].forecaster for _, answers in found]
     names = [
         f"{name} ({spec.id[:6]})" if names.count(name) > 1 else name
         for name, (spec, _) in zip(names, found, strict=True)
     ]
-    questions, outcomes = _questions_of_runs([spec for spec, _ in found])
     forecasts: list[Row] = []
     for name, (spec, answers) in zip(names, found, strict=True):
         rule = combining_by_name("logit-mean" if spec.aggregate == "judged" else spec.aggregate)
@@ -180,16 +183,15 @@ def run_rows(settings: Settings, starts: Sequence[str]) -> RunRows:
     return RunRows(forecasts=forecasts, outcomes=outcomes, names=tuple(names), texts=texts)
 
 
-def _questions_of_runs(specs: Sequence[RunSpec]) -> tuple[list[Question], list[Row]]:
+def questions_of_runs(store: RunStore, runs: Iterable[str]) -> tuple[list[Question], list[Row]]:
     """The questions of all runs, each once, and their targets with outcomes."""
-    from foretell.runs.question_sets import open_benchmark
+    from foretell.runs.question_sets import questions_of_run
 
     rows: dict[tuple[str, str, str], Row] = {}
     chosen: dict[tuple[str, str], Question] = {}
-    for spec in specs:
-        found = open_benchmark(spec.questions.dataset, rounds=spec.questions.rounds).questions
-        mine = found.questions[: spec.questions.limit]
-        chosen |= {(question.id, question.due.isoformat()): question for question in mine}
-        for row in outcome_rows(mine, found.resolutions):
+    for run in runs:
+        found = questions_of_run(store, run)
+        chosen |= {(question.id, question.due.isoformat()): question for question in found.questions}
+        for row in outcome_rows(found.questions, found.resolutions):
             rows.setdefault((row["question"], row["target"], row["due"]), row)
     return list(chosen.values()), list(rows.values())

@@ -366,6 +366,11 @@ def test_one_event_by_its_ticker_also_from_the_archive() -> None:
         "/events/KXOLD-25",
         "/historical/markets",
     ]
+    # The exchange leaves out lists that are empty; a list of settled events is completed from the archive, too.
+    for dropped, one in (("event.markets", True), ("events.0.markets", False)):
+        bare = MarketFaults(drifts=(FieldDrift(path=dropped),))
+        again = server(settled, archived=["KXOLD-25-A"], trouble=bare)
+        assert (kalshi.event(again, "KXOLD-25") if one else kalshi.listing(again, status="resolved")[0][0]) == old
     with pytest.raises(SourceError, match="kalshi event KXNOPE-1 is not there"):
         kalshi.event(server(), "KXNOPE-1")
     empty = SampleKalshiEvent(ticker="KXE-1", series="KXE", title="?", markets=())
@@ -555,6 +560,8 @@ def test_names_are_all_there_are_only_with_one_for_the_rest(label: str, whole: b
         # A day's temperature, in whole degrees.
         ([("less", None, 61), ("between", 61, 62), ("between", 63, 64), ("greater", 64, None)], True),
         ([("greater", 64, None), ("between", 61, 64), ("less", None, 61)], True),
+        # A rate that is cut, held or raised.
+        ([("less", None, 0), ("between", 0, 0), ("greater", 0, None)], True),
         # The price of a coin, in cents.
         ([("less", None, 70000), ("between", 70000, 70249.99), ("greater_or_equal", 70250, None)], True),
         ([("less_or_equal", None, 9.9), ("between", 10, 14.9), ("greater", 14.9, None)], True),

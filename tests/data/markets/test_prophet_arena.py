@@ -9,7 +9,7 @@ from fakes.market_reader import KEY, NOW, Reader, asked
 from fakes.markets import FakeProphetArena
 from foretell.data.http import AsyncHttpClient, SourceError
 from foretell.data.markets.listing import ListingFilter, LiveOnly
-from foretell.data.markets.prophet_arena import ProphetArenaClient, ProphetArenaWeekly
+from foretell.data.markets.prophet_arena import ProphetArenaClient, ProphetArenaWeekly, ProphetArenaWindows
 from foretell.data.payload import MalformedPayload
 from foretell.practice.markets.prophet_arena import prophet_arena_body, weekly_event_body, weekly_release_body
 from foretell.questions.as_of import AsOf, instant
@@ -130,3 +130,19 @@ def test_a_week_with_one_deadline_and_rules_for_each_outcome() -> None:
         instant("2027-01-01"),
     )
     assert (late.status, ledger.notes()) == ("closed", ("1 × left out: resolved, not open",))
+
+
+def test_rounds_that_are_open_and_unanswered() -> None:
+    made = fake(RACE, OTHER)
+
+    async def read(client: ProphetArenaClient) -> Any:
+        everything = await ProphetArenaWindows(client).events(ListingFilter(as_of=NOW)).all()
+        made.forecasts.append({"agent": "me", "event": "race"})
+        listing = ProphetArenaWindows(client, "me").events(ListingFilter(as_of=NOW))
+        return everything, await listing.all(), await ProphetArenaWindows(client).event("race", NOW), listing.ledger
+
+    both, left, one, ledger = arena.run(made, read)
+    assert [event.question.id for event in both] == ["prophet_arena/race", "prophet_arena/other"]
+    assert ([event.question.id for event in left], one) == (["prophet_arena/other"], both[0])
+    assert [target.snapshot.last_price for target in one.question.targets] == [0.35, 0.6]
+    assert (one.question.criteria, ledger.notes()) == ("As reported.", ())

@@ -43,6 +43,8 @@ class Dataset:
     history: QuestionSet
     """Each question sees only the part that was known before its date."""
     series: SeriesSource | None = None
+    grows: bool = False
+    """Whether it is a listing of what is open now: its run is known by its name, and asks what comes in later too."""
 
     @classmethod
     def alone(cls, questions: QuestionSet) -> "Dataset":
@@ -69,6 +71,8 @@ class FileFormat:
     read: Callable[[DatasetRequest], Dataset | QuestionSet]
     recognises: Callable[[Path], bool] = lambda path: False
     """Asked about files that are named without a format."""
+    known: Callable[[str], bool] = lambda argument: False
+    """Whether an argument is known by name, such as that of a downloaded set, and not the path of a file."""
 
     def __call__(self, request: DatasetRequest) -> Dataset | QuestionSet:
         """Read the file named by the request."""

@@ -164,12 +164,13 @@ def _check_body(body: bytes, list_name: str, url: str) -> None:
 
 
 def forecastbench(request: DatasetRequest) -> Dataset:
-    """The data set `forecastbench`: the rounds that were pulled to this machine."""
+    """The data set `forecastbench`, or `forecastbench:2026-03-15`: the rounds that were pulled to this machine."""
+    rounds = (*request.rounds, *filter(None, request.argument.split(",")))
     cache = DownloadCache(request.folder or cache_home() / "forecastbench")
     pulled = pulled_rounds(cache)
-    missing = [day for day in request.rounds if day not in pulled]
+    missing = [day for day in rounds if day not in pulled]
     if missing or not pulled:
         wanted = f"--round {missing[0]}" if missing else "--latest"
         raise InputError(f"no such round in {cache.root}", hint=f"foretell data pull forecastbench {wanted}")
     history = union("forecastbench", [read_pulled(cache, day) for day in pulled])
-    return Dataset.rounds_of(history, request.rounds, path=cache.root)
+    return Dataset.rounds_of(history, rounds, path=cache.root)

@@ -1,10 +1,13 @@
 """What every reader of a data set returns: questions, how they came out, and what was left out and why."""
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from hashlib import sha256
 
+from foretell.questions.codec import to_json
 from foretell.questions.question import Question
 from foretell.questions.resolution import Resolution
 
@@ -27,6 +30,29 @@ class ContextSource:
 def asked_key(question: Question) -> AskedKey:
     """The key of one asking of a question."""
     return (question.id, question.due)
+
+
+def wording(question: Question, now: datetime | None = None) -> str:
+    """Everything that is asked, in one line: texts, dates, options, quotes; `now` stands for a moment nobody stated."""
+    text = to_json(question)
+    return text if now is None else text.replace(json.dumps(_written(now)), '"now"')
+
+
+def questions_digest(questions: Iterable[Question], now: datetime | None = None) -> str:
+    """The same for the same questions in any order, whatever file they are in and however they came out.
+
+    Args:
+        questions: What is asked.
+        now: The moment that questions without a date are asked at: it does not count, so that a file without dates has
+            the same digest tomorrow.
+    """
+    lines = sorted(wording(one, now if one.due == now else None) for one in questions)
+    return sha256("\n".join(lines).encode()).hexdigest()[:16]
+
+
+def _written(moment: datetime) -> str:
+    """As JSON writes a moment in UTC."""
+    return moment.isoformat().replace("+00:00", "Z")
 
 
 def outcome_key(resolution: Resolution) -> OutcomeKey:

@@ -215,22 +215,32 @@ class KalshiEvents(MarketEvents):
     platform = "kalshi"
     key = "event_ticker"
 
-    def __init__(self, client: KalshiClient) -> None:
+    def __init__(self, client: KalshiClient, *, series: str = "") -> None:
+        """`series` limits the list to one, by its ticker."""
         self._client = client
+        self._only = {"series_ticker": series} if series else {}
         self._series: dict[str, tuple[str, tuple[str, ...]]] = {}
 
     async def fetch(self, id: str) -> Payload:
         """One event, also a settled one, with its markets."""
         answer = await self._client.read(f"/events/{quote(id, safe='')}", {"with_nested_markets": "true"})
-        row = whole_event(answer)
-        if row.need("markets").value:
+        return await self._with_archive(whole_event(answer))
+
+    async def _with_archive(self, row: Payload) -> Payload:
+        """The event with the markets that only the archive has, where it shows none itself."""
+        if (markets := row.get("markets")) is not None and markets.value:
             return row
-        old = await archived(self._client, {"event_ticker": id})
+        old = await archived(self._client, {"event_ticker": row.need(self.key).text()})
         return Payload(url=row.url, path=row.path, value={**row.value, "markets": [one.value for one in old]})
+
+    async def read_listed(self, row: Payload, wanted: ListingFilter, report: ListingReport) -> ListedEvent | None:
+        """An event of a page. Those that are settled for long show no markets, and the archive is asked for them."""
+        whole = await self._with_archive(row) if wanted.status == "resolved" else row
+        return await self.read(whole, wanted.as_of, report)
 
     async def page(self, wanted: ListingFilter, cursor: str) -> CataloguePage:
         """One page of the list."""
-        query = {"limit": str(PAGE), "with_nested_markets": "true", "status": FILTERS[wanted.status]}
+        query = {"limit": str(PAGE), "with_nested_markets": "true", "status": FILTERS[wanted.status], **self._only}
         if wanted.closes_after is not None:
             query["min_close_ts"] = str(int(wanted.closes_after.timestamp()))
         answer = await self._client.read("/events", query | ({"cursor": cursor} if cursor else {}))
@@ -298,8 +308,9 @@ def series_filing(row: Payload) -> tuple[str, tuple[str, ...]]:
 def whole_event(answer: Payload) -> Payload:
     """The event of an answer, with its markets, which may stand in it or beside it."""
     row = answer.need("event")
-    markets = row.get("markets") or answer.get("markets") or row.need("markets")
-    return Payload(url=row.url, path=row.path, value={**row.value, "markets": [one.value for one in markets.items()]})
+    markets = row.get("markets") or answer.get("markets")
+    shown = [] if markets is None else [one.value for one in markets.items()]
+    return Payload(url=row.url, path=row.path, value={**row.value, "markets": shown})
 
 
 async def archived(client: KalshiClient, by: Mapping[str, str]) -> list[Payload]:
@@ -341,7 +352,7 @@ def strikes_cover(markets: Sequence[Payload]) -> bool:
     leaves one, at 10 itself.
     """
     try:
-        spans = sorted(filter(None, map(_span, markets)))
+        spans = sorted(filter(None, map(_span, markets)), key=lambda span: (span.low, span.high))
     except MalformedPayload:
         return False
     if len(spans) < len(markets) or len(spans) < 2 or spans[0].low.is_finite() or spans[-1].high.is_finite():
@@ -470,6 +481,8 @@ MARKET = Market(
     hosts=("kalshi.com",),
     client=lambda config: KalshiClient(http=config.http, host=config.address or HOST),
     events=KalshiEvents,
+    # Tickers of events begin with that of their series and a hyphen.
+    part=lambda client, name: None if "-" in name else KalshiEvents(client, series=name.upper()),
     prices=KalshiPrices,
     settlements="foretell.data.settlements.kalshi:KalshiSettlements",
     facts="Kalshi OpenAPI 3.13.0, April 2026; recorded answers of January to August 2026",

@@ -96,3 +96,6 @@ ARENA_EVENT = _field_names("""
     resolved_at
 """)
 ARENA_WEEKLY_EVENT = _field_names("event ticker title category source close_at window outcomes mutually_exclusive")
+ARENA_WINDOW = _field_names("""
+    event title category criteria round closes_at event_close_at outcomes crowd mutually_exclusive
+""")

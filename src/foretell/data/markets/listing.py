@@ -164,6 +164,13 @@ class ListingReport:
         self.complete = False
         """Whether the platform had nothing more to offer; not so where the limit or the page cap came first."""
 
+    def add(self, other: "ListingReport") -> None:
+        """Also what another listing met."""
+        self.skipped += other.skipped
+        self.left_out.update(other.left_out)
+        self.unknown_fields.update(other.unknown_fields)
+        self.pages, self.complete = self.pages + other.pages, other.complete
+
     def know(self, value: Any, known: frozenset[str], what: str) -> None:
         """Count the fields of an object that are not among the known ones."""
         if isinstance(value, Mapping):

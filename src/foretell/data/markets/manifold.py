@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 from urllib.parse import quote
 
 from foretell.data.http import AsyncHttpClient, NotFound
@@ -159,8 +160,10 @@ class ManifoldEvents(MarketEvents):
 
     platform = "manifold"
 
-    def __init__(self, client: ManifoldClient) -> None:
+    def __init__(self, client: ManifoldClient, *, topic: str = "") -> None:
+        """`topic` limits the list to one, by its slug."""
         self._client = client
+        self._only = {"topicSlug": topic} if topic else {}
 
     async def fetch(self, id: str) -> Payload:
         """One market."""
@@ -176,6 +179,7 @@ class ManifoldEvents(MarketEvents):
             "contractType": "ALL",
             "limit": str(EVENTS_PAGE),
             "offset": str(passed),
+            **self._only,
         }
         rows = (await self._client.read("/search-markets", query)).items()
         return CataloguePage(rows=rows, following=str(passed + EVENTS_PAGE) if len(rows) == EVENTS_PAGE else None)
@@ -205,7 +209,7 @@ class ManifoldEvents(MarketEvents):
                 due=as_of.at,
                 targets=tuple(one.target for one in event.asked),
                 category=tags[0] if tags else "",
-                criteria=row.stated_text("textDescription").strip(),
+                criteria=_rules(row),
                 exclusivity=event.exclusivity,
                 opens_at=row.need("createdTime").moment(per_second=MILLI),
                 closes_at=_closes(row),
@@ -228,6 +232,23 @@ def _kind(row: Payload) -> str:
     if kind not in (BINARY, CHOICE):
         raise UnsupportedEvent(f"a market of type {kind} has no yes-or-no targets")
     return kind
+
+
+def _rules(row: Payload) -> str:
+    """The description as plain text; servers of 2022 send only the one with marks, or a text under its name."""
+    told = row.get("description")
+    if row.has("textDescription") or told is None or not told.value:
+        return row.stated_text("textDescription").strip()
+    if isinstance(told.value, str):
+        return told.text().strip()
+    words: list[str] = []
+    left: list[Any] = [told.value]
+    while left:
+        node = left.pop()
+        if isinstance(node, dict):
+            words += [node["text"]] if isinstance(node.get("text"), str) else []
+            left += reversed(node["content"]) if isinstance(node.get("content"), list) else []
+    return " ".join(words) or row.need("textDescription").text()
 
 
 def sums_to_one(row: Payload) -> bool:
@@ -276,6 +297,7 @@ MARKET = Market(
     hosts=("manifold.markets",),
     client=lambda config: ManifoldClient(http=config.http, host=config.address or HOST),
     events=ManifoldEvents,
+    part=lambda client, name: ManifoldEvents(client, topic=name),
     prices=ManifoldPrices,
     settlements="foretell.data.settlements.manifold:ManifoldSettlements",
     facts="Manifold source, 21 August 2026; recorded bets of October 2022",

@@ -24,6 +24,9 @@ class Market:
     """Opens the one connection that listing, prices and settlements share."""
     events: Callable[[Any], EventSource] | None = None
     """From the client to what is listed now."""
+    part: Callable[[Any, str], EventSource | None] | None = None
+    """From the client and a name to what is listed in that series, tournament or topic; None where no part can be
+    called so. A question set is then named `market:PART`; an event needs nothing of the kind."""
     prices: Callable[[Any], PriceSource] | None = None
     """From the client to price histories."""
     settlements: str = ""

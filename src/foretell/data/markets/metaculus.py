@@ -554,8 +554,15 @@ def _post_in_address(steps: Sequence[str], query: Mapping[str, list[str]]) -> st
 
 MARKET = Market(
     hosts=("metaculus.com",),
-    client=lambda config: MetaculusClient(http=config.http, token=config.key, host=config.address or HOST),
+    client=lambda config: MetaculusClient(
+        http=config.http,
+        token=config.key,
+        host=config.address or HOST,
+        # A server of one's own need not be spared.
+        **({"per_second": 100.0, "retry_seconds": 0.1} if config.address else {}),
+    ),
     events=MetaculusEvents,
+    part=lambda client, name: MetaculusEvents(client, tournaments=(name,)),
     prices=MetaculusPrices,
     settlements="foretell.data.settlements.metaculus:MetaculusSettlements",
     key_variables=("METACULUS_TOKEN",),

@@ -234,8 +234,10 @@ class PolymarketEvents(MarketEvents):
 
     platform = "polymarket"
 
-    def __init__(self, client: PolymarketClient) -> None:
+    def __init__(self, client: PolymarketClient, *, tag: str = "") -> None:
+        """`tag` limits the list to what is tagged so, by the tag's slug."""
         self._client = client
+        self._only = [("tag_slug", tag)] if tag else []
 
     async def fetch(self, id: str) -> Payload:
         """One event."""
@@ -244,7 +246,7 @@ class PolymarketEvents(MarketEvents):
 
     async def page(self, wanted: ListingFilter, cursor: str) -> CataloguePage:
         """One page. The list hides closed events unless asked for them."""
-        query = [("closed", CLOSED[wanted.status]), ("order", "volume24hr"), ("ascending", "false")]
+        query = [("closed", CLOSED[wanted.status]), ("order", "volume24hr"), ("ascending", "false"), *self._only]
         for name, at in (("end_date_min", wanted.closes_after), ("end_date_max", wanted.closes_before)):
             query += [(name, f"{at:%Y-%m-%dT%H:%M:%SZ}")] if at is not None else []
         return await page_of(self._client, "events", query, cursor, size=PAGE)
@@ -460,6 +462,7 @@ MARKET = Market(
     hosts=("polymarket.com",),
     client=_open_client,
     events=PolymarketEvents,
+    part=lambda client, name: None if name.isdigit() else PolymarketEvents(client, tag=name),
     prices=PolymarketPrices,
     settlements="foretell.data.settlements.polymarket:PolymarketSettlements",
     facts="polymarket-client 0.14.0, autumn 2026; recorded answers of January to August 2026",

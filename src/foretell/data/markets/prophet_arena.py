@@ -10,7 +10,7 @@ from datetime import datetime
 from urllib.parse import quote
 
 from foretell.data.http import AsyncHttpClient, NotFound
-from foretell.data.markets.known_fields import ARENA_EVENT, ARENA_WEEKLY_EVENT
+from foretell.data.markets.known_fields import ARENA_EVENT, ARENA_WEEKLY_EVENT, ARENA_WINDOW
 from foretell.data.markets.listing import (
     CataloguePage,
     ListedEvent,
@@ -111,13 +111,15 @@ class ProphetArenaListing(MarketEvents):
     async def read(self, row: Payload, as_of: AsOf, report: ListingReport) -> ListedEvent:
         """An event."""
         report.know(row.value, ARENA_EVENT, "event")
-        outcomes, closes = _outcomes(row), row.need("close_at").time()
+        outcomes, closes, crowd = _outcomes(row), row.need("close_at").time(), row.get("crowd")
+        prices = {} if crowd is None else crowd.members()
+        names = [one.need("name").text() for one in outcomes]
         state, over = STATES.get(row.words("state").casefold()), as_of.at >= closes
         return _listed(
             row,
             as_of,
-            targets=[_target(one, closes, _crowd(row, one, as_of.at)) for one in outcomes],
-            criteria="\n".join(filter(None, [row.words("criteria"), _criteria(outcomes)])),
+            targets=[_target(name, closes, as_of.at, prices.get(name)) for name in names],
+            criteria=_rules(row, outcomes),
             closes=closes,
             status="closed" if state in (None, "open") and over else state or "open",
         )
@@ -174,11 +176,59 @@ class ProphetArenaWeekly(MarketEvents):
         return _listed(
             row,
             as_of,
-            targets=[_target(one, resolves, None) for one in outcomes],
-            criteria=_criteria(outcomes),
+            targets=[_target(one.need("name").text(), resolves, as_of.at) for one in outcomes],
+            criteria=_rules(row, outcomes),
             closes=min(deadline.closes_at, resolves),
             status=("open" if taken else "closed") if pending else "resolved",
         )
+
+
+class ProphetArenaWindows(MarketEvents):
+    """Live events with a round that takes forecasts now; with an agent those that it has yet to answer."""
+
+    platform = PLATFORM
+    key = "event"
+
+    def __init__(self, client: ProphetArenaClient, agent: str = "") -> None:
+        self._client = client
+        self._agent = agent
+
+    async def fetch(self, id: str) -> Payload:
+        """The open round of one event."""
+        for row in await self._client.open_windows(self._agent):
+            if row.words("event") == id:
+                return await self._with_rules(row)
+        raise NotFound(f"no round of {id} is open", url=self._client.host)
+
+    async def page(self, wanted: ListingFilter, cursor: str) -> CataloguePage:
+        """All rounds that are open."""
+        return CataloguePage(rows=await self._client.open_windows(self._agent))
+
+    async def read_listed(self, row: Payload, wanted: ListingFilter, report: ListingReport) -> ListedEvent | None:
+        """A round, with the rules of its event, which lists leave out."""
+        return await self.read(await self._with_rules(row), wanted.as_of, report)
+
+    async def read(self, row: Payload, as_of: AsOf, report: ListingReport) -> ListedEvent:
+        """A round; it closes before its event does."""
+        report.know(row.value, ARENA_WINDOW, "window")
+        names, closes = row.texts("outcomes"), row.need("closes_at").time()
+        if not names:
+            raise UnsupportedEvent("it has no outcome")
+        resolves, crowd = row.optional_time("event_close_at") or closes, row.get("crowd")
+        prices = {} if crowd is None else crowd.members()
+        return _listed(
+            row,
+            as_of,
+            targets=[_target(name, resolves, as_of.at, prices.get(name)) for name in names],
+            criteria=row.words("criteria"),
+            closes=closes,
+            status="open" if as_of.at < closes else "closed",
+        )
+
+    async def _with_rules(self, row: Payload) -> Payload:
+        event = await self._client.event(row.need("event").text())
+        rules = _rules(event, _outcomes(event))
+        return Payload(url=row.url, path=row.path, value={**row.value, "criteria": rules})
 
 
 def _with_deadline(release: Payload) -> list[Payload]:
@@ -196,24 +246,18 @@ def _outcomes(row: Payload) -> list[Payload]:
     return outcomes
 
 
-def _target(outcome: Payload, resolves: datetime, snapshot: Snapshot | None) -> Target:
-    name = outcome.need("name").text()
+def _target(name: str, resolves: datetime, at: datetime, price: Payload | None = None) -> Target:
+    """An outcome, with what the crowd says of it now."""
+    snapshot = None if price is None or price.value is None else Snapshot(at=at, last_price=price.probability())
     return Target(id=name, label=name, resolves_at=resolves, snapshot=snapshot)
 
 
-def _crowd(row: Payload, outcome: Payload, at: datetime) -> Snapshot | None:
-    """What the crowd says of an outcome now."""
-    crowd = row.get("crowd")
-    price = None if crowd is None else crowd.get(outcome.need("name").text())
-    return None if price is None else Snapshot(at=at, last_price=price.probability())
-
-
-def _criteria(outcomes: Sequence[Payload]) -> str:
-    """The rules of each outcome on a line of its own; once where all share them."""
+def _rules(event: Payload, outcomes: Sequence[Payload]) -> str:
+    """The rules of an event, and those of each outcome on a line of its own; once where all share them."""
     rules = {one.need("name").text(): one.words("criteria") for one in outcomes}
-    if len(set(rules.values())) == 1:
-        return next(iter(rules.values()))
-    return "\n".join(f"{name}: {rule}" for name, rule in rules.items() if rule)
+    same = len(set(rules.values())) == 1
+    shown = [*rules.values()][:1] if same else [f"{name}: {rule}" for name, rule in rules.items() if rule]
+    return "\n".join(filter(None, [event.words("criteria"), *shown]))
 
 
 def outcomes_exclude(names: Sequence[str], *, told: bool) -> Exclusivity:
@@ -236,7 +280,7 @@ def _listed(
     closes: datetime,
     status: MarketStatus,
 ) -> ListedEvent:
-    title, slug = row.need("title").text().strip(), row.need("event" if row.has(RELEASE) else "slug").text()
+    title, slug = row.need("title").text().strip(), row.need("event" if row.has("event") else "slug").text()
     return ListedEvent(
         question=Question(
             id=f"{PLATFORM}/{slug}",
@@ -256,17 +300,18 @@ def _listed(
 
 
 def arena_track(client: ProphetArenaClient, name: str) -> MarketEvents | None:
-    """What is listed under a name: `live`, `weekly` or `weekly/2026-11-15`; None where the name is of no track."""
-    track, _, week = name.partition("/")
+    """What is listed under a name: `weekly`, `weekly/2026-11-15`, `windows` or `windows/AGENT`; None for any other."""
+    track, _, which = name.partition("/")
     if track == "weekly":
-        return ProphetArenaWeekly(client, week or CURRENT)
-    return ProphetArenaListing(client) if name == "live" else None
+        return ProphetArenaWeekly(client, which or CURRENT)
+    return ProphetArenaWindows(client, which) if track == "windows" else None
 
 
 MARKET = Market(
     hosts=("prophetarena.co", "prophetarena.ai"),
     client=lambda config: ProphetArenaClient(http=config.http, key=config.key, host=config.address or HOST),
     events=ProphetArenaListing,
+    part=arena_track,
     settlements="foretell.data.settlements.prophet_arena:ProphetArenaSettlements",
     key_variables=("ARENA_API_KEY",),
     facts="prophet-arena 0.6.0 (the arena's own client), September 2026",

@@ -94,7 +94,9 @@ class HttpModel:
             body.pop("stream_options", None)
         stream = bool(body.get("stream"))
         url = self._address + self._wire.path(name, stream=stream)
-        return self._read(await self._send(request, url, quick_json(body)), request)
+        reply = self._read(await self._send(request, url, quick_json(body)), request)
+        # A tier that had to be left out is not paid for at its price.
+        return replace(reply, tier="standard") if sent.settings.tier != request.settings.tier else reply
 
     async def _send(self, request: Request, url: str, data: bytes | None = None) -> HttpAnswer:
         """Post, or get where there is nothing to post; `ModelBusy` before anything was sent, `ReplyLost` later."""

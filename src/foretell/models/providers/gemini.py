@@ -19,6 +19,7 @@ from foretell.models.providers.wire import (
     SKIP_SIGNATURE,
     Json,
     add_turn,
+    answered_tier,
     arguments_object,
     arguments_text,
     call_ids,
@@ -106,6 +107,7 @@ class GeminiWire:
         reason = str(candidate.get("finishReason") or (blocked or "STOP"))
         finish = FINISH.get(reason, "refusal")
         signed = any(part.keys() - {"text", "functionCall"} for part in parts)
+        usage: Any = body.get("usageMetadata")
         reply = Reply(
             text="".join(str(part.get("text") or "") for part in parts if not part.get("thought")),
             calls=calls,
@@ -114,8 +116,8 @@ class GeminiWire:
             thinking="\n\n".join(str(part["text"]) for part in parts if part.get("thought") and part.get("text")),
             sealed=seal("gemini", [part for part in parts if not part.get("thought")]) if signed else "",
             detail="" if reason == "STOP" else str(candidate.get("finishMessage") or reason),
+            tier=answered_tier(usage.get("serviceTier") if isinstance(usage, dict) else None, request),
         )
-        usage = body.get("usageMetadata")
         said, thought = count(usage, "candidatesTokenCount"), count(usage, "thoughtsTokenCount")
         prompt, tools = count(usage, "promptTokenCount"), count(usage, "toolUsePromptTokenCount")
         total = count(usage, "totalTokenCount")

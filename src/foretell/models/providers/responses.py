@@ -23,7 +23,18 @@ from foretell.models.model import (
     UserMessage,
 )
 from foretell.models.providers.chat import DOLLARS_PER_TICK, is_strict
-from foretell.models.providers.wire import Json, arguments_text, bearer, call_ids, count, counted, nudge, seal, unseal
+from foretell.models.providers.wire import (
+    Json,
+    answered_tier,
+    arguments_text,
+    bearer,
+    call_ids,
+    count,
+    counted,
+    nudge,
+    seal,
+    unseal,
+)
 
 UNFINISHED = ("queued", "in_progress")
 ENDINGS: Mapping[str, FinishReason] = {
@@ -121,6 +132,7 @@ class ResponsesWire:
             thinking=_thinking(items),
             sealed=seal("responses", [_kept(item) for item in items]) if _worth_keeping(items) else "",
             detail=reason,
+            tier=answered_tier(body.get("service_tier"), request),
         )
         usage = body.get("usage")
         tokens = counted(

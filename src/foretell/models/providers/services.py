@@ -8,6 +8,7 @@ from foretell.models.providers.messages import MessagesWire
 from foretell.models.providers.responses import ResponsesWire
 from foretell.models.providers.wire import Wire
 
+TIERS = ("flex", "priority")
 VENDOR_IDS = {
     "anthropic": "anthropic",
     "deepseek": "deepseek",
@@ -28,6 +29,7 @@ def http_service(
     *key_variables: str,
     price_id: str = "",
     headers: dict[str, str] | None = None,
+    tiers: tuple[str, ...] = (),
 ) -> Provider:
     """A hosted service: all that a package has to say to add one."""
 
@@ -40,6 +42,7 @@ def http_service(
         key_variables=key_variables,
         address=address,
         requires="aiohttp",
+        tiers=tiers,
         price_ids=lambda model: [(price_id or name, model)],
     )
 
@@ -49,10 +52,15 @@ def _behind_openrouter(name: str) -> list[tuple[str, str]]:
     return [("openrouter", name)] + ([(VENDOR_IDS[vendor], model)] if vendor in VENDOR_IDS else [])
 
 
-OPENAI = http_service("openai", ResponsesWire(), "https://api.openai.com/v1", "OPENAI_API_KEY")
+OPENAI = http_service("openai", ResponsesWire(), "https://api.openai.com/v1", "OPENAI_API_KEY", tiers=TIERS)
 ANTHROPIC = http_service("anthropic", MessagesWire(), "https://api.anthropic.com", "ANTHROPIC_API_KEY")
 GOOGLE = http_service(
-    "google", GeminiWire(), "https://generativelanguage.googleapis.com", "GOOGLE_API_KEY", "GEMINI_API_KEY"
+    "google",
+    GeminiWire(),
+    "https://generativelanguage.googleapis.com",
+    "GOOGLE_API_KEY",
+    "GEMINI_API_KEY",
+    tiers=TIERS,
 )
 XAI = http_service(
     "xai", ResponsesWire(forced="function", cache_key=False), "https://api.x.ai/v1", "XAI_API_KEY", price_id="x-ai"

@@ -21,6 +21,7 @@ from foretell.models.model import (
     OutOfCredit,
     Reply,
     Request,
+    ServiceTier,
     SettingRefused,
     TokenCount,
     ToolCall,
@@ -271,6 +272,20 @@ def counted(
             for name, value in parts.items()
         },
     )
+
+
+ANSWERED_TIERS: Mapping[str, ServiceTier] = {
+    "default": "standard",
+    "standard": "standard",
+    "flex": "flex",
+    "priority": "priority",
+}
+
+
+def answered_tier(named: Any, request: Request) -> ServiceTier | None:
+    """The service tier that a provider says it answered in, where it is not the one that was asked for."""
+    tier = ANSWERED_TIERS.get(str(named).lower())
+    return None if tier == (request.settings.tier or "standard") else tier
 
 
 def arguments_text(given: Any) -> str:

@@ -190,7 +190,7 @@ class PracticeProphetArena(PracticeService):
                 "event_close_at": event["close_at"],
                 "outcomes": [one["name"] for one in event["outcomes"]],
                 "crowd": event["crowd"],
-                "mutually_exclusive": event["mutually_exclusive"],
+                "mutually_exclusive": event.get("mutually_exclusive", False),
             }
             for event in self.events
             if event["state"] == "open" and event["slug"] not in answered

@@ -14,7 +14,7 @@ from foretell.questions.trace import ModelCalled
 from foretell.report.study import StudyResult
 from foretell.request import setting
 from foretell.runs.combine import combine_trials, combining_by_name
-from foretell.runs.question_sets import open_benchmark
+from foretell.runs.question_sets import questions_of_run
 from foretell.runs.runtime import models_of_run
 from foretell.runs.spec import RunSpec
 from foretell.runs.store import RunStore
@@ -65,7 +65,7 @@ async def study(inputs: StudyServices, options: AuditOptions) -> StudyResult:
     with inputs.store() as store:
         run = _run_with_model(store, options.run)
         name = chosen_auditor(run.spec, options.auditor, same=options.same)
-        questions, notes = _questions(run.spec)
+        questions, notes = _questions(store, run)
         arms = _arms(store, run, options, questions)
         settings = models_of_run(run.spec).with_model("auditor", name).setting("auditor")
         inputs.check_models([name])
@@ -127,14 +127,13 @@ def bare_name(model: str) -> str:
     return model if read.provider in ("local", "scripted") else read.name.rpartition("/")[2].lower()
 
 
-def _questions(spec: RunSpec) -> tuple[QuestionSet, tuple[str, ...]]:
-    """The questions of the run with their outcomes; without them the audit knows only ids and dates."""
+def _questions(store: RunStore, run: StoredRun) -> tuple[QuestionSet, tuple[str, ...]]:
+    """The questions of the run with their outcomes; where the set cannot be opened, only those that were stored."""
     try:
-        found = open_benchmark(spec.questions.dataset, rounds=spec.questions.rounds).questions
+        return questions_of_run(store, run.id), ()
     except InputError as error:
-        note = f"The questions cannot be opened, so texts were judged without them: {error}"
-        return QuestionSet(name=spec.questions.dataset), (note,)
-    return found.only(found.questions[: spec.questions.limit]), ()
+        note = f"The question set cannot be opened, so that outcomes are not known: {error}"
+        return QuestionSet(name=run.spec.questions.dataset, questions=tuple(store.questions(run.id))), (note,)
 
 
 def _arms(

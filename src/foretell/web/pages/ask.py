@@ -14,7 +14,8 @@ from foretell.operations.ask import ask as answer_now
 from foretell.operations.requests import NO_CHOICE, AskRequest
 from foretell.questions.errors import InputError
 from foretell.request import OperationRequest, environment_values
-from foretell.runs.runner import PreparedRun
+from foretell.runs.runner import PreparedRun, asks_models
+from foretell.runs.runtime import unpriced_models
 from foretell.runs.services import SEARCH_ENGINES
 from foretell.runs.settings import Settings
 from foretell.runs.spec import COMBINATIONS, spec_from_json
@@ -80,10 +81,15 @@ def _outside(given: dict[str, Any], here: WebState) -> AskResult:
 @router.post("/api/ask", tags=["ask"], status_code=202)
 def ask(here: CurrentState, _: TokenRequired, request: AskRequest) -> StartedRun:
     """Research a question in the background. Spends money. Follow it at /api/runs/{run}/stream."""
+    return _research(here, request)
+
+
+def _research(here: WebState, request: AskRequest, *, confirmed: bool = True) -> StartedRun:
     if request.model is None:
         hint = "GET /api/ask/outside is the outside view"
         raise InputError("no model is named", column="model", hint=hint)
-    return start_run(here, prepare_ask(request, here.settings), concurrency=request.concurrency)
+    prepared = prepare_ask(request, here.settings)
+    return start_run(here, prepared, concurrency=request.concurrency, confirmed=confirmed)
 
 
 @router.get("/api/runs/{run}/answer", tags=["ask"])
@@ -121,8 +127,9 @@ async def send_ask(request: Request, here: CurrentState, _: TokenRequired) -> Re
         address = {name: given[name] for name in OUTSIDE_FIELDS if name in given}
         lines = {name: "\n".join(one) if isinstance(one, list) else one for name, one in address.items()}
         return RedirectResponse(link_to("ask", **lines), status_code=303)
+    confirmed = bool(given.pop(UNPRICED, None))
     return await start_from_form(
-        lambda: ask(here, None, AskRequest.read(NOTHING_CHOSEN | given)),
+        lambda: _research(here, AskRequest.read(NOTHING_CHOSEN | given), confirmed=confirmed),
         lambda problem: _ask_page(request, here, given, problem),
     )
 
@@ -140,15 +147,31 @@ NOTHING_CHOSEN: dict[str, Any] = {"model": NO_CHOICE, "search": [NO_CHOICE]}
 """A form says what it says: no engine ticked means no search, whatever the environment names."""
 
 
-def start_run(here: WebState, prepared: PreparedRun, *, concurrency: int = 50) -> StartedRun:
-    """Start a run in the background and wait until it is in the store."""
+UNPRICED = "unpriced"
+"""Ticked in a form: start although nobody knows what a model costs."""
+
+
+def start_run(here: WebState, prepared: PreparedRun, *, concurrency: int = 50, confirmed: bool = True) -> StartedRun:
+    """Start a run in the background and wait until it is in the store.
+
+    Not `confirmed`, from a form, it is refused where nobody knows what a model costs: the person is asked first.
+    """
+    if not prepared.questions:
+        raise InputError(f"{prepared.spec.questions.dataset} has nothing to ask now", column="questions")
+    if not confirmed and asks_models(prepared.spec) and unpriced_models(prepared.spec):
+        raise InputError(prepared.notices[0], hint="or tick below that it may start all the same")
     here.jobs.start(prepared, concurrency=concurrency)
     until = time.monotonic() + START_SECONDS
     while here.store.run(prepared.spec.id) is None and time.monotonic() < until:
         time.sleep(0.02)
     question = prepared.questions[0]
     due = question.due.isoformat()
-    return StartedRun(run=prepared.spec.id, question=question.id, due=due, warnings=prepared.warnings)
+    return StartedRun(
+        run=prepared.spec.id,
+        question=question.id,
+        due=due,
+        warnings=(*prepared.warnings, *prepared.notes, *prepared.notices),
+    )
 
 
 async def form_given(request: Request, kind: type[OperationRequest]) -> dict[str, Any]:

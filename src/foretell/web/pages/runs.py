@@ -15,10 +15,11 @@ from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
 from foretell.questions.trace import TraceEvent
 from foretell.request import setting
+from foretell.runs.question_sets import set_names
 from foretell.runs.spec import yaml_mapping
 from foretell.runs.store import CellKey, RunRow, RunStore
 from foretell.web.forms import body_of, form_fields
-from foretell.web.pages.ask import StartedRun, form_given, start_from_form, start_run
+from foretell.web.pages.ask import UNPRICED, StartedRun, form_given, start_from_form, start_run
 from foretell.web.rendering import html_page, json_and_page, link_to
 from foretell.web.run_rows import RUNS_PER_PAGE, RunList, cells_each, list_runs, run_row_view
 from foretell.web.security import TokenRequired
@@ -67,6 +68,7 @@ def show_runs(request: Request, here: CurrentState, offset: Offset = 0) -> Respo
 
 def _runs_page(request: Request, here: WebState, offset: int, given: dict[str, Any], problem: str) -> Response:
     more = {"fields": form_fields(RunRequest, leave_out=("where",)), "given": given, "problem": problem}
+    more["sets"] = set_names()
     view, status = list_runs(here.store, offset=offset), 422 if problem else 200
     return html_page(request, "runs.html", view, status=status, size=RUNS_PER_PAGE, **more)
 
@@ -137,16 +139,22 @@ def _questions(store: RunStore, row: RunRow, offset: int) -> list[dict[str, Any]
 @router.post("/api/runs", tags=["runs"], status_code=202)
 def start_run_of_spec(here: CurrentState, _: TokenRequired, request: RunBody) -> StartedRun:
     """Start the run that a spec describes, or go on with it. Spends money."""
-    chosen = RunRequest.read(request.model_dump())
-    return start_run(here, operations.prepare(chosen, here.settings), concurrency=chosen.concurrency)
+    return _start(here, request)
+
+
+def _start(here: WebState, body: RunBody, *, confirmed: bool = True) -> StartedRun:
+    chosen = RunRequest.read(body.model_dump())
+    prepared = operations.prepare(chosen, here.settings)
+    return start_run(here, prepared, concurrency=chosen.concurrency, confirmed=confirmed)
 
 
 @router.post("/runs", include_in_schema=False)
 async def send_run(request: Request, here: CurrentState, _: TokenRequired) -> Response:
     """The same, from the page: the spec is typed as YAML."""
     given = {"spec": "", **await form_given(request, RunRequest)}
+    confirmed = bool(given.pop(UNPRICED, None))
     return await start_from_form(
-        lambda: start_run_of_spec(here, None, RunBody.read({**given, "spec": yaml_mapping(given["spec"])})),
+        lambda: _start(here, RunBody.read({**given, "spec": yaml_mapping(given["spec"])}), confirmed=confirmed),
         lambda problem: _runs_page(request, here, 0, given, problem),
         watch="run",
     )

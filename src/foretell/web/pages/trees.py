@@ -24,7 +24,15 @@ from foretell.runs.settings import Settings
 from foretell.runs.spec import spec_from_json
 from foretell.web.forms import body_of, form_fields
 from foretell.web.notebooks import notebook_view
-from foretell.web.pages.ask import NOTHING_CHOSEN, StartedRun, form_given, start_from_form, start_run, usable_engines
+from foretell.web.pages.ask import (
+    NOTHING_CHOSEN,
+    UNPRICED,
+    StartedRun,
+    form_given,
+    start_from_form,
+    start_run,
+    usable_engines,
+)
 from foretell.web.rendering import html_page, json_and_page, link_to
 from foretell.web.security import TokenRequired, form_of
 from foretell.web.state import CurrentState, WebState
@@ -121,8 +129,14 @@ def grow(here: CurrentState, _: TokenRequired, request: TreeBody) -> StartedRun:
 async def send_tree(request: Request, here: CurrentState, _: TokenRequired) -> Response:
     """Start growing and go to where it can be watched."""
     given = await form_given(request, TreeRequest)
+    confirmed = bool(given.pop(UNPRICED, None))
+
+    def start() -> StartedRun:
+        prepared = prepare_tree(TreeRequest.read(NOTHING_CHOSEN | given), here.settings)
+        return start_run(here, prepared, confirmed=confirmed)
+
     return await start_from_form(
-        lambda: start_run(here, prepare_tree(TreeRequest.read(NOTHING_CHOSEN | given), here.settings)),
+        start,
         lambda problem: _trees_page(request, here, given, problem),
     )
 

@@ -1,0 +1,193 @@
+"""What is chosen for the models of a run where its user does not say: thinking by role, tiers, patience, prices."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, closing
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from foretell.forecasters.forecaster import TracedModel
+from foretell.models.facts import facts_of, known_facts
+from foretell.models.limits import ModelLimits
+from foretell.models.model import ModelSettings, Reply, Request, TokenCount, UserMessage
+from foretell.models.names import MODEL_ROLES, ModelName, ModelRoles, default_effort, default_efforts
+from foretell.models.prices import PriceList
+from foretell.operations.ask import prepare_ask
+from foretell.operations.requests import AskRequest, RunRequest
+from foretell.operations.run import prepare
+from foretell.questions.errors import InputError
+from foretell.questions.trace import ModelCalled, TraceEvent
+from foretell.runs import runner
+from foretell.runs.runner import begin_run, check_run, open_answers
+from foretell.runs.runtime import forecaster_options, models_of_run, prices_of
+from foretell.runs.settings import Settings
+from foretell.runs.spec import BudgetSpec, QuestionsSpec, RunSpec, spec_from_json, spec_from_mapping
+from foretell.runs.store import RunStore
+
+NOW = datetime(2026, 11, 15, tzinfo=UTC)
+UNKNOWN = "openrouter:nobody/knows-this-model"
+
+
+def spec_of(agent: str, **rest: Any) -> RunSpec:
+    models = {"agent": agent, **rest.pop("models", {})}
+    return RunSpec(questions=QuestionsSpec(dataset="demo"), models=models, **rest)
+
+
+def test_agents_think_and_who_sorts_thinks_little():
+    named = [entry.name for table in known_facts() for entry in table.models if entry.name]
+    assert len(named) > 20
+    for model in named:
+        facts = facts_of(ModelName.read(model).name)
+        agent, cheap = default_effort(model, "agent", ModelSettings()), default_effort(model, "filter", ModelSettings())
+        assert facts.thinks(agent) == bool(set(facts.efforts) - {"none"}), model
+        assert cheap in (None, "none", "minimal", "low"), model
+        assert {agent, cheap} - {None} <= {*facts.efforts, "none"}, model
+        if not facts.efforts:
+            assert (agent, cheap) == (None, None), model
+    for unheard in ("local:qwen3.gguf", "compat:gpt-5.4@http://127.0.0.1:1/v1", UNKNOWN, "scripted:gpt-5.4"):
+        assert default_efforts(ModelRoles(agent=unheard)) == {}
+
+
+def test_what_a_person_says_counts():
+    def chosen(model: str, **given: Any) -> Any:
+        return default_efforts(ModelRoles(agent=model, settings={"agent": ModelSettings(**given)}))
+
+    assert chosen("openai:gpt-5.4") == {"agent": "medium", "filter": "none", "summariser": "none"}
+    assert chosen("openai:gpt-5.4", effort="high") == {"filter": "none", "summariser": "none"}
+    assert chosen("openai:gpt-5.4", effort="none") == {}
+    # It takes no temperature while it thinks.
+    assert chosen("openai:gpt-5.4", temperature=0.7) == {}
+    other = ModelRoles(agent="openai:gpt-6-sol", others={"filter": "mistral:mistral-small-latest"})
+    assert default_efforts(other) == {"summariser": "low"}
+
+
+def test_a_choice_is_made_once_and_kept_with_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    spec = spec_of("openai:gpt-5.4", sampling={"max_tokens": 900})
+    with closing(RunStore(tmp_path / "new.db")) as store:
+        made = begin_run(store, spec, NOW)
+        assert made.id == spec.id
+        assert made.efforts == {"agent": "medium", "filter": "none", "summariser": "none"}
+        monkeypatch.delattr(runner, "default_efforts")
+        assert begin_run(store, spec, NOW) == made
+        row = store.run(spec.id)
+        assert row is not None
+        stored = spec_from_json(row.spec)
+    assert (stored, stored.id) == (made, spec.id)
+    roles = models_of_run(stored)
+    assert {role: roles.setting(role).effort for role in MODEL_ROLES} == {
+        **dict.fromkeys(MODEL_ROLES, "medium"),
+        "filter": "none",
+        "summariser": "none",
+    }
+    assert {roles.setting(role).max_tokens for role in MODEL_ROLES} == {900}
+    with pytest.raises(InputError, match="chosen when a run is made"):
+        spec_from_mapping(row.spec)
+
+
+def test_runs_of_before_go_on_as_they_began(tmp_path: Path):
+    spec = spec_of("openai:gpt-5.4")
+    with closing(RunStore(tmp_path / "old.db")) as store:
+        store.begin(spec.id, spec.to_json(), NOW.isoformat())
+        assert begin_run(store, spec, NOW) == spec
+    assert models_of_run(spec).setting("agent") == ModelSettings()
+
+
+# Service tiers.
+
+
+def charged(model: str, wanted: Any, **reply: Any) -> float | None:
+    request = Request(model=model, messages=(UserMessage(text="?"),), settings=ModelSettings(tier=wanted))
+    dollars = PriceList().charged(request, Reply(tokens=TokenCount(input=100_000), **reply))
+    return None if dollars is None else round(10 * dollars, 6)
+
+
+def test_a_tier_is_paid_where_there_is_one():
+    assert (charged("openai:gpt-6-sol", None), charged("openai:gpt-6-sol", "flex")) == (2.0, 1.0)
+    assert charged("google:gemini-3.8-flash", "flex") == 0.375
+    # Anthropic has no such tier, and a tier that was not granted is not paid for at its price.
+    assert charged("anthropic:claude-opus-5-5", "flex") == charged("anthropic:claude-opus-5-5", None) == 4.0
+    assert charged("openai:gpt-6-sol", "flex", tier="standard") == 2.0
+    assert charged("openai:gpt-6-sol", None, tier="priority") == 4.0
+
+
+def test_the_trace_says_what_was_charged():
+    events: list[TraceEvent] = []
+
+    class Stated:
+        async def complete(self, request: Request) -> Reply:
+            return Reply(text="x", dollars=0.75 if "own" in request.slot else None, tokens=TokenCount(input=100_000))
+
+    model = TracedModel(Stated(), events.append, "agent", PriceList())
+    asked = Request(model="openai:gpt-6-sol", messages=(), settings=ModelSettings(tier="flex"))
+    for slot in ("own", "flex"):
+        asyncio.run(model.complete(replace(asked, slot=slot)))
+    assert [event.dollars for event in events if isinstance(event, ModelCalled)] == [0.75, 0.1]
+
+
+def test_one_option_makes_a_run_cheap_and_says_what_it_saves(tmp_path: Path):
+    settings = Settings(home=tmp_path, keys={"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"})
+    spec = {"questions": "demo", "models": {"agent": "openai:gpt-6-sol", "filter": "anthropic:claude-haiku-5-5"}}
+    usual = prepare(RunRequest(spec=spec), settings)
+    assert usual.notices == ("a backtest can wait: --tier flex halves the price of openai:gpt-6-sol",)
+    cheap = prepare(RunRequest(spec=spec, tier="flex"), settings)
+    assert cheap.spec.sampling == {"tier": "flex"}
+    assert cheap.notices == (
+        "service tier flex: openai:gpt-6-sol costs half; a reply may take a quarter of an hour",
+        "service tier flex: anthropic:claude-haiku-5-5 has no such tier",
+    )
+    # There is time for its replies.
+    assert forecaster_options(cheap.spec) == {"seconds": 9000.0}
+    assert forecaster_options(replace(cheap.spec, options={"seconds": 60})) == {"seconds": 60}
+    assert forecaster_options(usual.spec) == {}
+
+
+@pytest.mark.parametrize(("sampling", "seconds"), [({}, 300.0), ({"reply_seconds": 7}, 7.0), ({"tier": "flex"}, 900.0)])
+def test_a_run_waits_as_long_as_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sampling: dict[str, Any], seconds: float
+):
+    seen: list[ModelLimits] = []
+
+    @asynccontextmanager
+    async def opened(*_: Any, limits: ModelLimits, **__: Any) -> AsyncGenerator[None]:
+        seen.append(limits)
+        raise InputError("far enough")
+        yield
+
+    async def main() -> None:
+        with closing(RunStore(tmp_path / "r.db")) as store:
+            async with open_answers(spec_of("openai:m", sampling=sampling), Settings(home=tmp_path), object(), store):  # type: ignore[arg-type]  # pyright: ignore
+                pass
+
+    monkeypatch.setattr(runner, "open_runtime", opened)
+    with pytest.raises(InputError, match="far enough"):
+        asyncio.run(main())
+    assert [limits.seconds for limits in seen] == [seconds]
+
+
+# Prices that nobody knows.
+
+
+def test_prices_are_stated_for_every_role(tmp_path: Path):
+    settings = Settings(home=tmp_path, keys={"OPENROUTER_API_KEY": "k", "OPENAI_API_KEY": "k"})
+    fields: dict[str, Any] = {"question": "Will it rain?", "model": "openai:gpt-6-sol", "roles": {"filter": UNKNOWN}}
+    with pytest.raises(InputError, match="knows-this-model is not known"):
+        prepare_ask(AskRequest(**fields, budget=1.0, model_price="1/2"), settings)
+    for written in ("filter=0.1/0.4", f"{UNKNOWN}=0.1/0.4", "3/9, filter=0.1/0.4"):
+        spec = prepare_ask(AskRequest(**fields, budget=1.0, model_price=written), settings).spec
+        price = prices_of(spec).of(UNKNOWN)
+        assert price is not None
+        assert (price.input, price.output) == (0.1, 0.4)
+    assert json.loads(spec.to_json())["prices"] == {"openai:gpt-6-sol": "3/9", UNKNOWN: "0.1/0.4"}
+    with pytest.raises(InputError, match="is no price"):
+        AskRequest.read({**fields, "model_price": "filter=cheap"})
+    (notice,) = prepare_ask(AskRequest(**fields), settings).notices
+    assert f"no price is known for {UNKNOWN}" in notice
+    assert f"--model-price {UNKNOWN}=0.5/2" in notice
+    deep = spec_of("openai:gpt-6-sol", forecaster="tree", options={"deep_model": UNKNOWN}, budget=BudgetSpec(run=1.0))
+    with pytest.raises(InputError, match="knows-this-model is not known"):
+        check_run(deep, settings)

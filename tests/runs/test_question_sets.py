@@ -1,0 +1,275 @@
+"""One list of question sets: files, data sets and markets by one name, with the same options for all commands."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import httpx2 as httpx
+import pytest
+
+from foretell import plugins
+from foretell.arena.spec import arena_from_json
+from foretell.data.datasets.set_filter import SetFilter
+from foretell.data.http import AsyncHttpClient, NotFound
+from foretell.data.markets.listing import EventListing, ListedEvent, ListingFilter, ListingReport
+from foretell.data.markets.market import Market
+from foretell.data.markets.named_events import NamedEvents, events_named
+from foretell.data.service import ServiceConfig
+from foretell.operations.backtest import backtest
+from foretell.operations.questions import check_questions, fetch
+from foretell.operations.requests import BacktestRequest, FetchRequest, QuestionsRequest
+from foretell.questions.as_of import AsOf, instant
+from foretell.questions.errors import InputError
+from foretell.questions.question import Question, Target
+from foretell.runs.question_sets import SetName, find_set, open_benchmark, set_names
+from foretell.runs.services import open_markets
+from foretell.runs.settings import load_settings
+from foretell.runs.spec import spec_from_mapping
+
+EXAMPLE = Path(__file__).parents[1] / "example_plugin"
+NOW = AsOf(at=instant("2026-11-15T10:00:00Z"), mode="live")
+ROWS = [
+    {"id": "a", "text": "Will A?", "due": "2026-01-05", "by": "2026-01-10", "category": "Weather"},
+    {"id": "b", "text": "Will B?", "due": "2026-01-05", "closes": "2026-03-01", "category": "Sport"},
+    {"id": "c", "text": "Will C?", "due": "2026-01-05", "category": "sport"},
+]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FORETELL_HOME", str(tmp_path / "home"))
+    (tmp_path / "mine.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS), encoding="utf-8")
+    monkeypatch.syspath_prepend(str(EXAMPLE))
+    plugins.register("markets", "example_market", import_module("foretell_example.market").MARKET)
+    plugins.register("datasets", "example_set", import_module("foretell_example.dataset").example_set)
+    yield tmp_path
+    plugins.unregister("markets", "example_market")
+    plugins.unregister("datasets", "example_set")
+    for name in [name for name in sys.modules if name.partition(".")[0] == "foretell_example"]:
+        del sys.modules[name]
+
+
+def shown(name: str, **options: Any) -> list[str]:
+    found = asyncio.run(check_questions(QuestionsRequest.read({"dataset": name, **options})))
+    return [question.id for question in found.questions]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "plugin", "argument"),
+    [
+        ("demo", "datasets", "demo", ""),
+        ("forecastbench", "datasets", "forecastbench", ""),
+        ("forecastbench:2026-03-15", "datasets", "forecastbench", "2026-03-15"),
+        ("mine.jsonl", "datasets", "questions", "mine.jsonl"),
+        ("questions:mine.jsonl", "datasets", "questions", "mine.jsonl"),
+        ("prophet_arena:mine.jsonl", "datasets", "prophet_arena", "mine.jsonl"),
+        ("prophet_arena:gone.csv", "datasets", "prophet_arena", "gone.csv"),
+        ("prophet_arena:dataset/weekly@3", "datasets", "prophet_arena", "dataset/weekly@3"),
+        ("prophet_arena:live", "markets", "prophet_arena", "live"),
+        ("prophet_arena:weekly/2026-11-15", "markets", "prophet_arena", "weekly/2026-11-15"),
+        ("prophet-arena", "markets", "prophet_arena", ""),
+        ("kalshi", "markets", "kalshi", ""),
+        ("kalshi:KXFED", "markets", "kalshi", "KXFED"),
+        ("metaculus:minibench", "markets", "metaculus", "minibench"),
+        ("https://kalshi.com/markets/kxfed/kxfed-26dec", "markets", "kalshi", "KXFED-26DEC"),
+        ("https://www.metaculus.com/questions/12345/will-it/", "markets", "metaculus", "12345"),
+        ("https://polymarket.com/event/who-wins", "markets", "polymarket", "slug:who-wins"),
+    ],
+)
+def test_a_name_leads_to_one_set(name: str, kind: Any, plugin: str, argument: str):
+    assert find_set(name) == SetName(kind=kind, name=plugin, argument=argument)
+
+
+def test_a_file_may_be_called_like_a_market(folder: Path):
+    (folder / "kalshi").write_text("{}", encoding="utf-8")
+    assert find_set("kalshi").kind == "datasets"
+    assert find_set("kalshi:X").kind == "markets"
+
+
+def test_an_unknown_name_says_which_there_are():
+    for name in ("nothing", "gone.csv", "kalsi:KXFED", "https://example.org/x"):
+        with pytest.raises(InputError) as told:
+            find_set(name)
+        assert "kalshi" in str(told.value)
+    with pytest.raises(InputError, match="did you mean kalshi:KXFED"):
+        find_set("kalsi:KXFED")
+    for written in ("FILE", "forecastbench", "prophet_arena:FILE", "prophet_arena:NAME", "metaculus:NAME"):
+        assert written in set_names()
+
+
+def test_options_choose_among_questions_of_any_set():
+    assert shown("mine.jsonl") == ["a", "b", "c"]
+    assert shown("mine.jsonl", limit=1) == ["a"]
+    assert shown("mine.jsonl", category="SPORT") == ["b", "c"]
+    assert shown("mine.jsonl", closes_before="2026-02-01") == ["a"]
+    assert shown("mine.jsonl", closes_after="2026-02-01") == ["b"]
+    assert shown("demo", limit=2, rounds=()) == shown("demo")[:2]
+    for option in ({"status": "open"}, {"minimum_volume": 5}):
+        with pytest.raises(InputError, match="for markets"):
+            shown("mine.jsonl", **option)
+    with pytest.raises(InputError, match="later than closes_before"):
+        shown("mine.jsonl", closes_after="2026-02-01", closes_before="2026-01-01")
+    with pytest.raises(InputError, match="no such question"):
+        shown("mine.jsonl", category="Opera")
+    spec = spec_from_mapping(
+        {"questions": {"dataset": "mine.jsonl", "category": "sport", "closes_after": "2026-02-01"}}
+    )
+    found = open_benchmark(spec.questions.dataset, wanted=spec.questions)
+    assert [one.id for one in found.questions.questions] == ["b"]
+    assert spec.id != spec_from_mapping({"questions": "mine.jsonl"}).id
+
+
+def test_whatever_a_backtest_reads_is_shown_and_saved(folder: Path):
+    made = backtest(BacktestRequest.read({"dataset": "demo", "forecasters": ("always",), "tables": None, "limit": 3}))
+    assert len(made.backtest.questions) == 3
+    told = asyncio.run(check_questions(QuestionsRequest.read({"dataset": "demo", "limit": 3})))
+    assert told.outcomes > 0
+    saved = asyncio.run(fetch(FetchRequest.read({"dataset": "demo", "limit": 3})))
+    (folder / "saved.jsonl").write_text("".join(json.dumps(row) + "\n" for row in saved.rows()), encoding="utf-8")
+    assert open_benchmark("saved.jsonl").questions.questions == made.backtest.questions
+    # A folder of tables, a data set of another package.
+    assert shown("example_set") == [one.id for one in open_benchmark("example_set").questions.questions]
+
+
+def test_a_listing_refuses_backtests():
+    for name in ("kalshi", "metaculus:minibench", "prophet_arena:live", "example_market"):
+        with pytest.raises(InputError, match="known today, which a backtest must not see"):
+            backtest(BacktestRequest.read({"dataset": name}))
+    with pytest.raises(InputError, match="has no rounds"):
+        shown("kalshi", rounds=("2026-01-01",))
+    with pytest.raises(InputError, match="known today"):
+        shown("kalshi", as_of="2026-01-01")
+
+
+def test_a_market_of_another_package_is_a_set_everywhere(folder: Path):
+    assert "example_market:NAME" in set_names()
+    assert shown("example_market") == ["example_market/m1"]
+    assert shown("example_market:m1") == ["example_market/m1"]
+    saved = asyncio.run(fetch(FetchRequest.read({"dataset": "example_market"})))
+    assert [one.id for one in saved.questions] == ["example_market/m1"]
+    with pytest.raises(InputError, match="has no tournaments"):
+        asyncio.run(fetch(FetchRequest.read({"dataset": "example_market", "tournaments": ("a",)})))
+    # What a run asks is kept as it was first seen, and grows by itself: its name is its identity.
+    first = open_benchmark("example_market:m1", live=True)
+    assert first.grows
+    assert open_benchmark("example_market:m1", live=True).questions.questions == first.questions.questions
+    arena = {"name": "x", "platforms": ["example_market", "example_market:m1"], "entries": {"a": "always"}}
+    assert arena_from_json(arena).platforms == ("example_market", "example_market:m1")
+    with pytest.raises(InputError, match="there is no 'nowhere:x'; there are"):
+        arena_from_json({**arena, "platforms": ["nowhere:x"]})
+    with pytest.raises(InputError, match="twice"):
+        arena_from_json({**arena, "platforms": ["example_market", "example_market"]})
+
+    async def listed() -> list[str]:
+        async with AsyncHttpClient() as http:
+            found = open_markets(load_settings(), http, arena["platforms"])
+            assert set(found.events) == {"example_market", "example_market:m1"}
+            assert set(found.settlements) == {"example_market"}
+            events = await found.events["example_market:m1"].events(ListingFilter(as_of=NOW)).all()
+            return [one.question.id for one in events]
+
+    assert asyncio.run(listed()) == ["example_market/m1"]
+
+
+class Source:
+    """A platform that lists some events."""
+
+    platform = "made"
+
+    def __init__(self, *ids: str, status: Any = "open", fails: Exception | None = None) -> None:
+        self.known = {id: self._event(id, status) for id in ids}
+        self.fails, self.sought = fails, list[str]()
+
+    def _event(self, id: str, status: Any) -> ListedEvent:
+        question = Question(id=f"made/{id}", source="made", text="?", due=NOW.at, targets=(Target(id="yes"),))
+        return ListedEvent(question=question, status=status, recurrence=id)
+
+    def events(self, wanted: ListingFilter) -> EventListing:
+        async def walk() -> Any:
+            if self.fails is not None:
+                raise self.fails
+            for event in self.known.values():
+                yield event
+
+        return EventListing(walk(), ListingReport())
+
+    async def event(self, id: str, as_of: AsOf) -> ListedEvent:
+        self.sought.append(id)
+        if id not in self.known:
+            raise NotFound("not there", url="", status=404)
+        return self.known[id]
+
+
+def taken(
+    whole: Source, part: Source | None, ids: tuple[str, ...] = ("x", "slug:x")
+) -> tuple[list[str], ListingReport]:
+    async def read() -> tuple[list[str], ListingReport]:
+        listing = NamedEvents("made", "x", whole, part, ids).events(ListingFilter(as_of=NOW))
+        return [one.question.id for one in await listing.all()], listing.ledger
+
+    return asyncio.run(read())
+
+
+def test_a_name_is_that_of_a_part_or_of_an_event():
+    whole = Source("x", "y")
+    assert taken(whole, Source("p", "q"))[0] == ["made/p", "made/q"]
+    assert whole.sought == []
+    assert taken(whole, Source())[0] == ["made/x"]
+    assert taken(Source("slug:x"), None)[0] == ["made/slug:x"]
+    # A service may refuse names that it does not know instead of listing nothing.
+    refusing = Source(fails=NotFound("no such tag", url="", status=404))
+    assert taken(whole, refusing)[0] == ["made/x"]
+    assert taken(Source("y"), refusing)[0] == []
+    with pytest.raises(NotFound, match="knows no 'x'"):
+        taken(Source("y"), None)
+    found, ledger = taken(Source("x", status="resolved"), None)
+    assert (found, list(ledger.left_out)) == ([], ["resolved, not open"])
+
+
+@pytest.mark.parametrize(
+    ("platform", "name", "asked"),
+    [
+        ("kalshi", "kxfed", {"series_ticker": "KXFED"}),
+        ("polymarket", "fed", {"tag_slug": "fed"}),
+        ("manifold", "fed", {"topicSlug": "fed"}),
+        ("metaculus", "minibench", {"tournaments": "minibench"}),
+    ],
+)
+def test_markets_are_asked_for_the_part_that_is_named(platform: str, name: str, asked: dict[str, str]):
+    sent: list[httpx.Request] = []
+    empty = {
+        "kalshi": {"events": [], "cursor": ""},
+        "polymarket": {"events": []},
+        "metaculus": {"results": [], "next": None},
+    }
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        sent.append(request)
+        single = request.url.path.rstrip("/").rsplit("/", 1)[-1] == name
+        if single:
+            return httpx.Response(404, json={})
+        return httpx.Response(200, json=empty.get(platform, []))
+
+    async def read() -> list[ListedEvent]:
+        async with AsyncHttpClient(transport=httpx.MockTransport(answer)) as http:
+            market: Market = plugins.load("markets", platform)
+            client = market.client(ServiceConfig(http=http, key="k", address="http://127.0.0.1:9"))
+            return await events_named(platform, market, client, name).events(ListingFilter(as_of=NOW)).all()
+
+    assert asyncio.run(read()) == []
+    assert asked.items() <= dict(sent[0].url.params).items()
+
+
+def test_filters_are_checked_where_they_are_written():
+    all_wrong: list[dict[str, Any]] = [{"limit": 0}, {"again": 0}, {"minimum_volume": -1}, {"closes_after": "soon"}]
+    for wrong in all_wrong:
+        with pytest.raises(ValueError):
+            SetFilter(**wrong)
+    assert SetFilter(limit=3, category="x").changed() == {"limit": 3, "category": "x"}
+    with pytest.raises(InputError, match="again"):
+        spec_from_mapping({"questions": {"dataset": "demo", "again": -1}})
