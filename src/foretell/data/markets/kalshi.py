@@ -65,7 +65,7 @@ class CandleWindow:
 class KalshiClient(JsonService):
     """The public reading end of the exchange."""
 
-    def __init__(self, *, http: AsyncHttpClient, host: str = HOST, per_second: float = 10.0) -> None:
+    def __init__(self, *, http: AsyncHttpClient, host: str = HOST, per_second: float | None = None) -> None:
         super().__init__(ServiceConfig(http=http, per_second=per_second), host, burst=10)
         self._cutoff: datetime | None = None
 

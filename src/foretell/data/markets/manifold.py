@@ -63,7 +63,7 @@ class ManifoldBet:
 class ManifoldClient(JsonService):
     """The public reading end."""
 
-    def __init__(self, *, http: AsyncHttpClient, host: str = HOST, per_second: float = 8.0) -> None:
+    def __init__(self, *, http: AsyncHttpClient, host: str = HOST, per_second: float | None = None) -> None:
         super().__init__(ServiceConfig(http=http, per_second=per_second), host, burst=20)
 
     async def contract(self, market: str) -> Payload:

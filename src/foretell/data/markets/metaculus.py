@@ -85,7 +85,7 @@ class MetaculusClient(JsonService):
         http: AsyncHttpClient,
         token: str,
         host: str = HOST,
-        per_second: float = 0.3,
+        per_second: float | None = None,
         retry_seconds: float = 4.0,
     ) -> None:
         config = ServiceConfig(http=http, key=token, per_second=per_second)

@@ -74,7 +74,7 @@ class PolymarketClient:
     """The public reading end of the three services."""
 
     def __init__(
-        self, *, http: AsyncHttpClient, hosts: PolymarketHosts | None = None, per_second: float = 15.0
+        self, *, http: AsyncHttpClient, hosts: PolymarketHosts | None = None, per_second: float | None = None
     ) -> None:
         hosts = hosts or PolymarketHosts()
         self.gamma, self._data, self._clob = (

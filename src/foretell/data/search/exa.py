@@ -27,7 +27,7 @@ class ExaSearch:
 
     def __init__(self, config: ServiceConfig, *, now: Clock = lambda: datetime.now(UTC)) -> None:
         """Backtests read stored versions of pages; `now` tells which cutoffs are recent enough for that."""
-        self._service = JsonService(config, EXA_URL, per_second=10.0, burst=5, headers={"x-api-key": config.key})
+        self._service = JsonService(config, EXA_URL, headers={"x-api-key": config.key})
         self._now = now
 
     async def search(self, query: str, as_of: AsOf, limit: int = 10) -> list[SearchHit]:

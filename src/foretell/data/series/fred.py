@@ -41,7 +41,7 @@ class FredSeries(WebSeries):
 
     def __init__(self, config: ServiceConfig, *, allow_revised: bool = False) -> None:
         """`allow_revised`: in a backtest, read today's figures where the archive has no vintage of that day."""
-        self._service = JsonService(config, HOST, per_second=2.0)
+        self._service = JsonService(config, HOST)
         self._key = config.key
         self._allow_revised = allow_revised
 
