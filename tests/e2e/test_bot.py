@@ -44,18 +44,21 @@ FAR: Any = {"closes": "2999-01-01T00:00:00Z", "resolves": "2999-02-01T00:00:00Z"
 
 
 def posts() -> list[dict[str, Any]]:
-    choice = SampleMetaculusQuestion(id=121, title="Who wins?", kind="multiple_choice", options=("A", "B", "C"), **FAR)
+    """One post of every kind."""
     when = SampleMetaculusScale(low=1.7e9, high=2.2e9, open_lower=True, open_upper=True)
+    goals = SampleMetaculusScale(low=-0.5, high=20.5, cells=21)
+    level = SampleMetaculusScale(low=1, high=1000, zero=0, open_upper=True)
+    asked = [
+        SampleMetaculusQuestion(id=111, title="Will Norges Bank cut its rate?", centers=(0.4,), **FAR),
+        SampleMetaculusQuestion(id=121, title="Who?", kind="multiple_choice", options=("A", "B", "C"), **FAR),
+        SampleMetaculusQuestion(id=131, title="When?", kind="date", scale=when, **FAR),
+        SampleMetaculusQuestion(id=141, title="How much?", kind="numeric", scale=level, **FAR),
+        SampleMetaculusQuestion(id=151, title="How many?", kind="discrete", scale=goals, **FAR),
+    ]
+    group = [SampleMetaculusQuestion(id=161 + n, title=f"({n})", label=f"part {n}", **FAR) for n in range(2)]
     return [
-        metaculus_post_body(
-            11,
-            "Will Norges Bank cut its rate?",
-            SampleMetaculusQuestion(id=111, title="Will Norges Bank cut its rate?", centers=(0.4,), **FAR),
-        ),
-        metaculus_post_body(12, "Who wins?", choice),
-        metaculus_post_body(
-            13, "When?", SampleMetaculusQuestion(id=131, title="When?", kind="date", scale=when, **FAR)
-        ),
+        *(metaculus_post_body(one.id // 10, one.title, one) for one in asked),
+        metaculus_post_body(16, "Which?", *group),
     ]
 
 
@@ -136,7 +139,7 @@ def workshop(tmp_path: Path) -> Iterator[Workshop]:
     launcher.chmod(launcher.stat().st_mode | stat.S_IXUSR)
     # An engine with a key, since the one without wants to be asked no more than once in five seconds.
     told = CliRunner().invoke(
-        operation_command("init"), ["bot", str(tmp_path / "bot"), "--trials", "2", "--search", "brave"]
+        operation_command("init"), ["bot", str(tmp_path / "bot"), "--trials", "1", "--search", "brave"]
     )
     assert told.exit_code == 0, told.output
     sites = Sites()
@@ -162,24 +165,25 @@ def test_the_schedule_hands_in_once_and_pays_once(workshop: Workshop):
     inbox, provider = workshop.sites.inbox, workshop.provider
     done = workshop.run("bash bot.sh")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert {one["question"] for one in inbox.forecasts} == {111, 121, 131}
-    assert [one["on_post"] for one in inbox.comments] == [11, 12, 13]
+    assert sorted(one["question"] for one in inbox.forecasts) == [111, 121, 131, 141, 151, 161, 162]
+    assert sorted(one["on_post"] for one in inbox.comments) == [11, 12, 13, 14, 15, 16]
     (yes,) = [one for one in inbox.forecasts if one["question"] == 111]
     assert 0 < yes["probability_yes"] < 1
     (choice,) = [one for one in inbox.forecasts if one["question"] == 121]
     assert sum(choice["probability_yes_per_category"].values()) == pytest.approx(1)
     assert all(comment["is_private"] for comment in inbox.comments)
-    assert "Sources:" in inbox.comments[0]["text"], "the evidence is cited"
+    (reasons,) = [one["text"] for one in inbox.comments if one["on_post"] == 11]
+    assert "Sources:" in reasons, "the evidence is cited"
 
     paid, handed = provider.stats()["arrived"], len(inbox.forecasts)
-    fresh = metaculus_post_body(14, "Will it snow?", SampleMetaculusQuestion(id=141, title="Will it snow?", **FAR))
+    fresh = metaculus_post_body(17, "Will it snow?", SampleMetaculusQuestion(id=171, title="Will it snow?", **FAR))
     workshop.sites.metaculus.having(MetaculusCatalogue([fresh, *posts()]))
     second = workshop.run("bash bot.sh")
     assert second.returncode == 0, second.stdout + second.stderr
-    assert [one["question"] for one in inbox.forecasts[handed:]] == [141]
+    assert [one["question"] for one in inbox.forecasts[handed:]] == [171]
     assert provider.stats()["arrived"] > paid
     (page,) = (workshop.folder / ".foretell").glob("tournaments/*/pages/*.html")
-    assert "4 forecasts sent with their comments, 0 failed, in 2 visits" in page.read_text(encoding="utf-8")
+    assert "7 forecasts sent with their comments, 0 failed, in 2 visits" in page.read_text(encoding="utf-8")
 
     everything = "\n".join(workshop.told)
     kept = "\n".join(

@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from inspect import isawaitable
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from foretell.practice.markets.metaculus import (
     metaculus_conditional_body,
     metaculus_post_body,
 )
-from foretell.practice.server import PracticeServer
+from foretell.practice.server import Handler, PracticeServer, ServerRequest, ServerResponse, json_response
 from foretell.questions.errors import InputError
 from foretell.runs.settings import Settings, load_settings
 from foretell.submit.ledger import SubmissionLedger, locked
@@ -81,7 +82,7 @@ class World:
 
     def __init__(self, home: Path, provider: BackgroundModels) -> None:
         self.clock = home / "clock.txt"
-        self.inbox = Deadly(now=self.now)
+        self.inbox = MetaculusInbox(now=self.now)
         self.fake = FakeMetaculus({}, token=TOKEN).having(MetaculusCatalogue(posts())).taking(self.inbox)
         self.site: Background[PracticeServer] = Background(self.fake.server)
         self.provider, self.home = provider, home
@@ -121,24 +122,26 @@ class World:
         return sorted(one["on_post"] for one in self.inbox.comments)
 
 
-class Deadly(MetaculusInbox):
-    """Kills whoever sends, where it is told to: before a thing is taken, or after."""
+class Killer:
+    """Stands before a server and kills whoever posts something: first before it is taken, the second time after."""
 
-    victim: int | None = None
-    killed: list[tuple[str, bool]]
+    def __init__(self) -> None:
+        self.victim: int | None = None
+        self.killed: list[tuple[str, bool]] = []
+        """What was posted, and whether it had been taken."""
 
-    def kill_everyone(self) -> None:
-        self.killed = []
-
-    def take(self, request: Any, posts: Any) -> tuple[int, Any]:
-        if self.victim is None:
-            return super().take(request, posts)
+    async def __call__(self, request: ServerRequest, handler: Handler) -> ServerResponse:
         name = f"{request.path} {request.body!r}"
-        # The first time it is lost on the way there, the second time on the way back.
-        after = (name, False) in self.killed
-        answer = super().take(request, posts) if after else (503, {})
-        self.killed.append((name, after))
-        os.kill(self.victim, signal.SIGKILL)
+        taken = (name, False) in self.killed
+        lost = json_response({}, 503)
+        if request.method != "POST" or self.victim is None or (name, True) in self.killed:
+            lost, taken = None, True
+        answer = handler(request) if taken else lost
+        answer = await answer if isawaitable(answer) else answer
+        if lost is not None and self.victim is not None:
+            self.killed.append((name, taken))
+            os.kill(self.victim, signal.SIGKILL)
+        assert answer is not None
         return answer
 
 
@@ -220,6 +223,23 @@ def test_a_question_is_forecast_again_as_the_policy_says(world: World):
     assert world.commented == [101, 101, 102, 102]
 
 
+def test_what_lists_do_not_tell_is_read_from_the_post(world: World):
+    world.visit(limit=1)
+    (world.home / "ledger.jsonl").unlink()
+    (world.home / "tournaments" / "metaculus-cup" / "state.json").unlink()
+    plain = world.fake.get
+
+    def without_own_forecasts(request: ServerRequest) -> tuple[int, Any]:
+        status, body = plain(request)
+        for post in body.get("results", ()) if request.path.endswith("/posts/") else ():
+            (post.get("question") or {}).pop("my_forecasts", None)
+        return status, body
+
+    world.fake.get = without_own_forecasts
+    assert [row["question"] for row in world.visit(limit=1).rows()] == ["metaculus/101"]
+    assert world.forecast == [1, 2]
+
+
 def test_a_spent_budget_stops_and_is_remembered(world: World):
     first = world.visit(tournament_budget=5.0, limit=3)
     assert 0 < first.spent < 5
@@ -296,32 +316,33 @@ def test_a_damaged_state_a_wrong_token_and_a_nameless_tournament_are_told(world:
 def live(environment: dict[str, str]) -> None:
     """One visit in a process of its own."""
     settings = load_settings(environment)
-    request = TournamentRequest(platform="metaculus", tournament="cup", model=MODEL, tournament_budget=5.0)
+    request = TournamentRequest(
+        platform="metaculus", tournament="cup", model=MODEL, tournament_budget=5.0, concurrency=1
+    )
     code = asyncio.run(tournament(request, settings)).exit_code
     os._exit(code)
 
 
 def test_killed_at_everything_it_sends_and_resumed_without_a_double(world: World):
-    """Every life is killed at the first thing it sends, once before that was taken and once after."""
+    """Every life is killed at the first thing it posts, to the model or to the platform."""
     everything = posts()
     world.fake.having(MetaculusCatalogue([everything[n] for n in (0, 4, 5)]))
-    world.inbox.kill_everyone()
+    killer = world.site.server.middleware = world.provider.server.middleware = Killer()
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["operations.test_tournament", "foretell.runs.runner"])
-    lives = 0
-    while True:
+    exits: list[int | None] = []
+    while not exits or exits[-1] == -signal.SIGKILL:
         life = context.Process(target=live, args=(world.environment,))
         life.start()
-        world.inbox.victim = life.pid
+        killer.victim = life.pid
         life.join(60)
-        lives += 1
-        if life.exitcode != -signal.SIGKILL:
-            break
-    assert life.exitcode == 0
+        exits.append(life.exitcode)
+    assert exits[-1] == 0
     assert world.forecast == [1, 5, 61, 62]
     assert world.commented == [101, 105, 106]
-    # Forecasts of a group go in one request; each request and each comment was killed twice.
-    assert len(world.inbox.killed) == len(set(world.inbox.killed)) == 2 * 6 == lives - 1
+    # Three answers of the model, three requests with forecasts (a group's go together) and three comments, each killed
+    # once before it was taken and once after. Only of the model is an answer lost that nobody can read back.
+    assert len(killer.killed) == len(set(killer.killed)) == 2 * 9 == len(exits) - 1
     assert SubmissionLedger(world.home / "ledger.jsonl").verify().whole
     state = json.loads((world.home / "tournaments" / "metaculus-cup" / "state.json").read_text(encoding="utf-8"))
     assert state["outbox"] == []

@@ -1,12 +1,18 @@
 """Any numeric forecast becomes cumulative probabilities that Metaculus takes, with its median where it was."""
 
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from foretell.forecasters.agent.answer_format import LEVELS, date_of, read_quantiles
 from foretell.practice.markets.metaculus import SampleMetaculusScale, refusal
 from foretell.questions.forecast import Numeric
 from foretell.questions.numeric_range import NumericRange
@@ -202,3 +208,95 @@ def test_edges_of_a_logarithmic_range_follow_the_platforms_map():
 def test_what_is_no_range(wrong: dict[str, float]):
     with pytest.raises(ValueError):
         NumericRange(**wrong)
+
+
+# Fifteen hundred forecasts as an agent may state them, against the platform's rules written down once more, in whole
+# numbers of 1e-10 and apart from the code that keeps to them.
+
+
+def broken_rules(cdf: list[float], scale: NumericRange) -> list[str]:
+    """Which of the published rules a list breaks."""
+    n, unit = scale.outcomes, 10**10
+    values = [round(value * unit) for value in cdf]
+    least, most = 10 * round(0.01 / n * 10**9), unit * 2 * 200 // 10 / n
+    found = [] if len(values) == n + 1 else [f"{len(values)} values for {n} cells"]
+    found += [f"{a} has more than ten digits" for a, b in zip(cdf, values, strict=True) if abs(a * unit - b) > 1e-4]
+    found += [f"a step of {b - a}" for a, b in pairwise(values) if not least <= b - a <= most]
+    low, high = values[0], values[-1]
+    found += [] if (low >= unit // 1000 if scale.open_lower else low == 0) else [f"{low} at the lower end"]
+    room = unit - unit // 1000
+    found += [] if (high <= room if scale.open_upper else high == unit) else [f"{high} at the upper end"]
+    return found
+
+
+SHAPES: dict[str, Callable[[np.random.Generator, int], npt.NDArray[np.float64]]] = {
+    "normal": lambda rng, n: rng.normal(0.5, rng.uniform(0.001, 0.5), n),
+    "skewed": lambda rng, n: rng.lognormal(-2, rng.uniform(0.2, 2), n),
+    "heavy tails": lambda rng, n: 0.5 + 0.05 * rng.standard_t(1.5, n),
+    "even": lambda rng, n: rng.uniform(rng.uniform(-1, 0.4), rng.uniform(0.6, 2), n),
+    "two bumps": lambda rng, n: np.where(rng.random(n) < 0.3, rng.normal(0.1, 0.02, n), rng.normal(0.9, 0.05, n)),
+    "sure": lambda rng, n: rng.uniform(0, 1) + rng.normal(0, 1e-7, n),
+    "at the lower end": lambda rng, n: np.abs(rng.normal(0, 0.01, n)),
+    "at the upper end": lambda rng, n: 1 - np.abs(rng.normal(0, 0.01, n)),
+    "outside": lambda rng, n: rng.choice([-3.0, 4.0]) + rng.normal(0, 0.1, n),
+}
+"""Draws as shares of the range asked about."""
+
+
+def random_scale(rng: np.random.Generator) -> NumericRange:
+    ends: dict[str, Any] = {"open_lower": bool(rng.random() < 0.5), "open_upper": bool(rng.random() < 0.5)}
+    kind = rng.choice(["number", "log", "discrete", "date"])
+    if kind == "date":
+        first = datetime(2026, 1, 1, tzinfo=UTC).timestamp() + rng.uniform(0, 1e8)
+        return NumericRange(minimum=first, maximum=first + rng.uniform(1e5, 2e9), dates=True, **ends)
+    if kind == "discrete":
+        values, step = int(rng.integers(2, 200)), rng.choice([1.0, 0.5, 1000.0])
+        return NumericRange(minimum=-step / 2, maximum=step * (values - 0.5), outcomes=values, whole=True, **ends)
+    low = rng.uniform(-1e3, 1e3) * 10.0 ** rng.integers(-3, 6)
+    width = 10.0 ** rng.uniform(-2, 8)
+    zero = low - width * 10.0 ** rng.uniform(-4, 1) if kind == "log" else None
+    return NumericRange(minimum=low, maximum=low + width, zero_point=zero, **ends)
+
+
+def stated(rng: np.random.Generator, scale: NumericRange) -> Numeric:
+    """Quantiles as a model writes them: rounded, as dates, or in whole steps of which several are the same."""
+    draws = SHAPES[str(rng.choice(list(SHAPES)))](rng, 100)
+    values = scale.minimum + (scale.maximum - scale.minimum) * np.quantile(draws, list(LEVELS.values()))
+    if scale.dates:
+        given: dict[str, Any] = {
+            key: date_of(round(max(value, 0.0)) + place)
+            for place, (key, value) in enumerate(zip(LEVELS, values, strict=True))
+        }
+    elif scale.whole:
+        step = (scale.maximum - scale.minimum) / scale.outcomes
+        given = {key: float(np.round(value / step) * step) for key, value in zip(LEVELS, values, strict=True)}
+    else:
+        given = {key: float(value) for key, value in zip(LEVELS, values, strict=True)}
+    return read_quantiles(given, dates=scale.dates, ties=scale.whole)
+
+
+def test_fifteen_hundred_random_forecasts_keep_to_the_published_rules():
+    rng = np.random.default_rng(20261115)
+    made = near = 0
+    kinds = Counter[tuple[bool, bool, bool, bool, bool]]()
+    while made < 1500:
+        scale = random_scale(rng)
+        try:
+            distribution = stated(rng, scale)
+        except ValueError:  # Two quantiles that are the same after rounding: the model would be told.
+            continue
+        cdf = continuous_cdf(distribution, scale)
+        assert broken_rules(cdf, scale) == [], (distribution, scale)
+        made += 1
+        kinds[scale.dates, scale.whole, scale.zero_point is not None, scale.open_lower, scale.open_upper] += 1
+        # What is sent says what was stated: within the range, half lies below the median, give or take two cells. What
+        # was stated beyond a closed end cannot be sent.
+        edges = np.array(scale.edges())
+        cell = int(np.searchsorted(edges, distribution.quantile(0.5))) - 1
+        inside = 5 <= cell < scale.outcomes - 5 and share_outside(distribution, scale) < 1e-3
+        if scale.outcomes > 20 and inside:
+            near += 1
+            assert cdf[cell - 2] <= 0.5 <= cdf[cell + 3], (distribution, scale)
+    assert len(kinds) == 16, "numbers, logarithmic ones, whole ones and dates, each with both ends open and closed"
+    assert min(kinds.values()) >= 50
+    assert near > 400

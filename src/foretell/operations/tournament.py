@@ -19,7 +19,7 @@ from foretell.data.atomic_file import write_atomically
 from foretell.data.datasets.rows import read_text
 from foretell.data.http import SourceError
 from foretell.data.markets.listing import ListedEvent, ListingFilter, ListingReport
-from foretell.data.markets.metaculus import MetaculusClient, MetaculusEvents
+from foretell.data.markets.metaculus import MetaculusClient, MetaculusEvents, questions_of
 from foretell.data.payload import Payload
 from foretell.forecasters.agent.agent import without_numbers
 from foretell.models.budget import Budget
@@ -163,6 +163,8 @@ class TournamentEvents(MetaculusEvents):
     async def read(self, row: Payload, as_of: AsOf, report: ListingReport) -> ListedEvent:
         """A post as an event; its forecasts are kept."""
         event = await super().read(row, as_of, report)
+        if not all(question.has("my_forecasts") for question in questions_of(row)):
+            row = await self.fetch(event.question.id.removeprefix(f"{PLATFORM}/"))
         self.parts[event.question.id] = questions_in_post(row)
         return event
 

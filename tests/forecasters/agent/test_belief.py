@@ -1,5 +1,8 @@
 """The belief: evidence adds up, sources must exist, and numbers are read in one way or not at all."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,10 +11,13 @@ from foretell.forecasters.agent.answer_format import AnswerFormat
 from foretell.forecasters.agent.belief import belief_schema, read_statement, starting_belief
 from foretell.forecasters.agent.settings import Clamp
 from foretell.models.structured_output import schema_errors
+from foretell.questions.as_of import instant
 from foretell.questions.exclusivity import EXCLUSIVITIES, scaled
 from foretell.questions.forecast import Categorical, Numeric
+from foretell.questions.numeric_range import NumericRange
 from foretell.questions.question import Question, Target
 from foretell.questions.trace import BeliefRevised
+from foretell.submit.metaculus_cdf import continuous_cdf
 
 
 def form(*ids, **more):
@@ -167,6 +173,42 @@ def test_quantiles_that_fall_are_sent_back(desk, say):
     good = say("submit", {"quantiles": {"q10": 1, "q50": 2, "q90": 5}, "reason": "r"})
     assert desk.run([bad, good]).p == {">10": 0.05}
     assert "larger than the one before" in desk.requests[1].messages[-1].text
+
+
+def test_dates_are_asked_as_dates_and_kept_in_seconds(desk, say):
+    days = [instant(day).timestamp() for day in ("2026-01-01", "2030-01-01")]
+    scale = NumericRange(minimum=days[0], maximum=days[1], open_upper=True, dates=True)
+    desk.question = replace(number_of(f">{instant('2027-01-01').timestamp():.0f}"), subtype="date", range=scale)
+    levels = ("q05", "q10", "q25", "q50", "q75", "q90", "q95")
+    months = ("2026-03", "2026-05", "2026-08", "2027-01", "2027-06", "2028-01", "2031-12")
+    falling = dict(zip(levels, (f"{month}-01" for month in reversed(months)), strict=True))
+    good = dict(zip(levels, (f"{month}-01" for month in months), strict=True)) | {"q95": "2031-12-01T12:00:00Z"}
+    wrong = good | {"q50": "next year"}
+    said = [say("submit", {"quantiles": one, "reason": "r"}) for one in (falling, wrong, good)]
+    forecast = desk.run(said)
+    assert list(forecast.p.values()) == [0.5]
+    assert forecast.distribution.quantile(0.5) == instant("2027-01-01").timestamp()
+    assert forecast.distribution.quantile(0.95) == instant("2031-12-01T12:00:00Z").timestamp()
+    told = [request.messages[-1].text for request in desk.requests]
+    assert "later than the one before" in told[1]
+    assert "'next year', not a date" in told[2]
+    assert "State quantiles: the dates before which it happens" in told[0]
+    assert ">2027-01-01" in told[0], "nobody is shown seconds"
+    schema = desk.requests[0].tools[-1].parameters["properties"]["quantiles"]
+    assert schema["properties"]["q05"]["type"] == "string"
+    form = AnswerFormat.of(desk.question)
+    assert form.write(forecast.p, forecast.distribution)["q50"] == "2027-01-01"
+
+
+def test_of_whole_numbers_several_quantiles_may_be_the_same(desk, say):
+    scale = NumericRange(minimum=-0.5, maximum=10.5, outcomes=11, whole=True)
+    desk.question = replace(number_of(">2.5", ">3.5"), range=scale)
+    stated = {"q05": 2, "q10": 3, "q25": 3, "q50": 3, "q75": 3, "q90": 4, "q95": 6}
+    forecast = desk.run([say("submit", {"quantiles": stated, "reason": "r"})])
+    steps = np.diff(continuous_cdf(forecast.distribution, scale))
+    assert np.argmax(steps) == 3
+    assert steps[3] > 0.6, "what lies between equal quantiles is on their value"
+    assert forecast.p[">2.5"] - forecast.p[">3.5"] > 0.6
 
 
 def test_belief_schema_is_what_reading_understands(think):
