@@ -8,7 +8,8 @@ import pytest
 
 from fakes.web import broken_wayback_server, strange_web_server
 from foretell.data.http import AsyncHttpClient, HttpLimits
-from foretell.data.pages import Page, PageUnavailable, PublicAddressGuard, WaybackPages, WebPages, is_public, read_page
+from foretell.data.pages import Page, PageUnavailable, PublicAddressGuard, WaybackPages, WebPages, read_page
+from foretell.data.public_address import is_public
 from foretell.practice.server import PracticeServer, html_response
 from foretell.practice.world import SampleWorld, small_world
 from foretell.questions.as_of import AsOf, instant

@@ -63,7 +63,7 @@ async def _platform(
         return
     skipped = getattr(arena.settlements[platform], "skipped", ())
     if skipped:
-        report.problems.append(f"{platform}: {len(skipped)} markets could not be read; {skipped[0].reason}")
+        report.problems.append(f"{platform}: {len(skipped)} entries could not be read; {skipped[0].reason}")
     before = [one for event in asked for one in await aside(book.outcomes, event)]
     known = {(one.question_id, one.target_id): _result(one) for one in before}
     new = [one for one in results if known.get((one.question_id, one.target_id)) != _result(one)]

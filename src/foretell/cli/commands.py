@@ -329,18 +329,18 @@ FOLDER_FLAGS = ("--tables", "--folder")
 
 def show_result(result: "Result", *, as_json: bool = False, out: tuple[Path, ...] = ()) -> None:
     """Write a result to its files, then print it; what a user should know besides goes to the error stream."""
+    from foretell.report.terminal import console, echo
+
     if out:
         from foretell.report.outputs import write_outputs
 
         for path in write_outputs(result, out):
-            click.echo(f"Wrote {path}", err=True)
+            echo(f"Wrote {path}", err=True)
     for warning in result.warnings:
-        click.echo(f"note: {warning}", err=True)
+        echo(f"note: {warning}", err=True)
     if as_json:
-        click.echo(result.to_json())
+        echo(result.to_json())
     else:
-        from foretell.report.terminal import console
-
         result.print(console())
     if result.exit_code:
         sys.exit(result.exit_code)

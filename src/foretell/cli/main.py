@@ -158,7 +158,9 @@ def main() -> None:
 
         if not isinstance(error, InputError):
             raise
-        click.echo(f"foretell: {error}", err=True)
+        from foretell.report.terminal import echo
+
+        echo(f"foretell: {error}", err=True)
         sys.exit(error.exit_code)
 
 

@@ -23,7 +23,9 @@ TREE_LINES, RUN_LINES = 8, 12
 
 def report_line(text: str) -> None:
     """A line on the error stream."""
-    click.echo(text, err=True)
+    from foretell.report.terminal import echo
+
+    echo(text, err=True)
 
 
 # Bars on the error stream, shown only to a person at a terminal.
@@ -31,10 +33,11 @@ def report_line(text: str) -> None:
 
 @contextmanager
 def _bars(*columns: "ProgressColumn | str") -> Generator[Any]:
-    from rich.console import Console
     from rich.progress import Progress
 
-    console = Console(stderr=True)
+    from foretell.report.terminal import console as make_console
+
+    console = make_console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
         yield bars
 
@@ -229,11 +232,12 @@ class RunLiveView(LiveView):
 @contextmanager
 def live_view(kind: "type[TreeLiveView | RunLiveView]") -> Reporting:
     """Draw a view on the error stream, made anew four times a second; only for a person at a terminal."""
-    from rich.console import Console
     from rich.live import Live
     from rich.text import Text
 
-    view, console, began = kind(), Console(stderr=True), time.monotonic()
+    from foretell.report.terminal import console as make_console
+
+    view, console, began = kind(), make_console(stderr=True), time.monotonic()
     if not console.is_terminal:
         yield {"tell": report_line}
         return

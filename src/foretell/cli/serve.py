@@ -173,6 +173,7 @@ mcp = request_command(requests.McpRequest, _mcp, name="mcp", service=True)
 
 async def _worker(request: requests.WorkerRequest) -> None:
     from foretell.operations.shared_runs import cluster_status, drop_run, run_worker, shared_url
+    from foretell.report.terminal import echo
     from foretell.runs.settings import load_settings
     from foretell.runs.worker import WorkerCapacity, WorkerSignals
 
@@ -183,7 +184,7 @@ async def _worker(request: requests.WorkerRequest) -> None:
         click.echo(f"run {run}: {cells} cells are no longer queued; `foretell run` queues them anew")
     if request.status:
         for line in (await cluster_status(settings)).lines():
-            click.echo(line)
+            echo(line)
     if request.status or request.drop is not None:
         return
     signals = WorkerSignals()
@@ -206,12 +207,13 @@ async def _worker(request: requests.WorkerRequest) -> None:
 
 async def _arena_run(request: requests.ArenaRunRequest) -> None:
     from foretell.operations.arena import run_arena
+    from foretell.report.terminal import echo
 
     def begin(arena: "LiveArena", stop: asyncio.Event) -> None:
         on_signals(stop.set)
         click.echo(f"arena {arena.name}: {len(arena.spec.entries)} entries; Ctrl-C to leave", err=True)
 
-    await run_arena(request, click.echo, begin)
+    await run_arena(request, echo, begin)
 
 
 worker = request_command(requests.WorkerRequest, _worker, name="worker", service=True)
@@ -250,7 +252,7 @@ async def _serve_practice(request: requests.PracticeRequest, settings: "Settings
         lines = shell_lines(environment)
         click.echo(lines, nl=False)
         if request.env_file is not None:
-            write_atomically(request.env_file, lines.encode())
+            write_atomically(request.env_file, lines.encode(), private=True)
         click.echo(f"Serving until Ctrl-C. In a shell with the lines above, try: {TRY_NEXT}", err=True)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stopped.wait(), None if request.hours is None else request.hours * 3600)

@@ -72,11 +72,10 @@ def study_command(chosen: "Study") -> click.Command:
     """The command of a study: its own options, and where the result goes."""
 
     def called(*, as_json: bool, outs: tuple[Path, ...], keep: bool, **values: Any) -> None:
-        from rich.console import Console
-
         from foretell.cli.progress import run_progress
         from foretell.operations.studies import run_study, save_study
         from foretell.report.study_report import write_study
+        from foretell.report.terminal import console, echo
         from foretell.runs.settings import load_settings
 
         request = read_request(chosen.options, values)
@@ -89,11 +88,11 @@ def study_command(chosen: "Study") -> click.Command:
         for path in written:
             click.echo(f"Wrote {path}", err=True)
         if as_json:
-            click.echo(result.to_json())
+            echo(result.to_json())
         else:
-            result.print(Console())
+            result.print(console())
         for warning in result.warnings:
-            click.echo(warning, err=True)
+            echo(warning, err=True)
         if keep:
             click.echo(f"Saved in {save_study(load_settings(), result)}", err=True)
         if not result.ok:

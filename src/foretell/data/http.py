@@ -15,6 +15,7 @@ from urllib.parse import quote, quote_plus, urlsplit
 
 from foretell.data.http_cache import FOLDER, HttpCache
 from foretell.data.pace import KnownService, PaceStore, ServiceAccess, ServiceAddresses, ServiceClosed, ServiceTurns
+from foretell.data.public_address import leads_inside
 
 if TYPE_CHECKING:
     import httpx2
@@ -348,6 +349,8 @@ class AsyncHttpClient:
             raise SourceError("redirects to no readable address", url=shown, status=answer.status) from None
         if target.scheme not in ("http", "https"):
             raise SourceError("redirects to something that is not http", url=shown, status=answer.status)
+        if leads_inside(target.host) and not leads_inside(request.url.host):
+            raise SourceError("redirects from the public web into a private network", url=shown, status=answer.status)
         same_site = (target.scheme, target.netloc) == (request.url.scheme, request.url.netloc)
         kept = {k: v for k, v in headers.items() if same_site or k.lower() in CROSS_SITE_HEADERS}
         return self._request("GET", target, headers=kept)

@@ -1,7 +1,6 @@
 """Pages as the Internet Archive kept them, at or before a cutoff."""
 
 import asyncio
-import ipaddress
 import json
 import re
 import socket
@@ -14,6 +13,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from foretell.data.dates import latest_page_date, parse_stated_date
 from foretell.data.http import AsyncHttpClient, HttpResponse, SourceError
+from foretell.data.public_address import is_public
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import MissingExtra
 
@@ -52,8 +52,6 @@ class PageSource(Protocol):
 Resolve = Callable[[str, int], Awaitable[list[str]]]
 """Host and port → numeric addresses."""
 
-_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
-
 
 class PublicAddressGuard:
     """Admits http and https addresses whose host lies on the public internet.
@@ -78,24 +76,6 @@ class PublicAddressGuard:
         if not addresses or not all(is_public(one) for one in addresses):
             raise PageUnavailable(f"{url}: {host} is not on the public web")
         return min(addresses, key=lambda one: ":" in one)
-
-
-def is_public(address: str) -> bool:
-    """Whether a numeric address lies on the public internet, also where it is wrapped in IPv6.
-
-    >>> is_public("93.184.216.34"), is_public("10.0.0.1"), is_public("::ffff:127.0.0.1"), is_public("169.254.169.254")
-    (True, False, False, False)
-    """
-    try:
-        found = ipaddress.ip_address(address.split("%")[0])
-    except ValueError:
-        return False
-    if isinstance(found, ipaddress.IPv6Address):
-        inner = found.ipv4_mapped or found.sixtofour or (found.teredo[1] if found.teredo else None)
-        if found in _NAT64:
-            inner = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
-        found = inner or found
-    return found.is_global and not found.is_multicast
 
 
 def _web_address(url: str) -> SplitResult:

@@ -19,13 +19,14 @@ class ServiceConfig:
     """The connection, the key and the place of one service."""
 
     http: AsyncHttpClient
-    """Shared by all services of a run; tell it the pace of your host (`pace`) and your key (`keep_secret`)."""
+    """Shared by all services of a run; tell it the pace of your host (`pace`), unless `known_services` has it, and your
+    key (`keep_secret`)."""
     key: str = field(default="", repr=False)
     """From the first of the plug-in's `key_variables` that is set; empty where none is."""
     address: str | None = None
     """Replaces the public address, from FORETELL_<NAME>_URL: a mirror, a proxy or a test server."""
     per_second: float | None = None
-    """Replaces the pace that the public service bears."""
+    """The pace of a server that `known_services` does not have."""
     home: Path = Path()
     """Where files of this program are kept."""
     corpus: Path = Path("corpus.db")
@@ -35,7 +36,7 @@ class ServiceConfig:
 
 
 class JsonService:
-    """A server that answers in JSON: its address, its pace, and its key, which is never shown."""
+    """A server that answers in JSON: its address, its key, which is never shown, and its pace, if no table has it."""
 
     def __init__(
         self,

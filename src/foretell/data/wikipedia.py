@@ -310,7 +310,7 @@ class Wikipedia:
 
     def __init__(self, client: AsyncHttpClient, base_url: str = WIKIPEDIA_URL) -> None:
         config = ServiceConfig(http=client, address=base_url)
-        self._service = JsonService(config, WIKIPEDIA_URL, per_second=20.0, burst=10)
+        self._service = JsonService(config, WIKIPEDIA_URL)
 
     async def revision(self, title: str, as_of: AsOf) -> ArticleRevision:
         """The newest version at or before the cutoff, following redirects as they stood then."""

@@ -105,7 +105,7 @@ def keep_contact(home: Path, contact: str) -> None:
     before = path.read_text(encoding="utf-8") if path.is_file() else ""
     # At the top: below a heading it would belong to that.
     rest = re.sub(r"(?m)^contact\s*=.*\n?", "", before)
-    write_atomically(path, f"{line}\n{rest}".encode())
+    write_atomically(path, f"{line}\n{rest}".encode(), private=True)
 
 
 def _python() -> Finding:

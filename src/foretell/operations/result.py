@@ -7,6 +7,7 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from foretell.data.untrusted import for_json
 from foretell.report.terminal import TextColumn, text_table
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Result:
 
     def to_json(self) -> str:
         """The result as JSON; numbers that do not exist are null."""
-        return json.dumps(plain(self.to_dict()), ensure_ascii=False, indent=1, default=str)
+        return for_json(json.dumps(plain(self.to_dict()), ensure_ascii=False, indent=1, default=str))
 
     def rows(self) -> list[dict[str, Any]]:
         """One dictionary for each line of the result's table."""

@@ -15,7 +15,7 @@ from foretell.data.known_services import KNOWN_SERVICES, ServiceFacts
 from foretell.data.pace import PaceStore, ServiceAddresses, ServiceState
 from foretell.operations.requests import ServicesCheckRequest, ServicesListRequest
 from foretell.operations.result import Result, show_table
-from foretell.plugins import added, exists, load, variables_in_words
+from foretell.plugins import exists, load, names, variables_in_words
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question, SeriesRef
@@ -30,9 +30,14 @@ KINDS = ("markets", "search_engines", "series", "tools")
 """Kinds of plug-ins that ask outside services."""
 
 
+NOT_OUTSIDE = ("local", "yfinance")
+"""A corpus on this machine, and another name of Yahoo."""
+
+
 def service_names() -> list[str]:
-    """Every outside service that is known, and those that other packages add."""
-    return list(dict.fromkeys((*KNOWN_SERVICES, *(name for kind in KINDS for name in added(kind)))))
+    """Every outside service that is known, and whatever else a plug-in asks."""
+    others = (name for kind in KINDS for name in names(kind) if name not in NOT_OUTSIDE)
+    return list(dict.fromkeys((*KNOWN_SERVICES, *others)))
 
 
 # The list.
@@ -102,15 +107,13 @@ class ServicesResult(Result):
 def list_services(request: ServicesListRequest, settings: Settings | None = None) -> ServicesResult:
     """Every outside service: whether its key is set, how fast it is asked, and how it answered last."""
     settings = settings or load_settings()
-    names = service_names()
-    if request.name is not None:
-        names = [_known_name(request.name)]
+    wanted = service_names() if request.name is None else [_known_name(request.name)]
     with closing(PaceStore(settings.access.state_file)) as store:
         states = store.states()
-    rows = [_row(name, settings, states.get(name, ServiceState())) for name in names]
+    rows = [_row(name, settings, states.get(name, ServiceState())) for name in wanted]
     limits: tuple[str, ...] = ()
     if request.name is not None:
-        known = ServiceAddresses(settings.access).by_name(names[0])
+        known = ServiceAddresses(settings.access).by_name(wanted[0])
         told = (
             [f"{one.what}: {one}" + (f" ({one.source})" if one.source else "") for one in known.limits] if known else []
         )
@@ -119,9 +122,9 @@ def list_services(request: ServicesListRequest, settings: Settings | None = None
 
 
 def _known_name(name: str) -> str:
-    names = service_names()
-    if name not in names:
-        raise InputError(f"no service is called {name!r}", hint=f"there are {', '.join(names)}")
+    known = service_names()
+    if name not in known:
+        raise InputError(f"no service is called {name!r}", hint=f"there are {', '.join(known)}")
     return name
 
 
@@ -239,12 +242,12 @@ class NothingToCheck(Exception):
 async def check_services(request: ServicesCheckRequest, settings: Settings | None = None) -> ServiceChecks:
     """Ask services a few cheap things, all services side by side."""
     settings = settings or load_settings()
-    names = service_names() if request.name is None else [_known_name(request.name)]
+    wanted = service_names() if request.name is None else [_known_name(request.name)]
     if request.name is not None and _key(request.name, settings) == "missing":
         raise InputError(f"{request.name} needs a key", hint=f"set {variables_in_words(KEYS[request.name])}")
     async with AsyncHttpClient(limits=ONCE_MORE, access=settings.access) as client:
         checker = _Checker(settings=settings, client=client, seconds=request.seconds)
-        found = await asyncio.gather(*(checker.check(name) for name in names))
+        found = await asyncio.gather(*(checker.check(name) for name in wanted))
     facts = {
         "foretell": version("foretell"),
         "Python": platform.python_version(),

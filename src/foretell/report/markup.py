@@ -7,13 +7,10 @@ import re
 
 from markupsafe import Markup, escape
 
+from foretell.data.untrusted import UNSAFE
+
 VOID = frozenset({"br", "circle", "col", "hr", "line", "link", "meta", "path", "polygon", "polyline", "rect"})
 """Elements written `<x/>`: HTML's own void elements and the SVG shapes; the rest always get an end tag."""
-
-UNSAFE = re.compile(
-    # C0 and C1 controls (a terminal obeys some of them), invisible and text-direction marks, and what XML forbids.
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffe\uffff\ud800-\udfff]"
-)
 
 
 def clean(text: str) -> str:

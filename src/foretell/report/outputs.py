@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from foretell.data.atomic_file import write_atomically
+from foretell.data.untrusted import for_csv
 from foretell.questions.errors import InputError
 
 
@@ -51,7 +52,7 @@ def rows_as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, fieldnames=list(dict.fromkeys(name for row in rows for name in row)))
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows({name: for_csv(value) for name, value in row.items()} for row in rows)
     return text.getvalue()
 
 

@@ -3,12 +3,14 @@
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from foretell.data.untrusted import for_terminal
 from foretell.report.markup import clean, shorten
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.segment import Segment
     from rich.table import Table as RichTable
 
 GAP = 2
@@ -91,11 +93,25 @@ def rich_table() -> "RichTable":
     return RichTable(box=shape, padding=(0, 1, 0, 0) if shape else (0, 2, 0, 0), pad_edge=False, show_edge=False)
 
 
-def console() -> "Console":
-    """Standard output for tables: as wide as the terminal, 80 columns where there is none."""
+def console(**options: Any) -> "Console":
+    """A console on which strangers' words steer nothing: standard output, as wide as the terminal or 80 columns."""
     from rich.console import Console
 
-    return Console()
+    class HarmlessConsole(Console):
+        """Lets colours and movements of our own through, and no control character that came with a text."""
+
+        def render(self, *given: Any, **more: Any) -> "Iterable[Segment]":
+            for segment in super().render(*given, **more):
+                yield segment if segment.control else segment._replace(text=for_terminal(segment.text))
+
+    return HarmlessConsole(**options)
+
+
+def echo(text: str, *, err: bool = False) -> None:
+    """A line on standard output or on the error stream, without anything that steers a terminal."""
+    import click
+
+    click.echo(for_terminal(text), err=err)
 
 
 def _least(columns: Sequence[TextColumn], lines: Sequence[Sequence[str]], chosen: Sequence[int]) -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from foretell.data.atomic_file import write_atomically
+from foretell.data.untrusted import for_csv
 from foretell.forecasters.combine.trials import PANEL
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
@@ -121,7 +122,7 @@ def write_rows(rows: Sequence[Mapping[str, Any]], path: Path) -> Path:
     elif path.suffix == ".csv":
         writer = csv.DictWriter(text, fieldnames=list(rows[0]))
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows({name: for_csv(value) for name, value in row.items()} for row in rows)
     else:
         raise InputError("cannot write this kind of file", path=path, hint="use .csv or .jsonl")
     write_atomically(path, text.getvalue().encode())

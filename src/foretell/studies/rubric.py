@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from foretell.data.datasets.rows import Row, csv_rows
+from foretell.data.untrusted import for_csv
 
 LOWEST, HIGHEST = 1, 5
 
@@ -157,9 +158,7 @@ def rating_sheet(items: Sequence[tuple[str, str]]) -> str:
     sheet = csv.writer(text)
     sheet.writerow([ITEM, RATER, *DIMENSIONS, "text"])
     for item, shown in items:
-        # A text that a spreadsheet takes for a formula gets a blank in front.
-        harmless = f" {shown}" if shown[:1] in ("=", "+", "-", "@") else shown
-        sheet.writerow([item, "", *[""] * len(DIMENSIONS), harmless])
+        sheet.writerow([for_csv(item), "", *[""] * len(DIMENSIONS), for_csv(shown)])
     return text.getvalue()
 
 

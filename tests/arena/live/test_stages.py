@@ -11,8 +11,9 @@ from tests.arena.live.site import START, Site
 from foretell.arena.collect import collect
 from foretell.arena.context import make_contexts
 from foretell.arena.forecast import make_forecasts
-from foretell.arena.settle import settle
+from foretell.arena.settle import SettleReport, settle
 from foretell.arena.status import arena_status
+from foretell.data.markets.listing import SkippedEntry
 from foretell.questions.forecast import Failure, Forecast
 from foretell.runs.store import CellKey, RunStore
 
@@ -340,6 +341,24 @@ def test_a_result_that_is_amended_or_void(site: Site):
 
     go(main())
     assert [(one.target_id, one.outcome) for one in arena.book.outcomes()] == [("CUP-A", 0), ("CUP-B", None)]
+
+
+def test_results_that_cannot_be_read_are_named_and_counted(site: Site):
+    site.exchange.offer("CUP", closes=START + timedelta(days=2), targets=("A", "B"))
+    arena = site.arena()
+    reason = "kalshi market CUP-B: field markets[1].result is missing"
+    bad = SkippedEntry(platform="kalshi", id="CUP-B", reason=reason)
+
+    async def main() -> SettleReport:
+        await all_stages(site, arena)
+        site.exchange.results["CUP"] = {"CUP-A": 1}
+        for source in arena.settlements.values():
+            source.skipped = [bad]  # pyright: ignore[reportAttributeAccessIssue]
+        return await settle(arena, site.later(days=3))
+
+    report = go(main())
+    assert report.outcomes == 1
+    assert [problem.partition(": ")[2] for problem in report.problems] == [f"1 entries could not be read; {reason}"]
 
 
 def test_cells_that_others_finished_are_caught_up(site: Site):

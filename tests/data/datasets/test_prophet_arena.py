@@ -144,7 +144,7 @@ def test_lists_where_prices_should_be_give_way_to_cents_and_are_counted(events) 
     good, read = (question.targets for question in found.questions)
     assert read[0].snapshot == good[0].snapshot
     assert (read[1].snapshot.yes_ask, read[1].snapshot.volume, read[1].snapshot.yes_bid is None) == (None, None, False)
-    assert "4 quotes passed over that are lists or objects: event GAME, 'Detroit'" in found.notes
+    assert "6 quotes that are lists or objects passed over in event GAME" in found.notes
 
 
 @pytest.mark.parametrize(

@@ -366,6 +366,11 @@ def test_one_event_by_its_ticker_also_from_the_archive() -> None:
         "/events/KXOLD-25",
         "/historical/markets",
     ]
+    # The exchange leaves out lists that are empty; a list of settled events is completed from the archive, too.
+    for dropped, one in (("event.markets", True), ("events.0.markets", False)):
+        bare = MarketFaults(drifts=(FieldDrift(path=dropped),))
+        again = server(settled, archived=["KXOLD-25-A"], trouble=bare)
+        assert (kalshi.event(again, "KXOLD-25") if one else kalshi.listing(again, status="resolved")[0][0]) == old
     with pytest.raises(SourceError, match="kalshi event KXNOPE-1 is not there"):
         kalshi.event(server(), "KXNOPE-1")
     empty = SampleKalshiEvent(ticker="KXE-1", series="KXE", title="?", markets=())

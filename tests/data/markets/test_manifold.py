@@ -265,6 +265,15 @@ def test_a_choice_with_one_answer_and_one_with_several() -> None:
     )
 
 
+def test_descriptions_of_old() -> None:
+    text = {"type": "paragraph", "content": [{"type": "text", "text": "It must"}, {"type": "text", "text": "rain."}]}
+    for description in ("It must rain.", {"type": "doc", "content": [text, {"type": "image"}]}):
+        body = {**manifold_market_body(RAIN), "description": description}
+        del body["textDescription"]
+        (old,), _ = manifold_.listing(FakeManifold({}).having(ManifoldCatalogue([body])).server())
+        assert old.question.criteria == "It must rain."
+
+
 def test_a_choice_of_old_always_has_one_answer() -> None:
     body = {**manifold_market_body(RACE), "mechanism": "dpm-2"}
     del body["shouldAnswersSumToOne"]

@@ -192,7 +192,7 @@ def _dollars(quote: Row, field: str, counts: Counter[str]) -> float | None:
 def _number(quote: Row, field: str, counts: Counter[str]) -> float | None:
     """A number; None where a list or an object stands in its place, as in one published event, and that is counted."""
     if isinstance(quote.get(field), list | dict):
-        counts[f"quotes passed over that are lists or objects: {quote.name}"] += 1
+        counts[f"quotes that are lists or objects passed over in {quote.name.partition(', ')[0]}"] += 1
         return None
     return quote.real(field)
 

@@ -11,6 +11,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, cast
 
+from foretell.data.untrusted import from_csv
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
 
@@ -183,7 +184,8 @@ def csv_rows(path: Path) -> Iterator[Row]:
                 raise InputError("has more cells than the header has columns", path=path, row=number)
             if None in fields.values():
                 raise InputError("has fewer cells than the header has columns", path=path, row=number)
-            yield Row(path=path, number=number, fields=fields)
+            cells = {name: from_csv(cell) for name, cell in fields.items()}
+            yield Row(path=path, number=number, fields=cells)
     except csv.Error as error:
         raise InputError(f"is not CSV: {error}", path=path, row=reader.line_num) from None
 

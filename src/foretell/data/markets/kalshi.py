@@ -65,7 +65,7 @@ class CandleWindow:
 class KalshiClient(JsonService):
     """The public reading end of the exchange."""
 
-    def __init__(self, *, http: AsyncHttpClient, host: str = HOST, per_second: float = 10.0) -> None:
+    def __init__(self, *, http: AsyncHttpClient, host: str = HOST, per_second: float | None = None) -> None:
         super().__init__(ServiceConfig(http=http, per_second=per_second), host, burst=10)
         self._cutoff: datetime | None = None
 
@@ -224,11 +224,19 @@ class KalshiEvents(MarketEvents):
     async def fetch(self, id: str) -> Payload:
         """One event, also a settled one, with its markets."""
         answer = await self._client.read(f"/events/{quote(id, safe='')}", {"with_nested_markets": "true"})
-        row = whole_event(answer)
-        if row.need("markets").value:
+        return await self._with_archive(whole_event(answer))
+
+    async def _with_archive(self, row: Payload) -> Payload:
+        """The event with the markets that only the archive has, where it shows none itself."""
+        if (markets := row.get("markets")) is not None and markets.value:
             return row
-        old = await archived(self._client, {"event_ticker": id})
+        old = await archived(self._client, {"event_ticker": row.need(self.key).text()})
         return Payload(url=row.url, path=row.path, value={**row.value, "markets": [one.value for one in old]})
+
+    async def read_listed(self, row: Payload, wanted: ListingFilter, report: ListingReport) -> ListedEvent | None:
+        """An event of a page. Those that are settled for long show no markets, and the archive is asked for them."""
+        whole = await self._with_archive(row) if wanted.status == "resolved" else row
+        return await self.read(whole, wanted.as_of, report)
 
     async def page(self, wanted: ListingFilter, cursor: str) -> CataloguePage:
         """One page of the list."""
@@ -300,8 +308,9 @@ def series_filing(row: Payload) -> tuple[str, tuple[str, ...]]:
 def whole_event(answer: Payload) -> Payload:
     """The event of an answer, with its markets, which may stand in it or beside it."""
     row = answer.need("event")
-    markets = row.get("markets") or answer.get("markets") or row.need("markets")
-    return Payload(url=row.url, path=row.path, value={**row.value, "markets": [one.value for one in markets.items()]})
+    markets = row.get("markets") or answer.get("markets")
+    shown = [] if markets is None else [one.value for one in markets.items()]
+    return Payload(url=row.url, path=row.path, value={**row.value, "markets": shown})
 
 
 async def archived(client: KalshiClient, by: Mapping[str, str]) -> list[Payload]:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 from urllib.parse import quote
 
 from foretell.data.http import AsyncHttpClient, NotFound
@@ -62,7 +63,7 @@ class ManifoldBet:
 class ManifoldClient(JsonService):
     """The public reading end."""
 
-    def __init__(self, *, http: AsyncHttpClient, host: str = HOST, per_second: float = 8.0) -> None:
+    def __init__(self, *, http: AsyncHttpClient, host: str = HOST, per_second: float | None = None) -> None:
         super().__init__(ServiceConfig(http=http, per_second=per_second), host, burst=20)
 
     async def contract(self, market: str) -> Payload:
@@ -208,7 +209,7 @@ class ManifoldEvents(MarketEvents):
                 due=as_of.at,
                 targets=tuple(one.target for one in event.asked),
                 category=tags[0] if tags else "",
-                criteria=row.stated_text("textDescription").strip(),
+                criteria=_rules(row),
                 exclusivity=event.exclusivity,
                 opens_at=row.need("createdTime").moment(per_second=MILLI),
                 closes_at=_closes(row),
@@ -231,6 +232,23 @@ def _kind(row: Payload) -> str:
     if kind not in (BINARY, CHOICE):
         raise UnsupportedEvent(f"a market of type {kind} has no yes-or-no targets")
     return kind
+
+
+def _rules(row: Payload) -> str:
+    """The description as plain text; servers of 2022 send only the one with marks, or a text under its name."""
+    told = row.get("description")
+    if row.has("textDescription") or told is None or not told.value:
+        return row.stated_text("textDescription").strip()
+    if isinstance(told.value, str):
+        return told.text().strip()
+    words: list[str] = []
+    left: list[Any] = [told.value]
+    while left:
+        node = left.pop()
+        if isinstance(node, dict):
+            words += [node["text"]] if isinstance(node.get("text"), str) else []
+            left += reversed(node["content"]) if isinstance(node.get("content"), list) else []
+    return " ".join(words) or row.need("textDescription").text()
 
 
 def sums_to_one(row: Payload) -> bool:

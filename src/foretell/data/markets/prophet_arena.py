@@ -43,7 +43,7 @@ RELEASE = "of_release"
 class ProphetArenaClient(JsonService):
     """The reading end."""
 
-    def __init__(self, *, http: AsyncHttpClient, key: str, host: str = HOST, per_second: float = 5.0) -> None:
+    def __init__(self, *, http: AsyncHttpClient, key: str, host: str = HOST, per_second: float | None = None) -> None:
         config = ServiceConfig(http=http, key=key, per_second=per_second)
         # Events, releases and samples are shown to everybody.
         super().__init__(config, host, burst=5, headers={"Authorization": f"Bearer {key}"} if key else {})

@@ -27,13 +27,11 @@ class AskNewsSearch:
     def __init__(self, config: ServiceConfig) -> None:
         if ":" not in config.key:
             headers = {"Authorization": f"Bearer {config.key}", "Accept": "application/json"}
-            self._service = JsonService(config, ASKNEWS_URL, per_second=1.0, headers=headers)
+            self._service = JsonService(config, ASKNEWS_URL, headers=headers)
             return
         url = f"{config.address}{TOKEN_PATH}" if config.address else TOKEN_URL
         form = {"grant_type": "client_credentials", "scope": "news"}
-        self._service = TokenService(
-            config, ASKNEWS_URL, AccessToken(config.http, url, form, basic=config.key), per_second=1.0
-        )
+        self._service = TokenService(config, ASKNEWS_URL, AccessToken(config.http, url, form, basic=config.key))
 
     async def search(self, query: str, as_of: AsOf, limit: int = 10) -> list[SearchHit]:
         """At most `limit` results in AskNews's order."""

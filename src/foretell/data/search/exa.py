@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from foretell.data.dates import parse_stated_date
-from foretell.data.payload import Payload
+from foretell.data.payload import Payload, readable
 from foretell.data.search.engine import SearchHit, SearchHits, clean_query, read_hits
 from foretell.data.service import JsonService, ServiceConfig
 from foretell.questions.as_of import AsOf, Clock
@@ -27,7 +27,7 @@ class ExaSearch:
 
     def __init__(self, config: ServiceConfig, *, now: Clock = lambda: datetime.now(UTC)) -> None:
         """Backtests read stored versions of pages; `now` tells which cutoffs are recent enough for that."""
-        self._service = JsonService(config, EXA_URL, per_second=10.0, burst=5, headers={"x-api-key": config.key})
+        self._service = JsonService(config, EXA_URL, headers={"x-api-key": config.key})
         self._now = now
 
     async def search(self, query: str, as_of: AsOf, limit: int = 10) -> list[SearchHit]:
@@ -56,7 +56,8 @@ def exa_hits(answer: Payload, limit: int | None = None, *, pinned: bool = False)
     Where stored versions were asked for (`pinned`), a text that does not say of when it is counts as today's and is
     left out.
     """
-    missing = {one.optional_text("id") for one in answer.rows("statuses") if one.optional_text("status") == "error"}
+    told, _ = readable(answer.rows("statuses"), lambda one: (one.optional_text("id"), one.optional_text("status")))
+    missing = {id for id, status in told if status == "error"}
     rows = answer.rows("citations") if answer.has("citations") else answer.need("results").items()
     return read_hits(rows, lambda one: _hit(one, missing, pinned), limit)
 

@@ -25,7 +25,7 @@ class GdeltSearch:
     filters_dates = True
 
     def __init__(self, config: ServiceConfig) -> None:
-        self._service = JsonService(config, GDELT_URL, per_second=0.2)
+        self._service = JsonService(config, GDELT_URL)
 
     async def search(self, query: str, as_of: AsOf, limit: int = 10) -> list[SearchHit]:
         """At most `limit` results by relevance."""

@@ -39,7 +39,7 @@ class DbnomicsSeries(WebSeries):
         if lag_days is not None and lag_days < 0:
             raise ValueError(f"lag_days must not be negative, got {lag_days}")
         self._lag_days = lag_days
-        self._service = JsonService(config, HOST, per_second=4.0)
+        self._service = JsonService(config, HOST)
 
     async def fetch_with_provenance(self, ref: SeriesRef, as_of: AsOf) -> FetchedSeries:
         """The values whose publication lag was over at the cutoff; live, all that is there."""

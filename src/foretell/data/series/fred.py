@@ -41,7 +41,7 @@ class FredSeries(WebSeries):
 
     def __init__(self, config: ServiceConfig, *, allow_revised: bool = False) -> None:
         """`allow_revised`: in a backtest, read today's figures where the archive has no vintage of that day."""
-        self._service = JsonService(config, HOST, per_second=2.0)
+        self._service = JsonService(config, HOST)
         self._key = config.key
         self._allow_revised = allow_revised
 
@@ -88,7 +88,8 @@ class FredSeries(WebSeries):
         """
         key = {"api_key": self._key, "file_type": "json"}
         found = await self._service.read("/series/release", {"series_id": _plain_id(ref), **key})
-        names = [(int(row.need("id").number()), row.optional_text("name")) for row in found.need("releases").items()]
+        listed = found.need("releases").items()
+        names, _ = readable(listed, lambda row: (int(row.need("id").number()), row.optional_text("name")))
         if not names:
             raise SeriesUnavailable(f"FRED names no release of {_plain_id(ref)}")
         release, name = names[0]

@@ -50,7 +50,7 @@ class YahooSeries(WebSeries):
     description = "daily closes of shares, indices, currencies and commodities by Yahoo symbol, such as ^GSPC, EURUSD=X"
 
     def __init__(self, config: ServiceConfig) -> None:
-        self._service = JsonService(config, HOST, per_second=2.0)
+        self._service = JsonService(config, HOST)
 
     async def fetch_with_provenance(self, ref: SeriesRef, as_of: AsOf) -> FetchedSeries:
         """Closes of the sessions that were over at the cutoff."""

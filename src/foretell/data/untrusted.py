@@ -1,0 +1,50 @@
+"""Text of strangers (pages, models, services, files) made harmless for the place it goes to."""
+
+import re
+
+UNSAFE = re.compile(
+    # C0 and C1 controls (a terminal obeys some of them), invisible and text-direction marks, and what XML forbids.
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffe\uffff\ud800-\udfff]"
+)
+FORMULA = re.compile(r"[=@\t\r|%]|[+-](?![\d.]+(?:e[+-]?\d+)?\Z)", re.IGNORECASE)
+"""How a cell begins that a spreadsheet would calculate; a plain number is none."""
+DISARMED = re.compile(r"'+[=+\-@\t\r|%]")
+
+
+def for_terminal(text: str) -> str:
+    r"""The text without characters that steer a terminal or turn its direction; lines and tabs stay.
+
+    >>> for_terminal("a\x1b]0;title\x07b\n")
+    'a�]0;title�b\n'
+    """
+    return UNSAFE.sub("\ufffd", text)
+
+
+def for_json(text: str) -> str:
+    r"""JSON whose strings cannot steer the terminal it is printed to; it reads back the same.
+
+    >>> for_json('{"a": "\x9b2J"}')
+    '{"a": "\\u009b2J"}'
+    """
+    return UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def for_csv(value: object) -> object:
+    """A cell that no spreadsheet takes for a formula: such a text gets an apostrophe, which `from_csv` takes off.
+
+    >>> for_csv("=1+1"), for_csv("-0.5"), for_csv(-0.5), for_csv("a=b")
+    ("'=1+1", '-0.5', -0.5, 'a=b')
+    """
+    if not isinstance(value, str):
+        return value
+    value = UNSAFE.sub("\ufffd", value.replace("\r\n", "\n"))
+    return f"'{value}" if FORMULA.match(value) or DISARMED.match(value) else value
+
+
+def from_csv(cell: str) -> str:
+    """The cell that `for_csv` was given.
+
+    >>> from_csv("'=1+1"), from_csv("'tis")
+    ('=1+1', "'tis")
+    """
+    return cell[1:] if DISARMED.match(cell) else cell

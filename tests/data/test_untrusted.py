@@ -1,0 +1,127 @@
+"""Strangers' words on their way out: terminals, tables and files."""
+
+import asyncio
+import csv
+import io
+import json
+import os
+import re
+import stat
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from foretell.data.atomic_file import write_atomically
+from foretell.data.datasets.rows import csv_rows
+from foretell.data.http import AsyncHttpClient, SourceError
+from foretell.data.public_address import is_public, leads_inside
+from foretell.data.untrusted import UNSAFE, for_csv, for_json
+from foretell.report.outputs import rows_as_csv
+from foretell.report.terminal import console, echo
+from foretell.scoring.long_tables import write_rows
+
+HOSTILE = "\x1b]52;c;ZWNobw==\x07 \x1b[2J\x9b1;1H\x9d0;owned\x9c \u202egnp.exe\r over"
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_no_text_steers_the_terminal(terminal: bool) -> None:
+    out = io.StringIO()
+    shown = console(file=out, force_terminal=terminal, width=200, legacy_windows=False)
+    shown.print(HOSTILE, style="bold")
+    shown.out(HOSTILE)
+    shown.print({"a": HOSTILE})
+    text = out.getvalue()
+    assert "\x1b]" not in text
+    assert "\x1b[2J" not in text
+    # What rich adds itself are colours only.
+    assert not UNSAFE.search(re.sub(r"\x1b\[[\d;]*m", "", text))
+
+
+def test_lines_of_commands_steer_nothing_either(capsys: pytest.CaptureFixture[str]) -> None:
+    echo(f"note: {HOSTILE}", err=True)
+    echo(HOSTILE)
+    captured = capsys.readouterr()
+    assert not UNSAFE.search(captured.out + captured.err)
+
+
+def test_json_reads_back_the_same_and_steers_nothing() -> None:
+    text = for_json(json.dumps({"title": HOSTILE}, ensure_ascii=False))
+    assert not UNSAFE.search(text)
+    assert json.loads(text) == {"title": HOSTILE}
+
+
+CELLS = st.text(st.characters(exclude_categories=["Cs", "Cc", "Cf", "Zl", "Zp"]), min_size=1)
+
+
+@given(CELLS | CELLS.map("=".__add__) | CELLS.map("'=".__add__) | CELLS.map("-".__add__))
+@example("=HYPERLINK(1)")
+@example("'=x")
+@example("''=x")
+@example("-0.5")
+@settings(max_examples=200, deadline=None)
+def test_a_cell_comes_back_as_it_was_and_is_no_formula(tmp_path_factory: pytest.TempPathFactory, cell: str) -> None:
+    written = str(for_csv(cell))
+    number = written.lstrip("-+").replace(".", "", 1).replace("e", "", 1).replace("E", "", 1)
+    assert written[0] not in "=@|%" or number.isdecimal()
+    path = tmp_path_factory.mktemp("cells") / "one.csv"
+    write_rows([{"id": cell, "p": -0.5}], path)
+    (row,) = csv_rows(path)
+    assert row.fields["id"] == cell
+    assert row.fields["p"] == "-0.5"
+
+
+def test_both_writers_of_tables_disarm() -> None:
+    (row,) = csv.DictReader(io.StringIO(rows_as_csv([{"title": "=cmd|' /C calc'!A0", "n": -1, "say": HOSTILE}])))
+    assert row["title"].startswith("'=")
+    assert row["n"] == "-1"
+    assert not UNSAFE.search(row["say"])
+
+
+def test_files_are_as_readable_as_the_umask_says_and_keys_are_private(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        write_atomically(tmp_path / "page.html", b"x")
+        write_atomically(tmp_path / "keys", b"x", private=True)
+    finally:
+        os.umask(before)
+    modes = {one.name: stat.S_IMODE(one.stat().st_mode) for one in tmp_path.iterdir()}
+    assert modes == {"page.html": 0o644, "keys": 0o600}
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["::127.0.0.1", "::10.0.0.1", "64:ff9b:1::1", "64:ff9b::7f00:1", "fec0::1", "fe80::1%eth0", "::", "::1", "ff02::1"],
+)
+def test_no_wrapped_or_local_address_is_public(address: str) -> None:
+    assert not is_public(address)
+
+
+@pytest.mark.parametrize(
+    "host", ["127.1", "0x7f000001", "2130706433", "0177.0.0.1", "[::1]", "LOCALHOST", "a.localhost."]
+)
+def test_hosts_that_lead_inside_are_known_however_they_are_written(host: str) -> None:
+    assert leads_inside(host)
+
+
+async def _redirected(location: str) -> None:
+    import httpx2
+
+    asked: list[str] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        asked.append(request.url.host)
+        return httpx2.Response(302, headers={"location": location})
+
+    async with AsyncHttpClient(transport=httpx2.MockTransport(answer)) as client:
+        with pytest.raises(SourceError, match="private network"):
+            await client.get("https://example.org/a")
+    assert asked == ["example.org"]
+
+
+@pytest.mark.parametrize(
+    "location", ["http://127.0.0.1/x", "//localhost:8080/", "http://[::1]/", "http://169.254.169.254/"]
+)
+def test_a_redirect_into_a_private_network_is_refused_before_it_is_followed(location: str) -> None:
+    asyncio.run(_redirected(location))
