@@ -52,6 +52,17 @@ def _relative_ages() -> None:
     assert set(undated) <= set(refused)
 
 
+def _any(name: str) -> None:
+    body = body_of("brave", name)
+    if body.get("web") is not None or body.optional_text("type") in ("", "search"):
+        hits = brave_hits(body)
+        assert hits.notes == ()
+        assert all(hit.url.startswith("http") for hit in hits)
+    else:
+        # Suggestions, news, places: they are another kind of answer, and say so.
+        assert body.optional_text("type")
+
+
 CHECKS = [
     Check(
         service="brave",
@@ -75,6 +86,6 @@ CHECKS = [
         service="brave",
         what="whatever was recorded is read or refused with a reason",
         recordings=("*",),
-        function=lambda: sweep("brave", lambda name: brave_hits(body_of("brave", name))),
+        function=lambda: sweep("brave", _any),
     ),
 ]

@@ -41,6 +41,10 @@ def _granularity() -> None:
 
 def _any(name: str) -> None:
     body = body_of("yahoo", name)
+    if body.get("chart") is None:
+        # Quotes, options and the like, which we never ask for.
+        assert body.members()
+        return
     results = body.need("chart").rows("result")
     if not results:
         assert body.need("chart", "error") is not None

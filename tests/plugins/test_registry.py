@@ -42,6 +42,12 @@ def test_every_built_in_name_leads_somewhere(kind: str) -> None:
         assert plugins.load(kind, name) is not None
 
 
+@pytest.mark.parametrize("kind", ["search_engines", "series"])
+def test_every_adapter_says_from_which_facts_it_was_built(kind: str) -> None:
+    silent = [name for name in plugins.BUILT_IN[kind] if not getattr(plugins.load(kind, name), "facts", "")]
+    assert silent == []
+
+
 def test_a_broken_package_is_named_and_does_not_break_the_others(install: Install) -> None:
     rows = {"bad": "foretell_example.bad:X", "brave": "foretell_example.bad:Y"}
     install({"__init__.py": "", "bad.py": "import no_such_module_at_all"}, {"search_engines": rows})

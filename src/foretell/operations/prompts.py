@@ -6,6 +6,7 @@ The prompts are not written out again here: examples are asked with a model that
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -18,27 +19,48 @@ from foretell.forecasters.base_rates.past import Past
 from foretell.forecasters.base_rates.rates import BaseRates, PastOutcomes
 from foretell.forecasters.combine.trials import ReasonsPanel
 from foretell.forecasters.forecaster import Context, Models, attempt
+from foretell.forecasters.prompt.builder import ContextBuildSettings
 from foretell.forecasters.prompt.elicitation import ELICITATIONS
 from foretell.forecasters.prompt.forecaster import PromptForecaster
+from foretell.forecasters.prompt.summaries import Summariser
+from foretell.forecasters.tree.forecaster import claim_of_target
+from foretell.forecasters.tree.grounders.agent import AgentGrounder
+from foretell.forecasters.tree.grounders.plain import PlainGrounder
+from foretell.forecasters.tree.grounders.search import SearchGrounder
+from foretell.forecasters.tree.grow.analyze import AnalysisDraft, AnalysisLimits, analyze
+from foretell.forecasters.tree.grow.ground import CannotGround, Grounder, Leaf
+from foretell.forecasters.tree.grow.grow import TreeSettings
+from foretell.forecasters.tree.grow.prompting import ClaimSurroundings, TreeQuestion
+from foretell.forecasters.tree.grow.rules import SynthesisRule, rule_named
+from foretell.forecasters.tree.grow.synthesize import Synthesizer, SynthesizeSettings
+from foretell.forecasters.tree.proposition import Grounding, Proposition
 from foretell.models.budget import estimate_tokens
 from foretell.models.facts import facts_of
-from foretell.models.model import ModelRefused, Reply, Request, ToolSpec
+from foretell.models.model import ModelError, ModelRefused, ModelSettings, Reply, Request, ToolSpec
 from foretell.models.names import MODEL_ROLES, ModelName, ModelRoles, default_efforts
 from foretell.operations.requests import PromptsRequest
 from foretell.operations.result import Result
+from foretell.plugins import names
 from foretell.questions.as_of import AsOf, AsOfMode, instant
 from foretell.questions.errors import InputError
 from foretell.questions.exclusivity import even_chance
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import LastValue, Question, SeriesRef, Snapshot, Target
+from foretell.studies.audit.auditor import AuditCase, Auditor
+from foretell.studies.audit.material import MATERIAL_INSTRUCTION
+from foretell.studies.audit.memory import READ_INSTRUCTION, SUPPORT_INSTRUCTION
 from foretell.tools import prices, series, web, wikipedia
-from foretell.tools.fence import FencedTools, SourceStore
+from foretell.tools.fence import AdmittedSource, FencedTools, SourceStore
 from foretell.tools.leak_filter import Excerpt, LeakFilter
 from foretell.tools.rules import FenceRules
 from foretell.tools.tool import SourceItem, ToolFailed, ToolMaterial
 
 MODEL = "scripted:example"
 ASKED_ON = "2026-03-02"
+MANY = (
+    "Albania, Armenia, Australia, Austria, Belgium, Croatia, Cyprus, Denmark, Estonia, Finland, France, Germany, "
+    "Greece, Italy, Norway, Poland, Portugal, Sweden, Switzerland, United Kingdom"
+)
 
 
 def example_questions() -> dict[str, Question]:
@@ -107,6 +129,15 @@ def example_questions() -> dict[str, Question]:
             exclusivity="at most one",
             closes_at=instant("2026-09-30"),
             targets=tuple(Target(id=name, label=name, resolves_at=instant("2026-09-30")) for name in ("Oslo", "Rome")),
+            **asked,
+        ),
+        "many": Question(
+            id="asked/5",
+            text="Which country will win the song contest of 2026?",
+            criteria="The country with the most points in the final, as announced by the organisers.",
+            exclusivity="exactly one",
+            closes_at=instant("2026-05-16"),
+            targets=tuple(Target(id=name, label=name, resolves_at=instant("2026-05-16")) for name in MANY.split(", ")),
             **asked,
         ),
         "separate": Question(
@@ -232,6 +263,18 @@ def _asks(question: Question) -> Iterator[tuple[str, str, AsOfMode, Callable[[Co
     yield "filter", "search results", "backtest", lambda context: _filter(question, context)
     yield "summariser", "search results", "live", lambda context: _summarise(question, context)
     yield "judge", "panel of trials", "live", lambda context: _panel(question, context)
+    for what in ("searches", "ranking", "summary"):
+        form = f"context {what}"
+        yield "summariser", form, "live", lambda context, what=what: _build_context(question, context, what)
+    yield "analyzer", "first step", "live", lambda context: _analyze(question, context)
+    for grounder in (PlainGrounder(), SearchGrounder(), AgentGrounder()):
+        leaf = grounder.name
+        yield "grounder", leaf, "live", lambda context, grounder=grounder: _ground(grounder, question, context)
+    for rule in (rule_named(name) for name in names("synthesis_rules")):
+        if isinstance(rule, SynthesisRule):
+            yield "synthesizer", rule.name, "live", lambda context, rule=rule: _synthesize(rule, question, context)
+    for what, words in AUDITS.items():
+        yield "auditor", what, "backtest", lambda context, words=words: _audit(words, question, context)
 
 
 FOUND = SourceItem(title="Works are on schedule", text="The mayor said on Friday that works are on schedule.")
@@ -267,6 +310,72 @@ async def _panel(question: Question, context: Context) -> None:
         question_id=question.id, forecaster="agent", as_of=context.as_of, p=even, rationale="Works are on schedule."
     )
     await ReasonsPanel().judge(question, [trial], context)
+
+
+AUDITS = {"material": MATERIAL_INSTRUCTION, "reasoning": READ_INSTRUCTION, "support": SUPPORT_INSTRUCTION}
+
+
+async def _audit(instruction: str, question: Question, context: Context) -> None:
+    sources = (FOUND.text,) if instruction is SUPPORT_INSTRUCTION else None
+    case = AuditCase(
+        instruction=instruction,
+        as_of=context.as_of,
+        question=question.text,
+        title=FOUND.title,
+        text=FOUND.text,
+        sources=sources,
+    )
+    await Auditor(model=context.model("auditor"), name=MODEL).judge([case])
+
+
+async def _build_context(question: Question, context: Context, what: str) -> None:
+    """The three things that are asked while the shared context of an arena's question is built."""
+    summariser = Summariser(
+        model=context.model("summariser"), name=MODEL, question=question, as_of=context.as_of, settings=ModelSettings()
+    )
+    page = AdmittedSource(id="search_1_result_1", item=FOUND, shown=FOUND.text, whole=True)
+    with suppress(ModelError):
+        if what == "searches":
+            await summariser.queries(ContextBuildSettings().queries)
+        elif what == "ranking":
+            await summariser.ranking([page])
+        else:
+            await summariser.summary(page, FOUND.text)
+
+
+# A tree: its first claim, two children of it, and what is asked about each.
+
+CHILDREN = {"r.1": "The works are finished on time.", "r.2": "No court stops the plan."}
+
+
+def _tree_question(question: Question, context: Context) -> TreeQuestion:
+    target = question.targets[0]
+    return TreeQuestion(
+        question=question, as_of=context.as_of, claim=claim_of_target(question, target), target=target.id
+    )
+
+
+async def _analyze(question: Question, context: Context) -> None:
+    about, settings = _tree_question(question, context), TreeSettings()
+    draft = AnalysisDraft(Proposition(id="r", claim=about.claim), ClaimSurroundings(), AnalysisLimits())
+    await analyze(about, context, settings.analyze, draft)
+
+
+async def _ground(grounder: Grounder, question: Question, context: Context) -> None:
+    about = _tree_question(question, context)
+    first, second = CHILDREN.values()
+    place = ClaimSurroundings(path=(about.claim,), siblings=(second,))
+    with suppress(ModelError, CannotGround):
+        await grounder.ground(Leaf(id="r.1", claim=first, tree_question=about, surroundings=place, slot="r.1"), context)
+
+
+async def _synthesize(rule: SynthesisRule, question: Question, context: Context) -> None:
+    about = _tree_question(question, context)
+    grounding = Grounding(grounder="search", report="The mayor says that they are on schedule.", key_factor="schedule")
+    below = {id: Proposition(id=id, claim=claim, p=0.7, grounding=grounding) for id, claim in CHILDREN.items()}
+    root = Proposition(id="r", claim=about.claim, children=tuple(CHILDREN), causality="Both must be true.")
+    synthesizer = Synthesizer(about=about, context=context, settings=SynthesizeSettings(rule=rule))
+    await synthesizer.synthesize(root, ClaimSurroundings(), below)
 
 
 async def example_prompts(kinds: Sequence[str] = ()) -> tuple[ExamplePrompt, ...]:

@@ -723,13 +723,16 @@ class PromptsRequest(OperationRequest):
     foretell prompts number --role agent
     """
 
-    kind: Literal["own", "market", "dates", "wikipedia", "options", "separate", "number"] | None = setting(
+    kind: Literal["own", "market", "dates", "wikipedia", "options", "many", "separate", "number"] | None = setting(
         None, "Kind of question.", argument=True, metavar="[KIND]"
     )
     model: str | None = setting(
         None, "Also show how long this model is told to think in each role.", metavar="NAME", max_length=300
     )
-    role: Literal["agent", "context", "filter", "summariser", "judge"] | None = setting(None, "Only this role.")
+    role: (
+        Literal["agent", "context", "filter", "summariser", "judge", "analyzer", "grounder", "synthesizer", "auditor"]
+        | None
+    ) = setting(None, "Only this role.")
 
 
 class DataListRequest(OperationRequest):

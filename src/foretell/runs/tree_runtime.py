@@ -181,7 +181,12 @@ async def _notebook(options: GroundingOptions, runtime: Runtime, folder: TreeFol
 
 def _endpoints(runtime: Runtime) -> "list[Endpoint]":
     """Data for notebooks besides the search: series and prices, each answer kept in the journal."""
-    from foretell.tools.notebook.endpoints import journaled_endpoint, market_prices_endpoint, series_endpoint
+    from foretell.tools.notebook.endpoints import (
+        days_ahead_endpoint,
+        journaled_endpoint,
+        market_prices_endpoint,
+        series_endpoint,
+    )
 
     source = runtime.services.series
     providers: dict[str, str] = {}
@@ -192,4 +197,5 @@ def _endpoints(runtime: Runtime) -> "list[Endpoint]":
             providers[name] = description
     series = series_endpoint(source, providers, allow_revised=frozenset({"dbnomics"}))
     prices = market_prices_endpoint(runtime.services.prices)
-    return [journaled_endpoint(one, runtime.journal) for one in (series, prices)]
+    ahead = days_ahead_endpoint(source, providers)
+    return [journaled_endpoint(one, runtime.journal) for one in (series, ahead, prices)]

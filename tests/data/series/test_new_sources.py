@@ -149,6 +149,7 @@ def test_only_rows_that_stood_unchanged_since_the_cutoff_are_counted() -> None:
     now = shown(conflict(AsOf.day("2026-06-30", "live")))
     assert (now["2026-05-01"], now["2026-05-10"], sum(now.values())) == (2.0, 1.0, 5.0)
     assert shown(conflict(AsOf.day("2026-05-10"), "Iraq/Protests/fatalities"))["2026-05-01"] == 2.0
+    assert shown(conflict(AsOf.day("2026-05-10"), "Iraq/Protests/2 days")) == {"2026-05-02": 1.0, "2026-05-03": 1.0}
 
 
 def test_without_the_right_password_or_events_there_is_no_series() -> None:

@@ -15,12 +15,14 @@ from foretell.data.search.engine import SearchHit
 from foretell.data.series.series import SeriesInMemory, SeriesUnavailable
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
+from foretell.questions.question import SeriesRef
 from foretell.questions.trace import LeakBlocked, TraceEvent
 from foretell.tools.fence import FencedTools
 from foretell.tools.notebook.endpoints import (
     Endpoint,
     LocalFile,
     check_parameters,
+    days_ahead_endpoint,
     describe_endpoint,
     fenced_tool_endpoint,
     journaled_endpoint,
@@ -232,3 +234,19 @@ def test_answers_and_failures_are_the_same_in_a_replay() -> None:
             call(broken, FRED)
         assert failed.value.__cause__ is not None
     assert len(journal.kept) == 3
+
+
+def test_a_notebook_reads_what_was_known_of_the_days_ahead() -> None:
+    class Foreseeing:
+        async def fetch(self, ref: SeriesRef, as_of: AsOf) -> Any:
+            raise SeriesUnavailable("no numbers")
+
+        async def ahead(self, ref: SeriesRef, as_of: AsOf) -> tuple[str, ...]:
+            return (f"warm after {as_of.at.date()}",)
+
+    endpoint = days_ahead_endpoint(Foreseeing(), {"open_meteo": "weather"})
+    asked = {"provider": "open_meteo", "id": "x"}
+    answer = asyncio.run(endpoint.call(asked, AsOf.day("2026-05-01")))
+    assert answer == {**asked, "lines": ["warm after 2026-05-01"]}
+    with pytest.raises(ToolFailed, match="no provider"):
+        asyncio.run(endpoint.call({"provider": "y", "id": "x"}, AsOf.day("2026-05-01")))

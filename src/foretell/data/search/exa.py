@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from foretell.data.dates import parse_stated_date
-from foretell.data.payload import Payload
+from foretell.data.payload import Payload, readable
 from foretell.data.search.engine import SearchHit, SearchHits, clean_query, read_hits
 from foretell.data.service import JsonService, ServiceConfig
 from foretell.questions.as_of import AsOf, Clock
@@ -56,7 +56,8 @@ def exa_hits(answer: Payload, limit: int | None = None, *, pinned: bool = False)
     Where stored versions were asked for (`pinned`), a text that does not say of when it is counts as today's and is
     left out.
     """
-    missing = {one.optional_text("id") for one in answer.rows("statuses") if one.optional_text("status") == "error"}
+    told, _ = readable(answer.rows("statuses"), lambda one: (one.optional_text("id"), one.optional_text("status")))
+    missing = {id for id, status in told if status == "error"}
     rows = answer.rows("citations") if answer.has("citations") else answer.need("results").items()
     return read_hits(rows, lambda one: _hit(one, missing, pinned), limit)
 

@@ -12,6 +12,7 @@ class CorpusSearch:
     """Searches documents on this machine, with the date filter in the query itself."""
 
     name = "local"
+    facts = "our own format"
     filters_dates = True
 
     def __init__(self, corpus: Corpus) -> None:

@@ -5,6 +5,7 @@ backtest only rows that have stood unchanged since before the cutoff are counted
 which nothing later can be. How many rows were changed or deleted since is told to whoever checks the numbers.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -23,6 +24,7 @@ PAGE = 5_000
 MAX_PAGES = 40
 FIELDS = "event_id_cnty|event_date|event_type|fatalities|timestamp"
 FATALITIES = "fatalities"
+WINDOW = re.compile(r"/(\d{1,3}) days$")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +44,7 @@ class AcledSeries(WebSeries):
     facts = "acledR 1.0.1 (September 2025) and ACLED's guides as of 2026-11-15; never held against a recorded answer"
     description = (
         "events of political violence and protest by day: country/event type, such as Iraq/Protests or Egypt/Riots, "
-        "deaths as Iraq/Battles/fatalities; in a backtest a lower bound"
+        "deaths as Iraq/Battles/fatalities, sums of the last days as Iraq/Protests/30 days; in a backtest a lower bound"
     )
     key_variables = ("ACLED_EMAIL+ACLED_PASSWORD",)
 
@@ -55,26 +57,27 @@ class AcledSeries(WebSeries):
 
     async def fetch_with_provenance(self, ref: SeriesRef, as_of: AsOf) -> FetchedSeries:
         """Counts by day from the first known event on, days without one as 0, up to the last known event."""
-        country, kind, deaths = read_conflict_id(ref.id)
+        asked = read_conflict_id(ref.id)
         last = as_of.at.date()
-        events, notes = await self._events(country, kind, last - HISTORY, last)
+        events, notes = await self._events(asked, last - HISTORY, last)
         known = [one for one in events if as_of.mode == "live" or as_of.admits(one.changed)]
         if as_of.mode == "backtest":
             deleted = await self._deleted_since(as_of.at)
             notes += (f"{len(events) - len(known)} rows changed since, {deleted} rows of all countries deleted since",)
         if not known:
-            raise SeriesUnavailable(f"ACLED has no {kind!r} of {country!r} known at {as_of}")
+            raise SeriesUnavailable(f"ACLED has no {asked.kind!r} of {asked.country!r} known at {as_of}")
         days = [one.day for one in known]
         values = {min(days) + n * DAY: 0.0 for n in range((max(days) - min(days)).days + 1)}
         for one in known:
-            values[one.day] += one.fatalities if deaths else 1.0
-        return FetchedSeries(series=known_series(ref, values, as_of), notes=notes)
+            values[one.day] += one.fatalities if asked.deaths else 1.0
+        return FetchedSeries(series=known_series(ref, _summed(values, asked.days), as_of), notes=notes)
 
     async def _events(
-        self, country: str, kind: str, first: date, last: date
+        self, asked: "ConflictId", first: date, last: date
     ) -> tuple[list[ConflictEvent], tuple[str, ...]]:
-        query = {"country": country, "event_type": kind, "event_date": f"{first}|{last}", "event_date_where": "BETWEEN"}
-        rows = await self._rows("/api/acled/read", {**query, "fields": FIELDS})
+        query = {"country": asked.country, "event_type": asked.kind, "fields": FIELDS}
+        query |= {"event_date": f"{first}|{last}", "event_date_where": "BETWEEN"}
+        rows = await self._rows("/api/acled/read", query)
         events, notes = readable(rows, read_conflict_event)
         # A row that is listed twice, because pages shifted while they were read, is one event.
         return list({one.id: one for one in events if first <= one.day <= last}.values()), notes
@@ -95,18 +98,39 @@ class AcledSeries(WebSeries):
         raise SeriesUnavailable(f"ACLED lists more than {MAX_PAGES * PAGE:,} rows; ask for less")
 
 
-def read_conflict_id(id: str) -> tuple[str, str, bool]:
-    """Country, type of event and whether deaths are meant.
+@dataclass(frozen=True, kw_only=True)
+class ConflictId:
+    """Which events are counted."""
 
-    >>> read_conflict_id("Egypt/Explosions/Remote violence"), read_conflict_id("Iraq/Battles/fatalities")
-    (('Egypt', 'Explosions/Remote violence', False), ('Iraq', 'Battles', True))
+    country: str
+    kind: str
+    deaths: bool = False
+    """Whether deaths are counted instead of events."""
+    days: int = 1
+    """Over how many days, the last of which is that of the value."""
+
+
+def read_conflict_id(id: str) -> ConflictId:
+    """From country/event type, with `/fatalities` and `/30 days` behind it where these are meant.
+
+    >>> read_conflict_id("Egypt/Explosions/Remote violence/30 days")
+    ConflictId(country='Egypt', kind='Explosions/Remote violence', deaths=False, days=30)
     """
     country, _, rest = id.partition("/")
-    deaths = rest.endswith(f"/{FATALITIES}")
+    window = WINDOW.search(rest)
+    rest = rest[: window.start()] if window else rest
     kind = rest.removesuffix(f"/{FATALITIES}")
-    if not country or not kind:
+    days = int(window[1]) if window else 1
+    if not country or not kind or not days:
         raise SeriesUnavailable(f"{id!r} names no events: write country/event type, such as Iraq/Protests")
-    return country, kind, deaths
+    return ConflictId(country=country, kind=kind, deaths=rest.endswith(f"/{FATALITIES}"), days=days)
+
+
+def _summed(values: Mapping[date, float], days: int) -> dict[date, float]:
+    """Sums over the last so many days, for every day that has as many before it."""
+    listed = sorted(values)
+    spans = {day: listed[n + 1 - days : n + 1] for n, day in enumerate(listed) if n + 1 >= days}
+    return {day: sum(values[one] for one in span) for day, span in spans.items()}
 
 
 def read_conflict_event(row: Payload) -> ConflictEvent:

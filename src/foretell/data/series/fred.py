@@ -88,7 +88,8 @@ class FredSeries(WebSeries):
         """
         key = {"api_key": self._key, "file_type": "json"}
         found = await self._service.read("/series/release", {"series_id": _plain_id(ref), **key})
-        names = [(int(row.need("id").number()), row.optional_text("name")) for row in found.need("releases").items()]
+        listed = found.need("releases").items()
+        names, _ = readable(listed, lambda row: (int(row.need("id").number()), row.optional_text("name")))
         if not names:
             raise SeriesUnavailable(f"FRED names no release of {_plain_id(ref)}")
         release, name = names[0]

@@ -54,8 +54,15 @@ class AgentToolset:
         """Research tools and `submit`, each with the belief as its first argument where the variant has one."""
         research = tuple(spec for spec in self.research if spec.name != SUBMIT) if self.variant.tools else ()
         reason = {"type": "string", "description": "The case for this answer in two to five sentences."}
-        parameters = closed_object({"reason": reason, self.form.field: self.form.schema()})
+        numbers = {self.form.field: self.form.schema()}
         answer = "Give the final answer and end the research."
+        if self.variant.belief and self.form.many:
+            # They stand in the belief of the same call, from which missing ones are taken.
+            numbers, answer = (
+                {},
+                f"Give the final answer, the `{self.form.field}` of your belief, and end the research.",
+            )
+        parameters = closed_object({"reason": reason, **numbers})
         plain = (*research, ToolSpec(name=SUBMIT, description=answer, parameters=parameters))
         if not self.variant.belief:
             return plain

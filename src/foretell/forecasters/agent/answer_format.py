@@ -144,6 +144,7 @@ SUMS: Mapping[Exclusivity, str] = {
 }
 """What the schema says about the numbers of several targets."""
 _PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
+MANY_TARGETS = 8
 SAFE_KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 """Names that every provider accepts as a property."""
 
@@ -200,6 +201,11 @@ class AnswerFormat:
         return "quantiles" if self.thresholds is not None else "percent" if self.percent else "p"
 
     @property
+    def many(self) -> bool:
+        """Whether there are so many targets that each word about one counts: what the prompt says is not repeated."""
+        return self.thresholds is None and len(self.targets) > MANY_TARGETS
+
+    @property
     def whole(self) -> int:
         """What certainty is on the scale of the answer."""
         return 100 if self.percent else 1
@@ -214,7 +220,7 @@ class AnswerFormat:
             return {**self._number(), "description": "Probability that it resolves YES."}
         # Keys that are ids are explained in the question: here it would be sent twice. The others get a short reminder.
         numbers = {
-            key: self._number() if key == id else {**self._number(), "description": id[:80]}
+            key: self._number() if key == id or self.many else {**self._number(), "description": id[:80]}
             for key, id in self.targets.items()
         }
         return closed_object(numbers, SUMS[self.exclusivity].format(whole=self.whole))
@@ -242,7 +248,7 @@ class AnswerFormat:
         if self.thresholds is None:
             return next(key for key, target in self.targets.items() if target == id)
         mark = ">" if self.thresholds[id].side == "above" else "<"
-        return f"{mark}{date_of(self.thresholds[id].value)}" if self.dates else id
+        return f"{mark}{date_of(self.thresholds[id].value)[:10]}" if self.dates else id
 
     def missing(self, p: Mapping[str, float]) -> tuple[str, ...]:
         """Keys of the targets that have no probability yet."""
@@ -266,6 +272,8 @@ class AnswerFormat:
         return StatedProbabilities(p=p, distribution=distribution)
 
     def _number(self) -> dict[str, Any]:
+        if self.many and not self.percent:
+            return {"type": "number"}
         return {"type": "integer" if self.percent else "number", "minimum": 0, "maximum": self.whole}
 
     def _read_p(self, raw: Any, read: Callable[[Any], float]) -> StatedProbabilities:

@@ -197,9 +197,9 @@ def _asked(question: Question, as_of: AsOf, form: AnswerFormat) -> str:
         text = f" ({target.label})" if target.label and target.label != question.text else ""
         return f"One probability, that it resolves YES{text}."
     same = _common_day(question) is not None
+    told = [_line(target, "" if same else _day(target, as_of)) for target in question.targets]
     lines = [
-        f"- `{key}`: {_line(target, '' if same else _day(target, as_of))}"
-        for key, target in zip(form.targets, question.targets, strict=True)
+        f"- `{key}`" + ("" if line == f"{key}." else f": {line}") for key, line in zip(form.targets, told, strict=True)
     ]
     spread = form.exclusivity.replace(" ", "_")
     if form.exclusivity == "independent" and not same and _at_dates(question):

@@ -22,7 +22,7 @@ from foretell.tools.fence import AdmittedSource, FencedTools
 from foretell.tools.journal import stored_result
 from foretell.tools.names import FETCH_WIKIPEDIA, LOOKUP_URL, WEB_SEARCH
 from foretell.tools.prices import known_prices
-from foretell.tools.series import WithProvenance, known_series
+from foretell.tools.series import WithProvenance, known_ahead, known_series
 from foretell.tools.tool import ToolFailed
 
 ParameterKind = Literal["text", "number", "date"]
@@ -336,6 +336,29 @@ def series_endpoint(
             Parameter(name="id", meaning="the provider's name of the series", needed=True),
             Parameter(name="start", meaning="first day", kind="date"),
             Parameter(name="end", meaning="last day", kind="date"),
+        ),
+        call=call,
+    )
+
+
+def days_ahead_endpoint(source: WithProvenance | SeriesSource, providers: Mapping[str, str]) -> Endpoint:
+    """What was known at the cutoff about the days after it, from the same providers as their series."""
+    names = ", ".join(providers)
+
+    async def call(params: Mapping[str, Any], as_of: AsOf) -> dict[str, Any]:
+        if params["provider"] not in providers:
+            raise ToolFailed(f"there is no provider {params['provider']!r}; providers: {names}")
+        ref = SeriesRef(provider=params["provider"], id=params["id"])
+        return {"provider": ref.provider, "id": ref.id, "lines": list(await known_ahead(source, ref, as_of))}
+
+    return Endpoint(
+        path="/series/ahead",
+        documentation="What was known by today about the days ahead of a series: forecasts of the weather (open_meteo) "
+        "and the release calendar (fred). Other providers say nothing.\n"
+        'Answer: {"provider", "id", "lines": ["…"]}.',
+        parameters=(
+            Parameter(name="provider", meaning=f"one of {names}", needed=True),
+            Parameter(name="id", meaning="the provider's name of the series", needed=True),
         ),
         call=call,
     )
