@@ -141,7 +141,7 @@ async def _prices() -> None:
         "34666_binary_closed": [(1738423674.0, 0.4)],
     }.items():
         number = post.partition("_")[0]
-        client = _client(**{f"posts_{number}": answer(SERVICE, f"post_{post}")})
+        client = _client(None, **{f"posts_{number}": answer(SERVICE, f"post_{post}")})
         ref = MarketRef(platform="metaculus", id=number)
         found = await MetaculusPrices(client).prices(ref, AsOf(at=instant("2025-02-03T00:00:00Z")))
         assert found[-1].p == points[-1][1], post
