@@ -279,9 +279,11 @@ def answer_text(forecast: Forecast, question: Question | None) -> str:
     """
     scale = None if question is None else question.range
     if isinstance(forecast.distribution, Numeric):
-        low, middle, high = (forecast.distribution.quantile(level) for level in (0.1, 0.5, 0.9))
-        write = scale.write if scale is not None else "{:.6g}".format
-        return f"{write(middle)} (8 in 10: {write(low)} to {write(high)})"
+        values = [forecast.distribution.quantile(level) for level in (0.1, 0.5, 0.9)]
+        if scale is None or not scale.dates:
+            values = [float(f"{value:.4g}") for value in values]
+        low, middle, high = (str(value) if scale is None else scale.write(value) for value in values)
+        return f"{middle} (8 in 10: {low} to {high})"
     if len(forecast.p) == 1:
         return f"{next(iter(forecast.p.values())):.1%}"
     labels = {} if question is None else {target.id: target.label or target.id for target in question.targets}
