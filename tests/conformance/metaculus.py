@@ -30,7 +30,7 @@ from foretell.submit.metaculus_client import COMMENT, FORECAST, MetaculusWriter,
 from foretell.submit.sending import SEND_ONCE
 
 SERVICE = "metaculus"
-NOW = AsOf(at="2025-02-02T00:00:00Z", mode="live")
+NOW = AsOf(at=instant("2025-02-02T00:00:00Z"), mode="live")
 HOST = "https://www.metaculus.com/api"
 TOKEN = "practice"
 
@@ -141,9 +141,9 @@ async def _prices() -> None:
         "34666_binary_closed": [(1738423674.0, 0.4)],
     }.items():
         number = post.partition("_")[0]
-        client = _client(**{f"posts_{number}": answer(SERVICE, f"post_{post}")})
+        client = _client(None, **{f"posts_{number}": answer(SERVICE, f"post_{post}")})
         ref = MarketRef(platform="metaculus", id=number)
-        found = await MetaculusPrices(client).prices(ref, AsOf(at="2025-02-03T00:00:00Z"))
+        found = await MetaculusPrices(client).prices(ref, AsOf(at=instant("2025-02-03T00:00:00Z")))
         assert found[-1].p == points[-1][1], post
         assert found[-1].at.timestamp() // 1 == points[-1][0], post
         days = {point.at.date() for point in found}

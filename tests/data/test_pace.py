@@ -84,6 +84,27 @@ def test_places_come_back_after_a_whole_span_and_a_clock_set_back_blocks_nobody(
     store.close()
 
 
+def test_a_request_that_a_service_counts_as_several_takes_as_many_places() -> None:
+    now = [1_000.0]
+    store = PaceStore(None, lambda: now[0])
+    limits = (limit(10, 60.0), at_once(3))
+
+    def asked(weight: int) -> float:
+        places, wait = store.take("open_meteo", limits, 60.0, weight)
+        store.give_back("open_meteo", places)
+        return round(max(0.0, wait), 1)
+
+    assert [asked(weight) for weight in (4, 6, 1)] == [0.0, 0.0, 60.6]
+    now[0] += 61.0
+    assert [asked(weight) for weight in (9, 2, 1)] == [0.0, 60.6, 0.0]
+    now[0] += 61.0
+    assert [asked(weight) for weight in (50, 1)] == [0.0, 60.6], "heavier than the limit: alone"
+    weigh = KNOWN_SERVICES["open_meteo"].weigh
+    assert weigh is not None
+    assert weigh({"start_date": "2023-11-15", "end_date": "2026-11-14", "daily": "temperature_2m_max"}) == 79
+    assert weigh({"past_days": "2", "hourly": "a,b"}) == 1
+
+
 # Between processes.
 
 SCALED = {

@@ -95,6 +95,7 @@ class Workshop:
     folder: Path
     sites: Sites
     provider: BackgroundModels
+    clock: Path
     told: list[str] = field(default_factory=list[str])
 
     def environment(self, step: dict[str, Any]) -> dict[str, str]:
@@ -107,6 +108,8 @@ class Workshop:
             "HTTPS_PROXY": "http://127.0.0.1:9",
             "NO_PROXY": "127.0.0.1",
             "FORETELL_HOME": str(self.folder / ".foretell"),
+            # It stands still, so that two runs are on the same day.
+            "FORETELL_CLOCK": f"file:{self.clock}",
             "FORETELL_METACULUS_URL": self.sites.servers[0].url,
             "FORETELL_BRAVE_URL": f"{self.sites.servers[1].url}/brave",
             "FORETELL_OPENROUTER_URL": f"{self.provider.url}/api/v1",
@@ -144,7 +147,9 @@ def workshop(tmp_path: Path) -> Iterator[Workshop]:
     assert told.exit_code == 0, told.output
     sites = Sites()
     with BackgroundModels(script=BRAIN) as provider:
-        yield Workshop(folder=tmp_path / "bot", sites=sites, provider=provider)
+        clock = tmp_path / "clock.txt"
+        clock.write_text(datetime.now(UTC).isoformat(), encoding="utf-8")
+        yield Workshop(folder=tmp_path / "bot", sites=sites, provider=provider, clock=clock)
     sites.close()
 
 

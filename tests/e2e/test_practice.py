@@ -84,6 +84,16 @@ def test_ask_and_audit(shell: Shell):
     assert audit.stdout
 
 
+def test_a_number_is_asked_and_markets_are_question_sets(shell: Shell):
+    asked = ("ask", "How many goals fall on Sunday?", "--number", "--low", "0", "--high", "12", "--unit", "goals")
+    answer = json.loads(shell.foretell(*asked, "--json").stdout)
+    assert list(answer["quantiles"].values()) == sorted(answer["quantiles"].values())
+    assert answer["labels"][">6"] == "above 6 goals"
+    shell.foretell("fetch", "polymarket", "--limit", "1", "--out", "poly.jsonl")
+    (shell.folder / "poly.yaml").write_text("questions: poly.jsonl\nforecaster: market\nmode: live\n")
+    assert "1 cells, 0 failed" in shell.foretell("run", "poly.yaml").stdout
+
+
 @pytest.mark.parametrize("grounder", ["search", "deep"])
 def test_a_tree_grows_also_with_deep_research(shell: Shell, grounder: str):
     claim = "The ECB cuts its deposit rate by 31 March 2027."

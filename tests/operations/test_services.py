@@ -14,8 +14,9 @@ from click.testing import CliRunner
 
 from fakes.faults import failing, inject
 from foretell.cli.main import cli
+from foretell.data.http import AsyncHttpClient, HttpResponse, NotFound
 from foretell.data.known_services import KNOWN_SERVICES
-from foretell.data.pace import PaceStore
+from foretell.data.pace import KnownService, PaceStore
 from foretell.operations.doctor import doctor
 from foretell.operations.requests import DoctorRequest, ServicesCheckRequest, ServicesListRequest
 from foretell.operations.services import ServiceChecks, check_services, list_services, service_names
@@ -196,3 +197,35 @@ def test_settings_of_who_asks_are_read_from_the_environment() -> None:
     for wrong in ({"FORETELL_CONTACT": "me"}, {"FORETELL_USER_AGENT": "a\nb"}, {"FORETELL_PACE": "x"}):
         with pytest.raises(InputError):
             load_settings({"FORETELL_HOME": "/nowhere", **wrong})
+
+
+def test_every_adapter_asks_its_service_under_the_limits_of_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the public addresses, with what would be sent caught before it leaves."""
+    seen: dict[str, set[str]] = {}
+
+    async def caught(self: AsyncHttpClient, service: KnownService, request: Any, url: str, *_: object) -> HttpResponse:
+        limits = {limit.what for limit in service.limits_of(request.url.path)}
+        seen.setdefault(service.name, set()).update(limits)
+        if "/cdx/" in request.url.path:
+            row = {"timestamp": "20260101000000", "original": "https://example.com/", "statuscode": "200"}
+            names = request.url.params["fl"].split(",")
+            body = json.dumps([names, [row.get(name, "-") for name in names]])
+            return HttpResponse(status=200, body=body.encode(), hops=(url,))
+        raise NotFound("caught", url=url, status=404)
+
+    async def uncaught(self: AsyncHttpClient, request: Any, url: str, *_: object) -> HttpResponse:
+        raise AssertionError(f"{url} belongs to no known service")
+
+    monkeypatch.setattr(AsyncHttpClient, "_in_turn", caught)
+    monkeypatch.setattr(AsyncHttpClient, "_once", uncaught)
+    keys = {name: CANARY for names in KEYS.values() for name in names}
+    settings = Settings(home=tmp_path, keys=keys, contact="me@example.org")
+    found = asyncio.run(check_services(ServicesCheckRequest(), settings))
+    assert not [check for check in found.checks if "no known service" in check.detail]
+    asked = {check.service for check in found.checks if check.verdict != "left out"}
+    assert asked <= set(seen)
+    unlimited = {name for name, facts in KNOWN_SERVICES.items() if not facts.limits}
+    assert {name for name, limits in seen.items() if not limits} <= unlimited
+    assert seen["wayback"] == {"look-ups", "pages", "at-once"}

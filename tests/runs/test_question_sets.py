@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import pytest
 
 from foretell import plugins
 from foretell.arena.spec import arena_from_json
+from foretell.data.datasets.question_set import QuestionSet
 from foretell.data.datasets.set_filter import SetFilter
 from foretell.data.http import AsyncHttpClient, NotFound
 from foretell.data.markets.listing import EventListing, ListedEvent, ListingFilter, ListingReport
@@ -25,6 +26,7 @@ from foretell.operations.requests import BacktestRequest, FetchRequest, Question
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question, Target
+from foretell.questions.resolution import Resolution
 from foretell.runs.question_sets import SetName, find_set, open_benchmark, set_names
 from foretell.runs.services import open_markets
 from foretell.runs.settings import load_settings
@@ -132,8 +134,15 @@ def test_whatever_a_backtest_reads_is_shown_and_saved(folder: Path):
     saved = asyncio.run(fetch(FetchRequest.read({"dataset": "demo", "limit": 3})))
     (folder / "saved.jsonl").write_text("".join(json.dumps(row) + "\n" for row in saved.rows()), encoding="utf-8")
     assert open_benchmark("saved.jsonl").questions.questions == made.backtest.questions
-    # A folder of tables, a data set of another package.
+    # A data set of another package; an outcome without a date is that of every asking.
     assert shown("example_set") == [one.id for one in open_benchmark("example_set").questions.questions]
+
+
+def test_outcomes_without_a_date_stay_with_their_questions():
+    asked = Question(id="a", source="own", text="?", due=NOW.at, targets=(Target(id="yes"),))
+    told = tuple(Resolution(question_id=id, target_id="yes", outcome=1) for id in ("a", "b"))
+    found = QuestionSet(name="x", questions=(asked,), resolutions=told)
+    assert [one.question_id for one in found.only([asked]).resolutions] == ["a"]
 
 
 def test_a_listing_refuses_backtests():
@@ -158,7 +167,11 @@ def test_a_market_of_another_package_is_a_set_everywhere(folder: Path):
     first = open_benchmark("example_market:m1", live=True)
     assert first.grows
     assert open_benchmark("example_market:m1", live=True).questions.questions == first.questions.questions
-    arena = {"name": "x", "platforms": ["example_market", "example_market:m1"], "entries": {"a": "always"}}
+    arena: dict[str, Any] = {
+        "name": "x",
+        "platforms": ["example_market", "example_market:m1"],
+        "entries": {"a": "always"},
+    }
     assert arena_from_json(arena).platforms == ("example_market", "example_market:m1")
     with pytest.raises(InputError, match="there is no 'nowhere:x'; there are"):
         arena_from_json({**arena, "platforms": ["nowhere:x"]})
@@ -190,7 +203,7 @@ class Source:
         return ListedEvent(question=question, status=status, recurrence=id)
 
     def events(self, wanted: ListingFilter) -> EventListing:
-        async def walk() -> Any:
+        async def walk() -> AsyncGenerator[ListedEvent]:
             if self.fails is not None:
                 raise self.fails
             for event in self.known.values():
@@ -225,7 +238,7 @@ def test_a_name_is_that_of_a_part_or_of_an_event():
     refusing = Source(fails=NotFound("no such tag", url="", status=404))
     assert taken(whole, refusing)[0] == ["made/x"]
     assert taken(Source("y"), refusing)[0] == []
-    with pytest.raises(NotFound, match="knows no 'x'"):
+    with pytest.raises(NotFound, match="made:x: nothing is listed under this name"):
         taken(Source("y"), None)
     found, ledger = taken(Source("x", status="resolved"), None)
     assert (found, list(ledger.left_out)) == ([], ["resolved, not open"])

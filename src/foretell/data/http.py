@@ -430,7 +430,9 @@ class AsyncHttpClient:
             self._turns.say_once(service, problem)
             raise SourceError(problem, url=url)
         try:
-            async with self._turns.turn(service, request.url.path) as turn:
+            weigh = service.facts.weigh
+            weight = weigh(dict(request.url.params)) if weigh is not None else 1
+            async with self._turns.turn(service, request.url.path, weight) as turn:
                 try:
                     answer = await self._once(request, url, good, progress, mark)
                     turn.problem = ""

@@ -4,8 +4,10 @@ One table. Others may change what it says about a service with settings; nothing
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import date
+from math import ceil
 from typing import Literal
 
 from foretell.questions.errors import InputError
@@ -52,6 +54,8 @@ class ServiceFacts:
     """Seconds that nobody asks after a refusal, whatever time it names."""
     refused_until: Mapping[str, RefusedUntil] | None = None
     """What a refusal says → when the service may be asked again."""
+    weigh: Callable[[Mapping[str, str]], int] | None = None
+    """From what a request asks for to the requests that the service counts it as; None: every request is one."""
     needs_contact: bool = False
     """Whether it wants to be told who asks."""
     browser: bool = False
@@ -68,6 +72,22 @@ class ServiceFacts:
 def at_once(requests: int, source: str = "our own restraint") -> ServiceLimit:
     """A limit on requests that are under way at the same time, from this machine."""
     return ServiceLimit(what="at-once", requests=requests, seconds=0.0, source=source)
+
+
+def open_meteo_weight(query: Mapping[str, str]) -> int:
+    """Open-Meteo counts two weeks of ten variables as one request, and more as several.
+
+    >>> open_meteo_weight({"start_date": "2026-01-01", "end_date": "2026-01-28", "daily": ",".join("abcdefghijklmno")})
+    3
+    """
+    try:
+        begins, ends = (date.fromisoformat(query[name]) for name in ("start_date", "end_date"))
+        days = (ends - begins).days + 1
+    except (KeyError, ValueError):
+        past, ahead = query.get("past_days", "0"), query.get("forecast_days", "7")
+        days = sum(int(text) for text in (past, ahead) if text.isdigit())
+    variables = sum(len(query[name].split(",")) for name in ("hourly", "daily", "current") if query.get(name))
+    return ceil(max(1.0, days / 14) * max(1.0, variables / 10))
 
 
 METACULUS_SOURCE = "forecasting-tools 0.3.5 sleeps 3.5 to 4.5 s between calls"
@@ -200,6 +220,7 @@ KNOWN_SERVICES: Mapping[str, ServiceFacts] = {
         title="Open-Meteo",
         example="observed/59.91,10.75/temperature_2m_max",
         hosts=(".open-meteo.com",),
+        weigh=open_meteo_weight,
         limits=(
             ServiceLimit(what="minute", requests=600, seconds=MINUTE, source=OPEN_METEO_SOURCE),
             ServiceLimit(what="hour", requests=5_000, seconds=HOUR, source=OPEN_METEO_SOURCE),

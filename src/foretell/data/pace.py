@@ -136,27 +136,31 @@ class PaceStore:
             self._open, self._process = db, os.getpid()
         return self._open
 
-    def take(self, service: str, limits: Sequence[ServiceLimit], longest: float) -> tuple[list[int], float]:
+    def take(
+        self, service: str, limits: Sequence[ServiceLimit], longest: float, weight: int = 1
+    ) -> tuple[list[int], float]:
         """The places of a request that may leave now, or none and the seconds until it may, at the soonest.
 
-        A request that is not given back after `longest` seconds counts as answered then.
+        A request that is not given back after `longest` seconds counts as answered then. One that the service counts as
+        several has a `weight`, and takes as many places.
         """
         places: list[int] = []
         with self.alone() as db:
             now = self.now()
-            wait = _wait(db, service, limits, now)
+            wait = _wait(db, service, limits, weight, now)
             if wait <= 0:
                 for limit in limits:
                     row = (f"{service}/{limit.what}", UNDER_WAY, os.getpid(), now + longest)
-                    added = db.execute("INSERT INTO place (what, at, process, until) VALUES (?, ?, ?, ?)", row)
-                    places.append(added.lastrowid or 0)
+                    for _ in range(_places(limit, weight)):
+                        added = db.execute("INSERT INTO place (what, at, process, until) VALUES (?, ?, ?, ?)", row)
+                        places.append(added.lastrowid or 0)
         return places, wait
 
     def give_back(self, service: str, places: Sequence[int], **notes: float | str) -> None:
         """The request with these places was answered; `notes` is what is to be known of the service from now on."""
         with self.alone() as db:
-            for place in places:
-                db.execute("UPDATE place SET at = ? WHERE id = ?", (self.now(), place))
+            now = self.now()
+            db.executemany("UPDATE place SET at = ? WHERE id = ?", [(now, place) for place in places])
             if notes:
                 _note(db, service, **notes)
 
@@ -317,7 +321,7 @@ class ServiceTurns:
         self._announced: dict[str, float] = {}
 
     @asynccontextmanager
-    async def turn(self, service: KnownService, path: str) -> AsyncGenerator[ServiceTurn]:
+    async def turn(self, service: KnownService, path: str, weight: int = 1) -> AsyncGenerator[ServiceTurn]:
         """Wait until a request may leave, and hold its places while it is under way."""
         limits = service.limits_of(path)
         places: list[int] = []
@@ -325,7 +329,7 @@ class ServiceTurns:
             # In the order they came; whoever falls under other limits does not wait for them.
             queue = self._queues.setdefault((service.name, *(limit.what for limit in limits)), asyncio.Lock())
             async with queue:
-                places = await self._take(service, limits)
+                places = await self._take(service, limits, weight)
         else:
             while (wait := self._closed(service)) > 0:
                 await self._pause(service, wait)
@@ -344,9 +348,9 @@ class ServiceTurns:
             self._looked[service.name] = (now, closed)
         return closed - now
 
-    async def _take(self, service: KnownService, limits: Sequence[ServiceLimit]) -> list[int]:
+    async def _take(self, service: KnownService, limits: Sequence[ServiceLimit], weight: int) -> list[int]:
         while True:
-            places, wait = self.store.take(service.name, limits, self._longest)
+            places, wait = self.store.take(service.name, limits, self._longest, weight)
             if places:
                 return places
             await self._pause(service, wait)
@@ -417,7 +421,12 @@ class ServiceTurns:
         self.store.close()
 
 
-def _wait(db: sqlite3.Connection, service: str, limits: Sequence[ServiceLimit], now: float) -> float:
+def _places(limit: ServiceLimit, weight: int) -> int:
+    """How many places of a limit a request takes; one that is heavier than the limit takes all of them."""
+    return min(weight, limit.requests) if limit.seconds else 1
+
+
+def _wait(db: sqlite3.Connection, service: str, limits: Sequence[ServiceLimit], weight: int, now: float) -> float:
     """Seconds until a request may leave, at the soonest; 0 for now."""
     closed = db.execute("SELECT closed FROM service WHERE name = ?", (service,)).fetchone()
     waits = [closed[0] - now if closed else 0.0]
@@ -428,10 +437,11 @@ def _wait(db: sqlite3.Connection, service: str, limits: Sequence[ServiceLimit], 
             "DELETE FROM place WHERE what = ? AND (at <= ? OR at BETWEEN ? AND 1e300)", (key, now - span, now + 60)
         )
         last = "SELECT at FROM place WHERE what = ? ORDER BY at DESC LIMIT 1 OFFSET ?"
-        row = db.execute(last, (key, limit.requests - 1)).fetchone()
+        left = limit.requests - _places(limit, weight)
+        row = db.execute(last, (key, left)).fetchone()
         if row is not None and row[0] == UNDER_WAY:
             _forget_the_gone(db, key, now)
-            row = db.execute(last, (key, limit.requests - 1)).fetchone()
+            row = db.execute(last, (key, left)).fetchone()
         if row is not None:
             # A place whose answer has not come is free a whole span after it at the soonest.
             waits.append(max(span, POLL) if row[0] == UNDER_WAY else row[0] + span - now)

@@ -23,7 +23,14 @@ WORLD = "FORETELL_PRACTICE"
 """Environment variable that holds the address of the world that a shell is in."""
 TRY_NEXT = 'foretell ask "Will Norges Bank cut its rate before 2027?"'
 MODEL, ENGINE = "openai:practice", "brave"
-UNSET = ("FORETELL_DATABASE_URL", "FORETELL_CLOCK", "FORETELL_CORPUS", "FORETELL_LIMITS", "FORETELL_SERIES")
+UNSET = (
+    "FORETELL_DATABASE_URL",
+    "FORETELL_CLOCK",
+    "FORETELL_CORPUS",
+    "FORETELL_LIMITS",
+    "FORETELL_PACE",
+    "FORETELL_SERIES",
+)
 """These would lead out of the practice world: practice replies must never get into a journal of real ones."""
 CONTACT = "practice@example.org"
 """Wikipedia wants to know who asks, here too."""

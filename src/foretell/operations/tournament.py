@@ -34,6 +34,7 @@ from foretell.questions.forecast import Failure, Forecast, Numeric
 from foretell.questions.question import Question
 from foretell.report.tournament_page import TournamentDay, TournamentRow, markdown_summary, tournament_page
 from foretell.runs.combine import combining_by_name, one_forecast_per_question
+from foretell.runs.executor import RunProgress
 from foretell.runs.question_sets import MAX_QUESTIONS, TOURNAMENT_PREFIX, Tournament
 from foretell.runs.runner import WatchProgress, asks_models, check_run, execute_run, prepare_run
 from foretell.runs.settings import Settings, clock_of, load_settings
@@ -51,6 +52,12 @@ ATTEMPTS = 3
 """Rounds in which a question may fail before it is given up."""
 STALE = timedelta(days=1)
 """A question that was first seen longer ago, and is still not answered, is asked as of now."""
+COUNTED = ("done", "failed", "degraded", "skipped", "dollars", "calls")
+"""What runs of one visit add up."""
+TOGETHER = 8
+"""Questions that are forecast before any of them is sent: windows are short, and a kill should lose little."""
+SHORTAGES = tuple(f"the budget of the {name} " for name in ("run", "visit", "tournament"))
+"""How a failure begins that is one of money for the whole, and not of the question."""
 LONGEST_COMMENT = 8000
 VISITS_KEPT = 2000
 Row = dict[str, Any]
@@ -272,9 +279,11 @@ def answer_text(forecast: Forecast, question: Question | None) -> str:
     """
     scale = None if question is None else question.range
     if isinstance(forecast.distribution, Numeric):
-        low, middle, high = (forecast.distribution.quantile(level) for level in (0.1, 0.5, 0.9))
-        write = scale.write if scale is not None else "{:.6g}".format
-        return f"{write(middle)} (8 in 10: {write(low)} to {write(high)})"
+        values = [forecast.distribution.quantile(level) for level in (0.1, 0.5, 0.9)]
+        if scale is None or not scale.dates:
+            values = [float(f"{value:.4g}") for value in values]
+        low, middle, high = (str(value) if scale is None else scale.write(value) for value in values)
+        return f"{middle} (8 in 10: {low} to {high})"
     if len(forecast.p) == 1:
         return f"{next(iter(forecast.p.values())):.1%}"
     labels = {} if question is None else {target.id: target.label or target.id for target in question.targets}
@@ -415,6 +424,25 @@ async def _alone(
         raise InputError(problem, hint="nothing more was sent; the next visit goes on") from None
 
 
+class VisitProgress:
+    """How far a visit is, whose questions are several runs: total and counts are those of all of them."""
+
+    def __init__(self, watch: WatchProgress, total: int) -> None:
+        self._watch = watch
+        self._before = RunProgress(total=total)
+
+    def __call__(self, now: RunProgress) -> None:
+        """Tell how far all of it is."""
+        before = self._before
+        sums = {name: getattr(before, name) + getattr(now, name) for name in COUNTED}
+        self._watch(replace(now, total=before.total, **sums))
+
+    def add(self, done: RunProgress) -> None:
+        """A run is over."""
+        before = self._before
+        self._before = replace(before, **{name: getattr(before, name) + getattr(done, name) for name in COUNTED})
+
+
 @dataclass(kw_only=True)
 class TournamentVisit:
     """One visit, under the tournament's lock."""
@@ -453,10 +481,13 @@ class TournamentVisit:
         self.tell(f"{self.slug}: {len(listing.questions)} questions are open, {len(questions)} to forecast")
         before = self.spent(state)
         requests: tuple[Row, ...] | None = () if self.request.dry_run else None
-        if questions and self._affordable(before):
-            forecasts = await self.forecast(spec, questions, state, before)
-            if self.request.dry_run:
-                requests = await self.requests(forecasts)
+        budget, progress = self._budget(spec, before), VisitProgress(self.watch, len(questions) * spec.trials)
+        for start in range(0, len(questions), TOGETHER):
+            if self.stopped or not self._affordable(self.spent(state)):
+                break
+            forecasts = await self.forecast(spec, questions[start : start + TOGETHER], state, budget, progress)
+            if requests is not None:
+                requests += await self.requests(forecasts)
             else:
                 await self.hand_in(state)
         spent = self.spent(state)
@@ -499,8 +530,20 @@ class TournamentVisit:
             self.stopped = f"the tournament's budget of ${limit:g} is spent"
         return not self.stopped
 
+    def _budget(self, spec: RunSpec, before: float) -> Budget | None:
+        """Around the runs of this visit: what is left for the tournament, and within it what the visit may cost."""
+        limit, around = self.request.tournament_budget, self.settings.budget
+        if limit is not None:
+            around = Budget("tournament", dollars=max(0.0, limit - before), within=around)
+        return around if spec.budget.run is None else Budget("visit", dollars=spec.budget.run, within=around)
+
     async def forecast(
-        self, spec: RunSpec, questions: Sequence[Question], state: TournamentState, before: float
+        self,
+        spec: RunSpec,
+        questions: Sequence[Question],
+        state: TournamentState,
+        budget: Budget | None,
+        progress: "VisitProgress",
     ) -> list[Forecast]:
         """A run over the questions, and its answers put where they wait to be sent."""
         batch = self.folder / "batches" / f"{max(one.due for one in questions):%Y%m%dT%H%M%S}-{len(state.runs)}.jsonl"
@@ -512,18 +555,13 @@ class TournamentVisit:
         if self.run not in state.runs:
             state.runs.append(self.run)
         state.save()  # Before anything is paid: what a killed visit spent counts.
-        limit = self.request.tournament_budget
-        around = (
-            self.settings.budget
-            if limit is None
-            else Budget("tournament", dollars=limit - before, within=self.settings.budget)
+        done = await execute_run(
+            prepared, replace(self.settings, budget=budget), watch=progress, concurrency=self.request.concurrency
         )
-        progress = await execute_run(
-            prepared, replace(self.settings, budget=around), watch=self.watch, concurrency=self.request.concurrency
-        )
+        progress.add(done)
         with closing(RunStore(self.settings.store)) as store:
             answers = list(store.answers(self.run))
-        self.stopped = progress.stopped
+        self.stopped = done.stopped
         return self._taken(questions, answers, spec.aggregate, state)
 
     def _taken(
@@ -545,7 +583,8 @@ class TournamentVisit:
                 state.texts[question.id] = (question.text, answer_text(forecast, question))
                 continue
             problem = _why_missing(question.id, answers) if forecast is None else "it gives no reasons for a comment"
-            self._fail(state, question.id, problem)
+            # What had no money was not tried.
+            self._fail(state, question.id, problem, count=not any(name in problem for name in SHORTAGES))
         if self.request.dry_run:
             self.rows += [_row(state, one.question_id) for one in ready]
             return ready

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from functools import cached_property
@@ -88,8 +88,10 @@ def open_benchmark(  # noqa: PLR0913 - what a set may be asked for
     opened: Dataset | QuestionSet = load("datasets", found.name)(request)
     if isinstance(opened, QuestionSet):
         opened = Dataset.alone(opened)
-    chosen = opened.questions.only(chosen_questions(opened.questions.questions, wanted, name))
-    return Benchmark(**{one.name: getattr(opened, one.name) for one in fields(Dataset)} | {"questions": chosen})
+    every = opened.questions.questions
+    chosen = chosen_questions(every, wanted, name)
+    questions = opened.questions if len(chosen) == len(every) else opened.questions.only(chosen)
+    return Benchmark(questions=questions, history=opened.history, series=opened.series, grows=opened.grows)
 
 
 def chosen_questions(questions: Sequence[Question], wanted: SetFilter, name: str) -> list[Question]:
@@ -335,7 +337,7 @@ async def list_questions(
         try:
             found = [event.question for event in await listing.all()]
         except SourceError as error:
-            raise InputError(f"{full} could not be read: {error}") from None
+            raise InputError(str(error) if error.url == full else f"{full} could not be read: {error}") from None
         return found, listing.ledger.notes()
 
 

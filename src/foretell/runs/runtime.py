@@ -48,7 +48,7 @@ from foretell.tools.journal import JournaledTool, journal_scope, note_event
 from foretell.tools.leak_filter import LeakFilter
 from foretell.tools.prices import FetchPrices
 from foretell.tools.rules import FenceRules
-from foretell.tools.series import FetchSeries
+from foretell.tools.series import WEATHER_PROVIDER, FetchSeries, FetchWeather, about_weather
 from foretell.tools.tool import Tool
 from foretell.tools.web import LookupUrl, SummarizeResults, WebSearch
 from foretell.tools.wikipedia import FetchWikipedia
@@ -244,6 +244,8 @@ class Runtime(PlainRuntime):
                     emit=note_event,
                 )
             )
+        elif about_weather(question) and services.series.supplies(SeriesRef(provider=WEATHER_PROVIDER, id="")):
+            tools.append(FetchWeather(source=services.series, emit=note_event))
         ref = market_ref(question)
         if ref is not None and ref.platform in services.prices:
             tools.append(FetchPrices(question=question, sources=services.prices, emit=note_event))

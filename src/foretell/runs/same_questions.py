@@ -85,7 +85,7 @@ def runs_like(store: RunStore, prepared: PreparedRun) -> Iterator[QuestionMatch]
     # What was chosen for its models when a run was made is no part of what it is.
     wanted = json.loads(replace(prepared.spec.with_digest(""), efforts={}).to_json())
     for run, written in store.specs():
-        questions = {name: value for name, value in written["questions"].items() if name != "digest"}
+        questions = {name: value for name, value in written.get("questions", {}).items() if name != "digest"}
         rest = {name: value for name, value in written.items() if name not in ("questions", "efforts")}
         if {**rest, "questions": questions} != wanted:
             continue

@@ -31,7 +31,8 @@ TOOLS: dict[str, tuple[str, ...]] = {
     "dbnomics": (FETCH_SERIES, LOOKUP_URL, SUBMIT),
     "polymarket": (FETCH_PRICES, *SEARCHING),
     "manifold": (FETCH_PRICES, *SEARCHING),
-    "kalshi": (FETCH_PRICES, *SEARCHING),
+    # Many of its markets are about the weather, of which there is a series for every place.
+    "kalshi": (FETCH_PRICES, FETCH_SERIES, *SEARCHING),
     "wikipedia": (FETCH_WIKIPEDIA, *SEARCHING),
     "infer": SEARCHING,
     "metaculus": SEARCHING,
@@ -68,5 +69,7 @@ DECIDING = {FETCH_WIKIPEDIA: "wikipedia"}
 
 def tool_hint(tools: Collection[str], source: str) -> str:
     """What to begin with, named only if it is really on offer and true for questions of the source."""
-    hints = (text for tool, text in HINTS.items() if tool in tools and DECIDING.get(tool, source) == source)
+    # What a source has of its own comes first in its line.
+    usual = [tool for tool in TOOLS.get(source, HINTS) if tool in HINTS]
+    hints = (HINTS[tool] for tool in usual if tool in tools and DECIDING.get(tool, source) == source)
     return next(hints, "")

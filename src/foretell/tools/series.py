@@ -1,5 +1,6 @@
 """The history of the series that decides a question, cut at the cutoff, with what a statistical model makes of it."""
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
@@ -9,12 +10,13 @@ import numpy as np
 from foretell.data.http import SourceError
 from foretell.data.series.series import FetchedSeries, Series, SeriesSource, SeriesUnavailable
 from foretell.models.model import ToolSpec
+from foretell.models.structured_output import closed_object
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question, SeriesRef
 from foretell.questions.trace import EmitEvent, LeakBlocked, ignore_event
 from foretell.tools.names import FETCH_SERIES
 from foretell.tools.rules import clamp_series
-from foretell.tools.tool import LeakRefused, Refusal, SourceItem, ToolFailed, ToolMaterial
+from foretell.tools.tool import LeakRefused, Refusal, SourceItem, ToolFailed, ToolMaterial, required_text
 
 STRIDES = ((60, 1), (300, 5), (1_300, 21), (10_000, 125))
 """Of the newest 60 observations all are shown, of the 300 before them every fifth, and so on."""
@@ -131,3 +133,73 @@ def shown_places(count: int) -> list[int]:
         places += range(last, max(last - span, -1), -stride)
         last = max(last - span, -1)
     return places[::-1]
+
+
+# Questions about the weather that name no series: the model says for which place.
+
+WEATHER_WORDS = re.compile(
+    r"\b(temperatures?|degrees|rain(?:fall|s)?|snow(?:fall|s)?|precipitation|hottest|coldest|warmest|gusts?)\b|°[CF]\b",
+    re.IGNORECASE,
+)
+WEATHER_SOURCES = ("kalshi",)
+"""Where markets are asked about the weather day by day."""
+WEATHER_PROVIDER = "open_meteo"
+QUANTITIES: Mapping[str, str] = {
+    "temperature_2m_max": "°C",
+    "temperature_2m_min": "°C",
+    "temperature_2m_mean": "°C",
+    "precipitation_sum": "mm",
+    "snowfall_sum": "cm",
+    "wind_gusts_10m_max": "km/h",
+}
+"""Quantities of a day, with their units."""
+WEATHER_SPEC = ToolSpec(
+    name=FETCH_SERIES,
+    description=(
+        "Get the weather of a place by day: what was measured, up to some days ago, and what is forecast for the next "
+        "week. In °C, mm, cm and km/h. It is no official record of a station, which may differ by a degree or two."
+    ),
+    parameters=closed_object(
+        {
+            "place": {"type": "string", "description": "Latitude and longitude, such as 40.78,-73.97."},
+            "quantity": {"type": "string", "enum": list(QUANTITIES)},
+        }
+    ),
+)
+
+
+def about_weather(question: Question) -> bool:
+    """Whether a market that names no series is about the weather of a day, told by its words.
+
+    >>> from foretell.questions.as_of import instant
+    >>> about_weather(Question(id="q", source="kalshi", text="Will it snow in Oslo?", due=instant("2026-01-01")))
+    True
+    """
+    return (
+        question.source in WEATHER_SOURCES
+        and question.series is None
+        and WEATHER_WORDS.search(question.text) is not None
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FetchWeather:
+    """Reads the weather of any place, as known at the cutoff."""
+
+    source: WithProvenance | SeriesSource
+    emit: EmitEvent = ignore_event
+
+    spec = WEATHER_SPEC
+
+    async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> ToolMaterial:
+        """One item of dated rows, below what was forecast."""
+        place, quantity = required_text(arguments, "place"), required_text(arguments, "quantity")
+        if quantity not in QUANTITIES:
+            raise ToolFailed(f"There is no quantity {quantity!r}; there are {', '.join(QUANTITIES)}.")
+        ref = SeriesRef(provider=WEATHER_PROVIDER, id=f"observed/{place.replace(' ', '')}/{quantity}")
+        known = await known_series(self.source, ref, as_of, allow_revised=False, emit=self.emit)
+        lines = [f"unit: {QUANTITIES[quantity]}", *await known_ahead(self.source, ref, as_of)]
+        rows = [f"{known.days[n]}, {known.values[n]:.10g}" for n in shown_places(len(known))]
+        text = "\n".join([*lines, "day, value", *rows])
+        item = SourceItem(title=f"{quantity} at {place}", text=text, clamped=True)
+        return ToolMaterial(heading=f"The weather at {place}:", items=(item,))

@@ -242,4 +242,4 @@ def test_a_failing_server_is_one_plain_line(bench, site, run) -> None:
 
 
 def test_an_unknown_source(run) -> None:
-    assert "'futurex' is not 'forecastbench'" in run("pull", "futurex").output
+    assert "'futurex' is not one of 'forecastbench', 'prophet-arena'" in run("pull", "futurex").output

@@ -12,8 +12,8 @@ from fakes.faults import FieldDrift, MarketFaults, busy, failing
 from fakes.market_reader import CANARY, KEY, NOW, Reader, asked, edited
 from fakes.markets import FakeMetaculus
 from foretell.data.http import AsyncHttpClient, SourceError
-from foretell.data.markets.listing import LiveOnly
-from foretell.data.markets.metaculus import MetaculusClient
+from foretell.data.markets.listing import ListingFilter, LiveOnly
+from foretell.data.markets.metaculus import MetaculusClient, MetaculusNamed
 from foretell.data.markets.prices import MarketRef, PricesUnavailable, market_ref
 from foretell.data.payload import MalformedPayload
 from foretell.practice.markets.metaculus import (
@@ -337,6 +337,16 @@ def test_groups_about_numbers_and_conditional_pairs_are_several_questions() -> N
     assert metaculus.event(server(pair), "7#71").question.text.startswith("If “Does it rain?” resolves no")
     with pytest.raises(SourceError, match="name one of them, as POST#QUESTION: 61, 62"):
         metaculus.event(server(group), "6")
+
+    def named(name: str) -> list[str]:
+        async def read(client: MetaculusClient) -> Any:
+            return await MetaculusNamed(client, name).events(ListingFilter(as_of=NOW)).all()
+
+        return [event.question.id for event in metaculus.run(server(group, pair), read)]
+
+    assert named("6") == ["metaculus/6#61", "metaculus/6#62"]
+    assert named("7#71") == ["metaculus/7#71"]
+    assert len(named("minibench")) == len(named("33121")) == 4
 
 
 def test_the_community_prediction_is_read_by_the_method_that_the_question_names() -> None:

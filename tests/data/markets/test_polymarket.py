@@ -549,6 +549,17 @@ def test_what_a_share_was_worth(cursors: bool) -> None:
     assert sorted(books) == ["blank", "last", "legacy", "split"]
 
 
+def test_newer_markets_tell_their_state_by_another_word() -> None:
+    question = asked("polymarket/1", ID["split"], ID["unsaid"])
+
+    def saying(word: str) -> Any:
+        return edited(lambda body: [market.update(resolutionStatus=word) for market in body["markets"]])
+
+    for word, settled in (("resolved", {ID["split"]: (None, 0.5), ID["unsaid"]: (0, None)}), ("active", {})):
+        found = polymarket.settle(settled_server(), [question], faults=[saying(word)])
+        assert {id: (one.outcome, one.payoff) for id, one in found.items()} == settled
+
+
 def test_trouble_with_the_second_sources_keeps_nothing_else_from_being_read() -> None:
     question = asked("polymarket/1", *(ID[name] for name in ("yes", "oracle", "tie")))
     for place, read in (("/data/v2/resolutions", 1), ("/clob/markets", 3)):

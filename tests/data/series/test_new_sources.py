@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,8 @@ from foretell.practice.world import small_world
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.question import Question, SeriesRef, Target
 from foretell.tools.rules import FenceRules
-from foretell.tools.series import FetchSeries
+from foretell.tools.series import FetchSeries, FetchWeather, about_weather
+from foretell.tools.tool import ToolFailed
 
 QUICK = HttpLimits(attempts=1, total_seconds=5.0)
 TODAY = date(2026, 6, 30)
@@ -187,6 +189,10 @@ def test_tables_with_spans_marks_and_nested_ones() -> None:
     assert table.rows[2][:2] == ("100m", "51.71")
     assert table_number([table], "sarah sjostrom", "time") == 23.61
     assert article_tables("no table") == article_tables("{|\n| only || cells\n|}") == []
+    (shots,) = article_tables(
+        "{|\n! Disease !! Vaccine(s)\n|-\n| Mpox || {{yes}}\n|-\n| HIV || Under research 2024\n|}"
+    )
+    assert [table_number([shots], name, "Vaccine(s)") for name in ("mpox", "HIV", "Flu")] == [1.0, 0.0, None]
     assert read_table_id("A/B/C/D") == ("A/B", "C", "D")
 
 
@@ -295,3 +301,26 @@ def test_an_agent_is_shown_what_was_known_of_the_days_ahead() -> None:
     text = asyncio.run(run())
     assert "forecasts of temperature_2m_max known by then: 140.2 for 2026-05-21, 141.3 for 2026-05-22" in text
     assert text.splitlines()[-1] == "2026-05-14, 133"
+
+
+def test_an_agent_asks_for_the_weather_of_a_place() -> None:
+    question = Question(
+        id="KXHIGHNY", source="kalshi", text="Highest temperature in NYC on May 22?", due=instant("2026-05-20")
+    )
+    assert about_weather(question)
+    assert not about_weather(replace(question, text="Will rates rise?"))
+    assert not about_weather(replace(question, series=SeriesRef(provider="fred", id="DGS10")))
+
+    async def run(**arguments: str) -> str:
+        async with weather() as server, AsyncHttpClient(limits=QUICK) as http:
+            source = SeriesByProvider({"open_meteo": OpenMeteoSeries(ServiceConfig(http=http, address=server.url))})
+            as_of = AsOf.day("2026-05-20")
+            (item,) = (await FetchWeather(source=source).use(arguments, as_of)).items
+            return getattr(FenceRules(as_of=as_of, question=question).admit(item, "fetch_series"), "text", "refused")
+
+    text = asyncio.run(run(place="40.78, -73.97", quantity="temperature_2m_max"))
+    assert text.startswith("unit: °C\nforecasts of temperature_2m_max known by then: 140.2 for 2026-05-21")
+    assert text.endswith("\n2026-05-14, 133")
+    for wrong in ({"place": "New York", "quantity": "temperature_2m_max"}, {"place": OSLO, "quantity": "fog"}):
+        with pytest.raises(ToolFailed):
+            asyncio.run(run(**wrong))

@@ -93,7 +93,8 @@ class QuestionSet:
     def only(self, chosen: Iterable[Question], *, name: str | None = None) -> "QuestionSet":
         """The given questions of this set in the given order, with their outcomes and articles."""
         questions = tuple(chosen)
-        keys = {asked_key(q) for q in questions}
+        keys: set[tuple[str, datetime | None]] = {asked_key(q) for q in questions}
+        keys |= {(q.id, None) for q in questions}  # An outcome without a date is that of every asking.
         return replace(
             self,
             name=name or self.name,

@@ -357,6 +357,34 @@ class MetaculusEvents(MarketEvents):
         )
 
 
+class MetaculusNamed(MetaculusEvents):
+    """The posts of a tournament, by slug or number; where none has the number, all questions of the post that has it.
+
+    `<post>#<question id>` is one question of a post.
+    """
+
+    def __init__(self, client: MetaculusClient, name: str) -> None:
+        super().__init__(client, tournaments=(name,))
+        self._name = name
+
+    async def page(self, wanted: ListingFilter, cursor: str) -> CataloguePage:
+        """One page of the tournament, or the post."""
+        post, _, part = self._name.partition(PART)
+        if not post.isdigit():
+            return await super().page(wanted, cursor)
+        try:
+            page = CataloguePage(rows=[]) if part else await super().page(wanted, cursor)
+        except SourceError as error:
+            # What the site says of a tournament that it does not know.
+            if error.status != HTTPStatus.BAD_REQUEST:
+                raise
+            page = CataloguePage(rows=[])
+        if page.rows or cursor:
+            return page
+        row = await self.fetch(self._name)
+        return CataloguePage(rows=_split_if_possible(row))
+
+
 def _paragraphs(*texts: str) -> str:
     return "\n\n".join(filter(None, texts))
 
@@ -562,7 +590,7 @@ MARKET = Market(
         **({"per_second": 100.0, "retry_seconds": 0.1} if config.address else {}),
     ),
     events=MetaculusEvents,
-    part=lambda client, name: MetaculusEvents(client, tournaments=(name,)),
+    part=MetaculusNamed,
     prices=MetaculusPrices,
     settlements="foretell.data.settlements.metaculus:MetaculusSettlements",
     key_variables=("METACULUS_TOKEN",),

@@ -345,6 +345,11 @@ def yes_of(sides: tuple[PolymarketOutcome, PolymarketOutcome]) -> PolymarketOutc
     return next((side for side in sides if side.name.casefold() == YES), None)
 
 
+def resolution_stage(row: Payload) -> str:
+    """How far the resolution of a market has come, in the oracle's word or, of newer markets, in the platform's own."""
+    return (row.words("umaResolutionStatus") or row.words("resolutionStatus")).casefold()
+
+
 def paid_in_full(sides: tuple[PolymarketOutcome, PolymarketOutcome]) -> bool:
     """Whether one side was worth a dollar and the other nothing."""
     return {side.price for side in sides} == {0.0, 1.0}
@@ -385,7 +390,7 @@ def market_states(row: Payload, at: datetime, *, alone: bool) -> list[MarketStat
 def _status(row: Payload) -> MarketStatus:
     """What takes no orders any more, or not yet, is not open even if nobody has closed it."""
     if row.need("closed").flag() or row.is_set("archived"):
-        stage = row.words("umaResolutionStatus").casefold()
+        stage = resolution_stage(row)
         settled = stage in OVER or (not stage and paid_in_full(outcomes(row)))
         return "resolved" if settled else "closed"
     if row.get("active") is not None and not row.is_set("active"):

@@ -6,7 +6,15 @@ from datetime import datetime
 
 from foretell.data.http import NotFound, SourceError
 from foretell.data.markets.listing import OnSkipped, SkippedEntry, UnsupportedEvent, ignore_skipped, readable
-from foretell.data.markets.polymarket import OVER, PolymarketClient, PolymarketOutcome, outcomes, page_of, paid_in_full
+from foretell.data.markets.polymarket import (
+    OVER,
+    PolymarketClient,
+    PolymarketOutcome,
+    outcomes,
+    page_of,
+    paid_in_full,
+    resolution_stage,
+)
 from foretell.data.markets.prices import SLUG
 from foretell.data.payload import MalformedPayload, Payload
 from foretell.data.settlements.settlement import (
@@ -114,7 +122,7 @@ def _catalogue_verdict(
     row: Payload, sides: tuple[PolymarketOutcome, PolymarketOutcome], side: PolymarketOutcome
 ) -> SettledOutcome | None:
     """By the prices a closed market shows, as far as they are final."""
-    stage, at = row.words("umaResolutionStatus").casefold(), row.optional_time("closedTime")
+    stage, at = resolution_stage(row), row.optional_time("closedTime")
     if stage and stage not in OVER:
         return None
     if side.price is None:
@@ -139,7 +147,7 @@ def _undecided(row: Payload) -> bool:
     """Whether a closed market tells no result, and nobody says that one is still to come."""
     try:
         sides = outcomes(row)
-        plain = not row.words("umaResolutionStatus") and row.words("marketType") != "scalar"
+        plain = not resolution_stage(row) and row.words("marketType") != "scalar"
         return plain and not paid_in_full(sides)
     except (MalformedPayload, UnsupportedEvent):
         return False

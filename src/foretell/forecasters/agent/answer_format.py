@@ -248,7 +248,7 @@ class AnswerFormat:
         if self.thresholds is None:
             return next(key for key, target in self.targets.items() if target == id)
         mark = ">" if self.thresholds[id].side == "above" else "<"
-        return f"{mark}{date_of(self.thresholds[id].value)}" if self.dates else id
+        return f"{mark}{date_of(self.thresholds[id].value)[:10]}" if self.dates else id
 
     def missing(self, p: Mapping[str, float]) -> tuple[str, ...]:
         """Keys of the targets that have no probability yet."""

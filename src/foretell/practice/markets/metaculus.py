@@ -190,9 +190,14 @@ class MetaculusCatalogue:
         """Status and body; None for what is no part of the catalogue."""
         name = path.strip("/").rpartition("/")[2]
         if name == "posts":
-            return 200, self._list(query)
+            unknown = [one for one in query.get("tournaments", "").split(",") if self._no_tournament(one)]
+            return (400, [f"Tournament `{unknown[0]}` does not exist"]) if unknown else (200, self._list(query))
         found = next((post for post in self.posts if str(post.get("id")) == name), None)
         return None if found is None else (200, found)
+
+    def _no_tournament(self, name: str) -> bool:
+        """Whether it is a post instead; all other names are taken for tournaments."""
+        return any(str(post.get("id")) == name.partition("#")[0] for post in self.posts)
 
     def _list(self, query: Mapping[str, str]) -> dict[str, Any]:
         wanted = {name: query[name].split(",") for name in ("ids", "statuses", "forecast_type") if name in query}
@@ -467,7 +472,7 @@ class PracticeMetaculus(PracticeService):
         if found is None:
             return 404, {"detail": "Not found."}
         status, body = found
-        if inbox is None:
+        if inbox is None or not isinstance(body, dict):
             return found
         return status, body | {"results": [*map(inbox.shown, body["results"])]} if lists else inbox.shown(body)
 

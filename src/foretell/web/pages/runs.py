@@ -67,8 +67,8 @@ def show_runs(request: Request, here: CurrentState, offset: Offset = 0) -> Respo
 
 
 def _runs_page(request: Request, here: WebState, offset: int, given: dict[str, Any], problem: str) -> Response:
-    more = {"fields": form_fields(RunRequest, leave_out=("where",)), "given": given, "problem": problem}
-    more["sets"] = set_names()
+    fields = form_fields(RunRequest, leave_out=("where",))
+    more: dict[str, Any] = {"fields": fields, "given": given, "problem": problem, "sets": set_names()}
     view, status = list_runs(here.store, offset=offset), 422 if problem else 200
     return html_page(request, "runs.html", view, status=status, size=RUNS_PER_PAGE, **more)
 
