@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from fakes.limited import CLIENT, LimitedService, limited_server, written_pace
 from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
 from foretell.data.known_services import KNOWN_SERVICES, ServiceLimit, at_once, parse_pace
 from foretell.data.pace import KnownService, PaceStore, ServiceAccess, ServiceAddresses, ServiceTurns
+from foretell.data.search.gdelt import GDELT_URL
 from foretell.data.service import JsonService, ServiceConfig
 from foretell.practice.server import PracticeServer, json_response
 from foretell.questions.errors import InputError
@@ -328,7 +330,7 @@ def test_services_are_found_by_their_public_hosts_and_by_addresses_of_our_own() 
     assert found("web.archive.org", "/web/2026id_/x") == ("wayback", ["600/min", "10 at once"])
     assert found("de.wikipedia.org") == ("wikipedia", ["20/s", "1 at once"])
     assert found("api.stlouisfed.org") == ("fred", ["1/s"])
-    assert found("127.0.0.1:1", "/a/cdx/search/cdx") == ("wayback", [])
+    assert found("127.0.0.1:1", "/a/cdx/search/cdx") == ("wayback", ["30/min", "10 at once"])
     assert found("mirror.example", "/gdelt/doc") == ("gdelt", ["1/5 s"])
     assert (found("127.0.0.1:2"), found("example.org"), found("notwikipedia.org")) == (None, None, None)
 
@@ -381,6 +383,30 @@ def test_wikipedia_is_not_asked_by_nobody_and_that_is_said_once(caplog: pytest.L
 
     asyncio.run(ask())
     assert caplog.text.count("wants to know who asks") == 1
+
+
+@pytest.mark.parametrize("practice", [True, False])
+def test_a_server_on_this_machine_is_spared_like_the_service_unless_it_is_for_practice(
+    practice: bool, tmp_path: Path
+) -> None:
+    async def run() -> list[int]:
+        server = PracticeServer()
+        server.practice = practice
+        server.route("GET", "/*", lambda _: json_response({}))
+        sent: list[int] = []
+        async with server:
+            for home in (None, tmp_path, tmp_path):
+                impatient = replace(QUICK, max_pause_seconds=0.5)
+                async with AsyncHttpClient(limits=impatient, access=ServiceAccess(home=home)) as client:
+                    gdelt = JsonService(ServiceConfig(http=client, address=server.url), GDELT_URL)
+                    for _ in range(3):
+                        with nullcontext() if practice else suppress(SourceError):
+                            await gdelt.read("/doc/doc")
+                sent.append(len(server.requests))
+        return sent
+
+    # One request in five seconds; the third client knows from the second, through the home.
+    assert asyncio.run(run()) == ([3, 6, 9] if practice else [1, 2, 2])
 
 
 def test_a_plug_in_cannot_change_the_limits_of_a_known_service(tmp_path: Path) -> None:

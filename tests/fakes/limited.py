@@ -78,6 +78,7 @@ class LimitedService:
 def limited_server(services: Sequence[LimitedService]) -> PracticeServer:
     """All of them on one port, each below a path of its own."""
     server = PracticeServer()
+    server.practice = False
     for service in services:
         server.route("GET", f"/{service.name}/*", service.answer)
     return server

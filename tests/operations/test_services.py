@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from fakes.faults import failing, inject
 from foretell.cli.main import cli
 from foretell.data.http import AsyncHttpClient, HttpResponse, NotFound
-from foretell.data.known_services import KNOWN_SERVICES
+from foretell.data.known_services import KNOWN_SERVICES, parse_pace
 from foretell.data.pace import KnownService, PaceStore
 from foretell.operations.doctor import doctor
 from foretell.operations.requests import DoctorRequest, ServicesCheckRequest, ServicesListRequest
@@ -120,8 +120,8 @@ def test_the_list_has_key_pace_and_facts_of_every_service(tmp_path: Path) -> Non
     assert list_services(ServicesListRequest(), replace(settings, contact="me@example.org")).warnings == ()
     one = list_services(ServicesListRequest(name="wayback"), settings)
     assert one.limits[0] == "look-ups: 30/min (edgi wayback, 2026-07-01)"
-    practice = replace(settings, addresses={"wayback": "http://127.0.0.1:9"})
-    assert list_services(ServicesListRequest(name="wayback"), practice).limits == ("none",)
+    unlimited = replace(settings, pace=parse_pace("wayback=none"))
+    assert list_services(ServicesListRequest(name="wayback"), unlimited).limits == ("none",)
 
 
 @pytest.mark.parametrize(

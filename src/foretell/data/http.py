@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, quote_plus, urlsplit
 
 from foretell.data.http_cache import FOLDER, HttpCache
-from foretell.data.pace import KnownService, PaceStore, ServiceAccess, ServiceAddresses, ServiceClosed, ServiceTurns
+from foretell.data.pace import (
+    PRACTICE_HEADER,
+    KnownService,
+    PaceStore,
+    ServiceAccess,
+    ServiceAddresses,
+    ServiceClosed,
+    ServiceTurns,
+)
 from foretell.data.public_address import leads_inside
 
 if TYPE_CHECKING:
@@ -295,6 +303,11 @@ class AsyncHttpClient:
         if self._services is not None and self._services.find(parts.netloc, parts.path) is None:
             self._paces[parts.netloc] = RequestRate(per_second=per_second, burst=burst)
 
+    def stand_in(self, url: str, public: str) -> None:
+        """Whoever asks at an address asks the service at a public one: its limits hold there too."""
+        if self._services is not None:
+            self._services.stand_in(url, public)
+
     async def get(  # noqa: PLR0913 - one parameter for each thing that differs between sites
         self,
         url: str,
@@ -439,7 +452,8 @@ class AsyncHttpClient:
                     return answer
                 except SourceError as error:
                     turn.problem = "" if isinstance(error, NotFound) else error.problem
-                    if isinstance(error, ServerBusy) and _asks_to_pause(error, service):
+                    spared = self._turns.spared(service)
+                    if isinstance(error, ServerBusy) and _asks_to_pause(error, spared=spared):
                         self._turns.refused(service, turn, error.wait, error.problem)
                         error.wait = 0.0
                     raise
@@ -467,6 +481,9 @@ class AsyncHttpClient:
         self, request: "httpx2.Request", url: str, good: Container[int], progress: Progress | None, mark: str
     ) -> HttpResponse:
         response = await self._client.send(request, stream=True)
+        service = self._service(request)
+        if service is not None:
+            self._turns.answered_by(service, practice=PRACTICE_HEADER in response.headers)
         try:
             status = response.status_code
             if not (mark and mark in response.headers):
@@ -498,9 +515,9 @@ class AsyncHttpClient:
         return ""
 
 
-def _asks_to_pause(error: ServerBusy, service: KnownService) -> bool:
-    """Whether everybody should pause; a server of our own that names no time is only asked again a little later."""
-    return error.wait is not None or (error.status == HTTPStatus.TOO_MANY_REQUESTS and service.public)
+def _asks_to_pause(error: ServerBusy, *, spared: bool) -> bool:
+    """Whether everybody should pause; a practice server that names no time is only asked again a little later."""
+    return error.wait is not None or (error.status == HTTPStatus.TOO_MANY_REQUESTS and not spared)
 
 
 def _pinned(request: "httpx2.Request", address: str) -> "httpx2.Request":

@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from ipaddress import ip_address
 from math import inf
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from foretell.data.known_services import DAY, HOUR, KNOWN_SERVICES, ServiceFacts, ServiceLimit
 
@@ -39,6 +39,10 @@ NOTE_INTERVAL = 10.0
 LOOK_INTERVAL = 0.5
 """Seconds between two looks whether somebody else was told to leave a service without limits alone."""
 LONGEST_NOTE = 300
+PRACTICE_HEADER = "X-Foretell-Practice"
+"""With it a server on this machine says that it is there for practice and need not be spared."""
+LOCAL_POLL = 0.25
+"""Seconds between looks whether a server on this machine has said so to somebody else."""
 
 
 # What is stored: the places that requests have taken, and how a service is.
@@ -50,7 +54,8 @@ CREATE INDEX IF NOT EXISTS places ON place (what, at);
 CREATE TABLE IF NOT EXISTS service (
     name TEXT PRIMARY KEY, closed REAL NOT NULL DEFAULT 0, reason TEXT NOT NULL DEFAULT '',
     refusals INTEGER NOT NULL DEFAULT 0, paused REAL NOT NULL DEFAULT 0,
-    success REAL NOT NULL DEFAULT 0, error REAL NOT NULL DEFAULT 0, problem TEXT NOT NULL DEFAULT '')"""
+    success REAL NOT NULL DEFAULT 0, error REAL NOT NULL DEFAULT 0, problem TEXT NOT NULL DEFAULT '');
+CREATE TABLE IF NOT EXISTS practice (address TEXT PRIMARY KEY)"""
 UNDER_WAY = inf
 """The moment of an answer that has not come yet."""
 
@@ -156,13 +161,31 @@ class PaceStore:
                         places.append(added.lastrowid or 0)
         return places, wait
 
-    def give_back(self, service: str, places: Sequence[int], **notes: float | str) -> None:
-        """The request with these places was answered; `notes` is what is to be known of the service from now on."""
+    def give_back(self, service: str, places: Sequence[int], *, free: bool = False, **notes: float | str) -> None:
+        """The request with these places was answered; `notes` is what is to be known of the service from now on.
+
+        With `free` the places are free at once, as for a server that need not be spared.
+        """
         with self.alone() as db:
             now = self.now()
-            db.executemany("UPDATE place SET at = ? WHERE id = ?", [(now, place) for place in places])
+            change = "DELETE FROM place WHERE ? > 0 AND id = ?" if free else "UPDATE place SET at = ? WHERE id = ?"
+            db.executemany(change, [(now, place) for place in places])
             if notes:
                 _note(db, service, **notes)
+
+    def is_practice(self, address: str) -> bool:
+        """Whether the server at an address said that it is there for practice."""
+        if self._open is None and (self._path is None or not self._path.exists()):
+            return False
+        return bool(self._connection().execute("SELECT 1 FROM practice WHERE address = ?", (address,)).fetchone())
+
+    def set_practice(self, address: str, practice: bool) -> None:
+        """Remember that, or forget it."""
+        with self.alone() as db:
+            if practice:
+                db.execute("INSERT OR IGNORE INTO practice VALUES (?)", (address,))
+            else:
+                db.execute("DELETE FROM practice WHERE address = ?", (address,))
 
     def state(self, service: str) -> ServiceState:
         """How a service is; as new where it was never asked."""
@@ -234,8 +257,12 @@ class KnownService:
     limits: tuple[ServiceLimit, ...]
     base: str = ""
     """The path before that of a request, where it is at an address of our own."""
+    address: str = ""
+    """Host, port and path where it is at an address of our own."""
     public: bool = True
-    """Whether it is asked over a network; a server of this machine need not be spared."""
+    """Whether it is asked over a network, and not on this machine."""
+    by_settings: bool = False
+    """Whether settings name its limits: these hold for practice too."""
 
     def limits_of(self, path: str) -> tuple[ServiceLimit, ...]:
         """Those that a request to a path falls under."""
@@ -247,36 +274,53 @@ class ServiceAddresses:
     """Finds the service that an address belongs to."""
 
     def __init__(self, access: ServiceAccess) -> None:
-        self._own = [(urlsplit(address), name) for name, address in access.addresses.items()]
-        # The longest first: several services may share a host, each below a path of its own.
-        self._own.sort(key=lambda one: -len(one[0].path))
+        self._own: list[tuple[SplitResult, str]] = []
+        for name, address in access.addresses.items():
+            self._add(name, address)
         self._pace = access.pace
         self._by_host: dict[str, str | None] = {}
         self._services: dict[tuple[str, str], KnownService] = {}
+
+    def _add(self, name: str, address: str) -> None:
+        self._own.append((urlsplit(address), name))
+        # The longest first: several services may share a host, each below a path of its own.
+        self._own.sort(key=lambda one: -len(one[0].path))
+
+    def stand_in(self, address: str, public: str) -> None:
+        """From now on an address counts as that of the service at a public address."""
+        parts, other = urlsplit(public), urlsplit(address)
+        service = self.find(parts.netloc, parts.path)
+        if service is not None and self.find(other.netloc, other.path) is None:
+            self._add(service.name, address)
 
     def find(self, host: str, path: str) -> KnownService | None:
         """The service at a host (with its port, where it has one); None for any other address."""
         for address, name in self._own:
             if address.netloc == host and path.startswith(address.path):
-                return self._known(name, address.path.rstrip("/"), not _is_this_machine(address.hostname or ""))
+                return self._known(name, address)
         if host not in self._by_host:
             self._by_host[host] = next((name for name, facts in KNOWN_SERVICES.items() if _at(facts, host)), None)
         name = self._by_host[host]
-        return None if name is None else self._known(name, "", True)
+        return None if name is None else self._known(name)
 
     def by_name(self, name: str) -> KnownService | None:
         """A service at the address where it is asked from here."""
-        own = next((address for address, other in self._own if other == name), None)
-        if own is None:
-            return self._known(name, "", True)
-        return self._known(name, own.path.rstrip("/"), not _is_this_machine(own.hostname or ""))
+        return self._known(name, next((address for address, other in self._own if other == name), None))
 
-    def _known(self, name: str, base: str, public: bool) -> KnownService | None:
+    def _known(self, name: str, own: SplitResult | None = None) -> KnownService | None:
         facts = KNOWN_SERVICES.get(name)
-        if facts is not None and (name, base) not in self._services:
-            limits = self._pace.get(name, facts.limits if public else ())
-            self._services[name, base] = KnownService(name=name, facts=facts, limits=limits, base=base, public=public)
-        return self._services.get((name, base))
+        address = "" if own is None else f"{own.netloc}{own.path}".rstrip("/")
+        if facts is not None and (name, address) not in self._services:
+            self._services[name, address] = KnownService(
+                name=name,
+                facts=facts,
+                limits=self._pace.get(name, facts.limits),
+                base="" if own is None else own.path.rstrip("/"),
+                address=address,
+                public=own is None or not _is_this_machine(own.hostname or ""),
+                by_settings=name in self._pace,
+            )
+        return self._services.get((name, address))
 
 
 def _at(facts: ServiceFacts, host: str) -> bool:
@@ -318,12 +362,13 @@ class ServiceTurns:
         self._answered = asyncio.Event()
         self._noted: dict[str, float] = {}
         self._looked: dict[str, tuple[float, float]] = {}
+        self._practice: dict[str, bool] = {}
         self._announced: dict[str, float] = {}
 
     @asynccontextmanager
     async def turn(self, service: KnownService, path: str, weight: int = 1) -> AsyncGenerator[ServiceTurn]:
         """Wait until a request may leave, and hold its places while it is under way."""
-        limits = service.limits_of(path)
+        limits = () if self.spared(service) else service.limits_of(path)
         places: list[int] = []
         if limits:
             # In the order they came; whoever falls under other limits does not wait for them.
@@ -350,6 +395,8 @@ class ServiceTurns:
 
     async def _take(self, service: KnownService, limits: Sequence[ServiceLimit], weight: int) -> list[int]:
         while True:
+            if self.spared(service):
+                return []
             places, wait = self.store.take(service.name, limits, self._longest, weight)
             if places:
                 return places
@@ -362,7 +409,8 @@ class ServiceTurns:
             why = state.reason if state.closed > self.store.now() else "its limits are used up"
             raise ServiceClosed(f"{service.facts.title} is not asked before {until:%Y-%m-%d %H:%M:%S} UTC: {why}")
         if wait > POLL:
-            await asyncio.sleep(wait)
+            # A server on this machine may say meanwhile, perhaps to another process, that it is there for practice.
+            await asyncio.sleep(wait if service.public or service.by_settings else min(wait, LOCAL_POLL))
             return
         # It may be a request of our own that we wait for.
         self._answered.clear()
@@ -382,7 +430,7 @@ class ServiceTurns:
         notes: dict[str, float | str] = {"success": now, "refusals": 0} if known else {}
         if turn.problem:
             notes = {"error": now, "problem": turn.problem[:LONGEST_NOTE]}
-        self.store.give_back(service.name, places, **notes)
+        self.store.give_back(service.name, places, free=self.spared(service), **notes)
         self._answered.set()
 
     def refused(self, service: KnownService, turn: ServiceTurn, told: float | None, reason: str) -> None:
@@ -399,7 +447,8 @@ class ServiceTurns:
             fresh = turn.sent > state.paused
             refusals = state.refusals + fresh
             usual = min(LONGEST_PAUSE, service.facts.pause * 2 ** max(0, refusals - 1)) if told is None else told
-            wait = max(usual, service.facts.least_pause if service.public else 0.0, _named_wait(service, reason, now))
+            least = 0.0 if self.spared(service) else service.facts.least_pause
+            wait = max(usual, least, _named_wait(service, reason, now))
             closed = max(state.closed, now + wait)
             why = reason[:LONGEST_NOTE] if closed > state.closed else state.reason
             paused = now if fresh else state.paused
@@ -409,6 +458,20 @@ class ServiceTurns:
             self._announced[service.name] = closed
             until = datetime.fromtimestamp(closed, UTC)
             log.warning("%s is not asked before %s UTC: %s", service.facts.title, f"{until:%H:%M:%S}", reason)
+
+    def spared(self, service: KnownService) -> bool:
+        """Whether a service is a practice server on this machine, which has no limits but those of settings."""
+        if service.public or service.by_settings:
+            return False
+        if service.address not in self._practice:
+            self._practice[service.address] = self.store.is_practice(service.address)
+        return self._practice[service.address]
+
+    def answered_by(self, service: KnownService, *, practice: bool) -> None:
+        """What an answer says of a server on this machine: whether it is there for practice."""
+        if not service.public and not service.by_settings and self.spared(service) != practice:
+            self._practice[service.address] = practice
+            self.store.set_practice(service.address, practice)
 
     def say_once(self, service: KnownService, problem: str) -> None:
         """Tell whoever watches why a service is not asked at all."""

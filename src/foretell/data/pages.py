@@ -199,6 +199,7 @@ class WaybackPages:
     def __init__(self, client: AsyncHttpClient, base_url: str = WAYBACK_URL) -> None:
         self._client = client
         self._url = base_url
+        client.stand_in(base_url, WAYBACK_URL)
 
     async def fetch(self, url: str, as_of: AsOf) -> Page:
         """The archived page with the moment of its capture, or `PageUnavailable`."""

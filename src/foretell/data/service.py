@@ -51,6 +51,7 @@ class JsonService:
         self.host = config.address or host
         self._headers = dict(headers or {})
         self.http.keep_secret(config.key)
+        self.http.stand_in(self.host, host)
         rate = config.per_second or per_second
         if rate is not None:
             self.http.pace(self.host, per_second=rate, burst=burst)

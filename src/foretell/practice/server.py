@@ -10,6 +10,8 @@ from http import HTTPStatus
 from typing import Any, Self, cast
 from urllib.parse import parse_qsl, unquote
 
+from foretell.data.pace import PRACTICE_HEADER
+
 REMEMBERED = 1000
 """So many requests at least are kept for whoever wants to look at them."""
 
@@ -78,6 +80,8 @@ class PracticeServer:
         self.port = port
         """Where to listen; 0 takes a free one."""
         self.middleware = middleware
+        self.practice = True
+        """Whether it says that it need not be spared."""
         self.connections: set[asyncio.Transport] = set()
         self._routes: dict[tuple[str, str], Handler] = {}
         self._server: asyncio.Server | None = None
@@ -227,7 +231,8 @@ class _Connection(asyncio.Protocol):
         if transport is None or transport.is_closing():
             return
         if response.cut != 0:
-            headers = dict(response.headers)
+            mark = {PRACTICE_HEADER: "yes"} if self._server.practice else {}
+            headers = {**mark, **response.headers}
             if "Transfer-Encoding" not in headers:
                 headers["Content-Length"] = str(len(response.body))
             lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())

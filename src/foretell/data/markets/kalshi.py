@@ -66,7 +66,7 @@ class KalshiClient(JsonService):
     """The public reading end of the exchange."""
 
     def __init__(self, *, http: AsyncHttpClient, host: str = HOST, per_second: float | None = None) -> None:
-        super().__init__(ServiceConfig(http=http, per_second=per_second), host, burst=10)
+        super().__init__(ServiceConfig(http=http, address=host, per_second=per_second), HOST, burst=10)
         self._cutoff: datetime | None = None
 
     async def live_candles(self, ticker: str, window: CandleWindow) -> list[Payload]:

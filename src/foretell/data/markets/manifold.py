@@ -64,7 +64,7 @@ class ManifoldClient(JsonService):
     """The public reading end."""
 
     def __init__(self, *, http: AsyncHttpClient, host: str = HOST, per_second: float | None = None) -> None:
-        super().__init__(ServiceConfig(http=http, per_second=per_second), host, burst=20)
+        super().__init__(ServiceConfig(http=http, address=host, per_second=per_second), HOST, burst=20)
 
     async def contract(self, market: str) -> Payload:
         """A whole market by its id or `slug:…`, as sent."""

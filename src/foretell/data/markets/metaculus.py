@@ -88,8 +88,8 @@ class MetaculusClient(JsonService):
         per_second: float | None = None,
         retry_seconds: float = 4.0,
     ) -> None:
-        config = ServiceConfig(http=http, key=token, per_second=per_second)
-        super().__init__(config, host, headers={"Authorization": f"Token {token}"})
+        config = ServiceConfig(http=http, key=token, address=host, per_second=per_second)
+        super().__init__(config, HOST, headers={"Authorization": f"Token {token}"})
         self._has_token = bool(token)
         self._retry_seconds = retry_seconds
 

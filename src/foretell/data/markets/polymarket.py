@@ -78,8 +78,8 @@ class PolymarketClient:
     ) -> None:
         hosts = hosts or PolymarketHosts()
         self.gamma, self._data, self._clob = (
-            JsonService(ServiceConfig(http=http, per_second=per_second), host, burst=20)
-            for host in (hosts.gamma, hosts.data, hosts.clob)
+            JsonService(ServiceConfig(http=http, address=host, per_second=per_second), public, burst=20)
+            for host, public in ((hosts.gamma, GAMMA), (hosts.data, DATA), (hosts.clob, CLOB))
         )
 
     async def token(self, market: str, outcome: str) -> str:
