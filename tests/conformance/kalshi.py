@@ -141,7 +141,8 @@ def _event_candles() -> None:
 
 @cache
 def _document() -> dict[str, Any]:
-    return cast("dict[str, Any]", yaml.safe_load(spec_file("kalshi", "openapi_*.yaml").read_text()))
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return cast("dict[str, Any]", yaml.load(spec_file("kalshi", "openapi_*.yaml").read_text(), Loader=loader))
 
 
 def _resolved(value: Any) -> Any:

@@ -1,16 +1,19 @@
 """`foretell ask --number`: a number is asked for, and the answer is a distribution, from every door."""
 
 import json
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from foretell.operations.ask import AskResult, ask, prepare_ask
 from foretell.operations.requests import AskRequest
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Numeric
 from foretell.runs.settings import Settings
+from foretell.web.pages.question import combination_of
 
 ASKED: dict[str, Any] = {"question": "How many goals fall on Sunday?", "number": True, "low": 0, "high": 12}
 QUANTILES = {"q05": 1, "q10": 2, "q25": 3, "q50": 5, "q75": 7, "q90": 9, "q95": 10}
@@ -32,6 +35,12 @@ def test_the_answer_is_a_distribution(tmp_path: Path):
     assert found.to_dict()["quantiles"] == pytest.approx(QUANTILES)
     assert found.to_dict()["labels"][">3"] == "above 3 goals"
     assert "q50" in str(found)
+    shown = StringIO()
+    found.print(Console(file=shown, width=200))
+    assert shown.getvalue().startswith("5 goals  between 1 goals and 10 goals with 90 %")
+    combination = combination_of(found.trials, found.question, "mean")
+    assert combination is not None
+    assert combination["quantiles"]["q50"] == "5 goals"
 
 
 def test_range_and_unit_are_part_of_what_is_asked(tmp_path: Path):
@@ -43,7 +52,7 @@ def test_range_and_unit_are_part_of_what_is_asked(tmp_path: Path):
     assert len({run(), run(high=13), run(unit="goals")}) == 3
     (question,) = prepare_ask(AskRequest.read({**ASKED, "model": "openai:x"}), settings).questions
     assert (question.subtype, question.exclusivity) == ("numeric", "independent")
-    assert "between 0 and 12" in question.background
+    assert "range asked about is 0 to 12; it may end up above or below" in question.background
 
 
 @pytest.mark.parametrize(
@@ -52,6 +61,7 @@ def test_range_and_unit_are_part_of_what_is_asked(tmp_path: Path):
         {"number": True},
         {"number": True, "low": 3, "high": 3},
         {"number": True, "low": 0, "high": float("inf")},
+        {"number": True, "low": -1e308, "high": 1e308},
         {"low": 0, "high": 1},
         {"unit": "goals"},
         {"number": True, "low": 0, "high": 1, "options": ("a", "b")},

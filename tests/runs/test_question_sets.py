@@ -238,7 +238,7 @@ def test_a_name_is_that_of_a_part_or_of_an_event():
     refusing = Source(fails=NotFound("no such tag", url="", status=404))
     assert taken(whole, refusing)[0] == ["made/x"]
     assert taken(Source("y"), refusing)[0] == []
-    with pytest.raises(NotFound, match="knows no 'x'"):
+    with pytest.raises(NotFound, match="made:x: nothing is listed under this name"):
         taken(Source("y"), None)
     found, ledger = taken(Source("x", status="resolved"), None)
     assert (found, list(ledger.left_out)) == ([], ["resolved, not open"])

@@ -27,6 +27,7 @@ from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError, NoAnswer
 from foretell.questions.exclusivity import NONE_OF_THEM, probability_of_none
 from foretell.questions.forecast import Cost, Failure, Forecast, Numeric
+from foretell.questions.numeric_range import NumericRange
 from foretell.questions.question import Question, Snapshot, Target
 from foretell.runs.combine import combine_trials, combining_by_name
 from foretell.runs.executor import WatchEvents
@@ -158,7 +159,8 @@ class AskResult(Result):
         from rich.text import Text
 
         if self.quantiles is not None:
-            q = {name: f"{value:,.6g}" for name, value in self.quantiles.items()}
+            write = str if self.question.range is None else self.question.range.write
+            q = {name: write(float(f"{value:.6g}")) for name, value in self.quantiles.items()}
             console.print(Text.assemble((q["q50"], "bold"), f"  between {q['q05']} and {q['q95']} with 90 %"))
             console.print(Text(f"half of it between {q['q25']} and {q['q75']}"))
         else:
@@ -192,11 +194,11 @@ def typed_question(request: AskRequest | TreeRequest) -> Question:
     closes = instant(request.closes) if request.closes else None
     if closes is not None and closes <= due:
         raise InputError(f"{request.closes} is not after the day of asking", column="--closes", hint="name a later day")
-    number = asking and request.number
+    scale = _range_of(request) if asking and request.number else None
     if asking and request.options:
         targets = tuple(Target(id=option, label=option, resolves_at=closes) for option in request.options)
-    elif asking and number:
-        targets = _thresholds(request, closes)
+    elif scale is not None:
+        targets = _thresholds(scale, closes)
     else:
         price = request.price if asking else None
         snapshot = None if price is None else Snapshot(at=due, last_price=price)
@@ -210,27 +212,27 @@ def typed_question(request: AskRequest | TreeRequest) -> Question:
         opens_at=due,
         closes_at=closes,
         targets=targets,
-        subtype=NUMERIC if number else "",
-        background=_range_text(request) if asking and number else "",
-        exclusivity=request.exclusivity if asking and not number else "independent",
+        subtype="" if scale is None else NUMERIC,
+        background="" if scale is None else str(scale),
+        range=scale,
+        exclusivity=request.exclusivity if asking and scale is None else "independent",
     )
 
 
-def _thresholds(request: AskRequest, closes: datetime | None) -> tuple[Target, ...]:
-    """Whether the number lies above some values of its range: these follow from the distribution that is asked for."""
+def _range_of(request: AskRequest) -> NumericRange:
+    """The range that a number almost surely lies in; it may end up outside."""
     assert request.low is not None
     assert request.high is not None
-    width = request.high - request.low
-    values = [f"{request.low + share * width:.10g}" for share in THRESHOLD_SHARES]
+    return NumericRange(minimum=request.low, maximum=request.high, open_lower=True, open_upper=True, unit=request.unit)
+
+
+def _thresholds(scale: NumericRange, closes: datetime | None) -> tuple[Target, ...]:
+    """Whether the number lies above some values of its range: these follow from the distribution that is asked for."""
+    width = scale.maximum - scale.minimum
+    values = dict.fromkeys(float(f"{scale.minimum + share * width:.10g}") for share in THRESHOLD_SHARES)
     return tuple(
-        Target(id=f">{value}", label=f"above {value} {request.unit}".strip(), resolves_at=closes)
-        for value in dict.fromkeys(values)
+        Target(id=f">{value:.10g}", label=f"above {scale.write(value)}", resolves_at=closes) for value in values
     )
-
-
-def _range_text(request: AskRequest) -> str:
-    unit = f" {request.unit}" if request.unit else ""
-    return f"The answer is a number, almost surely between {request.low:.10g} and {request.high:.10g}{unit}."
 
 
 def typed_run_spec(request: AskRequest | TreeRequest, **differing: Any) -> RunSpec:

@@ -7,6 +7,7 @@ in `foretell.operations.table`.
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import fields
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -188,7 +189,7 @@ class AskRequest(fields_of(AgentOptions, group="agent"), _ResearchRequest):  # p
             if self.unit or self.low is not None or self.high is not None:
                 raise ValueError("unit, low and high belong to a number: say --number, the field `number`")
             return self
-        if self.low is None or self.high is None or not self.low < self.high:
+        if self.low is None or self.high is None or not 0 < self.high - self.low < inf:
             raise ValueError("a number needs the range that it almost surely lies in: --low and a larger --high")
         if self.options or self.price is not None:
             raise ValueError("a number has neither options nor a price")

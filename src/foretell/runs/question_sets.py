@@ -337,7 +337,7 @@ async def list_questions(
         try:
             found = [event.question for event in await listing.all()]
         except SourceError as error:
-            raise InputError(f"{full} could not be read: {error}") from None
+            raise InputError(str(error) if error.url == full else f"{full} could not be read: {error}") from None
         return found, listing.ledger.notes()
 
 

@@ -62,7 +62,8 @@ class NamedEvents:
         if event is None and self._part is not None:
             return  # A part in which nothing is open looks like a name that nobody knows.
         if event is None:
-            raise NotFound(f"{self.platform} knows no {self.name!r}", url="", status=HTTPStatus.NOT_FOUND)
+            full = f"{self.platform}:{self.name}"
+            raise NotFound("nothing is listed under this name", url=full, status=HTTPStatus.NOT_FOUND)
         if reason := wanted.refusal(event):
             report.left_out[reason] += 1
         else:

@@ -6,10 +6,11 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 
+from foretell.forecasters.agent.answer_format import write_quantiles
 from foretell.forecasters.combine.aggregate import Aggregate
 from foretell.forecasters.combine.trials import PANEL
 from foretell.questions.exclusivity import probability_of_none
-from foretell.questions.forecast import Failure, Forecast
+from foretell.questions.forecast import Failure, Forecast, Numeric
 from foretell.questions.question import Question
 from foretell.questions.trace import TraceEvent
 from foretell.report.charts.svg import Chart
@@ -159,10 +160,20 @@ def combination_of(answers: Sequence[Forecast | Failure], question: Question, ag
         "stages": [{"name": name, "told": text, "p": p} for name, text, p in stages],
         "p": final.p,
         "none": probability_of_none(final.p, question.exclusivity),
+        "quantiles": quantiles_of(final, question),
         "degraded": final.degraded,
         "rationale": final.rationale,
         "spread": {t: max(trial.p[t] for trial in trials) - min(trial.p[t] for trial in trials) for t in plain},
     }
+
+
+def quantiles_of(forecast: Forecast, question: Question) -> dict[str, str] | None:
+    """Of a question about a number or a date, as people read them; None for any other."""
+    found = forecast.distribution
+    if not isinstance(found, Numeric):
+        return None
+    written = (lambda value: f"{value:,.6g}") if question.range is None else question.range.write
+    return {name: written(value) for name, value in write_quantiles(found).items()}
 
 
 @router.get("/runs/{run}/questions/{question:path}", include_in_schema=False)
