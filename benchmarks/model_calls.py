@@ -14,6 +14,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +35,12 @@ from foretell.runs.executor import Executor
 from foretell.runs.store import RunCell, RunStore
 from foretell.tools.fence import FencedTools
 from foretell.tools.leak_filter import LeakFilter
+from foretell.tools.names import FETCH_SERIES
 from foretell.tools.rules import FenceRules
 from foretell.tools.tool import SourceItem, ToolMaterial
 
 AT_ONCE = 500
+TURNS = 3
 TOOL = ToolSpec(
     name="submit",
     description="Give a probability and the reason for it.",
@@ -151,13 +154,14 @@ STEPS = 10
 
 
 class Archive:
-    """A tool that finds a text of two kilobytes, cut at the cutoff already."""
+    """A tool that finds forty dated numbers, which pass the fence by its rules alone."""
 
-    spec = ToolSpec(name="archive", description="Reads.", parameters={"type": "object", "properties": {}})
+    spec = ToolSpec(name=FETCH_SERIES, description="Reads.", parameters={"type": "object", "properties": {}})
+    text = "\n".join(f"{BEFORE.date() + timedelta(days=n)}, {4 + n / 100:.2f}" for n in range(40))
 
     async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> ToolMaterial:
         """The same every time."""
-        item = SourceItem(title="Before", text="It had been so for years. " * 80, published=BEFORE, clamped=True)
+        item = SourceItem(title="Before", text=self.text, published=BEFORE, clamped=True)
         return ToolMaterial(heading="Found", items=(item,))
 
 
@@ -180,8 +184,9 @@ async def in_cells(model: Model, name: str, calls: int, store: RunStore) -> Timi
                     input_tokens=reply.tokens.input, output_tokens=reply.tokens.output,
                 )
             )  # fmt: skip
-            found = await tools.use("archive", {})
-            emit(ToolUsed(step=step, tool="archive", arguments={}, result=found.text))
+            found = await tools.use(FETCH_SERIES, {})
+            assert found.source_ids
+            emit(ToolUsed(step=step, tool=FETCH_SERIES, arguments={}, result=found.text, sources=found.source_ids))
             emit(BeliefRevised(step=step, p={"yes": 0.5}, reason="So far.", belief={"p": 0.5}))
         return Forecast(question_id=cell.question.id, forecaster="t", as_of=AS_OF, p={"yes": 0.5})
 
@@ -214,14 +219,19 @@ def case(latency: float, calls: int) -> None:
             report(name, run(through(fake.url, calls, journal=journal)), base, ideal)
             report("  the same again, all answered by the journal", again(fake.url, calls, journal), base, ideal)
             journal.close()
-        journal, store = Journal(Path(folder) / "cells.db"), RunStore(Path(folder) / "runs.db")
-        store.begin("r", "{}", "2026-01-01")
-        found = run(through(fake.url, calls, journal=journal, store=store))
-        report("with journal, fence and events, in cells", found, base, ideal)
-        journal.close()
-        store.close()
+        # In turns, and the quickest of each counts: others may be at work on this machine.
+        bares, wholes = [base], list[Timing]()
+        for turn in range(TURNS):
+            bares.append(run(bare(fake.url, calls)))
+            journal, store = Journal(Path(folder) / f"cells{turn}.db"), RunStore(Path(folder) / f"runs{turn}.db")
+            store.begin("r", "{}", "2026-01-01")
+            wholes.append(run(through(fake.url, calls, journal=journal, store=store)))
+            journal.close()
+            store.close()
+        quickest = [min(several, key=lambda one: one.cpu_ms) for several in (wholes, bares)]
+        report("with journal, fence and events, in cells", quickest[0], quickest[1], ideal)
         counts: dict[str, Any] = fake.stats()
-        twice = sum(count > 6 for count in counts["billed"].values())
+        twice = sum(count > 5 + 2 * TURNS for count in counts["billed"].values())
         print(f"  at most {counts['peak']} at once at the provider; {twice} requests billed twice by one run")
 
 

@@ -26,6 +26,8 @@ _SHOWN_FIRST = frozenset(
         "abbr", "tooltip", "val", "nts", "number", "formatnum", "url", "center",
     }
 )  # fmt: skip
+_SAID_BY_NAME = frozenset({"yes", "no", "partial", "maybe", "pending", "n/a"})
+"""Templates of tables that say their own name where nothing else is given."""
 _SHOWN_SECOND = frozenset(
     {
         "lang", "transl", "color", "font color", "sort",
@@ -117,6 +119,8 @@ def _template(inside: str) -> str:
     values = [one.strip() for one in given if "=" not in one and one.strip()]
     if name in _SHOWN_FIRST:
         return "".join(values[:1])
+    if name in _SAID_BY_NAME:
+        return values[0] if values else name.capitalize()
     if name in _SHOWN_SECOND:
         return "".join(values[1:2])
     return " ".join(values) if name in _JOINED else ""

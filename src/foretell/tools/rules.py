@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from foretell.data.markets.prices import PricePoint
 from foretell.data.series.series import Series
@@ -52,8 +52,8 @@ def _admitted(moment: datetime, as_of: AsOf) -> bool:
 def clamp_text(text: str, as_of: AsOf) -> tuple[str, list[str]]:
     """The text without dated rows after the cutoff and without fields told later, and the lines left out."""
     lines = text.splitlines()
-    late = [line for line in lines if TOLD_LATER.match(line) or _is_late(line, as_of)]
-    return "\n".join(line for line in lines if line not in late), late
+    late = [line for line in lines if _is_late(line, as_of)]
+    return "\n".join([line for line in lines if line not in late] if late else lines), late
 
 
 def has_rows(text: str) -> bool:
@@ -62,13 +62,18 @@ def has_rows(text: str) -> bool:
 
 
 def _is_late(line: str, as_of: AsOf) -> bool:
+    # A line that begins with a date begins with no name of a field.
     row = ROW.match(line)
-    if row is None:
-        return False
+    return _is_late_moment(row[1], row[2], as_of) if row else TOLD_LATER.match(line) is not None
+
+
+@lru_cache(maxsize=20_000)
+def _is_late_moment(day: str, clock: str | None, as_of: AsOf) -> bool:
+    """The days of a series are read again in every trial and for every question about it."""
     try:
-        if row["clock"] is None:
-            return not as_of.admits_day(datetime.fromisoformat(row["day"]).date())
-        moment = datetime.fromisoformat(row["day"] + row["clock"].rstrip("Z").replace(" ", "T"))
+        if clock is None:
+            return not as_of.admits_day(datetime.fromisoformat(day).date())
+        moment = datetime.fromisoformat(day + clock.rstrip("Z").replace(" ", "T"))
     except ValueError:
         return True
     return not as_of.admits(moment.replace(tzinfo=UTC))

@@ -342,6 +342,19 @@ def test_a_market_that_vanished_meanwhile() -> None:
     assert [(skipped.id, skipped.kind) for skipped in ledger.skipped] == [("rain000001", "unknown")]
 
 
+def test_a_market_that_the_server_will_not_show() -> None:
+    fake = FakeManifold({}).having(ManifoldCatalogue([manifold_market_body(RAIN), manifold_market_body(RACE)]))
+    whole = fake.catalogue.answer
+    refused = 410, {"message": "This market was removed"}
+    fake.catalogue.answer = lambda path, query: refused if path.endswith("rain000001") else whole(path, query)
+    found, ledger = manifold_.listing(fake.server())
+    assert [event.question.id for event in found] == ["manifold/race000001"]
+    assert "This market was removed" in ledger.skipped[0].reason
+    questions = [asked("manifold/rain000001"), asked("manifold/race000001", "annanswer1")]
+    assert manifold_.settle(fake, questions) == {}
+    assert "This market was removed" in manifold_.reasons["rain000001"]
+
+
 @pytest.mark.parametrize(
     ("path", "change", "reason"),
     [

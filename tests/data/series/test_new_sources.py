@@ -189,6 +189,10 @@ def test_tables_with_spans_marks_and_nested_ones() -> None:
     assert table.rows[2][:2] == ("100m", "51.71")
     assert table_number([table], "sarah sjostrom", "time") == 23.61
     assert article_tables("no table") == article_tables("{|\n| only || cells\n|}") == []
+    (shots,) = article_tables(
+        "{|\n! Disease !! Vaccine(s)\n|-\n| Mpox || {{yes}}\n|-\n| HIV || Under research 2024\n|}"
+    )
+    assert [table_number([shots], name, "Vaccine(s)") for name in ("mpox", "HIV", "Flu")] == [1.0, 0.0, None]
     assert read_table_id("A/B/C/D") == ("A/B", "C", "D")
 
 

@@ -20,6 +20,8 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 MarketStatus = Literal["unopened", "open", "closed", "resolved"]
 VolumeUnit = Literal["USD", "MANA"]
+REFUSED = (400, 410, 413, 414, 422, 451)
+"""What a server says to a request that it cannot bear or will not answer, whatever it says to others."""
 
 
 class LiveOnly(ValueError):
@@ -314,7 +316,12 @@ class MarketEvents(ABC):
             try:
                 with error_context(f"{self.platform} event {id}", row.url):
                     event = await self.read_listed(row, wanted, report)
-            except (MalformedPayload, UnsupportedEvent, NotFound) as error:
+            except (UnsupportedEvent, SourceError) as error:
+                # Trouble with the whole service is no matter of one entry.
+                if isinstance(error, SourceError) and not (
+                    isinstance(error, MalformedPayload | NotFound) or error.status in REFUSED
+                ):
+                    raise
                 report.skipped.append(SkippedEntry.because(error, self.platform, id))
                 broken += report.skipped[-1:] if isinstance(error, MalformedPayload) else []
                 continue

@@ -16,6 +16,7 @@ LOOKS_BACK = 12
 STEP = timedelta(days=30)
 DAY = timedelta(days=1)
 NUMBER = re.compile(r"[-+\u2212]?\d[\d,]*(?:\.\d+)?")
+ANSWER = re.compile(r"(yes|no|under (?:research|development))\b", re.IGNORECASE)
 
 
 class WikipediaSeries(WebSeries):
@@ -71,10 +72,18 @@ def table_number(tables: list[ArticleTable], row: str, column: str) -> float | N
         if place is None:
             continue
         for cells in table.rows:
-            number = NUMBER.search(cells[place])
+            number = _number(cells[place])
             if number is not None and any(_folded(cell) == wanted for cell in cells):
-                return float(number[0].replace(",", "").replace("\u2212", "-"))
+                return number
     return None
+
+
+def _number(cell: str) -> float | None:
+    """What a cell says as a number: yes is 1, and no is 0, as is what is only under research or development."""
+    if ANSWER.match(cell):
+        return float(cell.lower().startswith("yes"))
+    number = NUMBER.search(cell)
+    return None if number is None else float(number[0].replace(",", "").replace("\u2212", "-"))
 
 
 def _folded(text: str) -> str:

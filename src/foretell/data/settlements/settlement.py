@@ -7,15 +7,20 @@ from datetime import datetime
 from typing import Protocol, TypeVar
 
 from foretell.data.http import SourceError
-from foretell.data.markets.listing import OnSkipped, SkippedEntry, UnsupportedEvent, error_context, ignore_skipped
+from foretell.data.markets.listing import (
+    REFUSED,
+    OnSkipped,
+    SkippedEntry,
+    UnsupportedEvent,
+    error_context,
+    ignore_skipped,
+)
 from foretell.data.markets.prices import MarketRef, market_ref, split_part
 from foretell.data.payload import MalformedPayload, Payload
 from foretell.questions.question import Question, Target
 from foretell.questions.resolution import Resolution
 
 T = TypeVar("T")
-REFUSED = (400, 413, 414, 422)
-"""What a server says to a list of markets one of which it cannot bear."""
 
 
 class SettlementSource(Protocol):
