@@ -5,6 +5,7 @@ import json
 import multiprocessing
 import os
 import signal
+import ssl
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from inspect import isawaitable
@@ -145,8 +146,17 @@ class Killer:
         return answer
 
 
+CERTIFICATES = ssl.create_default_context()
+
+
+def read_already(*_: Any, **__: Any) -> ssl.SSLContext:
+    return CERTIFICATES
+
+
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    # Nothing here is encrypted, and reading the certificates anew for every client took half of the time.
+    monkeypatch.setattr(ssl, "create_default_context", read_already)
     with BackgroundModels(script=BRAIN) as provider:
         made = World(tmp_path, provider)
         yield made
@@ -319,6 +329,7 @@ def test_a_damaged_state_a_wrong_token_and_a_nameless_tournament_are_told(world:
 
 def live(environment: dict[str, str]) -> None:
     """One visit in a process of its own."""
+    ssl.create_default_context = read_already
     settings = load_settings(environment)
     request = TournamentRequest(
         platform="metaculus", tournament="cup", model=MODEL, tournament_budget=5.0, concurrency=1
@@ -333,7 +344,17 @@ def test_killed_at_everything_it_sends_and_resumed_without_a_double(world: World
     world.fake.having(MetaculusCatalogue([everything[n] for n in (0, 4, 5)]))
     killer = world.site.server.middleware = world.provider.server.middleware = Killer()
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["operations.test_tournament", "foretell.runs.runner"])
+    # What a visit loads on its way, so that every life has it from the start.
+    heavy = ("aiohttp", "genai_prices", "httpx2", "jinja2", "yaml", "truststore")
+    own = (
+        "models.providers.services",
+        "models.providers.chat",
+        "models.providers.responses",
+        "data.corpus",
+        "runs.past",
+    )
+    markets = (f"data.markets.{name}" for name in ("kalshi", "manifold", "polymarket"))
+    context.set_forkserver_preload([__name__, *heavy, *(f"foretell.{name}" for name in (*own, *markets))])
     exits: list[int | None] = []
     while not exits or exits[-1] == -signal.SIGKILL:
         life = context.Process(target=live, args=(world.environment,))

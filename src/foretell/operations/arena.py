@@ -25,7 +25,7 @@ from foretell.operations.result import ReportResult, Result
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question
-from foretell.report.terminal import TextColumn, text_table
+from foretell.report.terminal import TextColumn, show_text, text_table
 from foretell.runs.executor import AnswerCell, RunProgress
 from foretell.runs.past import past_of, rates_of
 from foretell.runs.runner import asks_models, check_options, open_answers
@@ -412,7 +412,7 @@ class ArenaEventResult(ReportResult):
             head = (str(moment.number), f"{moment.at:%Y-%m-%d %H:%M}", moment.to_close, moment.state)
             rows = [(name, self._numbers(p)) for name, p in moment.said.items()] or [("", moment.reason)]
             lines += [(*(head if not place else ("", "", "", "")), *row) for place, row in enumerate(rows)]
-        console.file.write(text_table(columns, lines, console.width) + "\n")
+        show_text(console, text_table(columns, lines, console.width) + "\n")
 
     def _numbers(self, p: Mapping[str, float]) -> str:
         return ", ".join(f"{self.report.labels.get(target, target)} {value:.0%}" for target, value in p.items())

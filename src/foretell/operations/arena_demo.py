@@ -39,6 +39,7 @@ from foretell.questions.forecast import Forecast
 from foretell.questions.trace import EmitEvent
 from foretell.report.arena_report import arena_report
 from foretell.report.study_report import print_study
+from foretell.report.terminal import show_text
 from foretell.runs.executor import AnswerCell
 from foretell.runs.settings import KEYS, Settings
 from foretell.runs.spec import RunSpec
@@ -240,7 +241,7 @@ class ArenaDemoResult(ReportResult):
         rows = tuple(replace(row, values=tuple(row.values[place] for place in places)) for row in board.rows)
         narrow = replace(board, columns=tuple(board.columns[place] for place in places), rows=rows)
         print_study(replace(study, tables=(narrow,)), console)
-        console.file.write(f"Wrote {self.page}\n{self.hints}")
+        show_text(console, f"Wrote {self.page}\n{self.hints}")
 
 
 async def arena_demo(request: ArenaDemoRequest, tell: Callable[[str], None] = lambda _: None) -> ArenaDemoResult:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from foretell.data.datasets.cache import DownloadCache
 from foretell.data.datasets.forecastbench_download import pulled_rounds, read_pulled
 from foretell.data.datasets.question_set import QuestionSet, union
-from foretell.forecasters.agent.answer_format import NUMERIC, write_quantiles
+from foretell.forecasters.agent.answer_format import LEVELS, NUMERIC
 from foretell.forecasters.base_rates.baselines import CrowdForecaster
 from foretell.forecasters.base_rates.outside_view import OutsideView
 from foretell.forecasters.base_rates.past import Past
@@ -110,7 +110,7 @@ class AskResult(Result):
     def quantiles(self) -> Mapping[str, float] | None:
         """Of a number, by level from q05 to q95; None for any other question."""
         found = self.forecast.distribution
-        return write_quantiles(found) if isinstance(found, Numeric) else None
+        return {name: found.quantile(level) for name, level in LEVELS.items()} if isinstance(found, Numeric) else None
 
     def rows(self) -> list[dict[str, Any]]:
         """One row for each target, and one for none of them where that can be; of a number one for each quantile."""

@@ -10,6 +10,7 @@ from foretell.forecasters.forecaster import build_forecaster
 from foretell.operations.requests import BacktestRequest, DemoRequest
 from foretell.operations.result import Result
 from foretell.operations.score import ScoreResult
+from foretell.report.terminal import show_text
 from foretell.runs.backtest import Backtest, BacktestProgress
 from foretell.runs.backtest import backtest as run_backtest
 from foretell.runs.question_sets import Benchmark, open_benchmark
@@ -78,7 +79,7 @@ class DemoResult(ScoreResult):
 
     def print(self, console: Any) -> None:
         """The line, then the leaderboard."""
-        console.file.write(f"{self.heading}\n")
+        show_text(console, f"{self.heading}\n")
         super().print(console)
 
 

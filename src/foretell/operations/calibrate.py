@@ -24,7 +24,7 @@ from foretell.operations.requests import (
 )
 from foretell.operations.result import Result, show_table
 from foretell.questions.errors import InputError
-from foretell.report.terminal import TextColumn
+from foretell.report.terminal import TextColumn, show_text
 from foretell.scoring.examples import answered_rows, choose_forecaster, read_examples, read_rows
 from foretell.studies.protocols import build_method
 
@@ -137,7 +137,7 @@ class EnsembleResult(FitResult):
         columns = {TextColumn(head="Forecaster", shrink=16): "forecaster"}
         show_table(console, rows, {**columns, TextColumn(head="Weight", right=True): "weight"})
         if self.ensemble.told:
-            console.file.write(f"Weights: {self.ensemble.told}.\n")
+            show_text(console, f"Weights: {self.ensemble.told}.\n")
 
 
 def fit_ensemble(request: EnsembleRequest) -> EnsembleResult:

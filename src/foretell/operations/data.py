@@ -30,7 +30,7 @@ from foretell.questions.as_of import AsOf, instant
 from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError
 from foretell.questions.question import SeriesRef
-from foretell.report.terminal import TextColumn
+from foretell.report.terminal import TextColumn, show_text
 from foretell.runs.settings import load_settings
 from foretell.scoring.long_tables import outcome_rows, write_rows
 
@@ -107,12 +107,12 @@ class RoundsResult(Result):
     def print(self, console: Console) -> None:
         """A table."""
         if not self.rounds:
-            console.file.write(f"nothing in {self.folder}; try: foretell data pull forecastbench --latest\n")
+            show_text(console, f"nothing in {self.folder}; try: foretell data pull forecastbench --latest\n")
             return
         columns = {TextColumn(head="source"): "source", TextColumn(head="round"): "round"}
         columns |= {TextColumn(head=head, right=True): head for head in ("questions", "targets", "resolved")}
         show_table(console, self.rounds, {**columns, TextColumn(head="files", shrink=20): "files"})
-        console.file.write(f"in {self.folder}\n")
+        show_text(console, f"in {self.folder}\n")
 
 
 def list_rounds(request: requests.DataListRequest) -> RoundsResult:

@@ -24,7 +24,7 @@ from foretell.questions.as_of import instant
 from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question
-from foretell.report.terminal import TextColumn
+from foretell.report.terminal import TextColumn, show_text
 from foretell.runs.question_sets import find_set, list_questions, open_benchmark
 from foretell.runs.settings import Settings, clock_of, load_settings
 from foretell.submit.ledger import SubmissionHistory
@@ -81,14 +81,14 @@ class QuestionsResult(Result):
         columns |= {TextColumn(head="topic"): "topic"} if self.topics else {}
         show_table(console, self.rows()[:SHOWN], columns | {TextColumn(head="question", shrink=32): "text"})
         if len(self.questions) > SHOWN:
-            console.file.write(f"… and {len(self.questions) - SHOWN} more\n")
+            show_text(console, f"… and {len(self.questions) - SHOWN} more\n")
         kinds = ", ".join(f"{n} {kind}" for kind, n in Counter(q.kind for q in self.questions).items())
         targets = sum(len(q.targets) for q in self.questions)
         known = f", {self.outcomes} of which have come out" if self.outcomes else ""
-        console.file.write(f"{len(self.questions)} questions ({kinds}) with {targets} targets{known}: well formed.\n")
+        show_text(console, f"{len(self.questions)} questions ({kinds}) with {targets} targets{known}: well formed.\n")
         for topic, n in Counter(label.topic for label in self.topics).most_common():
-            console.file.write(f"{n:5} {topic}\n")
-        console.file.writelines(f"{note}\n" for note in self.notes)
+            show_text(console, f"{n:5} {topic}\n")
+        show_text(console, "".join(f"{note}\n" for note in self.notes))
 
 
 def _crowd(row: dict[str, Any]) -> str:
@@ -152,7 +152,7 @@ class FetchResult(QuestionsResult):
 
     def print(self, console: Console) -> None:
         """How many."""
-        console.file.write(f"{len(self.questions)} questions\n")
+        show_text(console, f"{len(self.questions)} questions\n")
 
 
 async def fetch(request: FetchRequest) -> FetchResult:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from foretell.data.untrusted import for_json
-from foretell.report.terminal import TextColumn, text_table
+from foretell.report.terminal import TextColumn, show_text, text_table
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -64,7 +64,7 @@ class Result:
 
     def print(self, console: "Console") -> None:
         """Show it in a terminal."""
-        console.file.write(f"{self}\n")
+        show_text(console, f"{self}\n")
 
     def __str__(self) -> str:
         """The text that a terminal of 80 columns shows, without colour."""
@@ -121,4 +121,4 @@ def show_table(
     """
     cells = [[row[cell] if isinstance(cell, str) else cell(row) for cell in columns.values()] for row in rows]
     lines = [["" if cell is None else cell for cell in line] for line in cells]
-    console.file.write(f"{text_table(list(columns), lines, console.width)}\n")
+    show_text(console, f"{text_table(list(columns), lines, console.width)}\n")

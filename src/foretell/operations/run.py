@@ -22,6 +22,7 @@ from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.trace import TraceEvent
+from foretell.report.terminal import show_text
 from foretell.report.trace import describe_event
 from foretell.runs import event_loop
 from foretell.runs.backtest import Backtest, run_sync
@@ -219,7 +220,7 @@ class RunsResult(Result):
     def print(self, console: "Console") -> None:
         """A table."""
         if not self.total:
-            console.file.write("no runs yet; try: foretell ask, or foretell run SPEC.yaml\n")
+            show_text(console, "no runs yet; try: foretell ask, or foretell run SPEC.yaml\n")
             return
         right = [Column(name, justify="right", no_wrap=True) for name in ("trials", "answers", "failed", "$ spent")]
         first, last = [Column(name, no_wrap=True) for name in ("run", "made on")], Column("what", overflow="fold")

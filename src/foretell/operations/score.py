@@ -31,7 +31,7 @@ from foretell.operations.requests import (
 from foretell.operations.result import Result, show_table
 from foretell.operations.score_numbers import NumberScores, score_numbers
 from foretell.questions.errors import InputError
-from foretell.report.terminal import TextColumn
+from foretell.report.terminal import TextColumn, show_text
 from foretell.runs.settings import Settings
 from foretell.scoring.error_analysis import ErrorAnalysis, error_analysis
 from foretell.scoring.join import ReadOptions, read_costs, read_table
@@ -100,9 +100,9 @@ class ScoreResult(Result):
 
         print_board(self.board, console)
         if self.details:
-            console.file.write("\n")
+            show_text(console, "\n")
             show_table(console, self.details, DETAIL_COLUMNS)
-            console.file.write(f"{DETAIL_NOTE}\n")
+            show_text(console, f"{DETAIL_NOTE}\n")
 
 
 DETAIL_COLUMNS: Mapping[TextColumn, Callable[[ScoreDetails], str]] = {
@@ -305,7 +305,7 @@ class CompareResult(Result):
         ]
         show_table(console, lines, {column: itemgetter(place) for place, column in enumerate(columns)})
         note = f"One-sided p-values, corrected for {len(self.pairs)} comparisons: {self.correction}."
-        console.file.write(f"{note}\n")
+        show_text(console, f"{note}\n")
 
 
 def compare(request: CompareRequest) -> CompareResult:
@@ -381,7 +381,7 @@ class ErrorsResult(Result):
         from foretell.report.error_page import error_analysis_lead
 
         console.print(Text(error_analysis_lead(self.analysis), style="bold"))
-        console.file.write("\n")
+        show_text(console, "\n")
         columns: dict[TextColumn, Callable[[Any], object]] = {
             TextColumn(head="Most wrong about", shrink=24): lambda one: one.title or one.question,
             TextColumn(head="target", shrink=6, drop=2): lambda one: one.target,

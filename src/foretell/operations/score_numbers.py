@@ -14,7 +14,7 @@ from foretell.metrics.distributions import crps_quantiles, crps_samples, interva
 from foretell.operations.requests import ScoreRequest
 from foretell.operations.result import Result, show_table
 from foretell.questions.errors import InputError
-from foretell.report.terminal import TextColumn
+from foretell.report.terminal import TextColumn, show_text
 from foretell.scoring.table_input import (
     ColumnRule,
     InputTable,
@@ -77,7 +77,7 @@ class NumberScores(Result):
             TextColumn(head="Nominal", right=True): lambda row: _share(row[1].nominal),
         }
         show_table(console, enumerate(self.scores, 1), columns)
-        console.file.write(f"{NUMBER_NOTE}\n")
+        show_text(console, f"{NUMBER_NOTE}\n")
 
 
 def _share(value: float | None) -> str:

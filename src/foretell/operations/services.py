@@ -20,7 +20,7 @@ from foretell.questions.as_of import AsOf, instant
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question, SeriesRef
 from foretell.report.markup import markdown_text
-from foretell.report.terminal import TextColumn
+from foretell.report.terminal import TextColumn, show_text
 from foretell.runs.settings import KEYS, Settings, load_settings
 
 if TYPE_CHECKING:
@@ -90,13 +90,13 @@ class ServicesResult(Result):
         if self.limits:
             for name, value in self.rows()[0].items():
                 shown = ", ".join(value) if isinstance(value, tuple) else value
-                console.file.write(f"{name.replace('_', ' '):14} {shown}\n")
-            console.file.writelines(f"{'limit':14} {limit}\n" for limit in self.limits)
+                show_text(console, f"{name.replace('_', ' '):14} {shown}\n")
+            show_text(console, "".join(f"{'limit':14} {limit}\n" for limit in self.limits))
             return
         columns: dict[TextColumn, str | Callable[[Any], object]] = {
             TextColumn(head="service"): "service",
             TextColumn(head="key"): "key",
-            TextColumn(head="pace", shrink=10): "pace",
+            TextColumn(head="pace"): lambda row: row["pace"].split(", ")[0],
             TextColumn(head="last success", shrink=11): "last_success",
             TextColumn(head="last error", shrink=11): lambda row: f"{row['last_error']} {row['problem']}".strip(),
             TextColumn(head="facts", drop=1): "facts_date",

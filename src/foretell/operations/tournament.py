@@ -468,7 +468,7 @@ class TournamentVisit:
         spec = tournament_spec(self.request, self.settings, self.slug)
         check_run(spec, self.settings)
         if state.outbox and not self.request.dry_run:
-            self.tell(f"{len(state.outbox)} forecasts were left over")
+            self.tell(f"not sent yet, of an earlier visit: {len(state.outbox)}")
             await self.hand_in(state)
         listing, sent = await self._look(now)
         policy = ForecastPolicy(

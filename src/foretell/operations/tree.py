@@ -38,6 +38,7 @@ from foretell.questions.errors import InputError, NoAnswer
 from foretell.questions.forecast import Cost, Forecast
 from foretell.questions.question import Question
 from foretell.questions.trace import EmitEvent, TreeGrown, ignore_event
+from foretell.report.terminal import show_text
 from foretell.report.tree_page import tree_page
 from foretell.runs.runner import PreparedRun, check_run, execute_run, prepare_run
 from foretell.runs.runtime import TreeOutput
@@ -143,7 +144,7 @@ class TreeResult(Result):
         """The outline, and what it cost."""
         print_tree(self.tree, console)
         steps = f"Every step: foretell show {self.run} {self.forecast.question_id}"
-        console.file.write(f"{cost_text(self.usage)}. {steps}\n")
+        show_text(console, f"{cost_text(self.usage)}. {steps}\n")
 
 
 def prepare_tree(request: TreeRequest, settings: Settings) -> PreparedRun:
@@ -270,7 +271,7 @@ class ShownTree(Result):
             console.print(table)
         for path in beta_paths(self.file.tree) if self.paths else ():
             steps = " × ".join(f"{slope:.3g}" for slope in path.slopes)
-            console.file.write(f"{path.product:+.4f}  {' → '.join(path.claims)}  ({steps})\n")
+            show_text(console, f"{path.product:+.4f}  {' → '.join(path.claims)}  ({steps})\n")
 
 
 def show_tree(request: TreeShowRequest) -> ShownTree:
@@ -332,7 +333,7 @@ class ExportedTree(Result):
     def print(self, console: "Console") -> None:
         """The text, where it is in no file."""
         if self.out is None:
-            console.file.write(self.text)
+            show_text(console, self.text)
 
 
 def export_tree(request: TreeExportRequest) -> ExportedTree:

@@ -29,6 +29,7 @@ from foretell.operations.requests import WhatIfRequest
 from foretell.operations.result import Result
 from foretell.operations.table import operation
 from foretell.questions.errors import InputError
+from foretell.report.terminal import show_text
 from foretell.runs.settings import Settings
 
 UNNAMED = "as set"
@@ -144,7 +145,7 @@ class ScenarioComparison(Result):
             console.print(table, highlight=False)
         else:
             root = self.tree.nodes[self.tree.root]
-            console.file.write(f"{root.id} {format_probability(root.p)}: nothing changes\n")
+            show_text(console, f"{root.id} {format_probability(root.p)}: nothing changes\n")
         if self.bars:
             table = Table("input", "from", "to", "answer", "", Column("", overflow="fold"), box=None)
             for bar in self.bars:
@@ -158,7 +159,7 @@ class ScenarioComparison(Result):
                 ends = f"{format_probability(one.low)} and {format_probability(one.high)}"
                 between = f"; nine times in ten between {ends}"
             line = f"answer {format_probability(one.p)} ± {one.first_order:.4f}{exact}{between}"
-            console.file.write(f"{line}\n")
+            show_text(console, f"{line}\n")
 
 
 def compare_edits(request: WhatIfRequest, settings: Settings | None = None) -> ScenarioComparison:

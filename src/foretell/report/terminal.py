@@ -107,6 +107,11 @@ def console(**options: Any) -> "Console":
     return HarmlessConsole(**options)
 
 
+def show_text(console: "Console", text: str) -> None:
+    """Lines on a console as they stand, neither wrapped nor styled, without anything that steers a terminal."""
+    console.file.write(for_terminal(text))
+
+
 def echo(text: str, *, err: bool = False) -> None:
     """A line on standard output or on the error stream, without anything that steers a terminal."""
     import click

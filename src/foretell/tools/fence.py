@@ -12,6 +12,7 @@ from types import MethodType
 from typing import Any, final
 from weakref import WeakMethod
 
+from foretell.data.untrusted import for_prompt
 from foretell.models.model import ToolSpec
 from foretell.questions.as_of import AsOf
 from foretell.questions.trace import LeakBlocked
@@ -237,7 +238,7 @@ class FencedTools:
             if isinstance(admitted, Refusal):
                 self._fence.emit(admitted.of(item))
             else:
-                items.append(admitted)
+                items.append(_unframed(admitted))
         # Our own headings only repeat the question; a stranger's is judged along with what it stands above.
         above = "" if tool in PREFIXES else f"{material.heading}\n"
         excerpts = [
@@ -316,6 +317,11 @@ class FencedTools:
     def _seen(self, text: str, ids: tuple[str, ...]) -> Observation:
         marked = f"{CLAIRVOYANT}\n{text}" if self.clairvoyant else text
         return Observation(text=marked, source_ids=ids, clairvoyant=self.clairvoyant)
+
+
+def _unframed(item: SourceItem) -> SourceItem:
+    """The item with words that cannot pose as another source or as a note of ours."""
+    return replace(item, title=for_prompt(item.title), snippet=for_prompt(item.snippet), text=for_prompt(item.text))
 
 
 def _shown(item: SourceItem) -> str:

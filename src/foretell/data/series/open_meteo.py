@@ -27,7 +27,8 @@ HOSTS = {
 OBSERVED = "observed"
 FORECAST = "forecast"
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
-HISTORY = timedelta(days=3 * 365)
+HISTORY = timedelta(days=2 * 365)
+"""A longer span counts as many more calls of the free service."""
 FORECAST_HISTORY = timedelta(days=90)
 FIRST_FORECASTS = date(2024, 1, 1)
 """Where the archive of past forecasts begins."""

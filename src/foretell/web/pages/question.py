@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 
-from foretell.forecasters.agent.answer_format import write_quantiles
+from foretell.forecasters.agent.answer_format import LEVELS
 from foretell.forecasters.combine.aggregate import Aggregate
 from foretell.forecasters.combine.trials import PANEL
 from foretell.questions.exclusivity import probability_of_none
@@ -172,8 +172,9 @@ def quantiles_of(forecast: Forecast, question: Question) -> dict[str, str] | Non
     found = forecast.distribution
     if not isinstance(found, Numeric):
         return None
-    written = (lambda value: f"{value:,.6g}") if question.range is None else question.range.write
-    return {name: written(value) for name, value in write_quantiles(found).items()}
+    values = {name: found.quantile(level) for name, level in LEVELS.items()}
+    scale = question.range
+    return {name: f"{value:,.6g}" if scale is None else scale.write(value) for name, value in values.items()}
 
 
 @router.get("/runs/{run}/questions/{question:path}", include_in_schema=False)
