@@ -245,8 +245,11 @@ def live_view(kind: "type[TreeLiveView | RunLiveView]") -> Reporting:
     def drawn() -> Text:
         return Text(view.text(time.monotonic() - began))
 
+    def tell(line: str) -> None:
+        console.print(Text(line))
+
     with Live(console=console, transient=True, refresh_per_second=4, get_renderable=drawn):
-        yield {"watch": view.add, "tell": lambda line: console.print(Text(line))}
+        yield {"watch": view.add, "tell": tell}
 
 
 # Lines, and what a person is asked before something is sent.
