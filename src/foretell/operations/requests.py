@@ -1142,13 +1142,13 @@ class McpRequest(OperationRequest):
 
 
 class InitBotRequest(OperationRequest):
-    """Write a bot into FOLDER: a repository that takes part in a Metaculus tournament by itself, on GitHub.
+    """Write a bot into a folder: a repository that takes part in a Metaculus tournament by itself, on GitHub.
 
     It needs two secrets, a model's key and METACULUS_TOKEN, and spends no more than you say. README.md in the folder
     explains the rest.
     """
 
-    folder: Path = setting(help="Folder for the bot.", argument=True)
+    folder: Path = setting(Path(), "Folder for the bot; without it, this one.", argument=True, metavar="[FOLDER]")
     tournament: str = setting("minibench", "Tournament of Metaculus, by its slug or number.")
     model: str = setting("openrouter:openai/gpt-5-mini", "The model, as provider:name; it needs a price.")
     search: tuple[str, ...] = setting(("gdelt",), "Search engine; gdelt, the default, needs no key.")
