@@ -9,7 +9,7 @@ from foretell.questions.as_of import AsOf
 from foretell.tools.dates.addresses import late_address
 from foretell.tools.dates.ages import age_stamp, without_age
 from foretell.tools.dates.find import find_dates
-from foretell.tools.dates.stamps import late_entry, late_stamp
+from foretell.tools.dates.stamps import late_entry, late_row, late_stamp, told_state
 
 WRITTEN = (
     "{0:%Y-%m-%d}",
@@ -97,3 +97,28 @@ def test_a_day_after_the_cutoff_is_told_to_the_hour() -> None:
     morning = AsOf(at=CUTOFF.at - timedelta(hours=15))
     assert late_stamp("Updated 26 October 2025", morning) is None
     assert late_stamp("Updated 27 October 2025", morning) is not None
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "a",
+        "é",
+        "слово ",
+        "\n",
+        " ",
+        "2025 ",
+        "2025-06-05 ",
+        "2025-06-05 10:00\n",
+        '{"d":"2025-06-05","v":1},',
+        "| ",
+        "2025年",
+    ],
+)
+def test_endless_lines_of_strangers_cost_no_more_than_their_length(piece: str) -> None:
+    """Anything worse than proportional would keep this test from ending."""
+    text = piece * (200_000 // len(piece)) + ": 5 June 2026"
+    late_stamp(text, CUTOFF)
+    late_row("Rates", text, CUTOFF)
+    told_state(text)
+    age_stamp(text)

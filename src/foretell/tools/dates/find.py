@@ -159,13 +159,13 @@ def _find(low: str, order: Order) -> tuple[FoundDate, ...]:
         if one.start >= end and one.readings:
             found[one.start] = one
             end = one.end
-    taken = [(one.start, one.end) for one in found.values()]
+    taken = {place for one in found.values() for place in range(one.start, one.end)}
     for year in _YEAR.finditer(low):
         number, before = int(year[0]), low[max(0, year.start() - 1) : year.start()]
         known = 1900 <= number < 2100 or 1300 <= number < 1500 or 2550 <= number < 2600
         if not known or before.isdigit() or before in _NO_YEAR_BEFORE:
             continue
-        if any(start <= year.start() < end for start, end in taken):
+        if year.start() in taken:
             continue
         worded = _in_words(low, year)
         if worded is not None and worded.readings:

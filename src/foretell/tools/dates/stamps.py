@@ -87,20 +87,20 @@ _AS_OF = re.compile(
     r"(?:\bas (?:of|at)|\bdata (?:to|through|until)|\bcurrent (?:as of|to|through)|\bstand|\bau|\bal"
     r"|по состоянию(?: на)?|時点|现在|截至|截止)\W{0,4}(?:[a-z]{3,9},?\s+)?$"
 )
-_LABEL = re.compile(r"^[\W_]*((?:[^\W\d_]+[\s'-]*){1,5})[:：]\s*$")
+_LABEL = re.compile(r"^[\W_]{0,8}([^\W\d_]+(?:[\s'-]{1,3}[^\W\d_]+){0,4})\s{0,2}[:：]\s*$")
 _CLOCK_AFTER = re.compile(
     r"^[\s,t|·•@-]*(?:at|um|a las|kl\.?|as|alle|ore)?\s*\d{1,2}\s*(?:[:h]\s*\d{2}|\.\d{2}\s*uhr|\s*[ap]\.?m\b)"
 )
 _ASIAN_CLOCK = re.compile(r"^[\s\d:時时分秒시분초()\[\]日曜月火水木金土,.-]{0,18}")
 _CITY_BEFORE = re.compile(
-    r"^[\W_]*(?:\([^)\n]{2,30}\)\s*)?[^\W\d_][^\d\n|:;?!()]{1,40}?(?:\([^)\n]{2,25}\))?\s*[,/:-]?\s*"
+    r"^[\W_]{0,8}(?:\([^)\n]{2,30}\)\s?)?[^\W\d_][^\d\n|:;?!()]{1,40}?(?:\([^)\n]{2,25}\))?\s?[,/:-]?\s?"
     r"(?:[^\W\d_]{2,12}\.?,?\s+)?$"
 )
 _AGENCY_AFTER = re.compile(
     r"^[\s,]*(?:\([^)\n]{2,30}\)\s*(?:--?|:)|/[^/\n]{2,30}/|(?:--?|:)\s*\([^)\n]{2,30}\)|\s--?\s)"
 )
 _BYLINE = re.compile(
-    r"^[\W_]*(?:by|von|par|por|di|door|av|af|od|autor|auteur|author|oleh|автор|от|yazan|ecrit par|text|reporter"
+    r"^[\W_]{0,8}(?:by|von|par|por|di|door|av|af|od|autor|auteur|author|oleh|автор|от|yazan|ecrit par|text|reporter"
     r"|記者|기자)\s*:?\s+[^\n]{2,60}$"
 )
 _BRACKET_BEFORE = re.compile(r"^[^\n(\[]{0,30}[(\[]\s*$")
@@ -109,6 +109,8 @@ _WORDS = re.compile(r"[^\W\d_]+")
 _SEPARATOR_BEFORE, _SEPARATOR_AFTER = re.compile(r"[|·•]\s*$"), re.compile(r"^\s*[|·•]")
 _HEAD_LINES, _HEAD_CHARACTERS = 3, 300
 _LONGEST_HEAD_LINE = 160
+_REACH = 200
+"""Characters of a line that are looked at on each side of a date: lines of strangers may be endless."""
 
 
 @dataclass(frozen=True)
@@ -122,12 +124,22 @@ class _DatePlace:
 
     @cached_property
     def line_start(self) -> int:
-        return self.low.rfind("\n", 0, self.found.start) + 1
+        """Where its line begins, or as far back as is looked at."""
+        least = max(0, self.found.start - _REACH)
+        found = self.low.rfind("\n", least, self.found.start)
+        return least if found < 0 else found + 1
 
     @cached_property
     def line_end(self) -> int:
-        end = self.low.find("\n", self.found.end)
-        return len(self.low) if end < 0 else end
+        """Where its line ends, or as far on as is looked at."""
+        most = min(len(self.low), self.found.end + _REACH)
+        found = self.low.find("\n", self.found.end, most)
+        return most if found < 0 else found
+
+    @cached_property
+    def opens_line(self) -> bool:
+        """Whether `before` reaches back to the beginning of the line."""
+        return self.line_start == 0 or self.low[self.line_start - 1] == "\n"
 
     @property
     def before(self) -> str:
@@ -207,13 +219,15 @@ class _DatePlace:
 
     def _labelled(self) -> bool:
         """Whether the line is a label in a language of other letters and the date: most likely when it was written."""
-        label = _LABEL.match(self.plain[self.line_start : self.found.start])
+        label = _LABEL.match(self.plain[self.line_start : self.found.start]) if self.opens_line else None
         if label is None or label[1].isascii() or TOKEN.search(_CLOCK_AFTER.sub("", self.after)):
             return False
         return not (_looks_ahead(self.before) or SCHEDULED.search(self.before))
 
     def _heads_a_report(self) -> bool:
         """Datelines, bylines, lines of date and time alone, and dates between separators at the head of a text."""
+        if not self.opens_line:
+            return False
         before, after = self.before, self.after
         ahead = _looks_ahead(before)
         in_head = self.line_start <= _HEAD_CHARACTERS and self.low.count("\n", 0, self.line_start) <= _HEAD_LINES
@@ -237,9 +251,8 @@ class _DatePlace:
         if not all(word in SMALL or word in weekdays() for word in words):
             return False
         follows = self.low[self.line_end : self.line_end + 120].split(".")[0]
-        return not (
-            SCHEDULED.search(self.low[: self.line_end] + follows[:40]) or WILL.intersection(TOKEN.findall(follows))
-        )
+        headings = self.low[max(0, self.line_end - 2 * _HEAD_CHARACTERS) : self.line_end]
+        return not (SCHEDULED.search(headings + follows[:40]) or WILL.intersection(TOKEN.findall(follows)))
 
 
 def _looks_ahead(words: str) -> bool:
@@ -305,11 +318,11 @@ _STATE = re.compile(
     r"|\"(?:result|resolution|outcome|winner|resolved_?to|winning_?outcome|final_?result)\"\s*:\s*"
     r"(?:\"[^\"\s]|true|false|[01](?:\.0+)?\b)"
     rf"|\"(?:status|state)\"\s*:\s*\"(?:{_ENDED}|final|completed)\""
-    r"|(?:^|\n)\W*(?:market |question |contract |poll )?(?:status|state|resolution|outcome|result|final result"
+    r"|(?:^|\n)\W{0,8}(?:market |question |contract |poll )?(?:status|state|resolution|outcome|result|final result"
     r"|final outcome|verdict|winner|ergebnis|resultat|resultado|risultato|результат|итог|結果|结果|결과)"
     r"\s*[:=]\s*\**\s*"
     rf"(?:{_ENDED}|final\b|yes\b|no\b|ja\b|nein\b|oui\b|non\b|si\b|да\b|нет\b|はい|いいえ|是|否)"
-    r"|(?:^|\n)\W*(?:this )?(?:market|question|contract)?\W{0,3}(?:has |was |is )?(?:resolved|settled)"
+    r"|(?:^|\n)\W{0,8}(?:this )?(?:market|question|contract)?\W{0,3}(?:has |was |is )?(?:resolved|settled)"
     r"\s*(?:as|to|:)?\s*[\"'*]*(?:yes|no)\b",
 )
 _LIVE_REPORT = re.compile(
@@ -337,7 +350,9 @@ def late_row(title: str, text: str, as_of: AsOf) -> str | None:
         if not all(is_after(day, as_of) for day in found.readings):
             continue
         place = _DatePlace(low, low, found)
-        if not (_ROW_START.fullmatch(place.before) and _NUMBERS.match(_CLOCK.sub("", place.after))):
+        if not (
+            place.opens_line and _ROW_START.fullmatch(place.before) and _NUMBERS.match(_CLOCK.sub("", place.after))
+        ):
             continue
         if not _FORECAST.search(lower(fold(title)) + low[max(0, place.line_start - 600) : place.line_start]):
             return low[place.line_start : place.line_end][:60]
