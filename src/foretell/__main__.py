@@ -1,4 +1,4 @@
-"""python -m foretell: the same as the command."""
+"""The command, also as `python -m foretell`."""
 
 from foretell.cli.main import main
 

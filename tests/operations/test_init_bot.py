@@ -140,7 +140,7 @@ def test_it_installs_from_an_address_from_a_wheel_or_from_what_is_here(tmp_path:
             assert len(content) == int(size)
             assert digest == "sha256=" + urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")
         assert f"Version: {version('foretell')}" in wheel.read(f"{facts}/METADATA").decode()
-        assert "foretell = foretell.cli.main:main" in wheel.read(f"{facts}/entry_points.txt").decode()
+        assert "foretell = foretell.__main__:main" in wheel.read(f"{facts}/entry_points.txt").decode()
         assert "foretell/operations/templates/bot/bot.sh.template" in wheel.namelist()
 
 

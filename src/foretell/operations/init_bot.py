@@ -8,6 +8,7 @@ from base64 import urlsafe_b64encode
 from dataclasses import dataclass
 from importlib.metadata import distribution
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 
 from foretell.data.atomic_file import write_atomically
@@ -15,7 +16,7 @@ from foretell.models.names import ModelName
 from foretell.models.prices import PriceList
 from foretell.operations.requests import InitBotRequest
 from foretell.operations.result import Result
-from foretell.questions.errors import InputError
+from foretell.questions.errors import InputError, MissingExtra
 from foretell.runs.question_sets import TOURNAMENT_PREFIX, Tournament
 from foretell.runs.services import SEARCH_ENGINES
 from foretell.runs.settings import KEYS
@@ -57,6 +58,8 @@ def check_choices(request: InitBotRequest) -> None:
     if ModelName.read(request.model).provider not in KEYS:
         raise InputError(f"{request.model} cannot be reached from GitHub", column="--model", hint="openrouter:NAME")
     if PriceList().of(request.model) is None:
+        if find_spec("genai_prices") is None:
+            raise MissingExtra("knowing what the bot's model costs", "llm")
         hint = "choose one that is priced: a budget in dollars cannot hold otherwise"
         raise InputError(f"the price of {request.model} is not known", column="--model", hint=hint)
 
