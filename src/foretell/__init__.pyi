@@ -177,7 +177,7 @@ def grow_tree(
 
 def list_runs(
     *,
-    search: str = "",
+    find: str = "",
     tag: Sequence[str] = (),
     state: Literal["running", "stopped", "failed", "done"] | None = None,
     archived: bool = False,

@@ -56,7 +56,9 @@ def test_a_run_is_scored_by_what_came_out_and_every_door_says_the_same(settings:
     assert found.score["brier"]["estimate"] == pytest.approx(0.24)
     assert (found.score["decided"], found.state, found.questions) == (3, "done", 4)
     board = score(id)
-    assert next(s for s in board.scores if s.forecaster.startswith("always") and s.n == 3).metrics["brier"].estimate == pytest.approx(0.24)
+    assert next(s for s in board.scores if s.forecaster.startswith("always") and s.n == 3).metrics[
+        "brier"
+    ].estimate == pytest.approx(0.24)
     with closing(RunStore(settings.store)) as store:
         row = store.run(id)
         assert row is not None
@@ -89,8 +91,8 @@ def test_a_run_has_a_name_tags_and_a_note_and_is_found_by_them(settings: Setting
     assert show("autumn", settings=settings).run.id == id
     tag_run(id, ("reference", "cheap"), note="before the change", settings=settings)
     assert tag_run(id, remove=("cheap",), settings=settings).tags == ("reference",)
-    for search in ({"search": "AUTUMN"}, {"search": "before the"}, {"tag": ("reference",)}):
-        assert [row.id for row in list_runs(settings=settings, **search).stored] == [id]
+    for wanted in ({"find": "AUTUMN"}, {"find": "before the"}, {"tag": ("reference",)}):
+        assert [row.id for row in list_runs(settings=settings, **wanted).stored] == [id]
     assert [row.id for row in list_runs(settings=settings, state="running").stored] == []
     with pytest.raises(InputError, match="answers to 'autumn'"):
         rename_run(other, "autumn", settings=settings)

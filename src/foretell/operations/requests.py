@@ -324,7 +324,7 @@ class RunsRequest(OperationRequest):
     rate on the same questions.
     """
 
-    search: str = setting("", "Only runs whose name, note, tag, model or questions hold this.", max_length=200)
+    find: str = setting("", "Only runs whose name, note, tag, model or questions hold this.", max_length=200)
     tag: tuple[ShortText, ...] = setting((), "Only runs with this tag; may be repeated.")
     state: Literal["running", "stopped", "failed", "done"] | None = setting(None, "Only runs that stand so.")
     archived: bool = setting(False, "Archived runs too.")

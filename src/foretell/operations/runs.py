@@ -1,6 +1,6 @@
 """Runs on this machine: listed with their state, cost and score; named, tagged, resolved, archived and removed."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.table import Column, Table
+from rich.text import Text
 
 from foretell.data.http import SourceError
 from foretell.models.journal import Journal, UnsettledCalls
@@ -18,13 +20,13 @@ from foretell.operations.requests import (
     RunsResolveRequest,
     RunsTagRequest,
 )
-from foretell.operations.result import Result, show_table
+from foretell.operations.result import Result
 from foretell.operations.table import operation
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question
 from foretell.questions.resolution import Resolution
 from foretell.report.numbers import bracket
-from foretell.report.terminal import TextColumn, show_text
+from foretell.report.terminal import show_text
 from foretell.runs.executor import RunProgress
 from foretell.runs.outcomes import RunOutcomes
 from foretell.runs.settings import Settings, load_settings
@@ -136,7 +138,14 @@ class RunsResult(Result):
         if not self.stored:
             show_text(console, f"{'no run fits' if self.every else NO_RUNS}\n")
         else:
-            show_table(console, self.stored, RUN_COLUMNS)
+            right = [Column(name, justify="right", no_wrap=True) for name in ("Brier index", "$ spent")]
+            first = [Column(name, no_wrap=True) for name in ("run", "made on", "state")]
+            # What does not fit is put on the next line, so that a narrow terminal cuts nothing off.
+            table = Table(*first, *right, Column("what", overflow="fold"), box=None)
+            for run in self.stored:
+                name, spent = Text(run.row.name or run.row.id), f"{run.money.spent:.2f}"
+                table.add_row(name, run.row.created[:10], _state_text(run), _score_text(run), spent, Text(_what(run)))
+            console.print(table)
         if self.archived:
             show_text(console, f"{self.archived} archived: foretell runs --archived lists them too\n")
 
@@ -167,16 +176,6 @@ def _state_text(run: ListedRun) -> str:
             return "done"
         case state:
             return f"{state} {row.done + row.failed}/{cells}"
-
-
-RUN_COLUMNS: Mapping[TextColumn, Callable[[ListedRun], str]] = {
-    TextColumn(head="run", shrink=8): lambda run: run.row.name or run.row.id,
-    TextColumn(head="made on", drop=3): lambda run: run.row.created[:10],
-    TextColumn(head="state"): _state_text,
-    TextColumn(head="Brier index", right=True): _score_text,
-    TextColumn(head="$ spent", right=True, drop=1): lambda run: f"{run.money.spent:.2f}",
-    TextColumn(head="what", shrink=16): _what,
-}
 
 
 @operation(RunsRequest)
@@ -211,7 +210,7 @@ def _fits(row: RunRow, request: RunsRequest) -> bool:
     models = " ".join(map(str, row.spec.get("models", {}).values()))
     said = f"{row.id} {row.name} {row.note} {' '.join(row.tags)} {models} {row.spec.get('forecaster', '')}"
     said += f" {row.spec.get('questions', {}).get('dataset', '')}"
-    return set(request.tag) <= set(row.tags) and request.search.casefold() in said.casefold()
+    return set(request.tag) <= set(row.tags) and request.find.casefold() in said.casefold()
 
 
 # What people say of a run.

@@ -50,7 +50,7 @@ OPERATIONS = {
     "plan": Operation(requests.PlanRequest, "foretell.operations.score:plan", (".json",)),
     "backtest": Operation(requests.BacktestRequest, "foretell.operations.backtest:backtest", ROWS),
     "run": Operation(requests.RunRequest, "foretell.operations.run:run_spec"),
-    "runs list": Operation(requests.RunsRequest, "foretell.operations.runs:list_runs", ROWS),
+    "runs list": Operation(requests.RunsRequest, "foretell.operations.runs:list_runs"),
     "runs mv": Operation(requests.RunsRenameRequest, "foretell.operations.runs:rename_run"),
     "runs tag": Operation(requests.RunsTagRequest, "foretell.operations.runs:tag_run"),
     "runs rm": Operation(requests.RunsRemoveRequest, "foretell.operations.runs:remove_runs"),
