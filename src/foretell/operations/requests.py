@@ -593,7 +593,11 @@ class BacktestRequest(QuestionSetFields):
         ("auto",), "A forecaster, as NAME or NAME:option=value; may be repeated.", flag="-F/--forecaster"
     )
     data: Path | None = _ROUNDS_FOLDER
-    series: Path | None = setting(None, "CSV file or folder of time series.", metavar="PATH")
+    series: Path | None = setting(
+        None,
+        "CSV file or folder of time series; else those that your own questions name are read where they are published.",
+        metavar="PATH",
+    )
     tables: Path | None = setting(Path("backtest"), "Folder for the tables.", metavar="FOLDER")
 
 
