@@ -467,6 +467,10 @@ class ScoringRequest(TablesRequest):
     draws: int = setting(2000, "Number of bootstrap draws.", ge=100)
     seed: int = setting(0, "Seed of the bootstrap.")
     level: float = setting(0.95, "Level of the intervals.", gt=0, lt=1)
+    interval: Literal["percentile", "symmetric"] = setting(
+        "percentile",
+        "How draws become an interval: their percentiles, or symmetric about the estimate (Algorithm 1 of PA).",
+    )
 
 
 class ScoreRequest(ScoringRequest):
@@ -657,6 +661,36 @@ class CalibrateApplyRequest(OperationRequest):
     )
 
 
+class ThresholdRequest(_PastRequest):
+    """Choose where to cut a probability into True and False: on validation rows, judged on test rows.
+
+    The outcomes say which is which in a column split (of claims: subtype). The file is applied to new forecasts:
+
+      foretell calibrate threshold -f f.csv -o o.csv --out cut.json
+
+      foretell calibrate decide cut.json -f new.csv --out labels.csv
+    """
+
+    split: str | None = setting(
+        None, "Column of the outcomes with the split; without it, split or else subtype.", metavar="COLUMN"
+    )
+    validation: str = setting("validation", "The rows on which the threshold is chosen.", metavar="NAME")
+    test: str = setting("test", "The rows on which it is judged.", metavar="NAME")
+    criterion: Literal["accuracy", "balanced", "f1"] = setting(
+        "accuracy", "What the threshold makes best: accuracy, the mean over true and false claims, or F1."
+    )
+    combine_trials: Literal["mean", "logit-mean"] = setting("mean", "How several trials become one forecast.")
+    draws: int = setting(2000, "Number of bootstrap draws.", ge=100)
+    seed: int = setting(0, "Seed of the bootstrap.")
+
+
+class DecideRequest(OperationRequest):
+    """Call new forecasts True or False by the THRESHOLDS that `foretell calibrate threshold` chose."""
+
+    thresholds: Path = setting(help="File of the thresholds.", argument=True)
+    forecasts: Path = _FORECASTS
+
+
 class EnsembleRequest(_PastRequest):
     """Choose weights for several forecasters whose mean would have been good.
 
@@ -786,11 +820,20 @@ class OptionTasksRequest(OperationRequest):
 
 
 class FinancialTasksRequest(OperationRequest):
-    """Make tasks from SERIES, a file of prices: long or short, higher or lower, asked on each --cutoff day."""
+    """Make tasks from SERIES of prices: long or short, higher or lower, asked on each --cutoff day.
 
-    source: Path = setting(help="CSV file with columns date and value.", argument=True, metavar="SERIES")
+    SERIES is a CSV file (date, value; or series, date, value), a folder of them, or a series by its name, such as
+    yahoo/AAPL. A task needs enough history, a price at both ends and options that pay differently; every one that was
+    discarded is listed in discarded.csv with its reason.
+
+      foretell data build financial yahoo/AAPL yahoo/MSFT --cutoff 2024-06-01 --tables tasks
+    """
+
+    sources: tuple[str, ...] = setting(
+        help="A CSV file, a folder of them, or provider/id.", argument=True, metavar="SERIES...", min_length=1
+    )
     kind: Literal["long-short", "higher-lower"] = setting("long-short", "What the options are.")
-    series: str | None = setting(None, "Id of the series, where the file holds several.", metavar="ID")
+    series: tuple[str, ...] = setting((), "Only this series of the files; may be repeated.", metavar="ID")
     cutoffs: tuple[str, ...] = setting(
         (), "A day on which the question is asked; may be repeated.", flag="--cutoff", metavar="DATE", min_length=1
     )

@@ -69,6 +69,8 @@ OPERATIONS = {
     "calibrate ensemble": Operation(
         requests.EnsembleRequest, "foretell.operations.calibrate:fit_ensemble", (".json", ".csv")
     ),
+    "calibrate threshold": Operation(requests.ThresholdRequest, "foretell.operations.thresholds:fit_thresholds", ROWS),
+    "calibrate decide": Operation(requests.DecideRequest, "foretell.operations.thresholds:decide", ROWS),
     "arena init": Operation(requests.ArenaInitRequest, "foretell.operations.arena:init_arena"),
     "arena demo": Operation(requests.ArenaDemoRequest, "foretell.operations.arena_demo:arena_demo", (".json",)),
     "arena collect": Operation(requests.ArenaCollectRequest, "foretell.operations.arena:collect_events"),

@@ -27,13 +27,18 @@ Row = dict[str, Any]
 
 
 def outcome_rows(questions: Iterable[Question], resolutions: Iterable[Resolution]) -> list[Row]:
-    """One row per target; a target without resolution keeps an empty outcome and is never scored."""
+    """One row per target; a target without resolution keeps an empty outcome and is never scored.
+
+    Where any option has dollars, there is a column `payoff`.
+    """
     known = {(r.question_id, r.due, r.target_id): r for r in resolutions}
+    pays = any(r.payoff is not None for r in known.values())
     rows: list[Row] = []
     for question in questions:
         for target in question.targets:
             found = known.get((question.id, question.due, target.id)) or known.get((question.id, None, target.id))
-            rows.append(_outcome_row(question, target, found))
+            row = _outcome_row(question, target, found)
+            rows.append({**row, "payoff": None if found is None else found.payoff} if pays else row)
     return rows
 
 
@@ -194,4 +199,6 @@ def questions_of_runs(store: RunStore, runs: Iterable[str]) -> tuple[list[Questi
         chosen |= {(question.id, question.due.isoformat()): question for question in found.questions}
         for row in outcome_rows(found.questions, found.resolutions):
             rows.setdefault((row["question"], row["target"], row["due"]), row)
+    if any("payoff" in row for row in rows.values()):
+        rows = {key: {**row, "payoff": row.get("payoff")} for key, row in rows.items()}
     return list(chosen.values()), list(rows.values())
