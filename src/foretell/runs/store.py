@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar
 
 from foretell.models.canonical import quick_json
-from foretell.models.database import is_database_url, open_database
+from foretell.models.database import open_database
 from foretell.models.database.interface import Database, SqlRow, Statements
 from foretell.questions import trace as events
 from foretell.questions.codec import from_json, to_json
@@ -149,8 +149,6 @@ class RunStore:
 
     def __init__(self, place: str | Path) -> None:
         """A path, or the address of a PostgreSQL database."""
-        if not is_database_url(place):
-            Path(place).parent.mkdir(parents=True, exist_ok=True)
         self._db = open_database(place, "file of runs", timeout=30, sessions=2)
         try:
             self._db.migrate("store", MIGRATIONS)
