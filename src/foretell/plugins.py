@@ -90,6 +90,7 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
     "synthesis_rules": {
         "linear": "foretell.forecasters.tree.grow.rules:LINEAR",
         "logic": "foretell.forecasters.tree.grow.rules:LOGIC",
+        "product-logic": "foretell.forecasters.tree.grow.rules:PRODUCT_LOGIC",
         "vanilla": "foretell.forecasters.tree.grow.rules:VANILLA",
         "average": "foretell.forecasters.tree.grow.rules:AVERAGE",
         "random": "foretell.forecasters.tree.grow.rules:RANDOM",

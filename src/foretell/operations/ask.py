@@ -296,7 +296,7 @@ def stated_prices(written: str | None, models: Mapping[str, str]) -> dict[str, s
 def typed_questions(questions: Iterable[Question]) -> Benchmark:
     """Typed questions as a set: they are nowhere but in the request and in the store."""
     found = QuestionSet(name="asked", questions=tuple(questions))
-    return Benchmark(questions=found, history=found)
+    return Benchmark(questions=found, history=found, own=True)
 
 
 def stored_questions(store: RunStore, spec: RunSpec) -> Benchmark | None:

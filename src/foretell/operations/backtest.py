@@ -15,6 +15,8 @@ from foretell.report.terminal import show_text
 from foretell.runs.backtest import Backtest, BacktestProgress
 from foretell.runs.backtest import backtest as run_backtest
 from foretell.runs.question_sets import LATE_TEXT_HINT, Benchmark, open_benchmark
+from foretell.runs.services import SeriesOnDemand
+from foretell.runs.settings import load_settings
 from foretell.scoring.join import read_table
 from foretell.scoring.long_tables import forecast_rows, outcome_rows, write_backtest
 from foretell.scoring.score import ScoringOptions, score_table
@@ -62,7 +64,8 @@ class BacktestResult(Result):
 def backtest(request: BacktestRequest, progress: BacktestProgress | None = None) -> BacktestResult:
     """Run forecasters over a question set as of its dates, and write the tables that `foretell score` reads."""
     benchmark = open_benchmark(request.dataset, wanted=request.wanted(), folder=request.data)
-    series = benchmark.series if request.series is None else CsvSeries(path=request.series)
+    web = SeriesOnDemand(load_settings()) if benchmark.own else None
+    series = (benchmark.series or web) if request.series is None else CsvSeries(path=request.series)
     result = _answers(benchmark, request.forecasters, series, progress)
     resolutions = benchmark.questions.resolutions
     written = {} if request.tables is None else write_backtest(result, resolutions, request.tables)

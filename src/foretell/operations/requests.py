@@ -225,7 +225,13 @@ class TreeRequest(_ResearchRequest):
     correlations: bool = setting(False, "Have a model check which siblings are not independent.", group="tree")
     bayes_net: bool = setting(False, "Ask for weights that are those of a Bayes net.", group="tree")
     scaling: Scaling | None = setting(None, "Scale weights to those of a Bayes net.", group="tree")
-    intercept_limit: float = setting(0.1, "Largest intercept of a linear link.", ge=0, le=1, group="tree")
+    intercept_limit: float = setting(
+        0.1,
+        "Largest intercept of a linear link beside its obstacles, unless the model stands by another.",
+        ge=0,
+        le=1,
+        group="tree",
+    )
     clamp: Clamp = setting((0.05, 0.95), "How near to certainty the answer may come.", metavar="LOW HIGH", group="tree")
     shortcut: bool = setting(True, "Of two outcomes, exactly one of which comes true, analyse the first.", group="tree")
     kernels: int = setting(4, "Notebooks at work at the same time.", ge=1, group="tree")
@@ -251,7 +257,10 @@ class TreeShowRequest(TreeFileRequest):
 
 
 class TreeCheckRequest(TreeFileRequest):
-    """Say everything that is wrong with FILE, and everything worth knowing. Exit code 1 if it cannot be used."""
+    """Say everything that is wrong with FILE, and everything worth knowing.
+
+    Exit code 1 if it cannot be used, 3 if its answer rests on a claim that failed.
+    """
 
 
 class TreeExportRequest(TreeFileRequest):
@@ -592,7 +601,11 @@ class BacktestRequest(QuestionSetFields):
         ("auto",), "A forecaster, as NAME or NAME:option=value; may be repeated.", flag="-F/--forecaster"
     )
     data: Path | None = _ROUNDS_FOLDER
-    series: Path | None = setting(None, "CSV file or folder of time series.", metavar="PATH")
+    series: Path | None = setting(
+        None,
+        "CSV file or folder of time series; else those that your own questions name are read where they are published.",
+        metavar="PATH",
+    )
     tables: Path | None = setting(Path("backtest"), "Folder for the tables.", metavar="FOLDER")
 
 

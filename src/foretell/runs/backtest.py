@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -64,14 +65,15 @@ def backtest(
     forecasters: AnyForecaster | Sequence[AnyForecaster],
     questions: Sequence[Question],
     *,
-    series: SeriesSource | None = None,
+    series: SeriesSource | AbstractAsyncContextManager[SeriesSource] | None = None,
     past: Past | None = None,
     progress: BacktestProgress | None = None,
     late_text: LateText = "quarantine",
 ) -> Backtest:
     """Every forecaster on every question, as of the question's due date; a failure never stops the rest.
 
-    `past` is what forecasters may learn from: each question is shown only what was known before its date.
+    `past` is what forecasters may learn from: each question is shown only what was known before its date. `series` may
+    be a context manager, which is opened in the loop that the forecasters run in, and closed at the end.
     A question whose own text was written later is left out, or with `late_text` kept as it is or cut.
 
     >>> from foretell.questions.question import Target
@@ -86,12 +88,14 @@ def backtest(
 
     async def run() -> list[BacktestAnswer]:
         answers: list[BacktestAnswer] = []
-        for question, forecaster in cells:
-            known = (past or Past()).before(question.due.date())
-            context = Context(as_of=question.as_of, series=series or NoSeries(), past=known)
-            answers.append(await attempt(forecaster, question, context))
-            if progress:
-                progress(len(answers), len(cells))
+        opened = series if isinstance(series, AbstractAsyncContextManager) else nullcontext(series or NoSeries())
+        async with opened as source:
+            for question, forecaster in cells:
+                known = (past or Past()).before(question.due.date())
+                context = Context(as_of=question.as_of, series=source, past=known)
+                answers.append(await attempt(forecaster, question, context))
+                if progress:
+                    progress(len(answers), len(cells))
         return answers
 
     return Backtest(questions=tuple(asked), answers=tuple(run_sync(run())), quarantined=tuple(late))

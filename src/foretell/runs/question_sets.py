@@ -2,13 +2,13 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import parse_qs, urlsplit
 
 from foretell.data.atomic_file import write_atomically
@@ -19,6 +19,7 @@ from foretell.data.datasets.set_filter import LateText, SetFilter
 from foretell.data.http import SourceError
 from foretell.data.markets.listing import EventListing, ListingFilter
 from foretell.data.markets.market import Market
+from foretell.data.service import ServiceConfig
 from foretell.plugins import Names, exists, load, names
 from foretell.questions.as_of import AsOf
 from foretell.questions.codec import from_dict, to_json
@@ -42,6 +43,9 @@ FALLBACK_FORMAT = "questions"
 @dataclass(frozen=True, kw_only=True)
 class Benchmark(Dataset):
     """A data set with what forecasters may learn from its past."""
+
+    own: bool = False
+    """Whether somebody wrote these questions for themselves: the series they name are then read from the web too."""
 
     @cached_property
     def past(self) -> "Past":
@@ -84,7 +88,13 @@ def open_benchmark(  # noqa: PLR0913 - what a set may be asked for
         questions = open_listing(found, wanted, load_settings(), moment.replace(microsecond=0))
         return Benchmark(questions=questions, history=questions, grows=True)
     request = DatasetRequest(
-        argument=found.argument, rounds=(*wanted.rounds, *rounds), folder=folder, live=live, now=moment
+        argument=found.argument,
+        rounds=(*wanted.rounds, *rounds),
+        folder=folder,
+        live=live,
+        now=moment,
+        # A folder of somebody's own holds what they put there.
+        online=None if folder is not None else lambda work: run_sync(_online(found.name, work), event_loop.run),
     )
     opened: Dataset | QuestionSet = load("datasets", found.name)(request)
     if isinstance(opened, QuestionSet):
@@ -94,7 +104,17 @@ def open_benchmark(  # noqa: PLR0913 - what a set may be asked for
     questions = opened.questions if len(chosen) == len(every) else opened.questions.only(chosen)
     if not live:
         questions = with_early_texts(questions, wanted.late_text)
-    return Benchmark(questions=questions, history=opened.history, series=opened.series, grows=opened.grows)
+    own = found.name == FALLBACK_FORMAT
+    return Benchmark(questions=questions, history=opened.history, series=opened.series, grows=opened.grows, own=own)
+
+
+async def _online(name: str, work: Callable[[ServiceConfig], Coroutine[Any, Any, None]]) -> None:
+    from foretell.data.http import AsyncHttpClient, HttpLimits
+    from foretell.runs.services import service_config
+
+    settings = load_settings()
+    async with AsyncHttpClient(limits=HttpLimits(attempts=3), access=settings.access) as http:
+        await work(service_config(settings, http, name))
 
 
 LATE_TEXT_HINT = "late_text: cut (--late-text cut) leaves such passages out, keep asks them as they are"

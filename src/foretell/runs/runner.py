@@ -44,6 +44,7 @@ from foretell.runs.runtime import (
     under_rules,
     unpriced_models,
 )
+from foretell.runs.services import SeriesOnDemand
 from foretell.runs.settings import Settings
 from foretell.runs.spec import RunSpec
 from foretell.runs.store import RunCell, RunStore, cells_of, panel_cells
@@ -146,17 +147,21 @@ async def execute_run(  # noqa: PLR0913 - who watches, and where things go
             if journal is not None or asks_models(spec):
                 journal = stack.enter_context(closing(journal or Journal(settings.journal)))
                 executor.budget = stack.enter_context(open_budget(spec, journal, settings))
-            async with open_answers(
-                spec,
-                settings,
-                journal,
-                store,
-                past=lambda: prepared.benchmark.past,
-                series=prepared.benchmark.series,
-                concurrency=concurrency,
-                trees=trees,
-                budget=executor.budget,
-            ) as answer:
+            async with (
+                SeriesOnDemand(settings) as on_demand,
+                open_answers(
+                    spec,
+                    settings,
+                    journal,
+                    store,
+                    past=lambda: prepared.benchmark.past,
+                    # Published rounds are answered from what comes with them, the same on every machine.
+                    series=prepared.benchmark.series or (on_demand if prepared.benchmark.own else None),
+                    concurrency=concurrency,
+                    trees=trees,
+                    budget=executor.budget,
+                ) as answer,
+            ):
                 progress = await executor.run(cells, answer)
                 if not (asks_models(spec) and has_panel(spec)):
                     return progress

@@ -63,7 +63,9 @@ def match_questions(stored: Sequence[Question], prepared: PreparedRun, run: str,
         taken = before
         if before is None:
             added.append(question.id)
-        elif wording(before, before.due if undated else None) != wording(question, prepared.now if undated else None):
+        elif wording(before, before.due if undated else None) != wording(
+            _known_as(question, before), prepared.now if undated else None
+        ):
             edited.append(question.id)
         elif undated and again is not None and question.due - before.due >= timedelta(days=again):
             taken = question
@@ -78,6 +80,11 @@ def match_questions(stored: Sequence[Question], prepared: PreparedRun, run: str,
         added=tuple(added),
         missing=tuple(id for id, versions in known.items() if versions),
     )
+
+
+def _known_as(question: Question, before: Question) -> Question:
+    """The question as a run may have stored it that did not know yet which series decides it."""
+    return replace(question, series=None) if before.series is None else question
 
 
 def runs_like(store: RunStore, prepared: PreparedRun) -> Iterator[QuestionMatch]:

@@ -96,8 +96,11 @@ FAMILIES: tuple[SourceModel, ...] = (
     RankModel(),
     RareChanges(),
 )
-TRUST_IN_SERIES = {"fred": 0.7}
-"""How far `auto` on the series itself is believed beside the family's estimate; elsewhere it stands alone."""
+TRUST_IN_SERIES = {"fred": 0.7, "acled": 0.0, "wikipedia": 0.0}
+"""How far `auto` on the series itself is believed beside the family's estimate; elsewhere it stands alone.
+
+Sums over 30 days and ranks have not been judged: what is believed nothing is not read.
+"""
 FRESH_DAYS, FRESH_STEPS = 45, 3
 """A series is at hand while its last value is not older than this many days, or than so many of its own steps."""
 
@@ -179,7 +182,7 @@ class Stack:
 
 async def _record(question: Question, context: Context) -> Series | None:
     """The question's series as far as known, however old; None where there is none."""
-    if question.series is None:
+    if question.series is None or not TRUST_IN_SERIES.get(question.source, 1.0):
         return None
     try:
         return await context.series_of(question)

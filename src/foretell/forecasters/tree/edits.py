@@ -61,6 +61,10 @@ class SetLink:
 
     id: str
     link: Link
+    rule: str = ""
+    """The synthesis rule it was made by; empty where a person wrote it."""
+    failed: str = ""
+    """Why that rule could not be had, where the mean of the children stands in."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,7 +172,8 @@ class EditSession:
             case SetClaim():
                 self._put(replace(self._node(edit.id), claim=edit.claim), self.changed_texts)
             case SetLink():
-                self._put(replace(self._node(edit.id), link=edit.link), self.changed_numbers, self.relinked)
+                new = replace(self._node(edit.id), link=edit.link, rule=edit.rule, failed=edit.failed, stale="")
+                self._put(new, self.changed_numbers, self.relinked)
             case SetReport():
                 node = self._node(edit.id)
                 of = node if node.grounding is None else node.grounding

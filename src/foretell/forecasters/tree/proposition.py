@@ -46,6 +46,12 @@ class Proposition:
     causality: str = ""
     """Why these children bear on the claim."""
     link: Link | None = None
+    rule: str = ""
+    """The synthesis rule by which the link was made; empty where a person wrote it."""
+    failed: str = ""
+    """Why that rule could not be had, so that the mean of the children stands in."""
+    stale: str = ""
+    """What has changed since this was examined or its link was judged; empty where nothing has."""
     key_factor: str = ""
     report: str = ""
     """What the synthesizer wrote about the children."""

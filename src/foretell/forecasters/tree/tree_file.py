@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from foretell.forecasters.tree.arithmetic.evaluation import evaluate
-from foretell.forecasters.tree.arithmetic.scaling import links_unfit_for_bayes_net
+from foretell.forecasters.tree.arithmetic.scaling import links_without_bayes_net
 from foretell.forecasters.tree.edits import Edit, Scenario
 from foretell.forecasters.tree.problems import InvalidTree, TreeProblem, raise_errors
 from foretell.forecasters.tree.proposition import Proposition, Tree
@@ -64,7 +64,7 @@ def check_file(path: str | Path) -> list[TreeProblem]:
         found = tree_problems(file.tree)
         if any(not problem.warning for problem in found):
             return found
-        unfit = [replace(one, hint=ONLY_FOR_EXPORT, warning=True) for one in links_unfit_for_bayes_net(file.tree)]
+        unfit = [replace(one, hint=ONLY_FOR_EXPORT, warning=True) for one in links_without_bayes_net(file.tree)]
         return [*evaluate(file.tree).warnings, *unfit]
     except InvalidTree as error:
         return list(error.problems)

@@ -8,9 +8,17 @@ from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse
 
 from foretell.forecasters.tree import GROUNDERS, RULES
 from foretell.forecasters.tree.arithmetic.circuit import Circuit
-from foretell.forecasters.tree.arithmetic.scaling import links_unfit_for_bayes_net
+from foretell.forecasters.tree.arithmetic.scaling import links_without_bayes_net
 from foretell.forecasters.tree.arithmetic.sensitivity import circuit_and_values, input_text, sensitivities, tornado
-from foretell.forecasters.tree.description import OutlineLine, claim_marks, link_in_numbers, link_in_words, outline
+from foretell.forecasters.tree.description import (
+    OutlineLine,
+    claim_marks,
+    link_in_numbers,
+    link_in_words,
+    outline,
+    stale_parts,
+    tree_failures,
+)
 from foretell.forecasters.tree.edits import Scenario, SetP
 from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree
 from foretell.forecasters.tree.tree_file import TreeFile, read_tree_file
@@ -215,7 +223,9 @@ def read_tree(file: KnownTree, name: str) -> dict[str, Any]:
         "p": top.p,
         "as_of": None if tree.as_of is None else str(tree.as_of),
         "notes": tree.notes,
-        "warnings": [str(one) for one in file.warnings],
+        "failures": tree_failures(tree),
+        "stale": stale_parts(tree),
+        "warnings": [str(one) for one in file.warnings if not shown_apart(tree, one.node)],
         "cards": _cards(tree, circuit),
         "inputs": sensitivities(tree)[:INPUT_ROWS],
         "scenarios": [_scenario(tree, circuit, one) for one in file.scenarios.values()],
@@ -227,7 +237,7 @@ def read_tree(file: KnownTree, name: str) -> dict[str, Any]:
 def show_tree(request: Request, here: CurrentState, file: KnownTree, name: str) -> Response:
     """The page of a tree."""
     tree = file.tree
-    unfit = [problem.node for problem in links_unfit_for_bayes_net(tree) if problem.node]
+    unfit = [problem.node for problem in links_without_bayes_net(tree) if problem.node]
     bars = [
         TornadoRow(name=f"{bar.id} {bar.claim}", at_low=bar.at_low, at_high=bar.at_high)
         for bar in tornado(tree)[:TORNADO_BARS]
@@ -239,6 +249,12 @@ def show_tree(request: Request, here: CurrentState, file: KnownTree, name: str) 
         "path": str(tree_path(here.settings, name)),
     }
     return html_page(request, "tree.html", read_tree(file, name), **more)
+
+
+def shown_apart(tree: Tree, id: str) -> bool:
+    """Whether what is worth knowing about a claim is among the failures and stale parts already."""
+    node = tree.nodes.get(id)
+    return node is not None and bool(node.failed or node.stale)
 
 
 def _cards(tree: Tree, circuit: Circuit) -> list[dict[str, Any]]:
@@ -278,7 +294,7 @@ def _card(line: OutlineLine, parent: str | None, circuit: Circuit) -> dict[str, 
         "grounder": grounding.grounder,
         "sources": len(grounding.sources),
         "notebook": bool(grounding.notebook),
-        "error": grounding.error,
+        "error": grounding.error or node.failed,
     }
 
 
@@ -314,6 +330,8 @@ def read_claim(file: KnownTree, node: KnownClaim, name: str) -> dict[str, Any]:
         "grounder": grounding.grounder,
         "grounding": grounding.report,
         "error": grounding.error,
+        "failed": node.failed,
+        "stale": node.stale,
         "sources": grounding.sources,
         "notebook": bool(grounding.notebook),
         "notes": node.notes,

@@ -23,7 +23,7 @@ from foretell.forecasters.tree.grow.claims import repeated_claims
 from foretell.forecasters.tree.grow.event_log import EventLog, TreeJob
 from foretell.forecasters.tree.grow.ground import GroundingPool, GroundingResult, GroundSettings, Leaf
 from foretell.forecasters.tree.grow.prompting import ClaimSurroundings, TreeQuestion
-from foretell.forecasters.tree.grow.synthesize import Synthesizer, SynthesizeSettings
+from foretell.forecasters.tree.grow.synthesize import Synthesizer, SynthesizeSettings, wide_enough
 from foretell.forecasters.tree.proposition import Proposition, Tree, leaves, pre_order
 from foretell.forecasters.tree.tree_json import to_dict
 from foretell.questions.trace import NodeAnalyzed, NodeSynthesized
@@ -175,7 +175,8 @@ class TreeGrowth:
         synthesizer = Synthesizer(about=self.about, context=context, settings=self.settings.synthesize)
         done = await synthesizer.synthesize(self._nodes[id], self._surroundings(id), self._below(id))
         link = to_dict(done.link) if done.link is not None else {}
-        context.emit(NodeSynthesized(node=id, tree=self.about.target, p=done.p, link=link, notes=done.notes))
+        notes = (*done.notes, *((f"synthesis failed: {done.failed}",) if done.failed else ()))
+        context.emit(NodeSynthesized(node=id, tree=self.about.target, p=done.p, link=link, notes=notes))
         return done
 
     def _below(self, id: str) -> dict[str, Proposition]:
@@ -198,10 +199,13 @@ class TreeGrowth:
             root=ROOT,
             nodes=ordered,
             as_of=self.context.as_of,
-            intercept_limit=settings.intercept_limit,
+            intercept_limit=wide_enough(ordered, settings.intercept_limit),
             missing=settings.missing,
         )
         failed = [id for id in leaves(tree) if ordered[id].p is None]
+        unjoined = [id for id, node in ordered.items() if node.failed]
+        if unjoined:
+            notes.append(f"synthesis failed, and means of children stand in, at {', '.join(unjoined)}")
         if failed:
             notes.append(f"{settings.missing:g} stands in for leaves that could not be grounded: {', '.join(failed)}")
         return evaluated(replace(tree, notes=tuple(dict.fromkeys(notes))))
