@@ -19,8 +19,8 @@ from foretell.operations.requests import TreeRequest as TreeRequest
 from foretell.operations.requests import WhatIfRequest as WhatIfRequest
 from foretell.operations.run import ReplayResult as ReplayResult
 from foretell.operations.run import RunResult as RunResult
-from foretell.operations.run import RunsResult as RunsResult
 from foretell.operations.run import ShowResult as ShowResult
+from foretell.operations.runs import RunsResult as RunsResult
 from foretell.operations.studies import study as study
 from foretell.operations.tree import TreeResult as TreeResult
 from foretell.operations.what_if import ScenarioComparison as ScenarioComparison
@@ -177,6 +177,10 @@ def grow_tree(
 
 def list_runs(
     *,
+    find: str = "",
+    tag: Sequence[str] = (),
+    state: Literal["running", "stopped", "failed", "done"] | None = None,
+    archived: bool = False,
     limit: int | None = None,
     offset: int = 0,
     settings: Settings | None = None,

@@ -12,7 +12,7 @@ from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import ChatMessageSystem, ChatMessageUser, Model, ModelAPI, get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from foretell.data.datasets.rows import Row, csv_rows, jsonl_rows
+from foretell.data.datasets.outcome_files import read_outcomes
 from foretell.forecasters.prompt.elicitation import ElicitationCall, call_of
 from foretell.forecasters.prompt.prediction_context import PredictionContext, known_at
 from foretell.forecasters.prompt.rendering import read_view
@@ -22,10 +22,7 @@ from foretell.models.budget import BYTES_PER_TOKEN
 from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question
-from foretell.questions.resolution import Resolution
 from foretell.runs.question_sets import open_benchmark
-
-OUTCOME_READERS = {".csv": csv_rows, ".jsonl": jsonl_rows}
 
 
 @task(name="questions")
@@ -118,28 +115,3 @@ def rounds_of(given: str | date | Sequence[str | date] | None) -> tuple[str, ...
         return ()
     parts = given.split(",") if isinstance(given, str) else [given] if isinstance(given, date) else list(given)
     return tuple(str(part).strip() for part in parts if str(part).strip())
-
-
-def read_outcomes(file: Path) -> tuple[Resolution, ...]:
-    """The outcomes of a table with the columns question, target, outcome and, where it matters, due."""
-    if not file.exists():
-        raise InputError("no such file", path=file)
-    reader = OUTCOME_READERS.get(file.suffix.lower())
-    if reader is None:
-        raise InputError("is no table of outcomes", path=file, hint="use .csv or .jsonl")
-    return tuple(map(_resolution, reader(file)))
-
-
-def _resolution(row: Row) -> Resolution:
-    outcome = row.real("outcome")
-    if outcome not in (0, 1, None):
-        raise row.problem("outcome", f"{outcome:g} is neither 0 nor 1")
-    try:
-        return Resolution(
-            question_id=str(row.need("question")),
-            target_id=row.text("target") or "yes",
-            outcome=None if outcome is None else int(outcome),
-            due=row.text("due") or None,  # pyright: ignore[reportArgumentType] - read by the value itself
-        )
-    except ValueError as error:
-        raise row.problem("due", str(error)) from None

@@ -115,11 +115,11 @@ def _moment(written: str) -> datetime:
         raise InputError(str(error), column="--as-of") from None
 
 
-async def check_questions(request: QuestionsRequest) -> QuestionsResult:
+async def check_questions(request: QuestionsRequest, settings: Settings | None = None) -> QuestionsResult:
     """Show a question set that is well formed, and sort it by topic where that is asked for."""
     if request.model is not None and not request.topics:
         raise InputError("a model has nothing to do here", column="--model", hint="say --topics")
-    found = await read_set(request.dataset, request.wanted(), load_settings(), request.as_of)
+    found = await read_set(request.dataset, request.wanted(), settings or load_settings(), request.as_of)
     if not found.questions:
         raise InputError(f"{request.dataset} has no such question", hint="; ".join(found.notes[:3]) or None)
     topics = await _topics(found.questions, request.model) if request.topics else ()

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from foretell.forecasters.base_rates.past import Past
 
 DATASETS = Names("datasets")
+MAX_FILES = 50
+"""Files of a folder that are proposed as question sets."""
 FALLBACK_FORMAT = "questions"
 """How a file is read that no other format recognises."""
 
@@ -149,6 +151,22 @@ def set_names() -> list[str]:
     """How question sets are written, plug-ins included."""
     formats = [f"{name}:FILE" if _is_format(name) else name for name in names("datasets")]
     return ["FILE", *formats, *(f"{name}:NAME" for name in names("markets") if load("markets", name).events)]
+
+
+def sets_here(folder: Path = Path()) -> list[str]:
+    """Names that can be taken as they are: files of questions in a folder, rounds on this machine, data sets, markets.
+
+    What follows a colon is for the person to say where a name ends in one.
+    """
+    from foretell.data.datasets.cache import DownloadCache, cache_home
+    from foretell.data.datasets.forecastbench_download import pulled_rounds
+
+    files = sorted(path.name for path in folder.glob("*") if path.suffix in READERS and path.is_file())[:MAX_FILES]
+    rounds = pulled_rounds(DownloadCache(cache_home() / "forecastbench"))[::-1]
+    whole = [name for name in names("datasets") if not _is_format(name)]
+    markets = [name for name in names("markets") if load("markets", name).events]
+    parts = [f"{name}:" for name in markets]
+    return [*files, *whole, *(f"forecastbench:{day}" for day in rounds), *markets, *parts]
 
 
 def find_set(name: str, folders: Sequence[Path] = (Path(),)) -> SetName:

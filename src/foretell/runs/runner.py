@@ -27,6 +27,7 @@ from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
 from foretell.questions.trace import EmitEvent
 from foretell.runs.executor import AnswerCell, Executor, RunProgress, WatchEvents
+from foretell.runs.outcomes import RunOutcomes
 from foretell.runs.question_sets import Benchmark, open_benchmark
 from foretell.runs.runtime import (
     PlainRuntime,
@@ -137,6 +138,7 @@ async def execute_run(  # noqa: PLR0913 - who watches, and where things go
     store = RunStore(settings.store)
     spec = begin_run(store, prepared.spec, datetime.now(UTC), settings.services)
     store.keep_questions(spec.id, prepared.questions)
+    RunOutcomes(store).keep(spec.id, prepared.questions, prepared.benchmark.questions.resolutions)
     cells = cells_of(spec.id, prepared.questions, spec.trials)
     executor = Executor(store, concurrency=concurrency, watch=watch, on_event=on_event)
     try:
@@ -161,9 +163,14 @@ async def execute_run(  # noqa: PLR0913 - who watches, and where things go
                 ) as answer,
             ):
                 progress = await executor.run(cells, answer)
-                if not (asks_models(spec) and has_panel(spec)):
-                    return progress
-                return await executor.run(panel_cells(spec.id, prepared.questions, spec.trials), answer)
+                if asks_models(spec) and has_panel(spec):
+                    progress = await executor.run(panel_cells(spec.id, prepared.questions, spec.trials), answer)
+                if progress.stopped:
+                    store.label(spec.id, problem=progress.stopped)
+                return progress
+    except InputError as error:
+        store.label(spec.id, problem=str(error))
+        raise
     finally:
         store.close()
 

@@ -34,9 +34,11 @@ from foretell.scoring.table_input import (
 
 PRICE_COLUMNS = ("price", "yes_ask", "no_ask")
 MOMENT_COLUMNS = ("due", "resolved_on")
-RESERVED_COLUMNS = {"question", "target", "outcome", "weight", *PRICE_COLUMNS}
+RESERVED_COLUMNS = {"question", "target", "outcome", "weight", "payoff", *PRICE_COLUMNS}
 """Columns with a meaning of their own; all others are labels to group by."""
 HORIZON_EDGES = (7, 30, 90, 180, 365, 1095, 1825, 3650)
+TRIAL_MARK = " · trial "
+"""Between a forecaster and the trial, where every trial is a forecaster of its own."""
 FLOOR = 1e-9
 """Keeps the log-odds of a certain trial finite."""
 
@@ -160,7 +162,7 @@ def match_forecasts(
         raise InputError(problem, path=f.name, column="due", hint="add a due column to the forecasts")
     name, trial = f.text("forecaster"), f"coalesce({f.text('trial')}, '')" if "trial" in f.types else "''"
     if separate and "trial" in f.types:
-        name = f"{name} || ' · trial ' || {trial}"
+        name = f"{name} || '{TRIAL_MARK}' || {trial}"
     f.con.execute(
         f"create table names as select {name} as name, row_number() over (order by min(_row)) - 1 as code "
         f"from {f.table} group by 1"
@@ -191,7 +193,7 @@ def _index_targets(o: InputTable, *, rounds: bool, resolved: bool, once: bool) -
     moments = {c: moment_sql(o, c) for c in MOMENT_COLUMNS if c in o.types}
     extra = [c for c in o.columns if c not in RESERVED_COLUMNS and c not in moments]
     columns = [f"{o.text(c)} as {quoted(c)}" for c in extra] + [f"{sql} as {quoted(c)}" for c, sql in moments.items()]
-    columns += [f"{o.number(c)} as {quoted(c)}" for c in (*PRICE_COLUMNS, "weight") if c in o.types]
+    columns += [f"{o.number(c)} as {quoted(c)}" for c in (*PRICE_COLUMNS, "weight", "payoff") if c in o.types]
     columns.append(f"{o.number('outcome') if 'outcome' in o.types else 'null::double'} as outcome")
     counted = o.number("outcome") if resolved else "1"
     first = "qualify row_number() over (partition by question, target, _due order by _row) = 1" if once else ""
@@ -264,7 +266,7 @@ def _refuse_same_trial(f: InputTable, row: ColumnArray, pair: ColumnArray, trial
 def _read_targets(o: InputTable, *, by_question: bool) -> Targets:
     """The resolved targets; without a weight column each counts once, or each question once if `by_question`."""
     texts = [c for c in o.columns if c not in RESERVED_COLUMNS - {"question", "target"}]
-    numbers = [c for c in (*PRICE_COLUMNS, "weight") if c in o.types]
+    numbers = [c for c in (*PRICE_COLUMNS, "weight", "payoff") if c in o.types]
     where = "from targets where outcome is not null order by _row"
     data = o.fetch(f"select outcome {''.join(', ' + quoted(c) for c in numbers)} {where}")
     n = len(data["outcome"])
@@ -285,6 +287,7 @@ def _read_targets(o: InputTable, *, by_question: bool) -> Targets:
         price=known.get("price", none),
         yes_ask=known.get("yes_ask", none),
         no_ask=known.get("no_ask", none),
+        payoff=known.get("payoff"),
         groups=labels,
     )
 

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from foretell.questions.codec import from_json
 from foretell.questions.question import Question
 from foretell.questions.trace import ModelCalled, TraceEvent
 from foretell.runs.spec import TYPED_PREFIX
-from foretell.runs.store import RunRow, RunStore
+from foretell.runs.store import RunRow, RunStore, cells_each
 
 TITLE_LENGTH = 200
 """Characters of a title at most."""
@@ -79,12 +78,6 @@ def run_row_view(store: RunStore, row: RunRow) -> RunRowView:
         failed=row.failed,
         degraded=row.degraded,
     )
-
-
-def cells_each(spec: dict[str, Any]) -> int:
-    """Cells of one question: its trials, and the panel that reads them where one does."""
-    trials = int(spec.get("trials", 1))
-    return trials + (spec.get("aggregate") == "judged" and trials > 1)
 
 
 @dataclass(frozen=True, kw_only=True)
