@@ -64,7 +64,7 @@ class BacktestResult(Result):
 def backtest(request: BacktestRequest, progress: BacktestProgress | None = None) -> BacktestResult:
     """Run forecasters over a question set as of its dates, and write the tables that `foretell score` reads."""
     benchmark = open_benchmark(request.dataset, wanted=request.wanted(), folder=request.data)
-    web = SeriesOnDemand(load_settings()) if benchmark.own else None
+    web = SeriesOnDemand(load_settings()) if benchmark.own or request.fetch_series else None
     series = (benchmark.series or web) if request.series is None else CsvSeries(path=request.series)
     result = _answers(benchmark, request.forecasters, series, progress)
     resolutions = benchmark.questions.resolutions

@@ -660,6 +660,11 @@ class BacktestRequest(QuestionSetFields):
         "CSV file or folder of time series; else those that your own questions name are read where they are published.",
         metavar="PATH",
     )
+    fetch_series: bool = setting(
+        False,
+        "Read the series of published rounds from their sources too, as they stood on the due date: FRED's vintages, "
+        "Yahoo, DBnomics, ACLED, Wikipedia.",
+    )
     tables: Path | None = setting(Path("backtest"), "Folder for the tables.", metavar="FOLDER")
 
 

@@ -157,8 +157,9 @@ async def execute_run(  # noqa: PLR0913 - who watches, and where things go
                     journal,
                     store,
                     past=lambda: prepared.benchmark.past,
-                    # Published rounds are answered from what comes with them, the same on every machine.
-                    series=prepared.benchmark.series or (on_demand if prepared.benchmark.own else None),
+                    # A backtest of published rounds is answered from what comes with them, the same on every machine.
+                    series=prepared.benchmark.series
+                    or (on_demand if prepared.benchmark.own or spec.mode == "live" else None),
                     concurrency=concurrency,
                     trees=trees,
                     budget=executor.budget,
