@@ -19,7 +19,7 @@ COMMANDS = {
     "plan": "How many questions it takes to see a gain of a given size.",
     "backtest": "Run forecasters over a question set as of each date.",
     "run": "Run the agent over many questions; crash-proof, resumable.",
-    "runs": "List the runs on this machine.",
+    "runs": "The runs on this machine: how far, how good; name, tag, remove them.",
     "worker": "Answer cells of runs that many machines share.",
     "prompts": "What models are sent for each kind of question, with token counts.",
     "show": "What a run found, and every step to it.",
