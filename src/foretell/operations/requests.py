@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from foretell.data.datasets.set_filter import SetFilter, SetStatus
+from foretell.data.datasets.set_filter import LateText, SetFilter, SetStatus
 from foretell.forecasters.agent.settings import AgentOptions
 from foretell.models.model import Model, ReasoningEffort, ServiceTier
 from foretell.questions.errors import InputError
@@ -91,6 +91,10 @@ class _ResearchRequest(OperationRequest):
         title="Longest wait for one reply, in seconds",
     )  # fmt: skip
     seed: int = setting(0, "Sent to the model, plus the number of the trial.", group="models")
+    late_text: LateText = setting(
+        "quarantine", "With --as-of, a text of yours that was written after that day: refuse it (quarantine), keep it, "
+        "or cut such passages.", group="question",
+    )  # fmt: skip
     strict: bool = setting(
         False, "Refuse a question that opened before a model's knowledge ends, instead of warning.", group="models"
     )
@@ -613,6 +617,10 @@ class QuestionSetFields(OperationRequest):
     closes_after: str | None = setting(None, "Only what ends on this day or later.", metavar="DATE", max_length=40)
     closes_before: str | None = setting(None, "Only what ends by this day.", metavar="DATE", max_length=40)
     category: str = setting("", "Only this category, or what a market tags so.", max_length=200)
+    late_text: LateText = setting(
+        "quarantine", "Questions whose own text was written after they are asked: left out (quarantine), asked as they "
+        "are (keep), or asked without those passages (cut).",
+    )  # fmt: skip
 
     def wanted(self) -> SetFilter:
         """The same as a value; a wrong one raises an `InputError` that names it."""
@@ -651,6 +659,11 @@ class BacktestRequest(QuestionSetFields):
         None,
         "CSV file or folder of time series; else those that your own questions name are read where they are published.",
         metavar="PATH",
+    )
+    fetch_series: bool = setting(
+        False,
+        "Read the series of published rounds from their sources too, as they stood on the due date: FRED's vintages, "
+        "Yahoo, DBnomics, ACLED, Wikipedia.",
     )
     tables: Path | None = setting(Path("backtest"), "Folder for the tables.", metavar="FOLDER")
 

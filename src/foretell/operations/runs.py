@@ -93,6 +93,7 @@ def run_to_dict(row: RunRow, money: RunMoney) -> dict[str, Any]:
         "model": row.spec["models"].get("agent", ""),
         "efforts": row.spec.get("efforts", {}),
         "mode": row.spec["mode"],
+        "quarantined": row.spec["questions"].get("quarantined", 0),
         "trials": row.spec["trials"],
         "forecasts": row.done,
         "failed": row.failed,
@@ -153,7 +154,7 @@ class RunsResult(Result):
 def _what(run: ListedRun) -> str:
     body = run.to_dict()
     dataset = Path(body["questions"]).name if not body["questions"].startswith(TYPED_PREFIX) else "one question"
-    extra = [f"{body['degraded']} degraded"] if body["degraded"] else []
+    extra = [f"{body[name]} {name}" for name in ("degraded", "quarantined") if body[name]]
     extra += [f"${body[n]:.2f} {n.replace('_', ' ')}" for n in ("reserved", "at_risk") if body[n]]
     extra += [f"#{tag}" for tag in run.row.tags]
     text = f"{dataset}: {body['forecaster']} {body['model']}".rstrip()
@@ -201,7 +202,7 @@ def chosen_runs(store: RunStore, request: RunsRequest) -> tuple[Sequence[tuple[R
     asked = store.asked()
     fitting = [row for row in store.runs() if _fits(row, request)]
     shown = [row for row in fitting if request.archived or not row.archived]
-    states = [(row, store.state(row, asked.get(row.id, 0))) for row in shown]
+    states: list[tuple[RunRow, RunState]] = [(row, store.state(row, asked.get(row.id, 0))) for row in shown]
     found = [one for one in states if request.state in (None, one[1])]
     return found, 0 if request.archived else sum(row.archived for row in fitting)
 

@@ -38,6 +38,8 @@ class RunRowView:
     failed: int
     degraded: int
     """Forecasts that rest on a failure."""
+    quarantined: int = 0
+    """Questions that were left out, because their own text was written after the moment of asking."""
     state: RunState = "done"
     name: str = ""
     """What people call it."""
@@ -109,6 +111,7 @@ def run_row_view(store: RunStore, row: RunRow, score: Mapping[str, Any] | None =
         archived=row.archived,
         problem=row.problem,
         score=score or {},
+        quarantined=int(spec.get("questions", {}).get("quarantined", 0)),
     )
 
 

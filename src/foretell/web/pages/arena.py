@@ -185,13 +185,13 @@ def show_comparison(
 
 
 @router.get("/api/board", tags=["compare"])
-def read_board(here: CurrentState, run: Runs) -> dict[str, Any]:
+def read_run_board(here: CurrentState, run: Runs) -> dict[str, Any]:
     """Several runs on one board: who leads, and by more than noise?"""
     return _board(here, run).to_dict()
 
 
 @router.get("/board", include_in_schema=False)
-def show_board(request: Request, here: CurrentState, run: Runs = ()) -> Response:
+def show_run_board(request: Request, here: CurrentState, run: Runs = ()) -> Response:
     """The board of the runs that were ticked."""
     study, reason = None, "" if len(run) > 1 else "Tick two runs or more in the list."
     if not reason:
