@@ -343,7 +343,7 @@ class ResolveResult(Result):
         others = [
             f"{name} {self.score[key]['estimate']:.1f}"
             for key, name in (("price", "market"), ("base_rate", "base rate"))
-            if key in self.score
+            if self.score.get(key)
         ]
         beside = f" ({', '.join(others)})" if others else ""
         return f"{text}\nBrier index {found['estimate']:.1f} {bracket(found['low'], found['high'], 1)}{beside}"

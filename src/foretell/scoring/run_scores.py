@@ -26,6 +26,8 @@ THIS_RUN = "this run"
 FEWEST_OUTCOMES = 2
 """Decided questions that a score with an interval takes at least."""
 RUN_DRAWS = 500
+SUMMARY_VERSION = 1
+"""Of what is kept: raised where the summary says something else than before."""
 MOST_PARTS = 12
 """Categories or sources that are listed."""
 
@@ -139,9 +141,7 @@ class RunScores:
         return self.metric("bi")
 
     def summary(self) -> dict[str, Any]:
-        """The run's scores as plain data: what lists show."""
-        if self.board is None:
-            return {"decided": self.decided}
+        """The run's scores as plain data: what lists show. None for what cannot be said yet."""
         found = {
             "bi": self.index,
             "price": self.metric("bi", CROWD),
@@ -151,11 +151,17 @@ class RunScores:
             "against_price": self.against_price,
             "against_base_rate": self.against_rate,
         }
-        return {"decided": self.decided} | {
-            name: {"estimate": getattr(one, "estimate", getattr(one, "diff", None)), "low": one.low, "high": one.high}
-            for name, one in found.items()
-            if one is not None
-        }
+        return {"decided": self.decided} | {name: _plain(one) for name, one in found.items()}
+
+
+def _plain(found: Interval | Comparison | None) -> dict[str, float] | None:
+    if found is None:
+        return None
+    return {
+        "estimate": found.diff if isinstance(found, Comparison) else found.estimate,
+        "low": found.low,
+        "high": found.high,
+    }
 
 
 _KEEP = """
@@ -178,9 +184,11 @@ class KeptScores:
         for row in rows:
             decided, when = told.get(row.id, (0, ""))
             if not decided:
-                found[row.id] = {"decided": 0}
+                found[row.id] = RunScores(run=row.id, answers=()).summary()
                 continue
-            state = f"{row.done} {row.failed} {row.degraded} {decided} {when} {row.spec.get('aggregate')}"
+            state = (
+                f"{SUMMARY_VERSION} {row.done} {row.failed} {row.degraded} {decided} {when} {row.spec.get('aggregate')}"
+            )
             seen, text = kept.get(row.id, ("", ""))
             if seen != state:
                 text = json.dumps(score_run(self._store, row).summary())

@@ -16,7 +16,7 @@ from foretell.web.run_rows import RunRowView
 
 def score_rulers(runs: Sequence[RunRowView]) -> dict[str, Chart]:
     """By run, its score on a ruler; all on the same one."""
-    scored = {run.id: run.score for run in runs if "bi" in run.score}
+    scored = {run.id: run.score for run in runs if run.score.get("bi")}
     numbers = [value for score in scored.values() for value in _numbers(score) if math.isfinite(value)]
     if not numbers:
         return {}
@@ -26,8 +26,8 @@ def score_rulers(runs: Sequence[RunRowView]) -> dict[str, Chart]:
             (score["bi"]["estimate"], score["bi"]["low"], score["bi"]["high"]),
             low,
             max(high, low + 10),
-            price=score.get("price", {}).get("estimate"),
-            rate=score.get("base_rate", {}).get("estimate"),
+            price=_estimate(score["price"]),
+            rate=_estimate(score["base_rate"]),
         )
         for id, score in scored.items()
     }
@@ -35,7 +35,11 @@ def score_rulers(runs: Sequence[RunRowView]) -> dict[str, Chart]:
 
 def _numbers(score: Mapping[str, Any]) -> list[float]:
     found = [score["bi"][end] for end in ("estimate", "low", "high")]
-    return found + [score[name]["estimate"] for name in ("price", "base_rate") if name in score]
+    return found + [score[name]["estimate"] for name in ("price", "base_rate") if score[name]]
+
+
+def _estimate(found: Mapping[str, float] | None) -> float | None:
+    return None if found is None else found["estimate"]
 
 
 def answer_ruler(shown: Mapping[str, Any]) -> Chart:

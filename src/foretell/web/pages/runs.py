@@ -289,7 +289,13 @@ def _question_view(store: RunStore, row: RunRow, one: QuestionAnswer) -> dict[st
     }
 
 
-@router.get("/api/runs/{run}/answers.csv", tags=["runs"], response_class=PlainTextResponse)
+class CsvResponse(Response):
+    """A table as a file."""
+
+    media_type = "text/csv"
+
+
+@router.get("/api/runs/{run}/answers.csv", tags=["runs"], response_class=CsvResponse)
 def download_answers(here: CurrentState, run: str, filters: Annotated[AnswerFilters, Depends()]) -> Response:
     """What the page of a run shows, as a table: one row for each outcome of each question."""
     row = here.run(run)
@@ -303,7 +309,7 @@ def download_answers(here: CurrentState, run: str, filters: Annotated[AnswerFilt
             named = (one.question.id, one.question.due.isoformat(), one.question.text, target.id)
             writer.writerow([for_csv(value) for value in (*named, *said, target.brier, target.price_brier)])
     headers = {"Content-Disposition": f'attachment; filename="{row.id}.csv"'}
-    return Response(text.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
+    return CsvResponse(text.getvalue(), headers=headers)
 
 
 # What people say of a run.
