@@ -1,4 +1,4 @@
-"""A home that can only be read: what is stored is shown, replayed and served, and writing is refused for that reason."""
+"""A home that can only be read: what is stored is shown, replayed and served; writing is refused for that reason."""
 
 import json
 import os
