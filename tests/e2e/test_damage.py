@@ -46,7 +46,7 @@ def page_of(table: str, part: float) -> Damage:
     return spoil
 
 
-def leaf_pages(content: bytes, page: int) -> list[int]:
+def leaf_pages(content: bytearray, page: int) -> list[int]:
     start = PAGE * (page - 1)
     if content[start] in (0x0D, 0x0A):
         return [page]

@@ -141,8 +141,8 @@ def test_the_commands(words: list[str], tmp_path: Path, monkeypatch: pytest.Monk
 # The doctor.
 
 
-def healthy(settings: Settings, **request: str) -> dict[str, Any]:
-    found = asyncio.run(doctor(DoctorRequest(**request), settings))
+def healthy(settings: Settings) -> dict[str, Any]:
+    found = asyncio.run(doctor(DoctorRequest(), settings))
     return {finding.what: finding for finding in found.findings}
 
 
