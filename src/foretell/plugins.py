@@ -82,6 +82,7 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "demo": "foretell.data.datasets.demo:demo",
         "forecastbench": "foretell.data.datasets.forecastbench_download:forecastbench",
         "prophet_arena": "foretell.data.datasets.prophet_arena:prophet_arena",
+        "built": "foretell.data.datasets.built_set:built",
         "claims": "foretell.data.datasets.claims:claims",
         "options": "foretell.data.datasets.payoff_tasks:options",
         "questions": "foretell.data.datasets.question_files:questions",

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from foretell.data.datasets.set_filter import SetFilter, SetStatus
+from foretell.data.datasets.set_filter import LateText, SetFilter, SetStatus
 from foretell.forecasters.agent.settings import AgentOptions
 from foretell.models.model import Model, ReasoningEffort, ServiceTier
 from foretell.questions.errors import InputError
@@ -91,6 +91,10 @@ class _ResearchRequest(OperationRequest):
         title="Longest wait for one reply, in seconds",
     )  # fmt: skip
     seed: int = setting(0, "Sent to the model, plus the number of the trial.", group="models")
+    late_text: LateText = setting(
+        "quarantine", "With --as-of, a text of yours that was written after that day: refuse it (quarantine), keep it, "
+        "or cut such passages.", group="question",
+    )  # fmt: skip
     strict: bool = setting(
         False, "Refuse a question that opened before a model's knowledge ends, instead of warning.", group="models"
     )
@@ -327,10 +331,60 @@ class ShowRequest(OperationRequest):
 
 
 class RunsRequest(OperationRequest):
-    """List the runs on this machine, the newest first."""
+    """List the runs on this machine, the newest first: how far they are, what they cost, how good they were.
 
+    A run is scored as soon as two of its questions have an outcome: Brier index, beside the market's price and the base
+    rate on the same questions.
+    """
+
+    find: str = setting("", "Only runs whose name, note, tag, model or questions hold this.", max_length=200)
+    tag: tuple[ShortText, ...] = setting((), "Only runs with this tag; may be repeated.")
+    state: Literal["running", "stopped", "failed", "done"] | None = setting(None, "Only runs that stand so.")
+    archived: bool = setting(False, "Archived runs too.")
     limit: int | None = setting(None, "At most so many runs.", ge=1)
     offset: int = setting(0, "Leave out so many from the start.", ge=0)
+
+
+class RunsRenameRequest(OperationRequest):
+    """Call RUN by NAME from now on, in every list, page and command; without NAME it loses the one it has."""
+
+    run: str = _RUN
+    name: str = setting("", "What to call it.", argument=True, max_length=80)
+
+
+class RunsTagRequest(OperationRequest):
+    """Put TAGS on RUN, take some away, write a note on it, put it into the archive or take it out."""
+
+    run: str = _RUN
+    tags: tuple[ShortText, ...] = setting((), "Tags to put on it.", argument=True)
+    remove: tuple[ShortText, ...] = setting((), "Take this tag away; may be repeated.", metavar="TAG")
+    note: str | None = setting(None, "A note on it; an empty one takes it away.", max_length=2000)
+    archive: bool = setting(False, "Keep it, and leave it out of lists.")
+    unarchive: bool = setting(False, "List it again.")
+
+
+class RunsRemoveRequest(OperationRequest):
+    """Remove RUNS with their answers, steps and scores. Asks nothing back: `--yes` says that it is meant.
+
+    Replies that were paid for stay in the journal: the same run started again costs nothing. What was submitted stays
+    in the ledger.
+    """
+
+    runs: tuple[ShortText, ...] = setting(help="Their names, or how their ids begin.", argument=True, min_length=1)
+    yes: bool = setting(False, "Really remove them; without it they are only listed.")
+
+
+class RunsResolveRequest(OperationRequest):
+    """Look how the questions of RUN came out, and score it by that.
+
+    Outcomes are read from the question set that the run was made on, from the market of a question that has one, and
+    from a table of outcomes where one is given.
+    """
+
+    run: str = _RUN
+    outcomes: Path | None = setting(
+        None, "A table with the columns question, target and outcome (0 or 1).", flag="-o/--outcomes", metavar="FILE"
+    )
 
 
 class ReplayRequest(OperationRequest):
@@ -592,6 +646,10 @@ class ScoringRequest(TablesRequest):
     draws: int = setting(2000, "Number of bootstrap draws.", ge=100)
     seed: int = setting(0, "Seed of the bootstrap.")
     level: float = setting(0.95, "Level of the intervals.", gt=0, lt=1)
+    interval: Literal["percentile", "symmetric"] = setting(
+        "percentile",
+        "How draws become an interval: their percentiles, or symmetric about the estimate (Algorithm 1 of PA).",
+    )
 
 
 class ScoreRequest(ScoringRequest):
@@ -684,6 +742,10 @@ class QuestionSetFields(OperationRequest):
     closes_after: str | None = setting(None, "Only what ends on this day or later.", metavar="DATE", max_length=40)
     closes_before: str | None = setting(None, "Only what ends by this day.", metavar="DATE", max_length=40)
     category: str = setting("", "Only this category, or what a market tags so.", max_length=200)
+    late_text: LateText = setting(
+        "quarantine", "Questions whose own text was written after they are asked: left out (quarantine), asked as they "
+        "are (keep), or asked without those passages (cut).",
+    )  # fmt: skip
 
     def wanted(self) -> SetFilter:
         """The same as a value; a wrong one raises an `InputError` that names it."""
@@ -722,6 +784,11 @@ class BacktestRequest(QuestionSetFields):
         None,
         "CSV file or folder of time series; else those that your own questions name are read where they are published.",
         metavar="PATH",
+    )
+    fetch_series: bool = setting(
+        False,
+        "Read the series of published rounds from their sources too, as they stood on the due date: FRED's vintages, "
+        "Yahoo, DBnomics, ACLED, Wikipedia.",
     )
     tables: Path | None = setting(Path("backtest"), "Folder for the tables.", metavar="FOLDER")
 
@@ -780,6 +847,36 @@ class CalibrateApplyRequest(OperationRequest):
         "time",
         "With ids, a rule may judge questions asked before its training ended: for a check, not for publication.",
     )
+
+
+class ThresholdRequest(_PastRequest):
+    """Choose where to cut a probability into True and False: on validation rows, judged on test rows.
+
+    The outcomes say which is which in a column split (of claims: subtype). The file is applied to new forecasts:
+
+      foretell calibrate threshold -f f.csv -o o.csv --out cut.json
+
+      foretell calibrate decide cut.json -f new.csv --out labels.csv
+    """
+
+    split: str | None = setting(
+        None, "Column of the outcomes with the split; without it, split or else subtype.", metavar="COLUMN"
+    )
+    validation: str = setting("validation", "The rows on which the threshold is chosen.", metavar="NAME")
+    test: str = setting("test", "The rows on which it is judged.", metavar="NAME")
+    criterion: Literal["accuracy", "balanced", "f1"] = setting(
+        "accuracy", "What the threshold makes best: accuracy, the mean over true and false claims, or F1."
+    )
+    combine_trials: Literal["mean", "logit-mean"] = setting("mean", "How several trials become one forecast.")
+    draws: int = setting(2000, "Number of bootstrap draws.", ge=100)
+    seed: int = setting(0, "Seed of the bootstrap.")
+
+
+class DecideRequest(OperationRequest):
+    """Call new forecasts True or False by the THRESHOLDS that `foretell calibrate threshold` chose."""
+
+    thresholds: Path = setting(help="File of the thresholds.", argument=True)
+    forecasts: Path = _FORECASTS
 
 
 class EnsembleRequest(_PastRequest):
@@ -911,11 +1008,20 @@ class OptionTasksRequest(OperationRequest):
 
 
 class FinancialTasksRequest(OperationRequest):
-    """Make tasks from SERIES, a file of prices: long or short, higher or lower, asked on each --cutoff day."""
+    """Make tasks from SERIES of prices: long or short, higher or lower, asked on each --cutoff day.
 
-    source: Path = setting(help="CSV file with columns date and value.", argument=True, metavar="SERIES")
+    SERIES is a CSV file (date, value; or series, date, value), a folder of them, or a series by its name, such as
+    yahoo/AAPL. A task needs enough history, a price at both ends and options that pay differently; every one that was
+    discarded is listed in discarded.csv with its reason.
+
+      foretell data build financial yahoo/AAPL yahoo/MSFT --cutoff 2024-06-01 --tables tasks
+    """
+
+    sources: tuple[str, ...] = setting(
+        help="A CSV file, a folder of them, or provider/id.", argument=True, metavar="SERIES...", min_length=1
+    )
     kind: Literal["long-short", "higher-lower"] = setting("long-short", "What the options are.")
-    series: str | None = setting(None, "Id of the series, where the file holds several.", metavar="ID")
+    series: tuple[str, ...] = setting((), "Only this series of the files; may be repeated.", metavar="ID")
     cutoffs: tuple[str, ...] = setting(
         (), "A day on which the question is asked; may be repeated.", flag="--cutoff", metavar="DATE", min_length=1
     )

@@ -57,7 +57,11 @@ OPERATIONS = {
     "plan": Operation(requests.PlanRequest, "foretell.operations.score:plan", (".json",)),
     "backtest": Operation(requests.BacktestRequest, "foretell.operations.backtest:backtest", ROWS),
     "run": Operation(requests.RunRequest, "foretell.operations.run:run_spec"),
-    "runs": Operation(requests.RunsRequest, "foretell.operations.run:list_runs"),
+    "runs list": Operation(requests.RunsRequest, "foretell.operations.runs:list_runs"),
+    "runs mv": Operation(requests.RunsRenameRequest, "foretell.operations.runs:rename_run"),
+    "runs tag": Operation(requests.RunsTagRequest, "foretell.operations.runs:tag_run"),
+    "runs rm": Operation(requests.RunsRemoveRequest, "foretell.operations.runs:remove_runs"),
+    "runs resolve": Operation(requests.RunsResolveRequest, "foretell.operations.runs:resolve_run"),
     "prompts": Operation(requests.PromptsRequest, "foretell.operations.prompts:show_prompts"),
     "show": Operation(requests.ShowRequest, "foretell.operations.run:show"),
     "replay": Operation(requests.ReplayRequest, "foretell.operations.run:replay"),
@@ -76,6 +80,8 @@ OPERATIONS = {
     "calibrate ensemble": Operation(
         requests.EnsembleRequest, "foretell.operations.calibrate:fit_ensemble", (".json", ".csv")
     ),
+    "calibrate threshold": Operation(requests.ThresholdRequest, "foretell.operations.thresholds:fit_thresholds", ROWS),
+    "calibrate decide": Operation(requests.DecideRequest, "foretell.operations.thresholds:decide", ROWS),
     "arena init": Operation(requests.ArenaInitRequest, "foretell.operations.arena:init_arena"),
     "arena demo": Operation(requests.ArenaDemoRequest, "foretell.operations.arena_demo:arena_demo", (".json",)),
     "arena collect": Operation(requests.ArenaCollectRequest, "foretell.operations.arena:collect_events"),
@@ -123,7 +129,7 @@ PYTHON_NAMES = {
     "diff_trees": "tree diff",
     "tree_history": "tree history",
     "run": "run",
-    "list_runs": "runs",
+    "list_runs": "runs list",
     "show": "show",
     "replay": "replay",
 }
