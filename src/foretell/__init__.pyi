@@ -19,8 +19,8 @@ from foretell.operations.requests import TreeRequest as TreeRequest
 from foretell.operations.requests import WhatIfRequest as WhatIfRequest
 from foretell.operations.run import ReplayResult as ReplayResult
 from foretell.operations.run import RunResult as RunResult
-from foretell.operations.run import RunsResult as RunsResult
 from foretell.operations.run import ShowResult as ShowResult
+from foretell.operations.runs import RunsResult as RunsResult
 from foretell.operations.studies import study as study
 from foretell.operations.tree import TreeResult as TreeResult
 from foretell.operations.what_if import ScenarioComparison as ScenarioComparison
@@ -108,6 +108,7 @@ def ask(
     tier: Literal["standard", "flex", "priority"] | None = None,
     reply_seconds: float | None = None,
     seed: int = 0,
+    late_text: Literal["quarantine", "keep", "cut"] = "quarantine",
     strict: bool = False,
     variant: Literal["full", "nobelief", "zero-shot", "batch"] = "full",
     crowd: bool = True,
@@ -150,6 +151,7 @@ def grow_tree(
     tier: Literal["standard", "flex", "priority"] | None = None,
     reply_seconds: float | None = None,
     seed: int = 0,
+    late_text: Literal["quarantine", "keep", "cut"] = "quarantine",
     strict: bool = False,
     grounder: str = "search",
     rule: str = "linear",
@@ -177,6 +179,10 @@ def grow_tree(
 
 def list_runs(
     *,
+    find: str = "",
+    tag: Sequence[str] = (),
+    state: Literal["running", "stopped", "failed", "done"] | None = None,
+    archived: bool = False,
     limit: int | None = None,
     offset: int = 0,
     settings: Settings | None = None,

@@ -110,7 +110,7 @@ def test_a_first_grid_is_commented_planned_and_carried_out_without_a_model(tmp_p
     plan = run_sync(run_grid(GridRequest.read({"file": file, "plan": True}), settings), event_loop.run)
     assert (plan.expected, [one.done for one in plan.planned]) == (0.0, [0, 0])
     done = run_sync(run_grid(GridRequest.read({"file": file}), settings), event_loop.run)
-    assert [one.done for one in done.planned] == [30, 30]
+    assert [one.done for one in done.planned] == [29, 30], "the first question has no past to count"
     assert done.study is not None
     change = done.study.table("One factor at a time")
     assert [row.name for row in change.rows] == ["forecaster: prior → auto"]

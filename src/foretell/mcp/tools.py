@@ -160,7 +160,7 @@ TOOLS = (
         name="list_runs",
         description="The runs on this machine, the newest first: what was asked, of whom, and how many answers.",
         request=requests.RunsRequest,
-        use=_answer("runs"),
+        use=_answer("runs list"),
     ),
     McpTool(
         name="show_run",

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from foretell.data.datasets.set_filter import SetFilter, SetStatus
+from foretell.data.datasets.set_filter import LateText, SetFilter, SetStatus
 from foretell.forecasters.agent.settings import AgentOptions
 from foretell.models.model import Model, ReasoningEffort, ServiceTier
 from foretell.questions.errors import InputError
@@ -91,6 +91,10 @@ class _ResearchRequest(OperationRequest):
         title="Longest wait for one reply, in seconds",
     )  # fmt: skip
     seed: int = setting(0, "Sent to the model, plus the number of the trial.", group="models")
+    late_text: LateText = setting(
+        "quarantine", "With --as-of, a text of yours that was written after that day: refuse it (quarantine), keep it, "
+        "or cut such passages.", group="question",
+    )  # fmt: skip
     strict: bool = setting(
         False, "Refuse a question that opened before a model's knowledge ends, instead of warning.", group="models"
     )
@@ -327,10 +331,60 @@ class ShowRequest(OperationRequest):
 
 
 class RunsRequest(OperationRequest):
-    """List the runs on this machine, the newest first."""
+    """List the runs on this machine, the newest first: how far they are, what they cost, how good they were.
 
+    A run is scored as soon as two of its questions have an outcome: Brier index, beside the market's price and the base
+    rate on the same questions.
+    """
+
+    find: str = setting("", "Only runs whose name, note, tag, model or questions hold this.", max_length=200)
+    tag: tuple[ShortText, ...] = setting((), "Only runs with this tag; may be repeated.")
+    state: Literal["running", "stopped", "failed", "done"] | None = setting(None, "Only runs that stand so.")
+    archived: bool = setting(False, "Archived runs too.")
     limit: int | None = setting(None, "At most so many runs.", ge=1)
     offset: int = setting(0, "Leave out so many from the start.", ge=0)
+
+
+class RunsRenameRequest(OperationRequest):
+    """Call RUN by NAME from now on, in every list, page and command; without NAME it loses the one it has."""
+
+    run: str = _RUN
+    name: str = setting("", "What to call it.", argument=True, max_length=80)
+
+
+class RunsTagRequest(OperationRequest):
+    """Put TAGS on RUN, take some away, write a note on it, put it into the archive or take it out."""
+
+    run: str = _RUN
+    tags: tuple[ShortText, ...] = setting((), "Tags to put on it.", argument=True)
+    remove: tuple[ShortText, ...] = setting((), "Take this tag away; may be repeated.", metavar="TAG")
+    note: str | None = setting(None, "A note on it; an empty one takes it away.", max_length=2000)
+    archive: bool = setting(False, "Keep it, and leave it out of lists.")
+    unarchive: bool = setting(False, "List it again.")
+
+
+class RunsRemoveRequest(OperationRequest):
+    """Remove RUNS with their answers, steps and scores. Asks nothing back: `--yes` says that it is meant.
+
+    Replies that were paid for stay in the journal: the same run started again costs nothing. What was submitted stays
+    in the ledger.
+    """
+
+    runs: tuple[ShortText, ...] = setting(help="Their names, or how their ids begin.", argument=True, min_length=1)
+    yes: bool = setting(False, "Really remove them; without it they are only listed.")
+
+
+class RunsResolveRequest(OperationRequest):
+    """Look how the questions of RUN came out, and score it by that.
+
+    Outcomes are read from the question set that the run was made on, from the market of a question that has one, and
+    from a table of outcomes where one is given.
+    """
+
+    run: str = _RUN
+    outcomes: Path | None = setting(
+        None, "A table with the columns question, target and outcome (0 or 1).", flag="-o/--outcomes", metavar="FILE"
+    )
 
 
 class ReplayRequest(OperationRequest):
@@ -563,6 +617,10 @@ class QuestionSetFields(OperationRequest):
     closes_after: str | None = setting(None, "Only what ends on this day or later.", metavar="DATE", max_length=40)
     closes_before: str | None = setting(None, "Only what ends by this day.", metavar="DATE", max_length=40)
     category: str = setting("", "Only this category, or what a market tags so.", max_length=200)
+    late_text: LateText = setting(
+        "quarantine", "Questions whose own text was written after they are asked: left out (quarantine), asked as they "
+        "are (keep), or asked without those passages (cut).",
+    )  # fmt: skip
 
     def wanted(self) -> SetFilter:
         """The same as a value; a wrong one raises an `InputError` that names it."""
@@ -601,6 +659,11 @@ class BacktestRequest(QuestionSetFields):
         None,
         "CSV file or folder of time series; else those that your own questions name are read where they are published.",
         metavar="PATH",
+    )
+    fetch_series: bool = setting(
+        False,
+        "Read the series of published rounds from their sources too, as they stood on the due date: FRED's vintages, "
+        "Yahoo, DBnomics, ACLED, Wikipedia.",
     )
     tables: Path | None = setting(Path("backtest"), "Folder for the tables.", metavar="FOLDER")
 

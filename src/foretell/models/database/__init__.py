@@ -4,8 +4,9 @@ import sqlite3
 from pathlib import Path
 
 from foretell.models.database.interface import Database
-from foretell.models.database.sqlite import SqliteDatabase
+from foretell.models.database.sqlite import MEMORY, SqliteDatabase
 from foretell.questions.errors import InputError, MissingExtra
+from foretell.questions.storage_errors import DAMAGED_HINT, DamagedFile, storage_error
 
 SCHEMES = ("postgresql://", "postgres://")
 
@@ -33,6 +34,13 @@ def open_database(
             raise MissingExtra("a PostgreSQL database", "cluster") from None
         return PostgresDatabase(str(place), sessions)
     try:
+        if place != MEMORY:
+            Path(place).parent.mkdir(parents=True, exist_ok=True)
         return SqliteDatabase(place, timeout=timeout, durable=durable)
+    except OSError as error:
+        raise storage_error(error, place) or error from None
     except sqlite3.DatabaseError as error:
-        raise InputError(f"this is no {what}: {error}", path=place) from None
+        problem = storage_error(error, place)
+        if isinstance(problem, DamagedFile):
+            problem = DamagedFile(f"this is no {what}, or it is damaged: {error}", path=place, hint=DAMAGED_HINT)
+        raise problem or InputError(f"this is no {what}: {error}", path=place) from None
