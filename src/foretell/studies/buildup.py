@@ -64,7 +64,7 @@ def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
     factors = factors_of(data, configs)
     if not levels_of(factors):
         hint = "give --grid FILE, several --run that differ, or --factors beside --forecasts"
-        raise InputError("nothing says what the configurations are made of", hint=hint)
+        raise InputError("no factor and no configuration's name says what it is made of", hint=hint)
     names = config_names(factors)
     if not names or not config_families(names):
         return _by_factor(factors, configs, data)
