@@ -138,8 +138,9 @@ def _names() -> None:
         assert name == f"{DUE}.Example AI.{number}.json"
         assert not published_problems(name, {}, question_set()).count("file name")
     for wrong in ({"number": 4}, {"number": 0}, {"organization": "a/b"}, {"organization": "..."}, {"model": " "}):
+        given: Any = {"organization": "Example", "model": "m", **wrong}
         with pytest.raises(InputError):
-            ForecastBenchTeam(**{"organization": "Example", "model": "m", **wrong})
+            ForecastBenchTeam(**given)
     for name in (f"{DUE}.Example.json", f"{DUE}.Example.one.json", "2026-08-16.Example.1.json", f"{DUE}.Example.1.txt"):
         assert "file name" in published_problems(name, {}, question_set())
 
