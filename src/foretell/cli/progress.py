@@ -280,6 +280,7 @@ VIEWS: Mapping[str, Callable[[], AbstractContextManager[Mapping[str, Any]]]] = {
     "ask": lambda: live_view(RunLiveView),
     "tree grow": lambda: live_view(TreeLiveView),
     "run": _run_with_lines,
+    "grid": _run_with_lines,
     "backtest": lambda: progress_bar("forecasting"),
     "demo": lambda: progress_bar("forecasting"),
     "arena context": run_progress,

@@ -1286,6 +1286,36 @@ class InitBotRequest(OperationRequest):
     )
 
 
+class InitGridRequest(OperationRequest):
+    """Write a commented grid to start from: an experiment as a file, whose every field is explained."""
+
+    file: Path = setting(Path("grid.yaml"), "The file to write.", argument=True, metavar="[FILE]")
+
+
+class GridRequest(OperationRequest):
+    """Carry out the experiment in FILE: every combination of its factors is a run, and results carry their factors.
+
+    First it says what it will cost; --plan says only that. It is stopped, killed and started again like a run: it goes
+    on where it was and pays for nothing twice. At the end it prints what each factor brought. Studies read the same
+    file: foretell study variance --grid FILE, and so do frontier, consensus, decisions and the others.
+
+      foretell init grid grid.yaml
+
+      foretell grid grid.yaml --plan
+    """
+
+    file: Path = setting(help="The grid, a YAML or JSON file.", argument=True)
+    plan: bool = setting(False, "Say what it would cost, and stop.")
+    budget: float | None = setting(
+        None, "Dollars for all runs together, those of earlier starts included.", metavar="DOLLARS", gt=0
+    )
+    concurrency: int = setting(50, "Cells at once.", ge=1, le=2000)
+    where: Literal["auto", "here", "workers", "both"] = setting(
+        "auto", "Who answers: this process, the workers of the shared database, or both; as in foretell run."
+    )
+    keep: bool = setting(False, "Save the tables for the web app, in place of earlier ones.")
+
+
 class PracticeRequest(OperationRequest):
     """Start a practice world on this machine: no key, no network, and nothing to pay.
 

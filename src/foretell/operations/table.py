@@ -108,6 +108,8 @@ OPERATIONS = {
         requests.LedgerShowRequest, "foretell.operations.submit:ledger_entries", (".json", ".jsonl")
     ),
     "init bot": Operation(requests.InitBotRequest, "foretell.operations.init_bot:init_bot"),
+    "init grid": Operation(requests.InitGridRequest, "foretell.operations.grid:init_grid"),
+    "grid": Operation(requests.GridRequest, "foretell.operations.grid:run_grid", PAGES),
 }
 """Words of the command → operation."""
 
