@@ -13,6 +13,7 @@ from inspect_ai.model import ChatMessageSystem, ChatMessageUser, Model, ModelAPI
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from foretell.data.datasets.outcome_files import read_outcomes
+from foretell.data.datasets.set_filter import LateText, SetFilter
 from foretell.forecasters.prompt.elicitation import ElicitationCall, call_of
 from foretell.forecasters.prompt.prediction_context import PredictionContext, known_at
 from foretell.forecasters.prompt.rendering import read_view
@@ -26,22 +27,26 @@ from foretell.runs.question_sets import open_benchmark
 
 
 @task(name="questions")
-def foretell_questions(
+def foretell_questions(  # noqa: PLR0913 - what a task may be asked for
     dataset: str = "demo",
     rounds: str | date | list[str] | None = None,
     limit: int | None = None,
     view: str = "market",
     outcomes: str | None = None,
     data: str | None = None,
+    late_text: LateText = "quarantine",
 ) -> Task:
     """Resolved questions, each asked as of its date without tools; probabilities scored by proper scores.
 
     `dataset` is what `foretell backtest` takes: demo, forecastbench, a file or a folder of tables. `view` says what of
     the market is shown: market or none. `outcomes` is a table of question, target, outcome for questions of your own,
-    and `data` is where pulled rounds are.
+    and `data` is where pulled rounds are. Questions whose own text was written after they are asked are left out unless
+    `late_text` says keep or cut.
     """
     folder = None if data is None else Path(data)
-    found = open_benchmark(dataset, rounds=rounds_of(rounds), folder=folder).questions
+    found = open_benchmark(
+        dataset, wanted=SetFilter(late_text=late_text), rounds=rounds_of(rounds), folder=folder
+    ).questions
     if outcomes is not None:
         found = replace(found, resolutions=(*found.resolutions, *read_outcomes(Path(outcomes))))
     known = found.outcomes()
@@ -59,7 +64,11 @@ def foretell_questions(
         dataset=MemoryDataset(samples, name=f"foretell {dataset}"),
         solver=ask_once(),
         scorer=[brier(), log_score(), answered()],
-        metadata={"foretell_dataset": dataset, "foretell_view": view},
+        metadata={
+            "foretell_dataset": dataset,
+            "foretell_view": view,
+            "foretell_quarantined": len(found.quarantined),
+        },
     )
 
 

@@ -46,6 +46,8 @@ class RunResult(Result):
     questions: int
     trials: int
     progress: RunProgress
+    quarantined: int = 0
+    """Questions that were left out, because their own text was written after the moment of asking."""
     cautions: tuple[str, ...] = ()
     """What a model may have known beforehand."""
     notes: tuple[str, ...] = ()
@@ -72,6 +74,7 @@ class RunResult(Result):
         return {
             "run": self.run,
             "questions": self.questions,
+            "quarantined": self.quarantined,
             "trials": self.trials,
             "cells": done.done,
             "failed": done.failed,
@@ -126,26 +129,41 @@ async def run_spec(
     tell(f"run {spec.id}: {len(prepared.questions)} questions × {spec.trials} trials")
     for notice in (*prepared.notes, *prepared.notices):
         tell(notice)
-    shared = settings.database is not None and asks_models(spec)
-    if request.where in ("workers", "both") and not shared:
-        hint = "set FORETELL_DATABASE_URL, and start `foretell worker`"
-        raise InputError("there are no workers for this run", column="--where", hint=hint)
-    if shared and request.where != "here":
-        from foretell.operations.shared_runs import run_together  # Needs the driver of PostgreSQL.
-
-        work = request.concurrency if request.where == "both" else None
-        progress = await run_together(prepared, settings, watch=watch, tell=tell, work=work)
-    else:
-        progress = await execute_run(prepared, settings, watch=watch, concurrency=request.concurrency)
+    progress = await carry_out(
+        prepared, settings, where=request.where, concurrency=request.concurrency, watch=watch, tell=tell
+    )
     return RunResult(
         run=spec.id,
         questions=len(prepared.questions),
+        quarantined=spec.questions.quarantined,
         trials=spec.trials,
         progress=progress,
         cautions=prepared.warnings,
         notes=(*prepared.notes, *_unconfirmed_calls(settings)),
         tables=write_tables(prepared, settings, request.out) if request.out is not None else (),
     )
+
+
+async def carry_out(
+    prepared: PreparedRun,
+    settings: Settings,
+    *,
+    where: str,
+    concurrency: int,
+    watch: WatchProgress = lambda _: None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> RunProgress:
+    """Answer what a prepared run has not answered yet, here or by the workers of a shared database."""
+    shared = settings.database is not None and asks_models(prepared.spec)
+    if where in ("workers", "both") and not shared:
+        hint = "set FORETELL_DATABASE_URL, and start `foretell worker`"
+        raise InputError("there are no workers for this run", column="--where", hint=hint)
+    if shared and where != "here":
+        from foretell.operations.shared_runs import run_together  # Needs the driver of PostgreSQL.
+
+        work = concurrency if where == "both" else None
+        return await run_together(prepared, settings, watch=watch, tell=tell, work=work)
+    return await execute_run(prepared, settings, watch=watch, concurrency=concurrency)
 
 
 run = operation(RunRequest)(run_spec)
@@ -162,7 +180,9 @@ def stored_run(store: RunStore, run: str, dataset: str | None = None) -> Prepare
     row = store.run(run)
     assert row is not None
     spec = spec_from_json(row.spec)
-    asked = replace(spec.questions, digest="", dataset=dataset or spec.questions.dataset)
+    # It asked what it asked, also before questions were looked at for texts that were written later.
+    late_text = "cut" if spec.questions.late_text == "cut" else "keep"
+    asked = replace(spec.questions, digest="", dataset=dataset or spec.questions.dataset, late_text=late_text)
     typed = stored_questions(store, spec)
     prepared = prepare_run(replace(spec, questions=asked), typed, folders=folders_of(row.folder))
     kept = store.questions(run) if prepared.spec.questions.digest else []
@@ -192,7 +212,8 @@ def _unconfirmed_calls(settings: Settings) -> tuple[str, ...]:
 def write_tables(prepared: PreparedRun, settings: Settings, out: Path) -> tuple[Path, ...]:
     """forecasts.csv (every trial), outcomes.csv and failures.csv of a run."""
     with closing(RunStore(settings.store)) as store:
-        result = Backtest(questions=prepared.questions, answers=tuple(store.answers(prepared.spec.id)))
+        answers, late = tuple(store.answers(prepared.spec.id)), prepared.benchmark.questions.quarantined
+    result = Backtest(questions=prepared.questions, answers=answers, quarantined=late)
     return tuple(write_backtest(result, prepared.benchmark.questions.resolutions, out).values())
 
 
@@ -262,6 +283,7 @@ class ShowResult(Result):
             console.print(table)
             row = run_to_dict(self.run, self.money)
             counts = f"{row['forecasts']} forecasts, {row['failed']} failed, {row['degraded']} degraded"
+            counts += f", {row['quarantined']} quarantined" if row["quarantined"] else ""
             console.print(Text(f"{counts}: {money_text(row)}", style="dim"))
             return
         for answer in self.answers:

@@ -93,6 +93,7 @@ def run_to_dict(row: RunRow, money: RunMoney) -> dict[str, Any]:
         "model": row.spec["models"].get("agent", ""),
         "efforts": row.spec.get("efforts", {}),
         "mode": row.spec["mode"],
+        "quarantined": row.spec["questions"].get("quarantined", 0),
         "trials": row.spec["trials"],
         "forecasts": row.done,
         "failed": row.failed,
@@ -153,7 +154,7 @@ class RunsResult(Result):
 def _what(run: ListedRun) -> str:
     body = run.to_dict()
     dataset = Path(body["questions"]).name if not body["questions"].startswith(TYPED_PREFIX) else "one question"
-    extra = [f"{body['degraded']} degraded"] if body["degraded"] else []
+    extra = [f"{body[name]} {name}" for name in ("degraded", "quarantined") if body[name]]
     extra += [f"${body[n]:.2f} {n.replace('_', ' ')}" for n in ("reserved", "at_risk") if body[n]]
     extra += [f"#{tag}" for tag in run.row.tags]
     text = f"{dataset}: {body['forecaster']} {body['model']}".rstrip()

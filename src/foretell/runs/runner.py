@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from foretell.data.datasets.question_set import questions_digest
+from foretell.data.datasets.question_set import quarantine_note, questions_digest
 from foretell.data.series.series import SeriesSource
 from foretell.data.service import load_with_key
 from foretell.forecasters.base_rates.past import Past
@@ -28,7 +28,7 @@ from foretell.questions.question import Question
 from foretell.questions.trace import EmitEvent
 from foretell.runs.executor import AnswerCell, Executor, RunProgress, WatchEvents
 from foretell.runs.outcomes import RunOutcomes
-from foretell.runs.question_sets import Benchmark, open_benchmark
+from foretell.runs.question_sets import LATE_TEXT_HINT, Benchmark, open_benchmark
 from foretell.runs.runtime import (
     PlainRuntime,
     Runtime,
@@ -63,7 +63,7 @@ class PreparedRun:
     warnings: tuple[str, ...] = ()
     """What the models may already know of the questions."""
     notes: tuple[str, ...] = ()
-    """How the run stands to others of the same spec."""
+    """What was left out of it, and how the run stands to others of the same spec."""
     now: datetime | None = None
     """The moment at which questions that state none are asked."""
 
@@ -98,6 +98,8 @@ def prepare_run(
             raise InputError(problem, column="questions.digest", hint=f"their digest is {digest}")
         spec = spec.with_digest(digest)
     benchmark = opened
+    late = len(opened.questions.quarantined)
+    spec = replace(spec, questions=replace(spec.questions, quarantined=late))
     warnings: dict[str, int] = {}
     if spec.mode == "backtest":
         for question in questions:
@@ -106,7 +108,8 @@ def prepare_run(
                 if found is not None:
                     warnings[found.text] = warnings.get(found.text, 0) + 1
     message = tuple(f"{text} ({n} questions)" if n > 1 else text for text, n in list(warnings.items())[:5])
-    return PreparedRun(spec=spec, benchmark=benchmark, questions=questions, warnings=message, now=now)
+    notes = (f"{quarantine_note(late)} ({LATE_TEXT_HINT})",) if late else ()
+    return PreparedRun(spec=spec, benchmark=benchmark, questions=questions, warnings=message, notes=notes, now=now)
 
 
 def begin_run(store: RunStore, spec: RunSpec, now: datetime, services: Sequence[str] = ()) -> RunSpec:

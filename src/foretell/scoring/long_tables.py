@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from foretell.data.atomic_file import write_atomically
-from foretell.data.datasets.question_set import QuestionSet
+from foretell.data.datasets.question_set import QUARANTINED, QuestionSet, asked_key
 from foretell.data.untrusted import for_csv
 from foretell.forecasters.combine.trials import PANEL
 from foretell.questions.as_of import instant
@@ -28,11 +28,20 @@ from foretell.runs.store import RunRow, RunStore, find_run
 Row = dict[str, Any]
 
 
-def outcome_rows(questions: Iterable[Question], resolutions: Iterable[Resolution]) -> list[Row]:
+def outcome_rows(
+    questions: Iterable[Question], resolutions: Iterable[Resolution], quarantined: Iterable[Question] = ()
+) -> list[Row]:
     """One row per target; a target without resolution keeps an empty outcome and is never scored.
 
-    Where any option has dollars, there is a column `payoff`.
+    Questions that were left out follow, so that whoever scores the table can say how many there are. Where any
+    option has dollars, there is a column `payoff`.
     """
+    late = {asked_key(one): one for one in quarantined}
+    if late:
+        asked = {asked_key(one): one for one in questions}
+        rows = outcome_rows((asked | late).values(), resolutions)
+        keys = {(id, _day(due)) for id, due in late}
+        return [{**row, QUARANTINED: 1 if (row["question"], row["due"]) in keys else None} for row in rows]
     known = {(r.question_id, r.due, r.target_id): r for r in resolutions}
     pays = any(r.payoff is not None for r in known.values())
     rows: list[Row] = []
@@ -115,7 +124,7 @@ def write_backtest(result: Backtest, resolutions: Iterable[Resolution], folder: 
     ]
     tables = {
         "forecasts": forecast_rows([one for one in result.forecasts if not one.degraded], result.questions),
-        "outcomes": outcome_rows(result.questions, resolutions),
+        "outcomes": outcome_rows(result.questions, resolutions, result.quarantined),
         "failures": failure_rows([*result.failures, *degraded]),
     }
     return {name: write_rows(rows, folder / f"{name}.csv") for name, rows in tables.items() if rows}
@@ -218,8 +227,9 @@ def questions_of_runs(store: RunStore, runs: Iterable[str]) -> tuple[list[Questi
             # The file is gone or tells something else by now; what the run was told stands.
             found = QuestionSet(name=run, questions=tuple(store.questions(run)))
         chosen |= {(question.id, question.due.isoformat()): question for question in found.questions}
-        for row in outcome_rows(found.questions, [*found.resolutions, *kept]):
+        for row in outcome_rows(found.questions, [*found.resolutions, *kept], found.quarantined):
             rows.setdefault((row["question"], row["target"], row["due"]), row)
-    if any("payoff" in row for row in rows.values()):
-        rows = {key: {**row, "payoff": row.get("payoff")} for key, row in rows.items()}
+    for name in ("payoff", QUARANTINED):
+        if any(name in row for row in rows.values()):
+            rows = {key: {**row, name: row.get(name)} for key, row in rows.items()}
     return list(chosen.values()), list(rows.values())

@@ -34,6 +34,8 @@ class RunRowView:
     failed: int
     degraded: int
     """Forecasts that rest on a failure."""
+    quarantined: int = 0
+    """Questions that were left out, because their own text was written after the moment of asking."""
 
     @property
     def finished(self) -> bool:
@@ -77,6 +79,7 @@ def run_row_view(store: RunStore, row: RunRow) -> RunRowView:
         done=row.done,
         failed=row.failed,
         degraded=row.degraded,
+        quarantined=int(spec.get("questions", {}).get("quarantined", 0)),
     )
 
 
