@@ -15,7 +15,7 @@ from foretell.data.atomic_file import write_atomically
 from foretell.data.datasets.dataset import Dataset, DatasetRequest, FileFormat
 from foretell.data.datasets.question_files import READERS, default_id
 from foretell.data.datasets.question_set import QuestionSet, asked_key
-from foretell.data.datasets.set_filter import SetFilter
+from foretell.data.datasets.set_filter import LateText, SetFilter
 from foretell.data.http import SourceError
 from foretell.data.markets.listing import EventListing, ListingFilter
 from foretell.data.markets.market import Market
@@ -30,6 +30,7 @@ from foretell.runs.backtest import run_sync
 from foretell.runs.settings import Settings, load_settings
 from foretell.runs.spec import spec_from_json
 from foretell.runs.store import RunStore
+from foretell.tools.late_text import late_passages, split_late
 
 if TYPE_CHECKING:
     from foretell.forecasters.base_rates.past import Past
@@ -103,6 +104,8 @@ def open_benchmark(  # noqa: PLR0913 - what a set may be asked for
     every = opened.questions.questions
     chosen = chosen_questions(every, wanted, name)
     questions = opened.questions if len(chosen) == len(every) else opened.questions.only(chosen)
+    if not live:
+        questions = with_early_texts(questions, wanted.late_text)
     own = found.name == FALLBACK_FORMAT
     return Benchmark(questions=questions, history=opened.history, series=opened.series, grows=opened.grows, own=own)
 
@@ -114,6 +117,23 @@ async def _online(name: str, work: Callable[[ServiceConfig], Coroutine[Any, Any,
     settings = load_settings()
     async with AsyncHttpClient(limits=HttpLimits(attempts=3), access=settings.access) as http:
         await work(service_config(settings, http, name))
+
+
+LATE_TEXT_HINT = "late_text: cut (--late-text cut) leaves such passages out, keep asks them as they are"
+
+
+def with_early_texts(found: QuestionSet, late_text: LateText) -> QuestionSet:
+    """A set for a backtest: questions whose own text was written after they are asked are left out, or cut."""
+    asked, late = split_late(found.questions, late_text)
+    if late and not asked:
+        raise InputError(late_text_problem(late[0]), hint=LATE_TEXT_HINT)
+    return replace(found.only(asked), quarantined=tuple(late)) if late else replace(found, questions=tuple(asked))
+
+
+def late_text_problem(question: Question) -> str:
+    """Why a question cannot be asked as of its moment, in words."""
+    day = question.as_of.at.date().isoformat()
+    return f"question {question.id!r} is asked as of {day}, and its own text is of later: {late_passages(question)[0]}"
 
 
 def chosen_questions(questions: Sequence[Question], wanted: SetFilter, name: str) -> list[Question]:
@@ -236,7 +256,11 @@ def questions_of_run(store: RunStore, run: str) -> QuestionSet:
         return QuestionSet(name=wanted.dataset, questions=tuple(asked))
     if asked and find_set(wanted.dataset, folders_of(row.folder)).kind == "markets":
         return QuestionSet(name=wanted.dataset, questions=tuple(asked))
-    found = open_benchmark(wanted.dataset, wanted=wanted, folders=folders_of(row.folder)).questions
+    # A run of an older version asked everything: what it asked is found, and what is too late is told apart below.
+    every = replace(wanted, late_text="cut" if wanted.late_text == "cut" else "keep")
+    found = open_benchmark(wanted.dataset, wanted=every, folders=folders_of(row.folder)).questions
+    if spec.mode == "backtest" and wanted.late_text == "quarantine":
+        found = replace(found, quarantined=tuple(one for one in found.questions if late_passages(one)))
     if not asked:
         return found
     known = {asked_key(question): question for question in found.questions}

@@ -90,9 +90,10 @@ def _known_as(question: Question, before: Question) -> Question:
 def runs_like(store: RunStore, prepared: PreparedRun) -> Iterator[QuestionMatch]:
     """Stored runs of the same spec, the newest first, each beside the questions of now."""
     # What was chosen for its models when a run was made is no part of what it is.
-    wanted = json.loads(replace(prepared.spec.with_digest(""), efforts={}).to_json())
+    wanted = json.loads(prepared.spec.with_digest("").bare().to_json())
     for run, written in store.specs():
-        questions = {name: value for name, value in written.get("questions", {}).items() if name != "digest"}
+        asked = written.get("questions", {})
+        questions = {name: value for name, value in asked.items() if name not in ("digest", "quarantined")}
         rest = {name: value for name, value in written.items() if name not in ("questions", "efforts")}
         if {**rest, "questions": questions} != wanted:
             continue

@@ -97,7 +97,7 @@ def _sources(
         from foretell.scoring.long_tables import forecast_rows, outcome_rows
 
         if _all_are(outcomes, Resolution):
-            outcomes = outcome_rows(forecasts.questions, cast("list[Resolution]", outcomes))
+            outcomes = outcome_rows(forecasts.questions, cast("list[Resolution]", outcomes), forecasts.quarantined)
         return forecast_rows(forecasts.forecasts, forecasts.questions), outcomes, None
     runs = [forecasts] if isinstance(forecasts, str) else forecasts
     if not _all_are(runs, str) or any(Path(one).suffix or Path(one).exists() for one in cast("list[str]", runs)):

@@ -13,12 +13,12 @@ from fastapi import Depends, HTTPException, Request
 from foretell.models.journal import Journal, UnsettledCalls
 from foretell.questions.trace import ModelCalled
 from foretell.runs.settings import Settings
-from foretell.runs.store import RunRow, RunStore
+from foretell.runs.store import RunRow, RunStore, cells_each
 from foretell.web.background_runs import BackgroundRuns
 from foretell.web.boards import LeaderboardCache
 from foretell.web.connections import OpenConnections
 from foretell.web.event_watch import EventWatch
-from foretell.web.run_rows import RunRowView, SpendingView, cells_each, run_row_view
+from foretell.web.run_rows import RunRowView, SpendingView, run_row_view
 from foretell.web.security import AccessRules
 
 WINDOW_SECONDS = 600.0

@@ -114,8 +114,16 @@ class Examples:
     """0 or 1."""
     known_on: Days
     weight: Floats
+    payoff: Floats = field(default_factory=lambda: np.empty(0))
+    """What a dollar on each option returned; NaN where unknown, which is the default."""
+    category: Strings = field(default_factory=lambda: np.empty(0, str))
+    """What a question is about; empty where unknown, which is the default."""
 
     def __post_init__(self) -> None:
+        if not len(self.payoff):
+            object.__setattr__(self, "payoff", np.full(len(self.rows), np.nan))
+        if not len(self.category):
+            object.__setattr__(self, "category", np.full(len(self.rows), ""))
         lengths = {len(self.rows), len(self.outcome), len(self.known_on), len(self.weight)}
         if len(lengths) > 1:
             raise ValueError(f"rows, outcome, known_on and weight differ in length: {sorted(lengths)}")
@@ -129,7 +137,7 @@ class Examples:
 
     def take(self, which: Bools | Ints) -> "Examples":
         """Some of the examples, in the order given."""
-        columns = {name: getattr(self, name)[which] for name in ("outcome", "known_on", "weight")}
+        columns = {name: getattr(self, name)[which] for name in ("outcome", "known_on", "weight", "payoff", "category")}
         return Examples(rows=self.rows.take(which), **columns)
 
     def known_before(self, day: np.datetime64) -> "Examples":

@@ -25,7 +25,7 @@ from foretell.forecasters.stack.source_model import (
     rises,
 )
 from foretell.metrics.arrays import Bools, Floats
-from foretell.questions.question import Question
+from foretell.questions.question import Question, SeriesRef
 
 ACCRUING, ADMINISTERED, GROWING, INDEX, FLOW, MARKET = "accruing", "administered", "growing", "index", "flow", "market"
 WORDINGS: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -86,6 +86,11 @@ class ShareModel:
     """Share prices: a walk with the long-run drift; past rises say nothing of the next (docs/studies/series.md)."""
 
     name: str = "drifting walk"
+    trust_in_auto: float = 1.0
+
+    def record_of(self, question: Question) -> SeriesRef | None:
+        """The price itself."""
+        return question.series
 
     def covers(self, question: Question) -> bool:
         """Questions about a rise of a price."""
@@ -110,6 +115,7 @@ class EconomyModel(PooledModel):
     happened between a round and a resolution day, so that a month of falls is one fact and not two hundred."""
     weight = 0.6
     """The dates of one question overlap."""
+    trust_in_auto = 0.7
 
     def covers(self, question: Question) -> bool:
         """Questions about a rise of a series of FRED."""

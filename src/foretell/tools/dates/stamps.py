@@ -50,14 +50,22 @@ def late_stamp(text: str, as_of: AsOf, *, order: Order = "unknown", published: d
     'Aktualisiert: 05.06.2024'
     >>> late_stamp("Der Bericht wird am 05.06.2024 veröffentlicht.", AsOf.day("2024-04-01"))
     """
+    return next((shown for _, shown in late_stamps(text, as_of, order=order, published=published)), None)
+
+
+def late_stamps(
+    text: str, as_of: AsOf, *, order: Order = "unknown", published: date | None = None
+) -> Iterator[tuple[int, str]]:
+    """Every such place: where its date begins in the folded text, and how it reads."""
     plain = fold(text)
     low = lower(plain)
     for found in find_in_folded(low, order):
         if is_late(found, as_of) and not _settled_by(found, published):
             place = _DatePlace(plain, low, found)
             if place.is_stamp():
-                return place.shown()
-    return _late_copyright(low, as_of) or _late_unix_time(low, as_of)
+                yield found.start, place.shown()
+    yield from _late_copyright(low, as_of)
+    yield from _late_unix_time(low, as_of)
 
 
 _COPYRIGHT = re.compile(r"(?:©|\(c\)|\bcopyright\b|&copy;)[^\n\d]{0,30}(?:(?:19|20)\d\d\s*[-,/]\s*)?((?:19|20)\d\d)")
@@ -68,18 +76,16 @@ _UNIX_KEY = re.compile(
 )
 
 
-def _late_copyright(low: str, as_of: AsOf) -> str | None:
-    if "©" not in low and "c)" not in low and "copy" not in low:
-        return None
-    return next((one[0].strip() for one in _COPYRIGHT.finditer(low) if int(one[1]) > as_of.at.year), None)
+def _late_copyright(low: str, as_of: AsOf) -> Iterator[tuple[int, str]]:
+    if "©" in low or "c)" in low or "copy" in low:
+        yield from ((one.start(), one[0].strip()) for one in _COPYRIGHT.finditer(low) if int(one[1]) > as_of.at.year)
 
 
-def _late_unix_time(low: str, as_of: AsOf) -> str | None:
+def _late_unix_time(low: str, as_of: AsOf) -> Iterator[tuple[int, str]]:
     for one in _UNIX_TIME.finditer(low):
         key = _UNIX_KEY.search(low, max(0, one.start() - 30), one.start())
         if key is not None and not as_of.admits(datetime.fromtimestamp(int(one[0][:10]), UTC)):
-            return key[0] + one[0]
-    return None
+            yield one.start(), key[0] + one[0]
 
 
 _SENTENCE_END = re.compile(r"(?<=[.!?;])\s+(?=[^\Wa-z]|[\"'(\[])|\n\s*\n|[。！？]")
@@ -197,7 +203,7 @@ class _DatePlace:
 
     def _stamp_word_after(self) -> bool:
         """Whether a stamp word follows the date, as in many languages of Asia, in Turkish and in brackets."""
-        after = self.low[self.found.end : self.found.end + 40]
+        after = self.low[self.found.end : self.found.end + 40].split("\n\n", 1)[0]
         if _looks_ahead(self.sentence_before(self.found.start)[-50:]) or FUTURE_SIGN.search(after):
             return False
         if ASIAN_STAMP.match(_ASIAN_CLOCK.sub("", after)):

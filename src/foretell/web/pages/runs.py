@@ -28,11 +28,11 @@ from foretell.questions.trace import TraceEvent
 from foretell.request import setting
 from foretell.runs.question_sets import find_set, set_names, sets_here
 from foretell.runs.spec import yaml_mapping
-from foretell.runs.store import CellKey, RunRow, RunStore
+from foretell.runs.store import CellKey, RunRow, RunStore, cells_each
 from foretell.web.forms import body_of, form_fields, form_values
 from foretell.web.pages.ask import UNPRICED, StartedRun, start_from_form, start_run
 from foretell.web.rendering import html_page, json_and_page, link_to
-from foretell.web.run_rows import RUNS_PER_PAGE, RunList, cells_each, list_runs, run_row_view
+from foretell.web.run_rows import RUNS_PER_PAGE, RunList, list_runs, run_row_view
 from foretell.web.security import FIELD, TokenRequired, form_of
 from foretell.web.state import CurrentState, WebState
 from foretell.web.streaming import STREAM, After, Brief, event_to_dict, stream
