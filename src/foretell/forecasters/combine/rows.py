@@ -56,10 +56,13 @@ class TrialRows:
     """Questions that hang together share a cluster; usually the question's id."""
     liquidity: Floats = field(default_factory=lambda: np.empty(0))
     """How much was traded, in dollars; NaN where unknown, which is the default."""
+    price_age: Floats = field(default_factory=lambda: np.empty(0))
+    """Days from the price to the asking; NaN where unknown, which is the default."""
 
     def __post_init__(self) -> None:
-        if not len(self.liquidity):
-            object.__setattr__(self, "liquidity", np.full(self.trials.shape[-1], np.nan))
+        for name in ("liquidity", "price_age"):
+            if not len(getattr(self, name)):
+                object.__setattr__(self, name, np.full(self.trials.shape[-1], np.nan))
         if self.trials.ndim != 2:
             raise ValueError(f"trials must be K × n, not of shape {self.trials.shape}")
         n = self.trials.shape[1]
@@ -164,6 +167,7 @@ def rows_of_question(
         horizon=numbers(question.horizon_days(t) for t in targets),
         price=numbers(snapshot and snapshot.price for snapshot in snapshots),
         liquidity=numbers(snapshot and snapshot.volume for snapshot in snapshots),
+        price_age=numbers(None if one is None else float((as_of.at - one.at).days) for one in snapshots),
         prior=numbers(priors or [None] * n),
         question=np.full(n, question.id),
         **{name: np.full(n, getattr(question, name)) for name in ("source", "subtype", "kind", "cluster")},
