@@ -19,6 +19,7 @@ COMMANDS = {
     "plan": "How many questions it takes to see a gain of a given size.",
     "backtest": "Run forecasters over a question set as of each date.",
     "run": "Run the agent over many questions; crash-proof, resumable.",
+    "grid": "Carry out an experiment that a file describes; price first, resumable.",
     "runs": "The runs on this machine: how far, how good; name, tag, remove them.",
     "worker": "Answer cells of runs that many machines share.",
     "prompts": "What models are sent for each kind of question, with token counts.",
@@ -42,7 +43,7 @@ COMMANDS = {
     "serve": "Everything here in a browser: ask, watch, what-if, leaderboards.",
     "site": "The same pages as files that open from disk.",
     "mcp": "Serve foretell to assistants over MCP.",
-    "init": "Begin something of your own: a bot.",
+    "init": "Begin something of your own: a bot, a grid.",
     "practice": "Try everything: models, markets and inboxes on this machine.",
 }
 """Command → one line of help, in the order a newcomer meets them. It stands here so that --help loads no command."""
@@ -149,7 +150,7 @@ def main() -> None:
     # What goes wrong is said by the commands; the library's log is for programs that ask for it.
     logging.getLogger("foretell").addHandler(logging.NullHandler())
     # A closed service, a full disk, a clock that was set: whoever waits should know for what.
-    for waits in ("foretell.data.pace", "foretell.models.database.sqlite", "foretell.clock"):
+    for waits in ("foretell.data.pace", "foretell.models.database", "foretell.clock"):
         logging.getLogger(waits).addHandler(NoteHandler())
     try:
         cli()

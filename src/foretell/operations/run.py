@@ -129,17 +129,9 @@ async def run_spec(
     tell(f"run {spec.id}: {len(prepared.questions)} questions × {spec.trials} trials")
     for notice in (*prepared.notes, *prepared.notices):
         tell(notice)
-    shared = settings.database is not None and asks_models(spec)
-    if request.where in ("workers", "both") and not shared:
-        hint = "set FORETELL_DATABASE_URL, and start `foretell worker`"
-        raise InputError("there are no workers for this run", column="--where", hint=hint)
-    if shared and request.where != "here":
-        from foretell.operations.shared_runs import run_together  # Needs the driver of PostgreSQL.
-
-        work = request.concurrency if request.where == "both" else None
-        progress = await run_together(prepared, settings, watch=watch, tell=tell, work=work)
-    else:
-        progress = await execute_run(prepared, settings, watch=watch, concurrency=request.concurrency)
+    progress = await carry_out(
+        prepared, settings, where=request.where, concurrency=request.concurrency, watch=watch, tell=tell
+    )
     return RunResult(
         run=spec.id,
         questions=len(prepared.questions),
@@ -150,6 +142,28 @@ async def run_spec(
         notes=(*prepared.notes, *_unconfirmed_calls(settings)),
         tables=write_tables(prepared, settings, request.out) if request.out is not None else (),
     )
+
+
+async def carry_out(
+    prepared: PreparedRun,
+    settings: Settings,
+    *,
+    where: str,
+    concurrency: int,
+    watch: WatchProgress = lambda _: None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> RunProgress:
+    """Answer what a prepared run has not answered yet, here or by the workers of a shared database."""
+    shared = settings.database is not None and asks_models(prepared.spec)
+    if where in ("workers", "both") and not shared:
+        hint = "set FORETELL_DATABASE_URL, and start `foretell worker`"
+        raise InputError("there are no workers for this run", column="--where", hint=hint)
+    if shared and where != "here":
+        from foretell.operations.shared_runs import run_together  # Needs the driver of PostgreSQL.
+
+        work = concurrency if where == "both" else None
+        return await run_together(prepared, settings, watch=watch, tell=tell, work=work)
+    return await execute_run(prepared, settings, watch=watch, concurrency=concurrency)
 
 
 run = operation(RunRequest)(run_spec)

@@ -41,6 +41,13 @@ OPERATIONS = {
     "tree show": Operation(requests.TreeShowRequest, "foretell.operations.tree:show_tree"),
     "tree check": Operation(requests.TreeCheckRequest, "foretell.operations.tree:check_tree"),
     "tree edit": Operation(requests.TreeEditRequest, "foretell.operations.tree_edit:edit"),
+    "tree ground": Operation(requests.TreeGroundRequest, "foretell.operations.tree_research:ground"),
+    "tree expand": Operation(requests.TreeExpandRequest, "foretell.operations.tree_research:expand"),
+    "tree resynthesize": Operation(
+        requests.TreeResynthesizeRequest, "foretell.operations.tree_research:resynthesize_judgements"
+    ),
+    "tree diff": Operation(requests.TreeDiffRequest, "foretell.operations.tree_edit:diff"),
+    "tree history": Operation(requests.TreeHistoryRequest, "foretell.operations.tree_edit:history"),
     "tree export": Operation(requests.TreeExportRequest, "foretell.operations.tree:export_tree"),
     "whatif": Operation(requests.WhatIfRequest, "foretell.operations.what_if:compare_edits"),
     "demo": Operation(requests.DemoRequest, "foretell.operations.backtest:demo", PAGES),
@@ -108,6 +115,8 @@ OPERATIONS = {
         requests.LedgerShowRequest, "foretell.operations.submit:ledger_entries", (".json", ".jsonl")
     ),
     "init bot": Operation(requests.InitBotRequest, "foretell.operations.init_bot:init_bot"),
+    "init grid": Operation(requests.InitGridRequest, "foretell.operations.grid:init_grid"),
+    "grid": Operation(requests.GridRequest, "foretell.operations.grid:run_grid", PAGES),
 }
 """Words of the command → operation."""
 
@@ -115,6 +124,12 @@ PYTHON_NAMES = {
     "ask": "ask",
     "grow_tree": "tree grow",
     "what_if": "whatif",
+    "edit_tree": "tree edit",
+    "ground_leaves": "tree ground",
+    "expand_leaf": "tree expand",
+    "resynthesize_tree": "tree resynthesize",
+    "diff_trees": "tree diff",
+    "tree_history": "tree history",
     "run": "run",
     "list_runs": "runs list",
     "show": "show",
