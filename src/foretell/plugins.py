@@ -82,6 +82,7 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "demo": "foretell.data.datasets.demo:demo",
         "forecastbench": "foretell.data.datasets.forecastbench_download:forecastbench",
         "prophet_arena": "foretell.data.datasets.prophet_arena:prophet_arena",
+        "built": "foretell.data.datasets.built_set:built",
         "claims": "foretell.data.datasets.claims:claims",
         "options": "foretell.data.datasets.payoff_tasks:options",
         "questions": "foretell.data.datasets.question_files:questions",
@@ -90,6 +91,7 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
     "synthesis_rules": {
         "linear": "foretell.forecasters.tree.grow.rules:LINEAR",
         "logic": "foretell.forecasters.tree.grow.rules:LOGIC",
+        "product-logic": "foretell.forecasters.tree.grow.rules:PRODUCT_LOGIC",
         "vanilla": "foretell.forecasters.tree.grow.rules:VANILLA",
         "average": "foretell.forecasters.tree.grow.rules:AVERAGE",
         "random": "foretell.forecasters.tree.grow.rules:RANDOM",
@@ -132,6 +134,7 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "stability": "foretell.studies.trees.stability:study",
         "threshold": "foretell.studies.trees.thresholds:study",
         "consensus": "foretell.studies.trees.consensus:study",
+        "decisions": "foretell.studies.decisions:study",
         "frontier": "foretell.studies.trees.frontier:study",
         "tree-noise": "foretell.studies.trees.noise:study",
         "tree-weights": "foretell.studies.trees.weights:study",

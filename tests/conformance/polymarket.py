@@ -1,6 +1,7 @@
 """Polymarket: recorded answers of its three services; parameters as its own client sends them."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import httpx2
@@ -31,7 +32,9 @@ from foretell.practice.markets.polymarket import (
     SamplePolymarketEvent,
     SamplePolymarketMarket,
     polymarket_event_body,
+    polymarket_tokens,
 )
+from foretell.practice.sample_data import POLYMARKET_ID, data_services
 from foretell.practice.server import ServerRequest
 from foretell.questions.as_of import AsOf, instant
 
@@ -163,7 +166,7 @@ def _practice(seen: list[tuple[httpx2.Request, Any]]) -> httpx2.MockTransport:
         SamplePolymarketMarket(condition=C, question="Cat?", label="Cat", bid=0.2, ask=0.3),
     )
     group = SamplePolymarketEvent(id="1", title="Who?", markets=markets, negative_risk=True, tags=("Politics",))
-    trades = {f"{A}1": ((START, 0.4), (START + 864_000, 0.5))}
+    trades = {polymarket_tokens(A)[0]: ((START, 0.4), (START + 864_000, 0.5))}
     catalogue = PolymarketCatalogue([polymarket_event_body(group)])
     service = PracticePolymarket(catalogue, trades, verdicts={B: (0.5, 0.5)})
 
@@ -226,6 +229,61 @@ async def _envelopes() -> None:
             assert body.get("next_cursor") != ""
         for event in body.get("events", []) if isinstance(body, dict) else []:
             assert all(isinstance(json.loads(market["outcomes"]), list) for market in event["markets"])
+
+
+def _official(url: str) -> Any:
+    """The official client, which asks only where we say."""
+    from polymarket import AsyncPublicClient, environments
+
+    public: Any = environments
+    addresses = {name: f"{url}/unused" for name in public.PRODUCTION._config.__slots__ if name.endswith("_url")}
+    addresses |= {"gamma_url": f"{url}/gamma", "data_url": f"{url}/data", "clob_url": f"{url}/clob"}
+    config = replace(public.PRODUCTION._config, **addresses)
+    return AsyncPublicClient(public._create_environment(name="practice", config=config))
+
+
+async def _every(pages: Any) -> list[Any]:
+    return [one async for page in pages for one in page.items]
+
+
+async def _official_reads() -> None:
+    """The practice world's own server, read by the official client, and by ours to the same values."""
+    now = NOW.at
+    async with (
+        data_services(now, "practice")["polymarket"].server() as server,
+        _official(server.url) as client,
+        AsyncHttpClient(limits=ONCE) as http,
+    ):
+        hosts = PolymarketHosts(gamma=f"{server.url}/gamma", data=f"{server.url}/data", clob=f"{server.url}/clob")
+        ours = PolymarketClient(http=http, hosts=hosts, per_second=FAST)
+        listed = await PolymarketEvents(ours).events(ListingFilter(as_of=NOW)).all()
+        theirs = await _every(client.list_events(closed=False))
+        assert {f"polymarket/{one.id}": one.title for one in theirs} == {
+            one.question.id: one.question.text for one in listed
+        }
+        race = next(one for one in theirs if one.trading.neg_risk)
+        assert (await client.get_event(id=race.id)) == race == (await client.get_event(slug=race.slug))
+        (event,) = [one for one in listed if one.question.id == f"polymarket/{race.id}"]
+        assert [one.condition_id for one in race.markets] == [target.id for target in event.question.targets]
+        for market, target in zip(race.markets, event.question.targets, strict=True):
+            assert target.snapshot is not None
+            assert (float(market.prices.best_bid), float(market.prices.best_ask)) == pytest.approx(
+                (target.snapshot.yes_bid, target.snapshot.yes_ask)
+            )
+            assert (await client.get_market(id=market.id)).condition_id == market.condition_id
+        (priced,) = await _every(client.list_markets(condition_ids=[POLYMARKET_ID]))
+        token = priced.outcomes.yes.token_id
+        end = int(now.timestamp())
+        points = await _every(client.list_price_history(asset_id=token, start=end - 14 * 86_400, end=end))
+        (last,) = await _every(client.list_price_history(asset_id=token, as_of=end))
+        known = await PolymarketPrices(ours).prices(
+            MarketRef(platform="polymarket", id=POLYMARKET_ID), AsOf(at=now), 14
+        )
+        assert points
+        assert {round(point.p, 6) for point in known} >= {round(float(point.price), 6) for point in points}
+        assert float(last.price) == known[-1].p
+        (told,) = await client.get_resolutions(condition_ids=[POLYMARKET_ID])
+        assert (told.condition_id, told.price) == (POLYMARKET_ID, None), "69 is no price"
 
 
 async def _read(body: Payload) -> list[object]:
@@ -293,5 +351,11 @@ CHECKS = [
     ),
     Check(service="polymarket", what="every request has the official client's parameters", function=_requests),
     Check(service="polymarket", what="practice answers have the envelopes it demands", function=_envelopes),
+    Check(
+        service="polymarket",
+        what="the official client reads events, markets, prices and resolutions of our practice server, as we do",
+        function=_official_reads,
+        module="polymarket",
+    ),
     Check(service="polymarket", what="whatever is recorded is read", recordings=("*",), function=_sweep),
 ]

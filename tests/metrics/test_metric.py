@@ -15,6 +15,7 @@ from foretell.metrics.clusters import factorise
 from foretell.metrics.metric import (
     METRICS,
     STANDARD_METRICS,
+    DecisionRows,
     MetricRows,
     payoffs,
     return_metric,
@@ -58,6 +59,13 @@ def complete(rows):
         no_cost=no + kalshi_fee(no),
         difficulty=0.1 * rows.outcome,
         peers=np.log(0.2 + 0.5 * rows.outcome),
+        decision=DecisionRows(
+            share=0.25 + 0.25 * rows.outcome,
+            right=rows.outcome,
+            hard=rows.p * rows.outcome,
+            soft=rows.p**2,
+            confidence=np.maximum(rows.p, 0.5),
+        ),
     )
 
 
@@ -72,7 +80,12 @@ def direct(name, rows):
     parts = murphy_decomposition(p, outcome, weight, bins=10)
     yes_side, no_side = sides(p, outcome, rows.yes_price, rows.no_price, weight)
     given = np.log(np.where(outcome == 1, p, 1 - p))
+    task = weight * (0.25 + 0.25 * outcome)
     return {
+        "choice": lambda: np.average(outcome, weights=task),
+        "hard": lambda: np.average(p * outcome, weights=task),
+        "soft": lambda: np.average(p**2, weights=task),
+        "confidence": lambda: np.average(np.maximum(p, 0.5), weights=task),
         "yes_side": lambda: yes_side,
         "no_side": lambda: no_side,
         "accuracy": lambda: np.average(np.where(p == 0.5, 0.5, (p > 0.5) == outcome), weights=weight),

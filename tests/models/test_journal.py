@@ -1,5 +1,6 @@
 import asyncio
 import dataclasses
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from fakes.models import FakeModels, ModelFault
 from foretell.models.canonical import content_key, pack_reply, request_key, unpack_reply
-from foretell.models.journal import Journal, JournalEntry, JournalRequest
+from foretell.models.journal import DamagedReply, Journal, JournalEntry, JournalRequest
 from foretell.models.limits import ModelLimits
 from foretell.models.model import (
     ModelBusy,
@@ -250,6 +251,36 @@ def test_what_one_process_asks_no_other_asks(place: Place):
     assert (mine.sends(), mine.maybe_paid()) == (2, 0)
     mine.close()
     other.close()
+
+
+@pytest.mark.parametrize(
+    "edit", ["answer = ?", "dollars = 0.5", "output = 1", "model = 'openai:other'", "checksum = ?", "kind = 'tool'"]
+)
+def test_an_edited_entry_is_named_and_not_used(place: Place, edit: str):
+    asked = JournalRequest(key=content_key("x"), kind="model", model="openai:m")
+
+    async def again(journal: Journal) -> bytes:
+        return await journal.once(asked.key, "model", lambda: pytest.fail("asked again"))
+
+    with closing(Journal(place)) as journal:
+        journal.intend(asked)
+        journal.keep(asked, JournalEntry(body=b"p = 0.10", tokens=TokenCount(input=5, output=7), dollars=0.25))
+        assert journal.find(asked.key) == b"p = 0.10"
+        journal.database.write(f"UPDATE kept SET {edit}", (b"p = 0.90",) if "?" in edit else ())
+        with pytest.raises(DamagedReply, match=rf"\({asked.key[:12]}\) is not used.*changed.*doctor --repair"):
+            asyncio.run(again(journal))
+    with closing(Journal(place, mode="replay")) as journal, pytest.raises(DamagedReply):
+        asyncio.run(again(journal))
+
+
+def test_answers_of_before_there_were_checksums_are_taken_as_they_are(place: Place):
+    asked = JournalRequest(key=content_key("x"), kind="tool")
+    journal = Journal(place)
+    journal.intend(asked)
+    journal.keep(asked, JournalEntry(body=b"old"))
+    journal.database.write("UPDATE kept SET checksum = NULL")
+    assert journal.find(asked.key) == b"old"
+    journal.close()
 
 
 def test_one_waits_for_what_the_other_is_asking(place: Place, keys: dict[str, str]):

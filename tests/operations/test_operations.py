@@ -184,7 +184,13 @@ def test_sets_are_built_and_can_be_asked(tmp_path: Path):
     prices = tmp_path / "X.csv"
     days = np.arange("2023-01-01", "2024-06-01", dtype="M8[D]")
     prices.write_text("date,value\n" + "".join(f"{day},{100 + i}\n" for i, day in enumerate(days)))
-    asked = {"source": prices, "cutoffs": ("2024-01-01",), "horizon": 30, "history": 100, "tables": tmp_path / "fin"}
+    asked = {
+        "sources": (str(prices),),
+        "cutoffs": ("2024-01-01",),
+        "horizon": 30,
+        "history": 100,
+        "tables": tmp_path / "fin",
+    }
     built = asyncio.run(data.build_financial(FinancialTasksRequest.read({**asked, "kind": "higher-lower"})))
     assert [t.id for t in read_questions(built.files[0]).questions[0].targets] == ["higher", "lower"]
     with pytest.raises(InputError, match="holds no question"):

@@ -4,6 +4,8 @@ import asyncio
 import json
 import sys
 from collections.abc import AsyncGenerator, Iterator
+from contextlib import closing
+from datetime import date, timedelta
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -23,14 +25,19 @@ from foretell.data.service import ServiceConfig
 from foretell.operations.backtest import backtest
 from foretell.operations.questions import check_questions, fetch
 from foretell.operations.requests import BacktestRequest, FetchRequest, QuestionsRequest
+from foretell.practice.series import PracticeDbnomics, SampleDbnomicsSeries
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.errors import InputError
+from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question, Target
 from foretell.questions.resolution import Resolution
+from foretell.runs.backtest import Backtest
 from foretell.runs.question_sets import SetName, find_set, open_benchmark, set_names
+from foretell.runs.runner import execute_run, prepare_run
 from foretell.runs.services import open_markets
 from foretell.runs.settings import load_settings
 from foretell.runs.spec import spec_from_mapping
+from foretell.runs.store import RunStore
 
 EXAMPLE = Path(__file__).parents[1] / "example_plugin"
 NOW = AsOf(at=instant("2026-11-15T10:00:00Z"), mode="live")
@@ -286,3 +293,44 @@ def test_filters_are_checked_where_they_are_written():
     assert SetFilter(limit=3, category="x").changed() == {"limit": 3, "category": "x"}
     with pytest.raises(InputError, match="again"):
         spec_from_mapping({"questions": {"dataset": "demo", "again": -1}})
+
+
+def test_series_that_own_questions_name_are_read_without_a_model(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    rising = tuple((date(2025, 1, 1) + timedelta(days=n), float(n)) for n in range(400))
+    rows = [
+        {"id": "web", "series": "dbnomics/a/b/c", "above": 5},
+        {"id": "csv", "series": "csv/mine", "below": 5},
+        {"id": "key", "series": "fred/DGS10", "above": 5},
+        {"id": "gone", "series": "dbnomics/a/b/gone", "above": 5},
+        {"id": "nobody", "series": "elsewhere/x", "above": 5},
+    ]
+    asked = [{"text": "Will it?", "due": "2026-01-15", "dates": ["2026-01-25"], **row} for row in rows]
+    (folder / "series.jsonl").write_text("".join(json.dumps(row) + "\n" for row in asked), encoding="utf-8")
+    lines = ["date,value", *(f"{day},{value}" for day, value in rising)]
+    (folder / "home" / "series").mkdir(parents=True)
+    (folder / "home" / "series" / "mine.csv").write_text("\n".join(lines), encoding="utf-8")
+    monkeypatch.delenv("FRED_API_KEY", raising=False)
+
+    async def both() -> tuple[Backtest, dict[str, Any]]:
+        async with PracticeDbnomics({"a/b/c": SampleDbnomicsSeries(values=rising)}).server() as server:
+            monkeypatch.setenv("FORETELL_DBNOMICS_URL", server.url)
+            request = BacktestRequest.read({"dataset": "series.jsonl", "tables": None})
+            tables = (await asyncio.to_thread(backtest, request)).backtest
+            return tables, await run_spec({"questions": "series.jsonl", "forecaster": "auto"})
+
+    tables, run = asyncio.run(both())
+    assert {one.question_id: round(one.p["2026-01-25"]) for one in tables.forecasts} == {"web": 1, "csv": 0}
+    why = {one.question_id: one.error for one in tables.failures}
+    assert "FRED_API_KEY" in why["key"]
+    assert "has no series 'a/b/gone'" in why["gone"]
+    assert "nobody here supplies elsewhere" in why["nobody"]
+    assert run == {one.question_id: one.p for one in tables.forecasts}, "a run answers like a backtest"
+    # A published round is answered from what comes with it, the same on every machine.
+    assert not open_benchmark("demo").own
+
+
+async def run_spec(spec: dict[str, Any]) -> dict[str, Any]:
+    settings, prepared = load_settings(), prepare_run(spec_from_mapping(spec))
+    await execute_run(prepared, settings)
+    with closing(RunStore(settings.store)) as store:
+        return {one.question_id: one.p for one in store.answers(prepared.spec.id) if isinstance(one, Forecast)}

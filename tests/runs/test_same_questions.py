@@ -12,7 +12,8 @@ import pytest
 
 from foretell.data.datasets.question_set import questions_digest
 from foretell.models.journal import Journal
-from foretell.operations.run import RunResult, list_runs, replay, resume, run
+from foretell.operations.run import RunResult, replay, resume, run
+from foretell.operations.runs import list_runs
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question, Snapshot, Target

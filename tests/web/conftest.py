@@ -19,6 +19,7 @@ from fastapi.testclient import TestClient
 from foretell.runs.settings import Settings
 from foretell.runs.store import RunStore
 from foretell.web.app import create_app
+from foretell.web.connections import server_config
 
 TALLEST = 12_000
 """Pixels of a page that is kept as a picture from top to bottom."""
@@ -82,8 +83,7 @@ def serve() -> Iterator[Callable[[FastAPI], Site]]:
     def start(app: FastAPI) -> Site:
         listening = socket.socket()
         listening.bind(("127.0.0.1", 0))
-        config = uvicorn.Config(app, log_level="error", access_log=False, timeout_graceful_shutdown=1, ws="none")
-        server = uvicorn.Server(config)
+        server = uvicorn.Server(server_config(app, log_level="error", timeout_graceful_shutdown=1))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
         running.append((server, thread, listening))

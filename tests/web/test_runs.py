@@ -1,3 +1,4 @@
+import html
 from pathlib import Path
 from typing import Any
 
@@ -5,9 +6,13 @@ import pytest
 from fastapi.testclient import TestClient
 
 from fakes.stored_run import StoredRunBuilder
+from foretell.operations.requests import ListingFields
+from foretell.runs.runner import prepare_run
 from foretell.runs.settings import Settings
+from foretell.runs.spec import spec_from_mapping
 from foretell.runs.store import RunStore, cells_of
 from foretell.web.app import create_app
+from foretell.web.pages.runs import PickedSet
 
 
 def test_runs_are_listed_with_how_far_they_are(client: TestClient, store: RunStore) -> None:
@@ -106,3 +111,47 @@ def test_pages_over_a_shared_database(postgres: str, tmp_path: Path, token: str)
         assert client.get(f"/runs/{run}/questions/own%2F0001").status_code == 200
         assert client.get(f"/api/runs/{run}/stream").text.count("event: told") == 52
         assert postgres not in client.get("/").text
+
+
+def test_a_set_is_picked_looked_at_and_run(
+    client: TestClient, store: RunStore, token: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FORETELL_HOME", str(tmp_path / "home"))
+    rows = ["id,text,due,by,category", *(f"q{n},Will {n}?,2026-01-05,2026-01-2{n},{'ab'[n % 2]}" for n in range(4))]
+    (tmp_path / "mine.csv").write_text("\n".join(rows), encoding="utf-8")
+    client.get("/login", params={"token": token})
+    shown = client.get("/runs").text
+    csrf = shown.partition('name="csrf" value="')[2].partition('"')[0]
+    for name in ("mine.csv", "demo", "forecastbench", "kalshi:", "metaculus:", "prophet_arena:"):
+        assert f'<option value="{name}">' in shown
+    # The options are those of the command.
+    for name in ListingFields.model_fields:
+        assert f'name="{name}"' in shown
+
+    picked = {"dataset": "mine.csv", "category": "B", "limit": "1", "csrf": csrf}
+    looked = client.post("/runs", data={**picked, "look": "yes"})
+    assert looked.status_code == 200
+    assert "Will 1?" in looked.text
+    assert "Will 3?" not in looked.text
+    assert 'value="mine.csv"' in looked.text, "what was picked stays picked"
+    assert store.runs() == []
+    begun = client.post("/runs", data={**picked, "spec": "forecaster: always"})
+    assert begun.status_code == 303
+    spec = {"questions": {"dataset": "mine.csv", "category": "B", "limit": 1}, "forecaster": "always"}
+    assert [row.id for row in store.runs()] == [prepare_run(spec_from_mapping(spec)).spec.id], "as the command says it"
+
+    wrong = {
+        "questions are picked above": {**picked, "spec": "questions: demo"},
+        "a part of which set?": {"csrf": csrf, "limit": "3", "spec": "forecaster: always"},
+        "is neither a file nor one of": {**picked, "dataset": "gone.csv", "spec": "forecaster: always"},
+        "greater than or equal to 1": {**picked, "limit": "0", "look": "yes"},
+        "write NAME: VALUE": {**picked, "spec": "- always"},
+    }
+    for words, sent in wrong.items():
+        told = client.post("/runs", data=sent)
+        assert told.status_code == 422
+        assert words in html.unescape(told.text)
+    listed = PickedSet.read({"dataset": "kalshi:KXFED", "minimum_volume": 50}).spec({"forecaster": "crowd"})
+    questions = {"dataset": "kalshi:KXFED", "minimum_volume": 50}
+    assert listed == {"mode": "live", "forecaster": "crowd", "questions": questions}

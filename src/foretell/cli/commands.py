@@ -30,6 +30,9 @@ GROUPS = {
     "services": """Outside services: markets, search engines, series, archives.
 
     foretell services is short for foretell services list.""",
+    "runs": """Runs on this machine: listed, named, tagged, resolved, removed.
+
+    foretell runs is short for foretell runs list.""",
     "calibrate": """Learn from resolved forecasts how to combine and correct the next ones.
 
     What is learnt is a file of numbers that knows what it learnt from and refuses to judge it.""",
@@ -93,7 +96,7 @@ def operation_command(words: str) -> click.Command:
             default_file=operation.default_file,
             view=VIEWS.get(words),
         )
-    kind = {"tree": TreeGroup, "services": ListGroup}.get(words, click.Group)
+    kind = {"tree": TreeGroup, "services": ListGroup, "runs": ListGroup}.get(words, click.Group)
     group = kind(words.rpartition(" ")[2], help=GROUPS[words])
     inner = (other.removeprefix(f"{words} ") for other in (*OPERATIONS, *OTHERS) if other.startswith(f"{words} "))
     for name in dict.fromkeys(rest.partition(" ")[0] for rest in inner):

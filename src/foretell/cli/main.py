@@ -19,7 +19,8 @@ COMMANDS = {
     "plan": "How many questions it takes to see a gain of a given size.",
     "backtest": "Run forecasters over a question set as of each date.",
     "run": "Run the agent over many questions; crash-proof, resumable.",
-    "runs": "List the runs on this machine.",
+    "grid": "Carry out an experiment that a file describes; price first, resumable.",
+    "runs": "The runs on this machine: how far, how good; name, tag, remove them.",
     "worker": "Answer cells of runs that many machines share.",
     "prompts": "What models are sent for each kind of question, with token counts.",
     "show": "What a run found, and every step to it.",
@@ -42,7 +43,7 @@ COMMANDS = {
     "serve": "Everything here in a browser: ask, watch, what-if, leaderboards.",
     "site": "The same pages as files that open from disk.",
     "mcp": "Serve foretell to assistants over MCP.",
-    "init": "Begin something of your own: a bot.",
+    "init": "Begin something of your own: a bot, a grid.",
     "practice": "Try everything: models, markets and inboxes on this machine.",
 }
 """Command → one line of help, in the order a newcomer meets them. It stands here so that --help loads no command."""
@@ -148,14 +149,17 @@ def main() -> None:
     """Entry point. Bad input ends in one line on stderr and exit code 2, never in a stack trace."""
     # What goes wrong is said by the commands; the library's log is for programs that ask for it.
     logging.getLogger("foretell").addHandler(logging.NullHandler())
-    # A service that is closed, or that wants to know who asks, is said once: whoever waits should know for what.
-    logging.getLogger("foretell.data.pace").addHandler(NoteHandler())
+    # A closed service, a full disk, a clock that was set: whoever waits should know for what.
+    for waits in ("foretell.data.pace", "foretell.models.database", "foretell.clock"):
+        logging.getLogger(waits).addHandler(NoteHandler())
     try:
         cli()
     except Exception as error:
         # Imported only now: the values behind it would cost --help a fifth of its time.
         from foretell.questions.errors import InputError
+        from foretell.questions.storage_errors import storage_error_in
 
+        error = error if isinstance(error, InputError) else storage_error_in(error) or error
         if not isinstance(error, InputError):
             raise
         from foretell.report.terminal import echo

@@ -153,7 +153,9 @@ class TreeLiveView(LiveView):
                 self.lines.append(f"{event.node} grounded by {event.grounder}: {result}")
             case NodeSynthesized():
                 self.joined += 1
-                self.lines.append(f"{event.node} put together: {'nothing' if event.p is None else f'{event.p:.0%}'}")
+                result = "nothing" if event.p is None else f"{event.p:.0%}"
+                failed = next((f", {note[:120]}" for note in event.notes if note.startswith("synthesis failed")), "")
+                self.lines.append(f"{event.node} put together: {result}{failed}")
             case ToolUsed():
                 words = next((str(value) for value in event.arguments.values()), "")
                 self.lines.append(f"  {event.tool} {words[:70]}")
@@ -277,7 +279,11 @@ def _confirmation() -> Reporting:
 VIEWS: Mapping[str, Callable[[], AbstractContextManager[Mapping[str, Any]]]] = {
     "ask": lambda: live_view(RunLiveView),
     "tree grow": lambda: live_view(TreeLiveView),
+    "tree ground": lambda: live_view(TreeLiveView),
+    "tree expand": lambda: live_view(TreeLiveView),
+    "tree resynthesize": lambda: live_view(TreeLiveView),
     "run": _run_with_lines,
+    "grid": _run_with_lines,
     "backtest": lambda: progress_bar("forecasting"),
     "demo": lambda: progress_bar("forecasting"),
     "arena context": run_progress,

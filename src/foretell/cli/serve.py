@@ -69,8 +69,10 @@ def _run_app(app: "FastAPI", request: requests.ServeRequest, token: str) -> None
     import uvicorn
 
     from foretell.mcp.http_server import listen
+    from foretell.web.connections import server_config
 
     listening = listen(request.host, request.port)
+    listening.listen()  # Before the link is printed: whoever opens it at once is not refused.
     name = f"[{request.host}]" if ":" in request.host else request.host
     link = f"http://{name}:{listening.getsockname()[1]}/login?token={token}"
     click.echo(f"foretell serves at {link}\nCtrl-C ends it. Whoever has this link can spend what your keys allow.")
@@ -78,8 +80,6 @@ def _run_app(app: "FastAPI", request: requests.ServeRequest, token: str) -> None
         import webbrowser
 
         webbrowser.open(link)
-    # No access log: the login link carries the token.
-    config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=2)
     leaving = app.state.serving.leaving
 
     class Leaving(uvicorn.Server):
@@ -90,7 +90,7 @@ def _run_app(app: "FastAPI", request: requests.ServeRequest, token: str) -> None
             super().handle_exit(sig, frame)
 
     with listening:
-        Leaving(config).run(sockets=[listening])
+        Leaving(server_config(app)).run(sockets=[listening])
 
 
 def _site(request: requests.SiteRequest) -> Any:

@@ -24,6 +24,7 @@ from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
 from foretell.data.known_services import DAY, HOUR, KNOWN_SERVICES, ServiceFacts, ServiceLimit
+from foretell.questions.clock_jump import ClockReading, jump_text, steady_seconds
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +56,8 @@ CREATE TABLE IF NOT EXISTS service (
     name TEXT PRIMARY KEY, closed REAL NOT NULL DEFAULT 0, reason TEXT NOT NULL DEFAULT '',
     refusals INTEGER NOT NULL DEFAULT 0, paused REAL NOT NULL DEFAULT 0,
     success REAL NOT NULL DEFAULT 0, error REAL NOT NULL DEFAULT 0, problem TEXT NOT NULL DEFAULT '');
-CREATE TABLE IF NOT EXISTS practice (address TEXT PRIMARY KEY)"""
+CREATE TABLE IF NOT EXISTS practice (address TEXT PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS clock (wall REAL NOT NULL, steady REAL NOT NULL)"""
 UNDER_WAY = inf
 """The moment of an answer that has not come yet."""
 
@@ -81,9 +83,13 @@ class ServiceState:
 class PaceStore:
     """Places and states, in a file that several processes change one after the other, or in memory."""
 
-    def __init__(self, path: Path | None, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, path: Path | None, clock: Callable[[], float] = time.time, steady: Callable[[], float] | None = None
+    ) -> None:
+        """`steady` is a clock that nobody sets; it notices that the other one was set."""
         self._path = path
         self.now = clock
+        self.steady = steady or (steady_seconds if clock is time.time else clock)
         self._open: sqlite3.Connection | None = None
         self._process = 0
 
@@ -92,6 +98,7 @@ class PaceStore:
         """Change something while nobody else does."""
         db = self._begun()
         try:
+            self._follow_clock(db)
             yield db
         except BaseException:
             db.execute("ROLLBACK")
@@ -109,6 +116,26 @@ class PaceStore:
         db = self._connection()
         db.execute("BEGIN IMMEDIATE")
         return db
+
+    def _jump(self, db: sqlite3.Connection) -> tuple[ClockReading | None, ClockReading, float]:
+        """The clocks when something was last written, now, and by how much the one that people set was set since."""
+        row = db.execute("SELECT wall, steady FROM clock").fetchone()
+        now = ClockReading(self.now(), self.steady())
+        before = None if row is None else ClockReading(*row)
+        return before, now, 0.0 if before is None else before.jump_to(now)
+
+    def _follow_clock(self, db: sqlite3.Connection) -> None:
+        """Where the clock was set, all times that were noted are moved along: a wait is as long as it was."""
+        before, now, jump = self._jump(db)
+        if jump:
+            log.warning("%s; waits for services stay as long as they were", jump_text(jump))
+            db.execute("UPDATE place SET at = at + ?, until = until + ?", (jump, jump))
+            for column in ("closed", "paused", "success", "error"):
+                db.execute(f"UPDATE service SET {column} = {column} + ? WHERE {column} > 0", (jump,))
+        if before is None:
+            db.execute("INSERT INTO clock VALUES (?, ?)", (now.wall, now.steady))
+        elif jump or abs(now.steady - before.steady) > LOOK_INTERVAL:
+            db.execute("UPDATE clock SET wall = ?, steady = ?", (now.wall, now.steady))
 
     def _give_up(self, error: sqlite3.Error) -> None:
         """A damaged file is begun anew; without any file there is still the pace of this process."""
@@ -197,7 +224,16 @@ class PaceStore:
             return {}
         columns = tuple(ServiceState.__dataclass_fields__)
         query = f"SELECT name, {', '.join(columns)} FROM service WHERE ? IN ('', name)"
-        rows = self._connection().execute(query, (only,))
+        try:
+            db = self._connection()
+            if not db.in_transaction and self._jump(db)[2]:
+                with self.alone():
+                    pass
+            rows = db.execute(query, (only,)).fetchall()
+        except (
+            sqlite3.DatabaseError
+        ):  # Damaged: whoever writes next begins anew. Or read-only, and of an older version.
+            return {}
         return {name: ServiceState(**dict(zip(columns, values, strict=True))) for name, *values in rows}
 
     def close(self) -> None:
@@ -386,10 +422,12 @@ class ServiceTurns:
 
     def _closed(self, service: KnownService) -> float:
         """Seconds that a service without limits is closed, looked up now and then: most never are."""
-        now = self.store.now()
-        looked, closed = self._looked.get(service.name, (0.0, 0.0))
-        if now - looked > LOOK_INTERVAL or closed > now:
-            closed = self.store.state(service.name).closed
+        now, closed = self.store.steady(), 0.0
+        looked = self._looked.get(service.name)
+        if looked is not None:
+            closed = looked[1]
+        if looked is None or now - looked[0] > LOOK_INTERVAL or closed > now:
+            closed = now + self.store.state(service.name).closed - self.store.now()
             self._looked[service.name] = (now, closed)
         return closed - now
 
@@ -420,13 +458,13 @@ class ServiceTurns:
 
     def _over(self, service: KnownService, places: Sequence[int], turn: ServiceTurn) -> None:
         """Give the places back, and note how the request ended for whoever looks at the services."""
-        now = self.store.now()
+        now, steady = self.store.now(), self.store.steady()
         known = turn.problem is not None
         if not places and (
-            not known or (not turn.problem and now - self._noted.get(service.name, 0.0) < NOTE_INTERVAL)
+            not known or (not turn.problem and steady - self._noted.get(service.name, -inf) < NOTE_INTERVAL)
         ):
             return
-        self._noted[service.name] = 0.0 if turn.problem else now
+        self._noted[service.name] = -inf if turn.problem else steady
         notes: dict[str, float | str] = {"success": now, "refusals": 0} if known else {}
         if turn.problem:
             notes = {"error": now, "problem": turn.problem[:LONGEST_NOTE]}
@@ -495,10 +533,7 @@ def _wait(db: sqlite3.Connection, service: str, limits: Sequence[ServiceLimit], 
     waits = [closed[0] - now if closed else 0.0]
     for limit in limits:
         key, span = f"{service}/{limit.what}", limit.seconds * MARGIN
-        # What lies in the future was written before the clock was set back.
-        db.execute(
-            "DELETE FROM place WHERE what = ? AND (at <= ? OR at BETWEEN ? AND 1e300)", (key, now - span, now + 60)
-        )
+        db.execute("DELETE FROM place WHERE what = ? AND at <= ?", (key, now - span))
         last = "SELECT at FROM place WHERE what = ? ORDER BY at DESC LIMIT 1 OFFSET ?"
         left = limit.requests - _places(limit, weight)
         row = db.execute(last, (key, left)).fetchone()

@@ -12,7 +12,8 @@ from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import ChatMessageSystem, ChatMessageUser, Model, ModelAPI, get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from foretell.data.datasets.rows import Row, csv_rows, jsonl_rows
+from foretell.data.datasets.outcome_files import read_outcomes
+from foretell.data.datasets.set_filter import LateText, SetFilter
 from foretell.forecasters.prompt.elicitation import ElicitationCall, call_of
 from foretell.forecasters.prompt.prediction_context import PredictionContext, known_at
 from foretell.forecasters.prompt.rendering import read_view
@@ -22,29 +23,30 @@ from foretell.models.budget import BYTES_PER_TOKEN
 from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question
-from foretell.questions.resolution import Resolution
 from foretell.runs.question_sets import open_benchmark
-
-OUTCOME_READERS = {".csv": csv_rows, ".jsonl": jsonl_rows}
 
 
 @task(name="questions")
-def foretell_questions(
+def foretell_questions(  # noqa: PLR0913 - what a task may be asked for
     dataset: str = "demo",
     rounds: str | date | list[str] | None = None,
     limit: int | None = None,
     view: str = "market",
     outcomes: str | None = None,
     data: str | None = None,
+    late_text: LateText = "quarantine",
 ) -> Task:
     """Resolved questions, each asked as of its date without tools; probabilities scored by proper scores.
 
     `dataset` is what `foretell backtest` takes: demo, forecastbench, a file or a folder of tables. `view` says what of
     the market is shown: market or none. `outcomes` is a table of question, target, outcome for questions of your own,
-    and `data` is where pulled rounds are.
+    and `data` is where pulled rounds are. Questions whose own text was written after they are asked are left out unless
+    `late_text` says keep or cut.
     """
     folder = None if data is None else Path(data)
-    found = open_benchmark(dataset, rounds=rounds_of(rounds), folder=folder).questions
+    found = open_benchmark(
+        dataset, wanted=SetFilter(late_text=late_text), rounds=rounds_of(rounds), folder=folder
+    ).questions
     if outcomes is not None:
         found = replace(found, resolutions=(*found.resolutions, *read_outcomes(Path(outcomes))))
     known = found.outcomes()
@@ -62,7 +64,11 @@ def foretell_questions(
         dataset=MemoryDataset(samples, name=f"foretell {dataset}"),
         solver=ask_once(),
         scorer=[brier(), log_score(), answered()],
-        metadata={"foretell_dataset": dataset, "foretell_view": view},
+        metadata={
+            "foretell_dataset": dataset,
+            "foretell_view": view,
+            "foretell_quarantined": len(found.quarantined),
+        },
     )
 
 
@@ -118,28 +124,3 @@ def rounds_of(given: str | date | Sequence[str | date] | None) -> tuple[str, ...
         return ()
     parts = given.split(",") if isinstance(given, str) else [given] if isinstance(given, date) else list(given)
     return tuple(str(part).strip() for part in parts if str(part).strip())
-
-
-def read_outcomes(file: Path) -> tuple[Resolution, ...]:
-    """The outcomes of a table with the columns question, target, outcome and, where it matters, due."""
-    if not file.exists():
-        raise InputError("no such file", path=file)
-    reader = OUTCOME_READERS.get(file.suffix.lower())
-    if reader is None:
-        raise InputError("is no table of outcomes", path=file, hint="use .csv or .jsonl")
-    return tuple(map(_resolution, reader(file)))
-
-
-def _resolution(row: Row) -> Resolution:
-    outcome = row.real("outcome")
-    if outcome not in (0, 1, None):
-        raise row.problem("outcome", f"{outcome:g} is neither 0 nor 1")
-    try:
-        return Resolution(
-            question_id=str(row.need("question")),
-            target_id=row.text("target") or "yes",
-            outcome=None if outcome is None else int(outcome),
-            due=row.text("due") or None,  # pyright: ignore[reportArgumentType] - read by the value itself
-        )
-    except ValueError as error:
-        raise row.problem("due", str(error)) from None

@@ -60,6 +60,35 @@ def soft_score(p: npt.ArrayLike, value: npt.ArrayLike, task: npt.ArrayLike) -> F
     return _normalised(group_sums(code, p * value, tasks) / mass, value, code, tasks)
 
 
+@dataclass(frozen=True, kw_only=True)
+class TaskDecisions:
+    """The four scores of every task, in the sorted order of task labels."""
+
+    right: Floats
+    hard: Floats
+    soft: Floats
+    confidence: Floats
+
+
+def decide_tasks(p: npt.ArrayLike, value: npt.ArrayLike, task: npt.ArrayLike) -> TaskDecisions:
+    """Accuracy, hard and soft score and confidence of every task.
+
+    >>> found = decide_tasks([0.7, 0.3], [1.31, 0.69], ["x", "x"])
+    >>> float(found.right[0]), float(found.hard[0]), round(float(found.soft[0]), 2), float(found.confidence[0])
+    (1.0, 1.0, 0.7, 0.7)
+    """
+    p, tasks = np.atleast_1d(as_probabilities(p)), factorise(task, "task")
+    mass = group_sums(tasks.codes, p, tasks.n)[tasks.codes]
+    # Options that all have no chance are weighed alike.
+    given = np.where(mass == 0, 1.0, p)
+    return TaskDecisions(
+        right=accuracy(p, value, task),
+        hard=hard_score(p, value, task),
+        soft=soft_score(given, value, task),
+        confidence=confidence(p, task),
+    )
+
+
 def confidence(p: npt.ArrayLike, task: npt.ArrayLike) -> Floats:
     """Highest p given to any option of each task: how sure the forecaster says it is."""
     p = np.atleast_1d(as_probabilities(p))

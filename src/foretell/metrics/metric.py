@@ -21,9 +21,10 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from foretell.metrics.arrays import Floats, as_pairs, as_vector, as_weights, same_shape
+from foretell.metrics.arrays import Floats, Ints, as_pairs, as_vector, as_weights, same_shape
 from foretell.metrics.bootstrap import brier_index_from_sums, mean_from_sums
 from foretell.metrics.calibration import bin_codes, width_edges
+from foretell.metrics.decisions import TaskDecisions
 from foretell.metrics.returns import RISK_NEUTRAL_BETTOR, Bettor, payoff, sharpe_from_sums
 from foretell.metrics.scores import brier, log_score, metaculus_baseline, spherical
 
@@ -32,6 +33,35 @@ LOG_FLOOR = 0.001
 CALIBRATION_BINS = 10
 GAMMAS = (0.0, 0.5, 1.0)
 """Risk aversions of the bettors whose returns have a row of their own in `METRICS`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecisionRows:
+    """What a forecaster chooses in tasks whose options have values; every option carries the scores of its task."""
+
+    share: Floats
+    """One over the options of the task, so that every task counts once; 0 outside of tasks."""
+    right: Floats
+    hard: Floats
+    soft: Floats
+    confidence: Floats
+
+    @classmethod
+    def empty(cls, n: int) -> "DecisionRows":
+        """No task at all."""
+        nothing = np.full(n, np.nan)
+        return cls(share=np.zeros(n), right=nothing, hard=nothing, soft=nothing, confidence=nothing)
+
+    def put(self, rows: Ints, options: Ints, found: TaskDecisions, task: Ints) -> "DecisionRows":
+        """The same with the scores of tasks at the rows of their options."""
+        _, code = np.unique(task, return_inverse=True)
+        share = self.share.copy()
+        share[rows] = 1.0 / options
+        columns: dict[str, Floats] = {}
+        for name in ("right", "hard", "soft", "confidence"):
+            columns[name] = getattr(self, name).copy()
+            columns[name][rows] = getattr(found, name)[code]
+        return DecisionRows(share=share, **columns)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +83,8 @@ class MetricRows:
     """Difficulty of the target less the constant that puts always-0.5 at 0.25 (see `metrics.difficulty`)."""
     peers: Floats | None = None
     """Mean log of the probability that the other forecasters gave to what happened; NaN where nobody else answered."""
+    decision: DecisionRows | None = None
+    """What is chosen between options with values."""
 
     @classmethod
     def of(
@@ -99,7 +131,7 @@ class Metric:
     decimals: int = 3
     per_question: RowScore | None = None
     """Score of each row where the metric is a mean of such scores, NaN where a row has none; else None."""
-    needs: Literal["", "prices", "fees", "peers", "difficulty"] = ""
+    needs: Literal["", "prices", "fees", "peers", "difficulty", "payoffs"] = ""
     """What the rows must carry besides forecasts and outcomes."""
     version: str = "1"
     """Changes whenever the number for the same rows changes, so that old and new are not compared."""
@@ -305,6 +337,34 @@ def _no_side(sums: Floats) -> Floats:
     return mean_from_sums(np.stack([paid - won_yes, no], axis=-1))
 
 
+# Choices between options with values: a task counts once, however many options it has.
+
+
+def _decisions(rows: MetricRows) -> DecisionRows:
+    if rows.decision is None:
+        raise ValueError("rows carry no payoffs: a choice needs options with values")
+    return rows.decision
+
+
+TASK_WEIGHT = SumColumns(names=("task_weight",), of=lambda rows: rows.weight * _decisions(rows).share)
+
+
+def _decision_metric(name: str, column: str, label: str, meaning: str) -> Metric:
+    def weighted(rows: MetricRows) -> Floats:
+        decision = _decisions(rows)
+        return rows.weight * decision.share * np.nan_to_num(getattr(decision, column))
+
+    return Metric(
+        name=name,
+        sums=(SumColumns(names=(name,), of=weighted), TASK_WEIGHT),
+        from_sums=mean_from_sums,
+        better="high",
+        label=label,
+        meaning=meaning,
+        needs="payoffs",
+    )
+
+
 # Scores of rows.
 
 
@@ -461,12 +521,24 @@ _ROWS: Sequence[Metric] = (
         decimals=1,
         needs="difficulty",
     ),
+    _decision_metric(
+        "choice", "right", "Choice", "share of tasks whose most probable option was worth most; a tie counts as wrong"
+    ),
+    _decision_metric(
+        "hard", "hard", "Hard", "value of the most probable option, from 0 for a task's worst option to 1 for its best"
+    ),
+    _decision_metric(
+        "soft", "soft", "Soft", "value of the options weighed by their probabilities, from 0 for the worst to 1"
+    ),
+    _decision_metric("confidence", "confidence", "Confidence", "highest probability given to any option of a task"),
 )
 
 METRICS: dict[str, Metric] = {metric.name: metric for metric in _ROWS}
 """Every number of a leaderboard, by name."""
 STANDARD_METRICS = ("brier", "bi", "ms", "log", "ece", "return", "sharpe")
 """What a leaderboard of files and runs shows unless others are asked for; the last two where there are prices."""
+DECISION_METRICS = ("choice", "hard", "soft", "confidence")
+"""What a leaderboard shows besides, where options have payoffs."""
 
 
 def metric_text(name: str) -> Metric:

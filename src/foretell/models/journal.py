@@ -11,6 +11,7 @@ import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, TypeVar
@@ -57,6 +58,12 @@ JOURNAL_TABLES = (
     """,
     # Who pays for a send and how much it may cost: a run that is killed knows afterwards what may have been billed.
     "ALTER TABLE sent ADD COLUMN run TEXT; ALTER TABLE sent ADD COLUMN dollars REAL;",
+    # A checksum of every entry, which those of older versions lack. Bookings are of a minute, and by another clock now.
+    """
+    ALTER TABLE kept ADD COLUMN checksum BLOB;
+    DELETE FROM pace;
+    ALTER TABLE pace ADD COLUMN written REAL NOT NULL DEFAULT 0;
+    """,
 )
 """Each entry brings the tables one version further; existing entries never change."""
 _NOBODY = 0
@@ -65,9 +72,11 @@ INSERT INTO sent (key, sends, owner, run, dollars) VALUES (?, 1, ?, ?, ?)
 ON CONFLICT (key) DO UPDATE
 SET sends = sent.sends + 1, owner = excluded.owner, run = excluded.run, dollars = excluded.dollars
 WHERE sent.owner IS NULL OR sent.owner = ?"""
-_LOOK = "SELECT (SELECT answer FROM kept WHERE key = ?), (SELECT owner FROM sent WHERE key = ?)"
+_ENTRY = "kept.key, kind, model, slot, input, output, cached, kept.dollars, answer, checksum"
+_FIND = f"SELECT {_ENTRY} FROM kept WHERE key = ?"
+_LOOK = f"SELECT owner, {_ENTRY} FROM sent LEFT JOIN kept ON kept.key = sent.key WHERE sent.key = ?"
 _GIVE_UP = "UPDATE sent SET unbilled = unbilled + ?, owner = NULL WHERE key = ? AND owner = ?"
-_STORE = "INSERT INTO kept VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+_STORE = "INSERT INTO kept VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 _COST_BY_MODEL = """
 SELECT model, count(*), sum(input), sum(output), coalesce(sum(dollars), 0.0), count(*) - count(dollars)
 FROM kept WHERE kind = 'model' GROUP BY model ORDER BY model"""
@@ -77,6 +86,27 @@ SELECT run, dollars, unsure, owner FROM (
         CASE WHEN kept.key IS NULL THEN owner END AS owner
     FROM sent LEFT JOIN kept ON kept.key = sent.key {where}
 ) AS found WHERE unsure > 0"""
+
+
+def entry_checksum(row: SqlRow) -> bytes:
+    """Of an entry as stored: key, kind, model, slot, tokens, dollars and answer."""
+    *facts, answer = row[1:9]
+    checksum = blake2b(row[0], digest_size=16)
+    checksum.update(repr(facts).encode())
+    checksum.update(answer)
+    return checksum.digest()
+
+
+def entry_fault(row: SqlRow) -> str:
+    """What is wrong with an entry; empty where nothing is. One without a checksum is taken as it is."""
+    try:
+        return "" if row[9] is None or entry_checksum(row) == row[9] else "it was changed after it was stored"
+    except TypeError:
+        return "it holds something else than it should"
+
+
+class DamagedReply(InputError):
+    """A stored reply is not what was stored: it is named, and not used."""
 
 
 T = TypeVar("T")
@@ -137,9 +167,18 @@ class Recording:
         self._asked = asked
 
     async def __aenter__(self) -> "Recording":
-        """The intent is written down."""
-        if not await self._db.grouped(lambda: self._journal.intend(self._asked)):
-            raise RequestInFlight(f"another process asks for {self._asked}")
+        """The intent is written down, as soon as there is room for it and for the answer."""
+        await self._db.room()
+        journal, asked = self._journal, self._asked
+        journal.sets_out(asked.key)
+        ours = False
+        try:
+            ours = await self._db.grouped(lambda: journal.intend(asked))
+        finally:
+            if not ours:
+                journal.landed(asked.key)
+        if not ours:
+            raise RequestInFlight(f"another process asks for {asked}")
         return self
 
     async def __aexit__(
@@ -147,14 +186,17 @@ class Recording:
     ) -> None:
         """The answer is kept, or the send given up."""
         give_up, asked = self._journal.give_up, self._asked
-        if error is None:
-            # Shielded: a reply that has been paid for is kept, also where nobody waits for it any more.
-            self.stored = await asyncio.shield(self._db.grouped(lambda: self._journal.keep(asked, self.answer)))
-            await self._db.settled()
-        elif isinstance(error, Exception):
-            await self._db.aside(give_up, asked, billed=isinstance(error, ReplyLost | ReplyTooLong))
-        else:  # Cancelled, perhaps by a time limit: the provider may have finished its work.
-            self._db.later(lambda: give_up(asked, billed=True))
+        try:
+            if error is None:
+                # Shielded: a reply that has been paid for is kept, also where nobody waits for it any more.
+                self.stored = await asyncio.shield(self._db.grouped(lambda: self._journal.keep(asked, self.answer)))
+                await self._db.settled()
+            elif isinstance(error, Exception):
+                await self._db.aside(give_up, asked, billed=isinstance(error, ReplyLost | ReplyTooLong))
+            else:  # Cancelled, perhaps by a time limit: the provider may have finished its work.
+                self._db.later(lambda: give_up(asked, billed=True))
+        finally:
+            self._journal.landed(asked.key)
 
 
 class Journal:
@@ -177,9 +219,8 @@ class Journal:
 
     def _open(self) -> None:
         try:
-            if self.mode == "live" or self._db.shared:
-                self._db.migrate("journal", JOURNAL_TABLES)
-            self._db.read("SELECT sends FROM sent, kept LIMIT 1")
+            self._db.migrate("journal", JOURNAL_TABLES)
+            self._db.read("SELECT sends, checksum FROM sent, kept LIMIT 1")
         except BaseException as error:
             self._db.close()
             if isinstance(error, sqlite3.DatabaseError):
@@ -197,8 +238,16 @@ class Journal:
 
     def find(self, key: str) -> bytes | None:
         """The kept answer, if there is one."""
-        rows = self._db.read("SELECT answer FROM kept WHERE key = ?", (bytes.fromhex(key),))
-        return rows[0][0] if rows else None
+        rows = self._db.read(_FIND, (bytes.fromhex(key),))
+        return self._checked(rows[0]) if rows else None
+
+    def _checked(self, row: SqlRow) -> bytes:
+        """The answer of an entry that is as it was stored."""
+        if fault := entry_fault(row):
+            name = " ".join(str(part) for part in (*row[1:3], f"({bytes(row[0]).hex()[:12]})") if part)
+            hint = "foretell doctor --repair sets it aside; it is then asked, and paid, again"
+            raise DamagedReply(f"the stored answer {name} is not used: {fault}", path=self.path, hint=hint)
+        return row[8]
 
     def intend(self, asked: JournalRequest) -> bool:
         """Write down that a request is about to be sent. One of which nothing more is heard counts as maybe paid.
@@ -206,39 +255,37 @@ class Journal:
         False where somebody else is at it: then it must not be sent.
         """
         key, me = bytes.fromhex(asked.key), self._db.life.id
-        with self._lock:
-            self._sending[asked.key] += 1
-        if self._db.write(_INTEND, (key, me, asked.run or None, asked.dollars, _NOBODY)) or self._take_over(
+        return bool(self._db.write(_INTEND, (key, me, asked.run or None, asked.dollars, _NOBODY))) or self._take_over(
             asked, key, me
-        ):
-            return True
-        self._landed(asked.key)
-        return False
+        )
 
     def _take_over(self, asked: JournalRequest, key: bytes, me: int) -> bool:
         """Whether it is ours to send, although it was somebody's."""
-        ((stored, owner),) = self._db.read(_LOOK, (key, key))
+        ((owner, stored, *_),) = self._db.read(_LOOK, (key,))
         if stored is not None or owner is None or self._held(asked, owner, by_us=1):
             return False
         return owner == me or bool(self._db.write(_INTEND, (key, me, asked.run or None, asked.dollars, owner)))
 
     def keep(self, asked: JournalRequest, answer: JournalEntry) -> bytes:
         """Keep an answer and return what is stored: the first one, should another process have been quicker."""
-        tokens = answer.tokens
+        tokens, dollars = answer.tokens, None if answer.dollars is None else float(answer.dollars)
         row = (bytes.fromhex(asked.key), asked.kind, asked.model, asked.slot)
-        cost = (tokens.input, tokens.output, tokens.cached, answer.dollars)
-        added = self._db.write(_STORE, (*row, *cost, answer.body))
-        self._landed(asked.key)
+        row = (*row, tokens.input, tokens.output, tokens.cached, dollars, answer.body)
+        added = self._db.write(_STORE, (*row, entry_checksum(row)))
         return answer.body if added else self.find(asked.key) or answer.body
 
     def give_up(self, asked: JournalRequest, *, billed: bool) -> None:
         """The send ended without an answer. One that was surely not billed no longer counts as maybe paid."""
         key, me = bytes.fromhex(asked.key), self._db.life.id
         self._db.write(_GIVE_UP, (0 if billed else 1, key, me))
-        self._landed(asked.key)
 
-    def _landed(self, key: str) -> None:
-        """One send less under way; a long run must not remember every key it ever sent."""
+    def sets_out(self, key: str) -> None:
+        """One more send under way in this process."""
+        with self._lock:
+            self._sending[key] += 1
+
+    def landed(self, key: str) -> None:
+        """One less; a long run must not remember every key it ever sent."""
         with self._lock:
             self._sending[key] -= 1
             if self._sending[key] <= 0:
@@ -305,9 +352,13 @@ class Journal:
 
     def _look(self, asked: JournalRequest) -> tuple[bytes | None, bool]:
         """The kept answer, and whether somebody is asking for it."""
-        key = bytes.fromhex(asked.key)
-        ((stored, owner),) = self._db.read(_LOOK, (key, key))
-        return stored, stored is None and owner is not None and self._held(asked, owner)
+        rows = self._db.read(_LOOK, (bytes.fromhex(asked.key),))
+        if not rows:
+            return None, False
+        owner, *entry = rows[0]
+        if entry[0] is not None:
+            return self._checked(tuple(entry)), False
+        return None, owner is not None and self._held(asked, owner)
 
     def _held(self, asked: JournalRequest, owner: int, *, by_us: int = 0) -> bool:
         """Whether somebody is asking, besides so many of us.

@@ -141,10 +141,10 @@ class LocalRateLimiter:
 BATCH = 200
 SOONEST, LATEST = 0.02, 1.0
 """Seconds before asking again: others may have given back what they did not use."""
-_READ_BOOKING = "SELECT requests, tokens, closed FROM pace WHERE place = ?"
+_READ_BOOKING = "SELECT requests, tokens, closed, written FROM pace WHERE place = ?"
 _WRITE_BOOKING = """
-INSERT INTO pace VALUES (?, ?, ?, ?) ON CONFLICT (place) DO UPDATE
-SET requests = excluded.requests, tokens = excluded.tokens, closed = excluded.closed"""
+INSERT INTO pace VALUES (?, ?, ?, ?, ?) ON CONFLICT (place) DO UPDATE
+SET requests = excluded.requests, tokens = excluded.tokens, closed = excluded.closed, written = excluded.written"""
 
 
 class SharedRateLimiter:
@@ -219,9 +219,14 @@ class SharedRateLimiter:
         """Change the provider's row while nobody else does."""
 
         def work(statements: Statements) -> T:
-            rows = statements.read(_READ_BOOKING, (self._place,))
-            booked, result = change(RateBooking(*rows[0]) if rows else RateBooking(), statements.now())
-            statements.write(_WRITE_BOOKING, (self._place, *booked))
+            rows, now = statements.read(_READ_BOOKING, (self._place,)), statements.now()
+            booked = RateBooking()
+            if rows:
+                *times, written = rows[0]
+                # Where the clock has gone back (a restart, a server's clock), all is as far ahead as it was then.
+                booked = RateBooking(*(time + min(0.0, now - written) for time in times))
+            booked, result = change(booked, now)
+            statements.write(_WRITE_BOOKING, (self._place, *booked, now))
             return result
 
         return self._db.together(work, alone=f"pace/{self._place}")

@@ -19,7 +19,7 @@ from foretell.forecasters.base_rates.outside_view import OutsideView
 from foretell.forecasters.base_rates.past import Past
 from foretell.forecasters.base_rates.reference_class import ReferenceClass, ReferenceQuestion
 from foretell.forecasters.forecaster import CannotForecast, Context
-from foretell.operations.requests import AskRequest, TreeRequest
+from foretell.operations.requests import AskRequest, TreeRequest, TreeResearchRequest
 from foretell.operations.result import Result
 from foretell.operations.table import operation
 from foretell.questions.as_of import instant
@@ -32,12 +32,13 @@ from foretell.questions.question import Question, Snapshot, Target
 from foretell.runs.combine import combine_trials, combining_by_name
 from foretell.runs.executor import WatchEvents
 from foretell.runs.past import past_of
-from foretell.runs.question_sets import Benchmark
+from foretell.runs.question_sets import LATE_TEXT_HINT, Benchmark, late_text_problem
 from foretell.runs.runner import PreparedRun, check_run, execute_run, prepare_run
 from foretell.runs.settings import Settings, load_settings
 from foretell.runs.spec import TYPED_PREFIX, BudgetSpec, QuestionsSpec, RunSpec
 from foretell.runs.store import RunStore
 from foretell.scoring.scoreboard import rows_as_text
+from foretell.tools.late_text import late_passages, without_late_passages
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -203,7 +204,7 @@ def typed_question(request: AskRequest | TreeRequest) -> Question:
         price = request.price if asking else None
         snapshot = None if price is None else Snapshot(at=due, last_price=price)
         targets = (Target(id="yes", resolves_at=closes, snapshot=snapshot),)
-    return Question(
+    question = Question(
         id=f"asked/{hashlib.sha256(text.encode()).hexdigest()[:10]}",
         source="asked",
         text=text,
@@ -217,6 +218,11 @@ def typed_question(request: AskRequest | TreeRequest) -> Question:
         range=scale,
         exclusivity=request.exclusivity if asking and scale is None else "independent",
     )
+    if not request.as_of or request.late_text == "keep" or not late_passages(question):
+        return question
+    if request.late_text == "cut":
+        return without_late_passages(question)
+    raise InputError(late_text_problem(question), column="--as-of", hint=LATE_TEXT_HINT)
 
 
 def _range_of(request: AskRequest) -> NumericRange:
@@ -235,7 +241,7 @@ def _thresholds(scale: NumericRange, closes: datetime | None) -> tuple[Target, .
     )
 
 
-def typed_run_spec(request: AskRequest | TreeRequest, **differing: Any) -> RunSpec:
+def typed_run_spec(request: AskRequest | TreeRequest | TreeResearchRequest, **differing: Any) -> RunSpec:
     """The run that answers a typed question. The same request on the same day is the same run."""
     if request.model is None:
         raise InputError(
@@ -253,6 +259,8 @@ def typed_run_spec(request: AskRequest | TreeRequest, **differing: Any) -> RunSp
     words = request.model_dump(mode="json", include=asked)
     if isinstance(request, AskRequest) and request.exclusivity != "exactly one":
         words["exclusivity"] = request.exclusivity
+    if request.late_text != "quarantine":
+        words["late_text"] = request.late_text
     words["day"] = "" if request.as_of else datetime.now(UTC).date().isoformat()
     digest = hashlib.sha256(json.dumps(words, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
     sampling = {
@@ -288,7 +296,7 @@ def stated_prices(written: str | None, models: Mapping[str, str]) -> dict[str, s
 def typed_questions(questions: Iterable[Question]) -> Benchmark:
     """Typed questions as a set: they are nowhere but in the request and in the store."""
     found = QuestionSet(name="asked", questions=tuple(questions))
-    return Benchmark(questions=found, history=found)
+    return Benchmark(questions=found, history=found, own=True)
 
 
 def stored_questions(store: RunStore, spec: RunSpec) -> Benchmark | None:

@@ -1,10 +1,11 @@
 """Backtests of forecasters that ask no model, and the demo."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from foretell.data.datasets.question_set import quarantine_note
 from foretell.data.series.local import CsvSeries
 from foretell.forecasters.forecaster import build_forecaster
 from foretell.operations.requests import BacktestRequest, DemoRequest
@@ -13,7 +14,9 @@ from foretell.operations.score import ScoreResult
 from foretell.report.terminal import show_text
 from foretell.runs.backtest import Backtest, BacktestProgress
 from foretell.runs.backtest import backtest as run_backtest
-from foretell.runs.question_sets import Benchmark, open_benchmark
+from foretell.runs.question_sets import LATE_TEXT_HINT, Benchmark, open_benchmark
+from foretell.runs.services import SeriesOnDemand
+from foretell.runs.settings import load_settings
 from foretell.scoring.join import read_table
 from foretell.scoring.long_tables import forecast_rows, outcome_rows, write_backtest
 from foretell.scoring.score import ScoringOptions, score_table
@@ -33,6 +36,7 @@ class BacktestResult(Result):
         result = self.backtest
         return {
             "questions": len(result.questions),
+            "quarantined": [one.id for one in result.quarantined],
             "forecasts": dict(Counter(one.forecaster for one in result.forecasts)),
             "failures": [
                 {"forecaster": one.forecaster, "question": one.question_id, "error": one.error}
@@ -51,13 +55,17 @@ class BacktestResult(Result):
             first = failures[0]
             total = len(self.backtest.answers)
             lines.append(f"{len(failures)} of {total} answers failed, e.g. {first.forecaster}: {first.error}")
-        return "\n".join(lines) or f"{len(self.backtest.forecasts)} forecasts"
+        lines = lines or [f"{len(self.backtest.forecasts)} forecasts"]
+        if late := self.backtest.quarantined:
+            lines.append(f"{quarantine_note(len(late))} ({LATE_TEXT_HINT})")
+        return "\n".join(lines)
 
 
 def backtest(request: BacktestRequest, progress: BacktestProgress | None = None) -> BacktestResult:
     """Run forecasters over a question set as of its dates, and write the tables that `foretell score` reads."""
     benchmark = open_benchmark(request.dataset, wanted=request.wanted(), folder=request.data)
-    series = benchmark.series if request.series is None else CsvSeries(path=request.series)
+    web = SeriesOnDemand(load_settings()) if benchmark.own or request.fetch_series else None
+    series = (benchmark.series or web) if request.series is None else CsvSeries(path=request.series)
     result = _answers(benchmark, request.forecasters, series, progress)
     resolutions = benchmark.questions.resolutions
     written = {} if request.tables is None else write_backtest(result, resolutions, request.tables)
@@ -67,7 +75,10 @@ def backtest(request: BacktestRequest, progress: BacktestProgress | None = None)
 def _answers(benchmark: Benchmark, names: tuple[str, ...], series: Any, progress: BacktestProgress | None) -> Backtest:
     questions = benchmark.questions.questions
     forecasters = [build_forecaster(name) for name in names]
-    return run_backtest(forecasters, questions, series=series, past=benchmark.past, progress=progress)
+    answered = run_backtest(
+        forecasters, questions, series=series, past=benchmark.past, progress=progress, late_text="keep"
+    )
+    return replace(answered, quarantined=benchmark.questions.quarantined)
 
 
 @dataclass(frozen=True, kw_only=True)

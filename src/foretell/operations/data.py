@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import asdict, dataclass
-from datetime import date
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +23,17 @@ from foretell.data.datasets.prophet_arena import dataset_folder, download_events
 from foretell.data.datasets.question_set import QuestionSet
 from foretell.data.http import AsyncHttpClient, HttpLimits, Progress, SourceError
 from foretell.data.markets.prophet_arena import MARKET
+from foretell.data.series.series import Series, SeriesUnavailable
 from foretell.data.service import ServiceConfig
 from foretell.operations import requests
 from foretell.operations.result import Result, show_table
+from foretell.plugins import exists, names
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError
 from foretell.questions.question import SeriesRef
 from foretell.report.terminal import TextColumn, show_text
-from foretell.runs.settings import load_settings
+from foretell.runs.settings import Settings, load_settings
 from foretell.scoring.long_tables import outcome_rows, write_rows
 
 WatchDownload = Callable[[str], Progress]
@@ -153,7 +155,9 @@ class BuiltSet(Result):
 
     def __str__(self) -> str:
         counts = f"{self.questions} questions with {self.outcomes} outcomes"
-        return "\n".join([*(f"Wrote {path}" for path in self.files), f"{self.name}: {counts}"])
+        folder = self.files[0].parent
+        step = f"Next: foretell backtest {folder} -F prior, or questions: {folder} in the spec of a run"
+        return "\n".join([*(f"Wrote {path}" for path in self.files), f"{self.name}: {counts}", step])
 
 
 def _written(found: QuestionSet, folder: Path) -> BuiltSet:
@@ -204,27 +208,54 @@ def build_options(request: requests.OptionTasksRequest) -> BuiltSet:
     return _written(read_options(request.source), request.tables)
 
 
-async def build_financial(request: requests.FinancialTasksRequest) -> BuiltSet:
-    """Tasks made from a series of prices."""
+async def build_financial(request: requests.FinancialTasksRequest, settings: Settings | None = None) -> BuiltSet:
+    """Tasks made from series of prices."""
     from foretell.data.datasets import payoff_tasks
-    from foretell.data.series.local import CsvSeries
 
-    known = CsvSeries(path=request.source)
-    ids = known.ids()
-    hint = f"one of {', '.join(ids[:12])}"
-    if request.series is None and len(ids) != 1:
-        raise InputError(f"the file holds {len(ids)} series", column="--series", hint=hint)
-    name = request.series or ids[0]
-    if name not in ids:
-        raise InputError(f"there is no series {name!r}", column="--series", hint=hint)
     try:
         cutoffs = [date.fromisoformat(day) for day in request.cutoffs]
     except ValueError as error:
         raise InputError(str(error), column="--cutoff") from None
     kind = payoff_tasks.LONG_SHORT if request.kind == "long-short" else payoff_tasks.HIGHER_LOWER
     plan = payoff_tasks.FinancialTaskPlan(horizon_days=request.horizon, min_history=request.history)
-    series = await known.fetch(SeriesRef(provider="csv", id=name), NO_CUTOFF)
-    return _written(payoff_tasks.build_financial_tasks(series, cutoffs, kind, plan), request.tables)
+    series = await _price_series(request, settings or load_settings())
+    tasks = payoff_tasks.build_financial_tasks(series, cutoffs, kind, plan)
+    built = _written(tasks, request.tables)
+    if not tasks.discarded:
+        return built
+    rows = [{"series": one.series, "cutoff": one.cutoff.isoformat(), "reason": one.reason} for one in tasks.discarded]
+    return replace(built, files=(*built.files, write_rows(rows, request.tables / "discarded.csv")))
+
+
+async def _price_series(request: requests.FinancialTasksRequest, settings: Settings) -> list[Series]:
+    """Every series that the request names, each once."""
+    from foretell.data.series.local import CsvSeries
+    from foretell.runs.services import open_services
+
+    found: dict[str, Series] = {}
+    for source in request.sources:
+        provider, _, id = source.partition("/")
+        if Path(source).exists():
+            known = CsvSeries(path=Path(source))
+            for name in known.ids():
+                found[name] = await known.fetch(SeriesRef(provider="csv", id=name), NO_CUTOFF)
+        elif id and exists("series", provider):
+            async with AsyncHttpClient(limits=HttpLimits(), access=settings.access) as http:
+                services = open_services(settings, http, ())
+                try:
+                    ref = SeriesRef(provider=provider, id=id)
+                    found[source] = await services.series.fetch(ref, AsOf(at=datetime.now(UTC), mode="live"))
+                except (SeriesUnavailable, SourceError) as error:
+                    raise InputError(f"{source} could not be read: {error}") from None
+        else:
+            hint = f"write provider/id with one of {', '.join(names('series'))}"
+            raise InputError("there is no such file or series", path=source, hint=hint)
+    for name in request.series:
+        if name not in found:
+            raise InputError(
+                f"there is no series {name!r}", column="--series", hint=f"one of {', '.join(list(found)[:12])}"
+            )
+    return [one for name, one in found.items() if not request.series or name in request.series]
 
 
 # The corpus: dated documents of one's own.

@@ -3,15 +3,16 @@
 import asyncio
 import json
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain
 from typing import Any
 
 from rich.console import Console
 
-from foretell.data.datasets.question_set import QuestionSet
+from foretell.data.datasets.question_set import AskedKey, QuestionSet, asked_key, quarantine_note
 from foretell.data.datasets.set_filter import SetFilter
 from foretell.forecasters.topics import TopicClassifier, TopicLabel
 from foretell.models.journal import Journal
@@ -25,9 +26,10 @@ from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question
 from foretell.report.terminal import TextColumn, show_text
-from foretell.runs.question_sets import find_set, list_questions, open_benchmark
+from foretell.runs.question_sets import LATE_TEXT_HINT, find_set, list_questions, open_benchmark, with_early_texts
 from foretell.runs.settings import Settings, clock_of, load_settings
 from foretell.submit.ledger import SubmissionHistory
+from foretell.tools.late_text import LatePassage, late_passages
 
 SHOWN = 20
 """Questions that are shown in a terminal."""
@@ -42,15 +44,20 @@ class QuestionsResult(Result):
     notes: tuple[str, ...] = ()
     outcomes: int = 0
     """Targets whose outcome the set tells."""
+    late: Mapping[AskedKey, tuple[LatePassage, ...]] = field(default_factory=dict[AskedKey, tuple[LatePassage, ...]])
+    """Where the text of a question was written after the moment of asking: a backtest leaves it out."""
 
     def to_dict(self) -> Any:
         """One dictionary for each question, whole."""
-        if not self.topics:
-            return [json.loads(to_json(question)) for question in self.questions]
-        return [
-            {**json.loads(to_json(question)), "topic": label.topic, "topic_by": label.by}
-            for question, label in zip(self.questions, self.topics, strict=True)
-        ]
+        found: list[dict[str, Any]] = []
+        for place, question in enumerate(self.questions):
+            row = json.loads(to_json(question))
+            if self.topics:
+                row |= {"topic": self.topics[place].topic, "topic_by": self.topics[place].by}
+            if late := self.late.get(asked_key(question)):
+                row["quarantined"] = [vars(one) for one in late]
+            found.append(row)
+        return found
 
     def rows(self) -> list[dict[str, Any]]:
         """What the terminal shows, for every question."""
@@ -66,7 +73,9 @@ class QuestionsResult(Result):
                 "crowd": first.snapshot.price if first.snapshot else None,
                 "text": question.text,
             }
-            found.append(row | ({"topic": self.topics[place].topic} if self.topics else {}))
+            row |= {"topic": self.topics[place].topic} if self.topics else {}
+            row |= {"quarantined": str((self.late.get(asked_key(question)) or ("",))[0])} if self.late else {}
+            found.append(row)
         return found
 
     def print(self, console: Console) -> None:
@@ -86,6 +95,12 @@ class QuestionsResult(Result):
         targets = sum(len(q.targets) for q in self.questions)
         known = f", {self.outcomes} of which have come out" if self.outcomes else ""
         show_text(console, f"{len(self.questions)} questions ({kinds}) with {targets} targets{known}: well formed.\n")
+        if self.late:
+            one = len(self.late) == 1
+            text = f"{quarantine_note(len(self.late))}. A backtest leaves {'it' if one else 'them'} out"
+            show_text(console, f"{text} ({LATE_TEXT_HINT}):\n")
+        for (id, due), found in list(self.late.items())[:SHOWN]:
+            show_text(console, f"  {id}, asked {due.date()}\n" + "".join(f"    {one}\n" for one in found[:SHOWN]))
         for topic, n in Counter(label.topic for label in self.topics).most_common():
             show_text(console, f"{n:5} {topic}\n")
         show_text(console, "".join(f"{note}\n" for note in self.notes))
@@ -115,15 +130,21 @@ def _moment(written: str) -> datetime:
         raise InputError(str(error), column="--as-of") from None
 
 
-async def check_questions(request: QuestionsRequest) -> QuestionsResult:
+async def check_questions(request: QuestionsRequest, settings: Settings | None = None) -> QuestionsResult:
     """Show a question set that is well formed, and sort it by topic where that is asked for."""
     if request.model is not None and not request.topics:
         raise InputError("a model has nothing to do here", column="--model", hint="say --topics")
-    found = await read_set(request.dataset, request.wanted(), load_settings(), request.as_of)
+    found = await read_set(request.dataset, request.wanted(), settings or load_settings(), request.as_of)
     if not found.questions:
         raise InputError(f"{request.dataset} has no such question", hint="; ".join(found.notes[:3]) or None)
     topics = await _topics(found.questions, request.model) if request.topics else ()
-    return QuestionsResult(questions=found.questions, topics=topics, notes=found.notes, outcomes=len(found.outcomes()))
+    late = {asked_key(one): late_passages(one) for one in found.questions} if request.late_text != "keep" else {}
+    late = {key: passages for key, passages in late.items() if passages}
+    if request.late_text == "cut":
+        found = with_early_texts(found, "cut")
+    return QuestionsResult(
+        questions=found.questions, topics=topics, notes=found.notes, outcomes=len(found.outcomes()), late=late
+    )
 
 
 async def _topics(questions: tuple[Question, ...], model: str | None) -> tuple[TopicLabel, ...]:

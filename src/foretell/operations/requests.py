@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from foretell.data.datasets.set_filter import SetFilter, SetStatus
+from foretell.data.datasets.set_filter import LateText, SetFilter, SetStatus
 from foretell.forecasters.agent.settings import AgentOptions
 from foretell.models.model import Model, ReasoningEffort, ServiceTier
 from foretell.questions.errors import InputError
@@ -91,6 +91,10 @@ class _ResearchRequest(OperationRequest):
         title="Longest wait for one reply, in seconds",
     )  # fmt: skip
     seed: int = setting(0, "Sent to the model, plus the number of the trial.", group="models")
+    late_text: LateText = setting(
+        "quarantine", "With --as-of, a text of yours that was written after that day: refuse it (quarantine), keep it, "
+        "or cut such passages.", group="question",
+    )  # fmt: skip
     strict: bool = setting(
         False, "Refuse a question that opened before a model's knowledge ends, instead of warning.", group="models"
     )
@@ -221,7 +225,13 @@ class TreeRequest(_ResearchRequest):
     correlations: bool = setting(False, "Have a model check which siblings are not independent.", group="tree")
     bayes_net: bool = setting(False, "Ask for weights that are those of a Bayes net.", group="tree")
     scaling: Scaling | None = setting(None, "Scale weights to those of a Bayes net.", group="tree")
-    intercept_limit: float = setting(0.1, "Largest intercept of a linear link.", ge=0, le=1, group="tree")
+    intercept_limit: float = setting(
+        0.1,
+        "Largest intercept of a linear link beside its obstacles, unless the model stands by another.",
+        ge=0,
+        le=1,
+        group="tree",
+    )
     clamp: Clamp = setting((0.05, 0.95), "How near to certainty the answer may come.", metavar="LOW HIGH", group="tree")
     shortcut: bool = setting(True, "Of two outcomes, exactly one of which comes true, analyse the first.", group="tree")
     kernels: int = setting(4, "Notebooks at work at the same time.", ge=1, group="tree")
@@ -247,7 +257,10 @@ class TreeShowRequest(TreeFileRequest):
 
 
 class TreeCheckRequest(TreeFileRequest):
-    """Say everything that is wrong with FILE, and everything worth knowing. Exit code 1 if it cannot be used."""
+    """Say everything that is wrong with FILE, and everything worth knowing.
+
+    Exit code 1 if it cannot be used, 3 if its answer rests on a claim that failed.
+    """
 
 
 class TreeExportRequest(TreeFileRequest):
@@ -318,10 +331,60 @@ class ShowRequest(OperationRequest):
 
 
 class RunsRequest(OperationRequest):
-    """List the runs on this machine, the newest first."""
+    """List the runs on this machine, the newest first: how far they are, what they cost, how good they were.
 
+    A run is scored as soon as two of its questions have an outcome: Brier index, beside the market's price and the base
+    rate on the same questions.
+    """
+
+    find: str = setting("", "Only runs whose name, note, tag, model or questions hold this.", max_length=200)
+    tag: tuple[ShortText, ...] = setting((), "Only runs with this tag; may be repeated.")
+    state: Literal["running", "stopped", "failed", "done"] | None = setting(None, "Only runs that stand so.")
+    archived: bool = setting(False, "Archived runs too.")
     limit: int | None = setting(None, "At most so many runs.", ge=1)
     offset: int = setting(0, "Leave out so many from the start.", ge=0)
+
+
+class RunsRenameRequest(OperationRequest):
+    """Call RUN by NAME from now on, in every list, page and command; without NAME it loses the one it has."""
+
+    run: str = _RUN
+    name: str = setting("", "What to call it.", argument=True, max_length=80)
+
+
+class RunsTagRequest(OperationRequest):
+    """Put TAGS on RUN, take some away, write a note on it, put it into the archive or take it out."""
+
+    run: str = _RUN
+    tags: tuple[ShortText, ...] = setting((), "Tags to put on it.", argument=True)
+    remove: tuple[ShortText, ...] = setting((), "Take this tag away; may be repeated.", metavar="TAG")
+    note: str | None = setting(None, "A note on it; an empty one takes it away.", max_length=2000)
+    archive: bool = setting(False, "Keep it, and leave it out of lists.")
+    unarchive: bool = setting(False, "List it again.")
+
+
+class RunsRemoveRequest(OperationRequest):
+    """Remove RUNS with their answers, steps and scores. Asks nothing back: `--yes` says that it is meant.
+
+    Replies that were paid for stay in the journal: the same run started again costs nothing. What was submitted stays
+    in the ledger.
+    """
+
+    runs: tuple[ShortText, ...] = setting(help="Their names, or how their ids begin.", argument=True, min_length=1)
+    yes: bool = setting(False, "Really remove them; without it they are only listed.")
+
+
+class RunsResolveRequest(OperationRequest):
+    """Look how the questions of RUN came out, and score it by that.
+
+    Outcomes are read from the question set that the run was made on, from the market of a question that has one, and
+    from a table of outcomes where one is given.
+    """
+
+    run: str = _RUN
+    outcomes: Path | None = setting(
+        None, "A table with the columns question, target and outcome (0 or 1).", flag="-o/--outcomes", metavar="FILE"
+    )
 
 
 class ReplayRequest(OperationRequest):
@@ -374,24 +437,149 @@ class WhatIfRequest(OperationRequest):
         return Path(given) if isinstance(given, str) else given
 
 
-class TreeEditRequest(OperationRequest):
-    """Change the tree in TREE: numbers, words, links, claims added, moved or removed.
+_TREE: Any = setting(help="The tree's file.", argument=True)
+_WHO: Any = setting(
+    None, "Who makes the change, for the history; else the user of this machine.", metavar="NAME", env="FORETELL_USER",
+    max_length=200,
+)  # fmt: skip
+_WHY: Any = setting("", "Why, for the history.", metavar="TEXT", max_length=500)
+_BASE: Any = setting(
+    None,
+    "The version you looked at. What others changed since is kept; changes of the same claims are refused.",
+    metavar="VERSION",
+    ge=1,
+)
+_PLAN: Any = setting(False, "Only say what would be done and what it would cost; nothing is asked or written.")
 
-    Only the claims above a change are worked out anew. Those that a model judged keep their number and are marked
-    until --rejudge has the model look at them again.
+
+class TreeEditRequest(OperationRequest):
+    """Change the tree in TREE: numbers, words, reports, links, claims added, moved or removed.
+
+    foretell tree edit t.json --claim P1.2="The bill passes by 30 June." --set P3=0.4 --why "Vote postponed"
+
+    Only the claims above a change are worked out anew. What a model judged from other words keeps its number and is
+    marked stale, until `foretell tree resynthesize` or --rejudge has it judged again. Every version is kept.
     """
 
-    tree: Path = setting(help="The tree's file.", argument=True)
+    tree: Path = _TREE
     set: Mapping[str, Probability] = setting(
         {}, "Give a claim this probability; a claim with children is pinned.", metavar="ID=P"
     )
+    unpin: tuple[ShortText, ...] = setting((), "Let a pinned claim follow its link again.", metavar="ID")
+    claim: Mapping[str, str] = setting({}, "Give a claim this statement.", metavar="ID=TEXT")
+    report: Mapping[str, str] = setting({}, "Give a claim this report.", metavar="ID=TEXT")
+    add: tuple[str, ...] = setting(
+        (), "A new claim under a parent; its weight is judged when the parent is.", metavar="PARENT=TEXT"
+    )
+    remove: tuple[ShortText, ...] = setting((), "Take a claim out, and what only it rests on.", metavar="ID")
+    move: Mapping[str, str] = setting({}, "Put a claim under another parent.", metavar="ID=PARENT")
+    formula: Mapping[str, str] = setting({}, "Join a claim's children by this formula.", metavar="ID=FORMULA")
+    weights: Mapping[str, str] = setting(
+        {}, "Join a claim's children by a weighted sum, such as P1=0.05+0.4*P1.1-0.2*P1.2.", metavar="ID=SUM"
+    )
+    stale: Mapping[str, str] = setting({}, "Mark a claim as stale, for this reason.", metavar="ID=WHY")
     edits: Path | None = setting(
         None, "A JSON list of edits, as under `edits` of a scenario in a tree file.", metavar="FILE"
     )
+    who: str | None = _WHO
+    why: str = _WHY
+    base: int | None = _BASE
+    plan: bool = setting(False, "Only say what would change and what would be stale; nothing is written.")
     rejudge: bool = setting(False, "Have a model judge anew what it judged before something beneath changed.")
     model: ModelChoice | None = setting(None, "provider:name of the model that judges.", env="FORETELL_MODEL")
     budget: float | None = setting(None, "Hard limit in dollars.", metavar="DOLLARS", gt=0, le=10_000)
     save_as: Path | None = setting(None, "Write the tree to this file; without it, to its own.", metavar="FILE")
+
+
+class _TreeResearchRequest(_ResearchRequest):
+    """What asking models about a tree that there is already has in common."""
+
+    tree: Path = _TREE
+    who: str | None = _WHO
+    why: str = _WHY
+    base: int | None = _BASE
+    plan: bool = _PLAN
+    at_once: int = setting(20, "Claims examined at a time.", flag="--concurrency", ge=1, le=1000, group="tree")
+    retries: int = setting(3, "How often a leaf that failed is judged again.", ge=0, group="tree")
+    kernels: int = setting(4, "Notebooks at work at the same time.", ge=1, group="tree")
+    unsandboxed: bool = setting(False, "Run notebooks without a sandbox, with all your rights.", group="tree")
+
+
+_GROUNDER: Any = setting("search", "Who judges the leaves.", metavar="NAME", names=GROUNDER_NAMES, group="tree")
+_DEEP_MODEL: Any = setting(
+    None, "A model that researches by itself, for the grounders deep and auto.", metavar="MODEL", group="tree"
+)
+
+
+class TreeGroundRequest(_TreeResearchRequest):
+    """Examine leaves of the tree in TREE anew: by another grounder or model, or several times.
+
+    foretell tree ground t.json P1.2 P3 --trials 5 --model openai:NAME --search brave
+
+    Without a claim, those that are stale, failed or were never examined. Numbers above are worked out anew; claims that
+    were judged as a whole from the old reports are marked stale.
+    """
+
+    claims: tuple[ShortText, ...] = setting((), "The leaves.", argument=True, metavar="[CLAIM]...")
+    grounder: str = _GROUNDER
+    deep_model: str | None = _DEEP_MODEL
+    trials: int = setting(1, "How often each is examined, independently.", ge=1, le=100)
+    more: bool = setting(False, "Keep earlier trials and add to them.")
+
+
+class TreeExpandRequest(_TreeResearchRequest):
+    """Take one leaf of the tree in TREE apart: its parts are examined and put together, and all above worked out anew.
+
+    foretell tree expand t.json P1.2 --leaves 5 --model openai:NAME --search brave
+    """
+
+    claim: str = setting(help="The leaf.", argument=True, min_length=1, max_length=200)
+    grounder: str = _GROUNDER
+    deep_model: str | None = _DEEP_MODEL
+    rule: str = setting(
+        "linear", "How children are joined into their parent.", metavar="NAME", names=RULE_NAMES, group="tree"
+    )
+    leaves: int = setting(6, "About how many leaves it makes.", ge=2, le=100, group="tree")
+    rounds: int = setting(1, "How often leaves are analysed again.", ge=1, le=6, group="tree")
+    nodes: int = setting(200, "New claims at most.", ge=3, group="tree")
+    depth: int | None = setting(None, "Levels of the whole tree at most.", ge=1, group="tree")
+    steps: int = setting(5, "Replies of one analysis at most.", ge=1, group="tree")
+
+
+class TreeResynthesizeRequest(_TreeResearchRequest):
+    """Have judged anew what is stale in the tree in TREE, and work out the rest.
+
+    A model is asked for a claim whose rule was judged from other words, or which was judged as a whole before a number
+    beneath it changed, and for nothing else; all other claims follow by arithmetic. What failed is asked again.
+    """
+
+    claims: tuple[ShortText, ...] = setting(
+        (), "Also these, although nothing changed beneath them.", argument=True, metavar="[CLAIM]..."
+    )
+    rule: str | None = setting(
+        None, "Join by this rule instead of the one before.", metavar="NAME", names=RULE_NAMES, group="tree"
+    )
+
+
+TreeResearchRequest = TreeGroundRequest | TreeExpandRequest | TreeResynthesizeRequest
+
+
+class TreeDiffRequest(OperationRequest):
+    """Compare two versions of the tree in TREE, or TREE with OTHER, claim by claim."""
+
+    tree: Path = _TREE
+    other: Path | None = setting(None, "Another tree's file.", argument=True)
+    start: int | None = setting(None, "The older version; else the one before the last.", flag="--from", ge=1)
+    end: int | None = setting(None, "The newer version; else the tree as it is.", flag="--to", ge=1)
+
+
+class TreeHistoryRequest(OperationRequest):
+    """List the versions of the tree in TREE: who changed what, when and why. With --restore, go back to one."""
+
+    tree: Path = _TREE
+    restore: int | None = setting(None, "Write this version into the tree's file, as a new one.", ge=1)
+    who: str | None = _WHO
+    why: str = _WHY
 
 
 # Scoring tables, and what is made of them.
@@ -458,6 +646,10 @@ class ScoringRequest(TablesRequest):
     draws: int = setting(2000, "Number of bootstrap draws.", ge=100)
     seed: int = setting(0, "Seed of the bootstrap.")
     level: float = setting(0.95, "Level of the intervals.", gt=0, lt=1)
+    interval: Literal["percentile", "symmetric"] = setting(
+        "percentile",
+        "How draws become an interval: their percentiles, or symmetric about the estimate (Algorithm 1 of PA).",
+    )
 
 
 class ScoreRequest(ScoringRequest):
@@ -550,6 +742,10 @@ class QuestionSetFields(OperationRequest):
     closes_after: str | None = setting(None, "Only what ends on this day or later.", metavar="DATE", max_length=40)
     closes_before: str | None = setting(None, "Only what ends by this day.", metavar="DATE", max_length=40)
     category: str = setting("", "Only this category, or what a market tags so.", max_length=200)
+    late_text: LateText = setting(
+        "quarantine", "Questions whose own text was written after they are asked: left out (quarantine), asked as they "
+        "are (keep), or asked without those passages (cut).",
+    )  # fmt: skip
 
     def wanted(self) -> SetFilter:
         """The same as a value; a wrong one raises an `InputError` that names it."""
@@ -584,7 +780,16 @@ class BacktestRequest(QuestionSetFields):
         ("auto",), "A forecaster, as NAME or NAME:option=value; may be repeated.", flag="-F/--forecaster"
     )
     data: Path | None = _ROUNDS_FOLDER
-    series: Path | None = setting(None, "CSV file or folder of time series.", metavar="PATH")
+    series: Path | None = setting(
+        None,
+        "CSV file or folder of time series; else those that your own questions name are read where they are published.",
+        metavar="PATH",
+    )
+    fetch_series: bool = setting(
+        False,
+        "Read the series of published rounds from their sources too, as they stood on the due date: FRED's vintages, "
+        "Yahoo, DBnomics, ACLED, Wikipedia.",
+    )
     tables: Path | None = setting(Path("backtest"), "Folder for the tables.", metavar="FOLDER")
 
 
@@ -642,6 +847,36 @@ class CalibrateApplyRequest(OperationRequest):
         "time",
         "With ids, a rule may judge questions asked before its training ended: for a check, not for publication.",
     )
+
+
+class ThresholdRequest(_PastRequest):
+    """Choose where to cut a probability into True and False: on validation rows, judged on test rows.
+
+    The outcomes say which is which in a column split (of claims: subtype). The file is applied to new forecasts:
+
+      foretell calibrate threshold -f f.csv -o o.csv --out cut.json
+
+      foretell calibrate decide cut.json -f new.csv --out labels.csv
+    """
+
+    split: str | None = setting(
+        None, "Column of the outcomes with the split; without it, split or else subtype.", metavar="COLUMN"
+    )
+    validation: str = setting("validation", "The rows on which the threshold is chosen.", metavar="NAME")
+    test: str = setting("test", "The rows on which it is judged.", metavar="NAME")
+    criterion: Literal["accuracy", "balanced", "f1"] = setting(
+        "accuracy", "What the threshold makes best: accuracy, the mean over true and false claims, or F1."
+    )
+    combine_trials: Literal["mean", "logit-mean"] = setting("mean", "How several trials become one forecast.")
+    draws: int = setting(2000, "Number of bootstrap draws.", ge=100)
+    seed: int = setting(0, "Seed of the bootstrap.")
+
+
+class DecideRequest(OperationRequest):
+    """Call new forecasts True or False by the THRESHOLDS that `foretell calibrate threshold` chose."""
+
+    thresholds: Path = setting(help="File of the thresholds.", argument=True)
+    forecasts: Path = _FORECASTS
 
 
 class EnsembleRequest(_PastRequest):
@@ -773,11 +1008,20 @@ class OptionTasksRequest(OperationRequest):
 
 
 class FinancialTasksRequest(OperationRequest):
-    """Make tasks from SERIES, a file of prices: long or short, higher or lower, asked on each --cutoff day."""
+    """Make tasks from SERIES of prices: long or short, higher or lower, asked on each --cutoff day.
 
-    source: Path = setting(help="CSV file with columns date and value.", argument=True, metavar="SERIES")
+    SERIES is a CSV file (date, value; or series, date, value), a folder of them, or a series by its name, such as
+    yahoo/AAPL. A task needs enough history, a price at both ends and options that pay differently; every one that was
+    discarded is listed in discarded.csv with its reason.
+
+      foretell data build financial yahoo/AAPL yahoo/MSFT --cutoff 2024-06-01 --tables tasks
+    """
+
+    sources: tuple[str, ...] = setting(
+        help="A CSV file, a folder of them, or provider/id.", argument=True, metavar="SERIES...", min_length=1
+    )
     kind: Literal["long-short", "higher-lower"] = setting("long-short", "What the options are.")
-    series: str | None = setting(None, "Id of the series, where the file holds several.", metavar="ID")
+    series: tuple[str, ...] = setting((), "Only this series of the files; may be repeated.", metavar="ID")
     cutoffs: tuple[str, ...] = setting(
         (), "A day on which the question is asked; may be repeated.", flag="--cutoff", metavar="DATE", min_length=1
     )
@@ -1122,8 +1366,8 @@ class SiteRequest(OperationRequest):
 class McpRequest(OperationRequest):
     """Serve foretell to assistants over the Model Context Protocol.
 
-    Tools: ask, grow_tree, run, what_if, score, search_as_of, list_runs, show_run, replay_run. Nothing is spent unless
-    you allow it:
+    Tools: ask, grow_tree, run, what_if, edit_tree, ground_leaves, expand_leaf, resynthesize_tree, diff_trees,
+    tree_history, score, search_as_of, list_runs, show_run, replay_run. Nothing is spent unless you allow it:
 
       foretell mcp --allow-spending 2 --model openai:NAME --search brave --files ~/forecasts
 
@@ -1165,6 +1409,36 @@ class InitBotRequest(OperationRequest):
         "this very foretell is packed into a wheel.",
         metavar="ADDRESS|FILE",
     )
+
+
+class InitGridRequest(OperationRequest):
+    """Write a commented grid to start from: an experiment as a file, whose every field is explained."""
+
+    file: Path = setting(Path("grid.yaml"), "The file to write.", argument=True, metavar="[FILE]")
+
+
+class GridRequest(OperationRequest):
+    """Carry out the experiment in FILE: every combination of its factors is a run, and results carry their factors.
+
+    First it says what it will cost; --plan says only that. It is stopped, killed and started again like a run: it goes
+    on where it was and pays for nothing twice. At the end it prints what each factor brought. Studies read the same
+    file: foretell study variance --grid FILE, and so do frontier, consensus, decisions and the others.
+
+      foretell init grid grid.yaml
+
+      foretell grid grid.yaml --plan
+    """
+
+    file: Path = setting(help="The grid, a YAML or JSON file.", argument=True)
+    plan: bool = setting(False, "Say what it would cost, and stop.")
+    budget: float | None = setting(
+        None, "Dollars for all runs together, those of earlier starts included.", metavar="DOLLARS", gt=0
+    )
+    concurrency: int = setting(50, "Cells at once.", ge=1, le=2000)
+    where: Literal["auto", "here", "workers", "both"] = setting(
+        "auto", "Who answers: this process, the workers of the shared database, or both; as in foretell run."
+    )
+    keep: bool = setting(False, "Save the tables for the web app, in place of earlier ones.")
 
 
 class PracticeRequest(OperationRequest):
@@ -1254,13 +1528,20 @@ class ServicesCheckRequest(OperationRequest):
 
 
 class DoctorRequest(OperationRequest):
-    """Say what is set up on this machine and what is missing, each with what to do about it.
+    """Say what is set up on this machine, what is missing and what is wrong, each with what to do about it.
 
-    Asks nobody outside. Keys are named, never shown.
+    Looks at extras, keys (named, never shown), sandbox, databases, clock, disk and versions. Asks nobody outside unless
+    told to. The exit code is 1 where something is wrong.
 
       foretell doctor --contact you@example.org
     """
 
+    reach: bool = setting(
+        False, "Also ask every service that is set up one cheap thing, and hold the clock against theirs."
+    )
+    repair: bool = setting(
+        False, "Rebuild damaged databases from what can be read of them; the damaged files are kept beside."
+    )
     contact: str | None = setting(
         None,
         "Your e-mail or web address, kept in the home and told to services that want to know who asks.",

@@ -2,7 +2,7 @@
 
 import json
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,16 +13,16 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from foretell.data.corpus import Corpus
-from foretell.models.journal import Journal, UnsettledCalls
+from foretell.models.journal import Journal
 from foretell.operations.ask import stored_questions
-from foretell.operations.requests import ReplayRequest, RunRequest, RunsRequest, ShowRequest
+from foretell.operations.requests import ReplayRequest, RunRequest, ShowRequest
 from foretell.operations.result import Result
+from foretell.operations.runs import RunMoney, money_of, money_text, run_to_dict
 from foretell.operations.table import operation
 from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.trace import TraceEvent
-from foretell.report.terminal import show_text
 from foretell.report.trace import describe_event
 from foretell.runs import event_loop
 from foretell.runs.backtest import Backtest, run_sync
@@ -46,6 +46,8 @@ class RunResult(Result):
     questions: int
     trials: int
     progress: RunProgress
+    quarantined: int = 0
+    """Questions that were left out, because their own text was written after the moment of asking."""
     cautions: tuple[str, ...] = ()
     """What a model may have known beforehand."""
     notes: tuple[str, ...] = ()
@@ -72,6 +74,7 @@ class RunResult(Result):
         return {
             "run": self.run,
             "questions": self.questions,
+            "quarantined": self.quarantined,
             "trials": self.trials,
             "cells": done.done,
             "failed": done.failed,
@@ -126,26 +129,41 @@ async def run_spec(
     tell(f"run {spec.id}: {len(prepared.questions)} questions × {spec.trials} trials")
     for notice in (*prepared.notes, *prepared.notices):
         tell(notice)
-    shared = settings.database is not None and asks_models(spec)
-    if request.where in ("workers", "both") and not shared:
-        hint = "set FORETELL_DATABASE_URL, and start `foretell worker`"
-        raise InputError("there are no workers for this run", column="--where", hint=hint)
-    if shared and request.where != "here":
-        from foretell.operations.shared_runs import run_together  # Needs the driver of PostgreSQL.
-
-        work = request.concurrency if request.where == "both" else None
-        progress = await run_together(prepared, settings, watch=watch, tell=tell, work=work)
-    else:
-        progress = await execute_run(prepared, settings, watch=watch, concurrency=request.concurrency)
+    progress = await carry_out(
+        prepared, settings, where=request.where, concurrency=request.concurrency, watch=watch, tell=tell
+    )
     return RunResult(
         run=spec.id,
         questions=len(prepared.questions),
+        quarantined=spec.questions.quarantined,
         trials=spec.trials,
         progress=progress,
         cautions=prepared.warnings,
         notes=(*prepared.notes, *_unconfirmed_calls(settings)),
         tables=write_tables(prepared, settings, request.out) if request.out is not None else (),
     )
+
+
+async def carry_out(
+    prepared: PreparedRun,
+    settings: Settings,
+    *,
+    where: str,
+    concurrency: int,
+    watch: WatchProgress = lambda _: None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> RunProgress:
+    """Answer what a prepared run has not answered yet, here or by the workers of a shared database."""
+    shared = settings.database is not None and asks_models(prepared.spec)
+    if where in ("workers", "both") and not shared:
+        hint = "set FORETELL_DATABASE_URL, and start `foretell worker`"
+        raise InputError("there are no workers for this run", column="--where", hint=hint)
+    if shared and where != "here":
+        from foretell.operations.shared_runs import run_together  # Needs the driver of PostgreSQL.
+
+        work = concurrency if where == "both" else None
+        return await run_together(prepared, settings, watch=watch, tell=tell, work=work)
+    return await execute_run(prepared, settings, watch=watch, concurrency=concurrency)
 
 
 run = operation(RunRequest)(run_spec)
@@ -162,7 +180,9 @@ def stored_run(store: RunStore, run: str, dataset: str | None = None) -> Prepare
     row = store.run(run)
     assert row is not None
     spec = spec_from_json(row.spec)
-    asked = replace(spec.questions, digest="", dataset=dataset or spec.questions.dataset)
+    # It asked what it asked, also before questions were looked at for texts that were written later.
+    late_text = "cut" if spec.questions.late_text == "cut" else "keep"
+    asked = replace(spec.questions, digest="", dataset=dataset or spec.questions.dataset, late_text=late_text)
     typed = stored_questions(store, spec)
     prepared = prepare_run(replace(spec, questions=asked), typed, folders=folders_of(row.folder))
     kept = store.questions(run) if prepared.spec.questions.digest else []
@@ -192,102 +212,12 @@ def _unconfirmed_calls(settings: Settings) -> tuple[str, ...]:
 def write_tables(prepared: PreparedRun, settings: Settings, out: Path) -> tuple[Path, ...]:
     """forecasts.csv (every trial), outcomes.csv and failures.csv of a run."""
     with closing(RunStore(settings.store)) as store:
-        result = Backtest(questions=prepared.questions, answers=tuple(store.answers(prepared.spec.id)))
+        answers, late = tuple(store.answers(prepared.spec.id)), prepared.benchmark.questions.quarantined
+    result = Backtest(questions=prepared.questions, answers=answers, quarantined=late)
     return tuple(write_backtest(result, prepared.benchmark.questions.resolutions, out).values())
 
 
 # Looking at stored runs.
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunsResult(Result):
-    """Runs on this machine."""
-
-    stored: tuple[RunRow, ...]
-    total: int
-    """How many there are in all."""
-    money: Mapping[str, "RunMoney"]
-    """By run."""
-
-    def rows(self) -> list[dict[str, Any]]:
-        """One row for each run, the newest first."""
-        return [run_to_dict(row, self.money[row.id]) for row in self.stored]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The rows, and how many there are in all."""
-        return {"runs": self.rows(), "total": self.total}
-
-    def print(self, console: "Console") -> None:
-        """A table."""
-        if not self.total:
-            show_text(console, "no runs yet; try: foretell ask, or foretell run SPEC.yaml\n")
-            return
-        right = [Column(name, justify="right", no_wrap=True) for name in ("trials", "answers", "failed", "$ spent")]
-        first, last = [Column(name, no_wrap=True) for name in ("run", "made on")], Column("what", overflow="fold")
-        table = Table(*first, *right, last, box=None)
-        for row in self.rows():
-            counts = (str(row[name]) for name in ("trials", "forecasts", "failed"))
-            # What does not fit is put on the next line, so that a narrow terminal cuts nothing off.
-            what = Text(f"{Path(row['questions']).name}: {row['forecaster']} {row['model']}".rstrip())
-            extra = [f"{row['degraded']} degraded"] if row["degraded"] else []
-            extra += [f"${row[n]:.2f} {n.replace('_', ' ')}" for n in ("reserved", "at_risk") if row[n]]
-            what.append(f" ({', '.join(extra)})" if extra else "")
-            table.add_row(row["run"], row["created"][:10], *counts, f"{row['dollars']:.2f}", what)
-        console.print(table)
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunMoney:
-    """What a run has cost, may cost and may have cost, in dollars."""
-
-    spent: float
-    open: UnsettledCalls
-
-
-def money_of(store: RunStore, settings: Settings, runs: Sequence[str]) -> dict[str, RunMoney]:
-    """The money of runs: what their replies cost, and what the journal says of calls that had none."""
-    unsettled: dict[str, UnsettledCalls] = {}
-    if runs and (settings.database or Path(settings.journal).is_file()):
-        with closing(Journal(settings.journal)) as journal:
-            unsettled = journal.unsettled_by_run()
-    return {run: RunMoney(spent=store.spent(run), open=unsettled.get(run, UnsettledCalls())) for run in runs}
-
-
-def run_to_dict(row: RunRow, money: RunMoney) -> dict[str, Any]:
-    """A run in a few words."""
-    return {
-        "run": row.id,
-        "created": row.created,
-        "questions": row.spec["questions"]["dataset"],
-        "forecaster": row.spec["forecaster"],
-        "model": row.spec["models"].get("agent", ""),
-        "efforts": row.spec.get("efforts", {}),
-        "mode": row.spec["mode"],
-        "trials": row.spec["trials"],
-        "forecasts": row.done,
-        "failed": row.failed,
-        "degraded": row.degraded,
-        "dollars": round(money.spent, 9),
-        "reserved": round(money.open.reserved, 9),
-        "at_risk": round(money.open.at_risk, 9),
-    }
-
-
-def _money_text(row: Mapping[str, Any]) -> str:
-    """Of a row: spent, and apart from it what is reserved and at risk."""
-    return RunProgress(total=0, dollars=row["dollars"], reserved=row["reserved"], at_risk=row["at_risk"]).money(4)
-
-
-@operation(RunsRequest)
-def list_runs(request: RunsRequest, settings: Settings | None = None) -> RunsResult:
-    """The runs on this machine, the newest first."""
-    settings = settings or load_settings()
-    with closing(RunStore(settings.store)) as store:
-        found = store.runs()
-        end = None if request.limit is None else request.offset + request.limit
-        listed = tuple(found[request.offset : end])
-        money = money_of(store, settings, [row.id for row in listed])
-    return RunsResult(stored=listed, total=len(found), money=money)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -353,7 +283,8 @@ class ShowResult(Result):
             console.print(table)
             row = run_to_dict(self.run, self.money)
             counts = f"{row['forecasts']} forecasts, {row['failed']} failed, {row['degraded']} degraded"
-            console.print(Text(f"{counts}: {_money_text(row)}", style="dim"))
+            counts += f", {row['quarantined']} quarantined" if row["quarantined"] else ""
+            console.print(Text(f"{counts}: {money_text(row)}", style="dim"))
             return
         for answer in self.answers:
             console.rule(f"trial {answer.trial}")

@@ -1,7 +1,7 @@
 """Score tables of forecasts, compare forecasters, analyse errors, and plan the next comparison."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from operator import itemgetter
 from pathlib import Path
@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from foretell.metrics.arrays import Floats
+from foretell.metrics.arrays import Floats, Ints
 from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score
 from foretell.metrics.calibration import calibration_line, murphy_decomposition
 from foretell.metrics.clusters import ResamplingDesign
 from foretell.metrics.comparison import benjamini_hochberg, holm
+from foretell.metrics.decisions import hard_score_variance
 from foretell.metrics.difficulty import adjusted_brier, difficulty_anchor, market_difficulty, question_difficulty
 from foretell.metrics.metric import LOG_FLOOR
 from foretell.metrics.power import PowerTarget, questions_needed
@@ -34,7 +35,7 @@ from foretell.questions.errors import InputError
 from foretell.report.terminal import TextColumn, show_text
 from foretell.runs.settings import Settings
 from foretell.scoring.error_analysis import ErrorAnalysis, error_analysis
-from foretell.scoring.join import ReadOptions, read_costs, read_table
+from foretell.scoring.join import TRIAL_MARK, ReadOptions, read_costs, read_table
 from foretell.scoring.score import PairComparison, ScoringOptions, compare_pair, pilot_of, score_table
 from foretell.scoring.scoreboard import Scoreboard
 from foretell.scoring.table import ForecastTable, Labels, with_anchors
@@ -72,11 +73,13 @@ class ScoreResult(Result):
     title: str = "Leaderboard"
     costs: Mapping[str, float] | None = None
     details: tuple[ScoreDetails, ...] = ()
+    variance: Mapping[str, float] = field(default_factory=dict[str, float])
+    """By forecaster, the variance of the hard score between trials of a task, where options have payoffs."""
 
     def to_dict(self) -> Any:
         """The board's own data, and the details where they were asked for."""
-        more = {"details": [asdict(one) for one in self.details]} if self.details else {}
-        return self.board.to_dict() | more
+        more: dict[str, Any] = {"details": [asdict(one) for one in self.details]} if self.details else {}
+        return self.board.to_dict() | more | ({"variance": dict(self.variance)} if self.variance else {})
 
     def rows(self) -> list[dict[str, Any]]:
         """One row for each forecaster and group: every metric with its interval."""
@@ -99,6 +102,9 @@ class ScoreResult(Result):
         from foretell.report.leaderboard import print_board
 
         print_board(self.board, console)
+        if self.variance:
+            told = ", ".join(f"{name} {value:.4f}" for name, value in sorted(self.variance.items(), key=itemgetter(1)))
+            show_text(console, f"Variance of the hard score between trials of a task: {told}.\n")
         if self.details:
             show_text(console, "\n")
             show_table(console, self.details, DETAIL_COLUMNS)
@@ -140,7 +146,30 @@ def score(request: ScoreRequest, settings: Settings | None = None) -> ScoreResul
         title=request.title or (f"Scores of {Path(named).name}" if named else "Leaderboard"),
         costs=costs,
         details=score_details(table, options) if request.metrics == "all" else (),
+        variance=trial_variance(request) if table.targets.options.any() else {},
     )
+
+
+def trial_variance(request: TablesRequest) -> dict[str, float]:
+    """By forecaster with several trials, the variance of the hard score between them, averaged over tasks."""
+    reading = ReadOptions(trials="separate", weights=request.weights, drop_unknown=request.drop_unknown)
+    table = read_table(request.forecasts, request.outcomes, reading)
+    scores: dict[str, tuple[list[Floats], list[Ints]]] = {}
+    for name in table.forecasters:
+        rows = table.rows_of(name)
+        targets = table.target[rows]
+        hard, task = table.decisions(targets, table.p[rows]).hard, table.targets.askings[targets]
+        kept = np.flatnonzero(np.isfinite(hard))
+        tasks, first = np.unique(task[kept], return_index=True)
+        found = scores.setdefault(name.rpartition(TRIAL_MARK)[0] or name, ([], []))
+        found[0].append(hard[kept[first]])
+        found[1].append(tasks)
+    several = {name: found for name, found in scores.items() if len(found[0]) > 1}
+    return {
+        name: hard_score_variance(np.concatenate(hard), np.concatenate(task))
+        for name, (hard, task) in several.items()
+        if len(np.concatenate(task)) > len(np.unique(np.concatenate(task)))
+    }
 
 
 def scoring_options(request: ScoringRequest) -> ScoringOptions:
@@ -152,7 +181,7 @@ def scoring_options(request: ScoringRequest) -> ScoringOptions:
         cluster=request.cluster,
         missing=request.missing,
         bettor=Bettor(gamma=request.gamma, fee=_fee(request.fee)),
-        resampling=Resampling(draws=request.draws, seed=request.seed, level=request.level),
+        resampling=Resampling(draws=request.draws, seed=request.seed, level=request.level, interval=request.interval),
     )
 
 

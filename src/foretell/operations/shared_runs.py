@@ -15,6 +15,7 @@ from foretell.plugins import PAIR, variables_in_words
 from foretell.questions.errors import InputError
 from foretell.runs.cell_queue import CellQueue, QueuedCell, RunFollower, drop_cells
 from foretell.runs.executor import AnswerCell, RunProgress
+from foretell.runs.outcomes import RunOutcomes
 from foretell.runs.past import StoredRates, rates_of
 from foretell.runs.runner import PreparedRun, WatchProgress, begin_run, check_options, has_panel, open_answers
 from foretell.runs.settings import KEYS, Settings
@@ -171,6 +172,7 @@ def _begin(store: RunStore, prepared: PreparedRun, settings: Settings) -> None:
     spec, questions = prepared.spec, prepared.questions
     begin_run(store, spec, datetime.now(UTC), settings.services)
     store.keep_questions(spec.id, questions)
+    RunOutcomes(store).keep(spec.id, questions, prepared.benchmark.questions.resolutions)
     store.keep_rates(spec.id, rates_of(questions, prepared.benchmark.past.rates, spec.mode))
     store.forget_failures(spec.id)
 

@@ -1,6 +1,6 @@
 """What studies read on this machine: tables of trials, stored runs with outcomes and costs, trees, and arenas."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +15,9 @@ from foretell.forecasters.combine.trials import PANEL
 from foretell.forecasters.prompt.prediction_context import PredictionContext, known_at
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
+from foretell.runs.grid import RunFactors, factors_of_specs, read_grid, run_name
+from foretell.runs.runner import prepare_run
+from foretell.runs.same_questions import find_run_of
 from foretell.runs.settings import Settings
 from foretell.runs.spec import spec_from_json
 from foretell.runs.store import RunStore
@@ -22,9 +25,9 @@ from foretell.scoring.examples import read_examples
 from foretell.scoring.join import ReadOptions, read_table
 from foretell.scoring.long_tables import forecast_rows, questions_of_runs, run_rows
 from foretell.scoring.table import ForecastTable
+from foretell.scoring.table_input import TableSource, check_rules, open_table, refuse_repeats, text_rules
 from foretell.studies.consistency import StatedForecast
 from foretell.studies.inputs import (
-    CostOptions,
     RoleOptions,
     SimulationOptions,
     StudyData,
@@ -48,6 +51,8 @@ from foretell.studies.trees.inputs import ROLES, ForecastCost, read_cost_table, 
 from foretell.studies.trees.simulation import Simulation
 
 TREE_RUN = "tree"
+FactoredRun = tuple[StoredRun, list[Forecast], RunFactors]
+"""A run with its forecasts, and its level of every factor."""
 
 
 def read_study_data(settings: Settings, options: StudyOptions, progress: StudyProgress) -> StudyData:
@@ -70,27 +75,45 @@ def read_study_data(settings: Settings, options: StudyOptions, progress: StudyPr
 
 def _with_tables(settings: Settings, options: TableOptions, data: StudyData) -> StudyData:
     """The data with the tables that the options name, and what is known of the forecasters in them."""
-    sources = [name for name in ("data", "forecasts", "runs") if getattr(options, name)]
+    sources = [name for name in ("data", "forecasts", "runs", "grid") if getattr(options, name)]
     if len(sources) > 1:
-        raise InputError("a study looks at one thing", hint="give one of --data, --forecasts and --run")
+        raise InputError("a study looks at one thing", hint="give one of --data, --forecasts, --run and --grid")
     simulated = isinstance(options, SimulationOptions)
     if not sources and not simulated:
-        raise InputError("a study needs trials", hint="give --data DIR, --forecasts and --outcomes, or --run RUN")
+        raise InputError(
+            "a study needs trials", hint="give --data DIR, --forecasts and --outcomes, --run RUN, or --grid FILE"
+        )
     if sources and isinstance(options, SimulationOptions) and (options.worlds or options.leaves):
         raise InputError("--worlds and --leaves are about a simulated world", hint="leave them out")
+    if sources:
+        data = _read_tables(settings, options, data)
+    return _with_facts(options, data)
+
+
+def _read_tables(settings: Settings, options: TableOptions, data: StudyData) -> StudyData:
+    """The data with the tables of the one source that is named."""
+    if options.grid:
+        return _with_runs(_runs_of_grid(settings, options.grid), settings, options, data)
     if options.runs:
-        data = _with_runs(settings, options, data)
-    elif sources:
-        data = replace(data, **_trial_tables(options))
-    costs = read_cost_table(options.costs) if isinstance(options, CostOptions) and options.costs else {}
+        runs = _forecasts_of_runs(settings, options.runs)
+        return _with_runs(_named_by_factors(runs), settings, options, data)
+    return replace(data, **_trial_tables(options))
+
+
+def _with_facts(options: TableOptions, data: StudyData) -> StudyData:
+    """The data with what tables say of the forecasters: costs, roles and factors."""
+    factors = read_factor_table(options.factors) if options.factors else {}
+    priced: Path | None = getattr(options, "costs", None)
+    costs = read_cost_table(priced) if priced else {}
     roles = read_role_table(options.roles) if isinstance(options, RoleOptions) and options.roles else {}
-    for flag, table in (("--costs", costs), ("--roles", roles)):
+    for flag, table in (("--costs", costs), ("--roles", roles), ("--factors", factors)):
         if table and not data.tables:
             raise InputError(f"{flag} is about the forecasters of a table", hint="give --forecasts and --outcomes")
         for name in table:
             if name not in data.tables:
                 raise InputError(f"no forecaster is called {name!r}", column=f"{flag} forecaster")
-    return replace(data, costs={**data.costs, **costs}, roles={**data.roles, **roles})
+    merged = {"costs": {**data.costs, **costs}, "roles": {**data.roles, **roles}}
+    return replace(data, **merged, factors={**data.factors, **factors})
 
 
 def _trial_tables(options: TableOptions) -> dict[str, Any]:
@@ -125,9 +148,60 @@ def _forecasts_of_runs(settings: Settings, starts: Sequence[str]) -> list[tuple[
     return [(run, found[run.id][1]) for run in named]
 
 
-def _with_runs(settings: Settings, options: TableOptions, data: StudyData) -> StudyData:
-    """The data with all that studies can use of stored runs: trials, cost of a trial, and models by role."""
-    runs = _forecasts_of_runs(settings, options.runs)
+def _named_by_factors(runs: Sequence[tuple[StoredRun, list[Forecast]]]) -> dict[str, FactoredRun]:
+    """Runs under the names of their forecasters, or under their levels where those would be the same."""
+    factors = factors_of_specs({run.id: run.spec for run, _ in runs})
+    plain = [forecasts[0].forecaster for _, forecasts in runs]
+    levels = [run_name(factors[run.id]) for run, _ in runs]
+    short = len(set(plain)) < len(plain) and len(set(levels)) == len(levels)
+    names = levels if short else [run.name for run, _ in runs]
+    return {name: (run, found, factors[run.id]) for name, (run, found) in zip(names, runs, strict=True)}
+
+
+def _runs_of_grid(settings: Settings, file: Path) -> dict[str, FactoredRun]:
+    """The runs of a grid that have forecasts, by their names in the grid."""
+    grid = read_grid(file)
+    found: dict[str, FactoredRun] = {}
+    with closing(RunStore(settings.store)) as store:
+        for run in grid.runs():
+            prepared = find_run_of(store, prepare_run(run.spec, folders=(Path(), file.parent)), extend=False)
+            id = prepared.spec.id
+            if store.run(id) is None:
+                raise InputError(f"{run.name} was not run yet", path=file, hint=f"foretell grid {file}")
+            answers = [one for one in store.answers(id) if isinstance(one, Forecast) and one.forecaster != PANEL]
+            if not answers:
+                raise InputError(f"{run.name} has no forecast", path=file, hint=f"foretell grid {file}")
+            found[run.name] = StoredRun(id=id, name=run.name, spec=prepared.spec), answers, run.factors
+    return found
+
+
+def read_factor_table(source: TableSource) -> dict[str, dict[str, str]]:
+    """By forecaster, the level of every factor; an empty cell is a factor that does not concern it.
+
+    >>> read_factor_table([{"forecaster": "a", "rule": "linear", "leaves": 10}])
+    {'a': {'rule': 'linear', 'leaves': '10'}}
+    """
+    import duckdb
+
+    with duckdb.connect(":memory:") as con, open_table(source, "factors", con) as table:
+        table.require("forecaster")
+        check_rules(table, list(text_rules(table, "forecaster")))
+        refuse_repeats(table, {"forecaster": table.text("forecaster")})
+        names = [column for column in table.columns if column != "forecaster"]
+        wanted = ", ".join(table.text(column) for column in ("forecaster", *names))
+        rows = con.execute(f"select {wanted} from {table.table} order by _row").fetchall()
+    return {
+        forecaster: {name: level for name, level in zip(names, levels, strict=True) if level}
+        for forecaster, *levels in rows
+    }
+
+
+def _with_runs(
+    found: Mapping[str, FactoredRun], settings: Settings, options: TableOptions, data: StudyData
+) -> StudyData:
+    """The data with all that studies can use of stored runs: trials, cost of a trial, models by role, and factors."""
+    runs = [(replace(run, name=name), forecasts) for name, (run, forecasts, _) in found.items()]
+    factors = {name: levels for name, (_, _, levels) in found.items()}
     costs: dict[str, ForecastCost] = {}
     roles: dict[str, dict[str, str]] = {}
     for run, forecasts in runs:
@@ -139,7 +213,8 @@ def _with_runs(settings: Settings, options: TableOptions, data: StudyData) -> St
         if run.spec.forecaster == TREE_RUN:
             agent = run.spec.models.get("agent", "")
             roles[run.name] = {role: run.spec.models.get(role, agent) for role in ROLES}
-    return replace(data, tables=_run_tables(settings, runs, options.outcomes), costs=costs, roles=roles)
+    tables = _run_tables(settings, runs, options.outcomes)
+    return replace(data, tables=tables, costs=costs, roles=roles, factors=factors)
 
 
 def _trees_of_runs(settings: Settings, starts: Sequence[str]) -> dict[str, Any]:

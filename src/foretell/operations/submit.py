@@ -11,6 +11,7 @@ from typing import Any
 from foretell.data.atomic_file import write_atomically
 from foretell.data.datasets.cache import DownloadCache
 from foretell.data.datasets.forecastbench_download import read_pulled
+from foretell.data.datasets.set_filter import SetFilter
 from foretell.data.http import AsyncHttpClient, SourceError
 from foretell.data.markets.metaculus import MetaculusClient
 from foretell.data.markets.prices import market_ref
@@ -407,7 +408,9 @@ def export_forecastbench(request: ExportRequest) -> ExportResult:
     day = request.round or days[0]
     questions = _round_questions(settings, day)
     # Base rates from the pulled rounds; each question sees only what was known before its date.
-    rates = open_benchmark("forecastbench", folder=settings.home / "forecastbench").past.rates
+    rates = open_benchmark(
+        "forecastbench", wanted=SetFilter(late_text="keep"), folder=settings.home / "forecastbench"
+    ).past.rates
     forecasts = combine_trials(
         [answer for answer in answers if _day_of(answer) == day],
         questions,

@@ -41,6 +41,13 @@ OPERATIONS = {
     "tree show": Operation(requests.TreeShowRequest, "foretell.operations.tree:show_tree"),
     "tree check": Operation(requests.TreeCheckRequest, "foretell.operations.tree:check_tree"),
     "tree edit": Operation(requests.TreeEditRequest, "foretell.operations.tree_edit:edit"),
+    "tree ground": Operation(requests.TreeGroundRequest, "foretell.operations.tree_research:ground"),
+    "tree expand": Operation(requests.TreeExpandRequest, "foretell.operations.tree_research:expand"),
+    "tree resynthesize": Operation(
+        requests.TreeResynthesizeRequest, "foretell.operations.tree_research:resynthesize_judgements"
+    ),
+    "tree diff": Operation(requests.TreeDiffRequest, "foretell.operations.tree_edit:diff"),
+    "tree history": Operation(requests.TreeHistoryRequest, "foretell.operations.tree_edit:history"),
     "tree export": Operation(requests.TreeExportRequest, "foretell.operations.tree:export_tree"),
     "whatif": Operation(requests.WhatIfRequest, "foretell.operations.what_if:compare_edits"),
     "demo": Operation(requests.DemoRequest, "foretell.operations.backtest:demo", PAGES),
@@ -50,7 +57,11 @@ OPERATIONS = {
     "plan": Operation(requests.PlanRequest, "foretell.operations.score:plan", (".json",)),
     "backtest": Operation(requests.BacktestRequest, "foretell.operations.backtest:backtest", ROWS),
     "run": Operation(requests.RunRequest, "foretell.operations.run:run_spec"),
-    "runs": Operation(requests.RunsRequest, "foretell.operations.run:list_runs"),
+    "runs list": Operation(requests.RunsRequest, "foretell.operations.runs:list_runs"),
+    "runs mv": Operation(requests.RunsRenameRequest, "foretell.operations.runs:rename_run"),
+    "runs tag": Operation(requests.RunsTagRequest, "foretell.operations.runs:tag_run"),
+    "runs rm": Operation(requests.RunsRemoveRequest, "foretell.operations.runs:remove_runs"),
+    "runs resolve": Operation(requests.RunsResolveRequest, "foretell.operations.runs:resolve_run"),
     "prompts": Operation(requests.PromptsRequest, "foretell.operations.prompts:show_prompts"),
     "show": Operation(requests.ShowRequest, "foretell.operations.run:show"),
     "replay": Operation(requests.ReplayRequest, "foretell.operations.run:replay"),
@@ -69,6 +80,8 @@ OPERATIONS = {
     "calibrate ensemble": Operation(
         requests.EnsembleRequest, "foretell.operations.calibrate:fit_ensemble", (".json", ".csv")
     ),
+    "calibrate threshold": Operation(requests.ThresholdRequest, "foretell.operations.thresholds:fit_thresholds", ROWS),
+    "calibrate decide": Operation(requests.DecideRequest, "foretell.operations.thresholds:decide", ROWS),
     "arena init": Operation(requests.ArenaInitRequest, "foretell.operations.arena:init_arena"),
     "arena demo": Operation(requests.ArenaDemoRequest, "foretell.operations.arena_demo:arena_demo", (".json",)),
     "arena collect": Operation(requests.ArenaCollectRequest, "foretell.operations.arena:collect_events"),
@@ -102,6 +115,8 @@ OPERATIONS = {
         requests.LedgerShowRequest, "foretell.operations.submit:ledger_entries", (".json", ".jsonl")
     ),
     "init bot": Operation(requests.InitBotRequest, "foretell.operations.init_bot:init_bot"),
+    "init grid": Operation(requests.InitGridRequest, "foretell.operations.grid:init_grid"),
+    "grid": Operation(requests.GridRequest, "foretell.operations.grid:run_grid", PAGES),
 }
 """Words of the command → operation."""
 
@@ -109,8 +124,14 @@ PYTHON_NAMES = {
     "ask": "ask",
     "grow_tree": "tree grow",
     "what_if": "whatif",
+    "edit_tree": "tree edit",
+    "ground_leaves": "tree ground",
+    "expand_leaf": "tree expand",
+    "resynthesize_tree": "tree resynthesize",
+    "diff_trees": "tree diff",
+    "tree_history": "tree history",
     "run": "run",
-    "list_runs": "runs",
+    "list_runs": "runs list",
     "show": "show",
     "replay": "replay",
 }

@@ -15,7 +15,7 @@ from foretell.forecasters.tree import exports
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
 from foretell.forecasters.tree.arithmetic.scaling import scale_tree
 from foretell.forecasters.tree.arithmetic.sensitivity import beta_paths, sensitivities
-from foretell.forecasters.tree.description import claim_marks, format_probability, one_line, outline
+from foretell.forecasters.tree.description import claim_marks, format_probability, one_line, outline, tree_failures
 from foretell.forecasters.tree.forecaster import CLAIM
 from foretell.forecasters.tree.markdown import to_markdown
 from foretell.forecasters.tree.problems import TreeProblem
@@ -116,7 +116,17 @@ class TreeResult(Result):
     def warnings(self) -> tuple[str, ...]:
         """What a reader should know before relying on the number, and where the tree is."""
         written = (f"Wrote {path}" for path in self.files)
-        return (*self.cautions, *map(one_line, self.tree.notes), *self.notes, *written)
+        return (*self.failures, *self.cautions, *map(one_line, self.tree.notes), *self.notes, *written)
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """Claims whose number stands in for one that could not be had, and why."""
+        return tuple(tree_failures(self.tree))
+
+    @property
+    def exit_code(self) -> int:
+        """3 where the answer rests on a failure."""
+        return 3 if self.failures else 0
 
     def rows(self) -> list[dict[str, Any]]:
         """One row for each claim, in the order of the outline."""
@@ -136,6 +146,7 @@ class TreeResult(Result):
             ],
             "usage": {name: getattr(self.usage, name) for name in counted},
             "warnings": list(self.cautions),
+            "failures": list(self.failures),
             "notes": list(self.notes),
             "tree": tree_to_dict(self.tree),
         }
@@ -285,6 +296,8 @@ class TreeCheck(Result):
 
     file: Path
     problems: tuple[TreeProblem, ...]
+    failures: tuple[str, ...] = ()
+    """Claims whose number stands in for one that could not be had, and why."""
 
     @property
     def errors(self) -> int:
@@ -296,23 +309,32 @@ class TreeCheck(Result):
         """Whether it can be used."""
         return not self.errors
 
+    @property
+    def exit_code(self) -> int:
+        """1 where it cannot be used, 3 where its answer rests on a failure."""
+        return 1 if self.errors else 3 if self.failures else 0
+
     def rows(self) -> list[dict[str, Any]]:
         """One row for each problem."""
         return [{"kind": "note" if one.warning else "error", "problem": str(one)} for one in self.problems]
 
     def to_dict(self) -> dict[str, Any]:
         """The problems, and whether the file can be used."""
-        return {"file": str(self.file), "sound": self.ok, "problems": self.rows()}
+        return {"file": str(self.file), "sound": self.ok, "problems": self.rows(), "failures": list(self.failures)}
 
     def __str__(self) -> str:
         lines = [f"{'note' if one.warning else 'error'}: {one.with_pointer()}" for one in self.problems]
         verdict = f"{self.errors} error{'s' * (self.errors != 1)}" if self.errors else "sound"
-        return "\n".join([*lines, f"{self.file}: {verdict}"])
+        rests = f", but its answer rests on {len(self.failures)} of its claims failing" if self.failures else ""
+        return "\n".join([*lines, f"{self.file}: {verdict}{rests}"])
 
 
 def check_tree(request: TreeCheckRequest) -> TreeCheck:
     """Say everything that is wrong with a tree's file."""
-    return TreeCheck(file=request.file, problems=tuple(check_file(request.file)))
+    problems = tuple(check_file(request.file))
+    usable = all(one.warning for one in problems)
+    failures = tree_failures(read_tree_file(request.file).tree) if usable else []
+    return TreeCheck(file=request.file, problems=problems, failures=tuple(failures))
 
 
 @dataclass(frozen=True, kw_only=True)

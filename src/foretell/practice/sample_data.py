@@ -37,6 +37,7 @@ from foretell.practice.markets.polymarket import (
     SamplePolymarketEvent,
     SamplePolymarketMarket,
     polymarket_event_body,
+    polymarket_tokens,
 )
 from foretell.practice.markets.prophet_arena import (
     PracticeProphetArena,
@@ -247,7 +248,8 @@ def _polymarket(now: datetime) -> PracticePolymarket:
     priced = SamplePolymarketMarket(condition=POLYMARKET_ID, question="Is the rate cut?", ends=_in(now, 60))
     alone = SamplePolymarketEvent(id="702", title="Is the rate cut?", markets=(priced,), tags=("Economy",))
     yes = tuple(_prices(now))
-    trades = {f"{POLYMARKET_ID}1": yes, f"{POLYMARKET_ID}2": tuple((at, round(1 - p, 3)) for at, p in yes)}
+    first, second = polymarket_tokens(POLYMARKET_ID)
+    trades = {first: yes, second: tuple((at, round(1 - p, 3)) for at, p in yes)}
     bodies = [
         polymarket_event_body(race) | {"endDate": _in(now, 20)},
         polymarket_event_body(alone) | {"endDate": _in(now, 60)},

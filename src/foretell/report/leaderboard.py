@@ -8,7 +8,7 @@ import numpy as np
 
 from foretell.metrics.bootstrap import Resampling
 from foretell.metrics.calibration import calibration_line
-from foretell.metrics.metric import METRICS, MetricRows
+from foretell.metrics.metric import DECISION_METRICS, METRICS, MetricRows
 from foretell.report.charts.calibration import reliability_diagram
 from foretell.report.charts.groups import score_by_group
 from foretell.report.charts.heatmap import MOST_ROWS, difference_heatmap
@@ -86,6 +86,7 @@ def print_board(board: Scoreboard, console: "Console", anchors: Collection[str] 
 
     wide = console.width >= WIDE
     usual = ("brier", "bi", "ms", "ece") if wide else ("bi" if board.metric == "brier" else "brier",)
+    usual = (*usual, *DECISION_METRICS)
     others = [name for name in usual if name in board.shown_metrics()[1:]]
     console.print(Text(headline(board, anchors), style="bold"))
     for section in board.sections(anchors):
@@ -132,6 +133,9 @@ def print_pair(pair: PairComparison, console: "Console") -> None:
     console.print()
     console.print(rich_study_table(table, console.width))
     console.print()
+    if (test := pair.mcnemar) is not None:
+        told = f"Right where the other is wrong: {pair.first} {test.only_a}, {pair.second} {test.only_b} of {test.n}"
+        console.print(Text(clean(f"{told}; McNemar's exact test, two-sided, p {test.p:.3f}.")))
     note = f"Scores are on what each one answered, differences on what both did: {STARS}"
     console.print(Text(note, style="dim"))
 

@@ -5,7 +5,14 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from foretell.forecasters.tree.arithmetic.sensitivity import ranges, sensitivities, tornado
-from foretell.forecasters.tree.description import claim_marks, link_in_numbers, link_in_words, outline
+from foretell.forecasters.tree.description import (
+    claim_marks,
+    link_in_numbers,
+    link_in_words,
+    outline,
+    stale_parts,
+    tree_failures,
+)
 from foretell.forecasters.tree.markdown import READING
 from foretell.forecasters.tree.proposition import Proposition, Tree
 from foretell.forecasters.tree.text import format_probability
@@ -28,6 +35,7 @@ def tree_page(tree: Tree, outcomes: Sequence[WhatIfResult] = ()) -> str:
         title=tree.nodes[tree.root].claim,
         lead=_lead(tree),
         notes=tree.notes,
+        alarms=[*(f"Failed: {one}" for one in tree_failures(tree)), *(f"Stale: {one}" for one in stale_parts(tree))],
         sections=[section for section in sections if section[2]],
         lines=lines,
         marks=claim_marks,

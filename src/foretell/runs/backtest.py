@@ -3,14 +3,17 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from foretell.data.datasets.set_filter import LateText
 from foretell.data.series.series import SeriesSource
 from foretell.forecasters.base_rates.past import Past
 from foretell.forecasters.forecaster import Context, Forecaster, NoSeries, as_forecaster, attempt
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
+from foretell.tools.late_text import split_late
 
 T = TypeVar("T")
 
@@ -40,6 +43,8 @@ class Backtest:
 
     questions: tuple[Question, ...]
     answers: tuple[BacktestAnswer, ...]
+    quarantined: tuple[Question, ...] = ()
+    """Questions that were not asked, because their own text was written after the moment of asking."""
 
     @property
     def forecasts(self) -> tuple[Forecast, ...]:
@@ -60,13 +65,16 @@ def backtest(
     forecasters: AnyForecaster | Sequence[AnyForecaster],
     questions: Sequence[Question],
     *,
-    series: SeriesSource | None = None,
+    series: SeriesSource | AbstractAsyncContextManager[SeriesSource] | None = None,
     past: Past | None = None,
     progress: BacktestProgress | None = None,
+    late_text: LateText = "quarantine",
 ) -> Backtest:
     """Every forecaster on every question, as of the question's due date; a failure never stops the rest.
 
-    `past` is what forecasters may learn from: each question is shown only what was known before its date.
+    `past` is what forecasters may learn from: each question is shown only what was known before its date. `series` may
+    be a context manager, which is opened in the loop that the forecasters run in, and closed at the end.
+    A question whose own text was written later is left out, or with `late_text` kept as it is or cut.
 
     >>> from foretell.questions.question import Target
     >>> snow = Question(id="snow", source="own", text="Will it snow?", due="2026-01-10", targets=(Target(id="yes"),))
@@ -75,16 +83,19 @@ def backtest(
     """
     several = [forecasters] if isinstance(forecasters, str) or not isinstance(forecasters, Sequence) else forecasters
     chosen = [as_forecaster(one) for one in several]
-    cells = [(question, forecaster) for question in questions for forecaster in chosen]
+    asked, late = split_late(questions, late_text)
+    cells = [(question, forecaster) for question in asked for forecaster in chosen]
 
     async def run() -> list[BacktestAnswer]:
         answers: list[BacktestAnswer] = []
-        for question, forecaster in cells:
-            known = (past or Past()).before(question.due.date())
-            context = Context(as_of=question.as_of, series=series or NoSeries(), past=known)
-            answers.append(await attempt(forecaster, question, context))
-            if progress:
-                progress(len(answers), len(cells))
+        opened = series if isinstance(series, AbstractAsyncContextManager) else nullcontext(series or NoSeries())
+        async with opened as source:
+            for question, forecaster in cells:
+                known = (past or Past()).before(question.due.date())
+                context = Context(as_of=question.as_of, series=source, past=known)
+                answers.append(await attempt(forecaster, question, context))
+                if progress:
+                    progress(len(answers), len(cells))
         return answers
 
-    return Backtest(questions=tuple(questions), answers=tuple(run_sync(run())))
+    return Backtest(questions=tuple(asked), answers=tuple(run_sync(run())), quarantined=tuple(late))

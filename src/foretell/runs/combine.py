@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import get_args
 
@@ -37,16 +38,28 @@ def combine_trials(
 ) -> list[Forecast]:
     """One forecast per question out of its trials; a question whose trials all failed, or are degraded, is absent."""
     how = how or CombinationSettings()
-    asked = {question.id: question for question in questions}
-    groups: dict[tuple[str, str], list[Forecast]] = {}
-    failed: dict[tuple[str, str], int] = {}
+    askings: dict[str, list[Question]] = {}
+    for question in questions:
+        askings.setdefault(question.id, []).append(question)
+    groups: dict[tuple[str, datetime], list[Forecast]] = {}
+    failed: dict[tuple[str, datetime], int] = {}
     for answer in answers:
-        key = (answer.question_id, str(answer.as_of))
+        key = (answer.question_id, answer.as_of.at)
         if isinstance(answer, Forecast) and (how.degraded or not answer.degraded):
             groups.setdefault(key, []).append(answer)
         else:
             failed[key] = failed.get(key, 0) + 1
-    return [_together(trials, how, failed.get(key, 0), asked.get(key[0])) for key, trials in groups.items()]
+    return [
+        _together(trials, how, failed.get(key, 0), _asking(askings.get(key[0], []), key[1]))
+        for key, trials in groups.items()
+    ]
+
+
+def _asking(askings: Sequence[Question], at: datetime) -> Question | None:
+    """The asking of a question that a forecast answers: the same market may be asked in several rounds."""
+    if len(askings) == 1:
+        return askings[0]
+    return next((question for question in askings if question.as_of.at == at), None)
 
 
 def _together(

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from foretell.models.budget import Budget
+from foretell.questions.clock_jump import ClockReading, jump_text
 from foretell.questions.forecast import Failure, Forecast
+from foretell.questions.storage_errors import StorageError, storage_error_in
 from foretell.questions.trace import EmitEvent, Failed, ModelCalled, TraceEvent
 from foretell.runs.claims import ClaimTable
 from foretell.runs.store import CellKey, RunCell, RunStore
@@ -65,6 +67,8 @@ OTHER_PROCESS_POLL_SECONDS = 0.5
 """Seconds between two looks at cells that another process has before it."""
 
 log = logging.getLogger(__name__)
+clock_log = logging.getLogger("foretell.clock")
+"""What a person at a terminal is told."""
 
 
 @dataclass(kw_only=True)
@@ -152,9 +156,12 @@ class Executor:
         async with self.noting(progress):
             while todo:
                 queue, elsewhere = iter(todo), list[RunCell]()
-                async with asyncio.TaskGroup() as group:
-                    for _ in range(min(self._concurrency, len(todo))):
-                        group.create_task(self._work(queue, elsewhere, answer, progress))
+                try:
+                    async with asyncio.TaskGroup() as group:
+                        for _ in range(min(self._concurrency, len(todo))):
+                            group.create_task(self._work(queue, elsewhere, answer, progress))
+                except* StorageError as problems:
+                    raise (storage_error_in(problems) or problems) from None
                 if progress.stopped:
                     break
                 if todo := elsewhere:  # Another process is at them, and may die over them.
@@ -211,6 +218,8 @@ class Executor:
         except asyncio.CancelledError:
             self._waiting.pop(cell.key, None)  # Another process may be at it by now, and records its events anew.
             raise
+        except StorageError:  # Nothing could be recorded either: the run ends, and goes on when it is started again.
+            raise
         except Exception as error:  # the boundary of a cell: whatever broke is recorded, and the run goes on
             log.warning("cell %s failed: %s", cell.key, error)
             problem = f"{type(error).__name__}: {error}"
@@ -232,8 +241,13 @@ class Executor:
         """While it lasts, the events of cells are written to the store now and then, and progress is told."""
 
         async def flush_now_and_then() -> None:
+            before = ClockReading.now()
             while True:
                 await asyncio.sleep(FLUSH_SECONDS)
+                now = ClockReading.now()
+                if jump := before.jump_to(now):
+                    clock_log.warning("%s; the run goes on, its forecasts keep their dates", jump_text(jump))
+                before = now
                 await self._flush()
                 if progress is not None:
                     self._tell(progress)
@@ -243,6 +257,7 @@ class Executor:
             yield
         finally:
             flusher.cancel()
+            await asyncio.gather(flusher, return_exceptions=True)
             await self._flush()
 
     async def _flush(self, only: CellKey | None = None) -> None:

@@ -2,23 +2,25 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import parse_qs, urlsplit
 
 from foretell.data.atomic_file import write_atomically
 from foretell.data.datasets.dataset import Dataset, DatasetRequest, FileFormat
 from foretell.data.datasets.question_files import READERS, default_id
 from foretell.data.datasets.question_set import QuestionSet, asked_key
-from foretell.data.datasets.set_filter import SetFilter
+from foretell.data.datasets.set_filter import LateText, SetFilter
 from foretell.data.http import SourceError
 from foretell.data.markets.listing import EventListing, ListingFilter
 from foretell.data.markets.market import Market
+from foretell.data.service import ServiceConfig
+from foretell.data.untrusted import for_file_name
 from foretell.plugins import Names, exists, load, names
 from foretell.questions.as_of import AsOf
 from foretell.questions.codec import from_dict, to_json
@@ -29,11 +31,14 @@ from foretell.runs.backtest import run_sync
 from foretell.runs.settings import Settings, load_settings
 from foretell.runs.spec import spec_from_json
 from foretell.runs.store import RunStore
+from foretell.tools.late_text import late_passages, split_late
 
 if TYPE_CHECKING:
     from foretell.forecasters.base_rates.past import Past
 
 DATASETS = Names("datasets")
+MAX_FILES = 50
+"""Files of a folder that are proposed as question sets."""
 FALLBACK_FORMAT = "questions"
 """How a file is read that no other format recognises."""
 
@@ -41,6 +46,9 @@ FALLBACK_FORMAT = "questions"
 @dataclass(frozen=True, kw_only=True)
 class Benchmark(Dataset):
     """A data set with what forecasters may learn from its past."""
+
+    own: bool = False
+    """Whether somebody wrote these questions for themselves: the series they name are then read from the web too."""
 
     @cached_property
     def past(self) -> "Past":
@@ -83,7 +91,13 @@ def open_benchmark(  # noqa: PLR0913 - what a set may be asked for
         questions = open_listing(found, wanted, load_settings(), moment.replace(microsecond=0))
         return Benchmark(questions=questions, history=questions, grows=True)
     request = DatasetRequest(
-        argument=found.argument, rounds=(*wanted.rounds, *rounds), folder=folder, live=live, now=moment
+        argument=found.argument,
+        rounds=(*wanted.rounds, *rounds),
+        folder=folder,
+        live=live,
+        now=moment,
+        # A folder of somebody's own holds what they put there.
+        online=None if folder is not None else lambda work: run_sync(_online(found.name, work), event_loop.run),
     )
     opened: Dataset | QuestionSet = load("datasets", found.name)(request)
     if isinstance(opened, QuestionSet):
@@ -91,7 +105,36 @@ def open_benchmark(  # noqa: PLR0913 - what a set may be asked for
     every = opened.questions.questions
     chosen = chosen_questions(every, wanted, name)
     questions = opened.questions if len(chosen) == len(every) else opened.questions.only(chosen)
-    return Benchmark(questions=questions, history=opened.history, series=opened.series, grows=opened.grows)
+    if not live:
+        questions = with_early_texts(questions, wanted.late_text)
+    own = found.name == FALLBACK_FORMAT
+    return Benchmark(questions=questions, history=opened.history, series=opened.series, grows=opened.grows, own=own)
+
+
+async def _online(name: str, work: Callable[[ServiceConfig], Coroutine[Any, Any, None]]) -> None:
+    from foretell.data.http import AsyncHttpClient, HttpLimits
+    from foretell.runs.services import service_config
+
+    settings = load_settings()
+    async with AsyncHttpClient(limits=HttpLimits(attempts=3), access=settings.access) as http:
+        await work(service_config(settings, http, name))
+
+
+LATE_TEXT_HINT = "late_text: cut (--late-text cut) leaves such passages out, keep asks them as they are"
+
+
+def with_early_texts(found: QuestionSet, late_text: LateText) -> QuestionSet:
+    """A set for a backtest: questions whose own text was written after they are asked are left out, or cut."""
+    asked, late = split_late(found.questions, late_text)
+    if late and not asked:
+        raise InputError(late_text_problem(late[0]), hint=LATE_TEXT_HINT)
+    return replace(found.only(asked), quarantined=tuple(late)) if late else replace(found, questions=tuple(asked))
+
+
+def late_text_problem(question: Question) -> str:
+    """Why a question cannot be asked as of its moment, in words."""
+    day = question.as_of.at.date().isoformat()
+    return f"question {question.id!r} is asked as of {day}, and its own text is of later: {late_passages(question)[0]}"
 
 
 def chosen_questions(questions: Sequence[Question], wanted: SetFilter, name: str) -> list[Question]:
@@ -129,6 +172,22 @@ def set_names() -> list[str]:
     """How question sets are written, plug-ins included."""
     formats = [f"{name}:FILE" if _is_format(name) else name for name in names("datasets")]
     return ["FILE", *formats, *(f"{name}:NAME" for name in names("markets") if load("markets", name).events)]
+
+
+def sets_here(folder: Path = Path()) -> list[str]:
+    """Names that can be taken as they are: files of questions in a folder, rounds on this machine, data sets, markets.
+
+    What follows a colon is for the person to say where a name ends in one.
+    """
+    from foretell.data.datasets.cache import DownloadCache, cache_home
+    from foretell.data.datasets.forecastbench_download import pulled_rounds
+
+    files = sorted(path.name for path in folder.glob("*") if path.suffix in READERS and path.is_file())[:MAX_FILES]
+    rounds = pulled_rounds(DownloadCache(cache_home() / "forecastbench"))[::-1]
+    whole = [name for name in names("datasets") if not _is_format(name)]
+    markets = [name for name in names("markets") if load("markets", name).events]
+    parts = [f"{name}:" for name in markets]
+    return [*files, *whole, *(f"forecastbench:{day}" for day in rounds), *markets, *parts]
 
 
 def find_set(name: str, folders: Sequence[Path] = (Path(),)) -> SetName:
@@ -198,7 +257,11 @@ def questions_of_run(store: RunStore, run: str) -> QuestionSet:
         return QuestionSet(name=wanted.dataset, questions=tuple(asked))
     if asked and find_set(wanted.dataset, folders_of(row.folder)).kind == "markets":
         return QuestionSet(name=wanted.dataset, questions=tuple(asked))
-    found = open_benchmark(wanted.dataset, wanted=wanted, folders=folders_of(row.folder)).questions
+    # A run of an older version asked everything: what it asked is found, and what is too late is told apart below.
+    every = replace(wanted, late_text="cut" if wanted.late_text == "cut" else "keep")
+    found = open_benchmark(wanted.dataset, wanted=every, folders=folders_of(row.folder)).questions
+    if spec.mode == "backtest" and wanted.late_text == "quarantine":
+        found = replace(found, quarantined=tuple(one for one in found.questions if late_passages(one)))
     if not asked:
         return found
     known = {asked_key(question): question for question in found.questions}
@@ -286,7 +349,9 @@ def open_listing(named: SetName, wanted: SetFilter, settings: Settings, now: dat
     name, again = split_again(named.argument)
     days = wanted.again or again
     path = settings.home / "listings" / named.name / f"{_file_name(name)}.json"
-    before = settings.home / "tournaments" / f"{name}.json"  # Where older versions kept what they saw of tournaments.
+    before = (
+        settings.home / "tournaments" / f"{for_file_name(name)}.json"
+    )  # Where older versions kept what they saw of tournaments.
     old = before if named.name == "metaculus" and not path.exists() else path
     known = _stored(old)
     chosen: list[Question] = []

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from foretell.data.datasets.question_set import questions_digest
+from foretell.data.datasets.question_set import quarantine_note, questions_digest
 from foretell.data.series.series import SeriesSource
 from foretell.data.service import load_with_key
 from foretell.forecasters.base_rates.past import Past
@@ -27,7 +27,8 @@ from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
 from foretell.questions.trace import EmitEvent
 from foretell.runs.executor import AnswerCell, Executor, RunProgress, WatchEvents
-from foretell.runs.question_sets import Benchmark, open_benchmark
+from foretell.runs.outcomes import RunOutcomes
+from foretell.runs.question_sets import LATE_TEXT_HINT, Benchmark, open_benchmark
 from foretell.runs.runtime import (
     PlainRuntime,
     Runtime,
@@ -44,6 +45,7 @@ from foretell.runs.runtime import (
     under_rules,
     unpriced_models,
 )
+from foretell.runs.services import SeriesOnDemand
 from foretell.runs.settings import Settings
 from foretell.runs.spec import RunSpec
 from foretell.runs.store import RunCell, RunStore, cells_of, panel_cells
@@ -61,7 +63,7 @@ class PreparedRun:
     warnings: tuple[str, ...] = ()
     """What the models may already know of the questions."""
     notes: tuple[str, ...] = ()
-    """How the run stands to others of the same spec."""
+    """What was left out of it, and how the run stands to others of the same spec."""
     now: datetime | None = None
     """The moment at which questions that state none are asked."""
 
@@ -96,6 +98,8 @@ def prepare_run(
             raise InputError(problem, column="questions.digest", hint=f"their digest is {digest}")
         spec = spec.with_digest(digest)
     benchmark = opened
+    late = len(opened.questions.quarantined)
+    spec = replace(spec, questions=replace(spec.questions, quarantined=late))
     warnings: dict[str, int] = {}
     if spec.mode == "backtest":
         for question in questions:
@@ -104,7 +108,8 @@ def prepare_run(
                 if found is not None:
                     warnings[found.text] = warnings.get(found.text, 0) + 1
     message = tuple(f"{text} ({n} questions)" if n > 1 else text for text, n in list(warnings.items())[:5])
-    return PreparedRun(spec=spec, benchmark=benchmark, questions=questions, warnings=message, now=now)
+    notes = (f"{quarantine_note(late)} ({LATE_TEXT_HINT})",) if late else ()
+    return PreparedRun(spec=spec, benchmark=benchmark, questions=questions, warnings=message, notes=notes, now=now)
 
 
 def begin_run(store: RunStore, spec: RunSpec, now: datetime, services: Sequence[str] = ()) -> RunSpec:
@@ -136,6 +141,7 @@ async def execute_run(  # noqa: PLR0913 - who watches, and where things go
     store = RunStore(settings.store)
     spec = begin_run(store, prepared.spec, datetime.now(UTC), settings.services)
     store.keep_questions(spec.id, prepared.questions)
+    RunOutcomes(store).keep(spec.id, prepared.questions, prepared.benchmark.questions.resolutions)
     cells = cells_of(spec.id, prepared.questions, spec.trials)
     executor = Executor(store, concurrency=concurrency, watch=watch, on_event=on_event)
     try:
@@ -143,21 +149,31 @@ async def execute_run(  # noqa: PLR0913 - who watches, and where things go
             if journal is not None or asks_models(spec):
                 journal = stack.enter_context(closing(journal or Journal(settings.journal)))
                 executor.budget = stack.enter_context(open_budget(spec, journal, settings))
-            async with open_answers(
-                spec,
-                settings,
-                journal,
-                store,
-                past=lambda: prepared.benchmark.past,
-                series=prepared.benchmark.series,
-                concurrency=concurrency,
-                trees=trees,
-                budget=executor.budget,
-            ) as answer:
+            async with (
+                SeriesOnDemand(settings) as on_demand,
+                open_answers(
+                    spec,
+                    settings,
+                    journal,
+                    store,
+                    past=lambda: prepared.benchmark.past,
+                    # A backtest of published rounds is answered from what comes with them, the same on every machine.
+                    series=prepared.benchmark.series
+                    or (on_demand if prepared.benchmark.own or spec.mode == "live" else None),
+                    concurrency=concurrency,
+                    trees=trees,
+                    budget=executor.budget,
+                ) as answer,
+            ):
                 progress = await executor.run(cells, answer)
-                if not (asks_models(spec) and has_panel(spec)):
-                    return progress
-                return await executor.run(panel_cells(spec.id, prepared.questions, spec.trials), answer)
+                if asks_models(spec) and has_panel(spec):
+                    progress = await executor.run(panel_cells(spec.id, prepared.questions, spec.trials), answer)
+                if progress.stopped:
+                    store.label(spec.id, problem=progress.stopped)
+                return progress
+    except InputError as error:
+        store.label(spec.id, problem=str(error))
+        raise
     finally:
         store.close()
 

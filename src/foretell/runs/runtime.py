@@ -39,7 +39,7 @@ from foretell.questions.forecast import Cost, Failure, Forecast
 from foretell.questions.question import Question, SeriesRef
 from foretell.questions.trace import EmitEvent, ignore_event
 from foretell.runs.executor import AnswerCell
-from foretell.runs.services import Services, open_services, plugin_tools
+from foretell.runs.services import MAY_BE_REVISED, Services, open_services, plugin_tools
 from foretell.runs.settings import Settings, clock_of
 from foretell.runs.spec import RunSpec
 from foretell.runs.store import RunCell, RunStore
@@ -239,8 +239,7 @@ class Runtime(PlainRuntime):
                     question=question,
                     source=services.series,
                     estimate=estimate_from_series,
-                    # DBnomics keeps no vintages; its observations are measurements that are hardly ever corrected.
-                    allow_revised=question.series.provider == "dbnomics",
+                    allow_revised=question.series.provider in MAY_BE_REVISED,
                     emit=note_event,
                 )
             )

@@ -63,7 +63,9 @@ def match_questions(stored: Sequence[Question], prepared: PreparedRun, run: str,
         taken = before
         if before is None:
             added.append(question.id)
-        elif wording(before, before.due if undated else None) != wording(question, prepared.now if undated else None):
+        elif wording(before, before.due if undated else None) != wording(
+            _known_as(question, before), prepared.now if undated else None
+        ):
             edited.append(question.id)
         elif undated and again is not None and question.due - before.due >= timedelta(days=again):
             taken = question
@@ -80,12 +82,18 @@ def match_questions(stored: Sequence[Question], prepared: PreparedRun, run: str,
     )
 
 
+def _known_as(question: Question, before: Question) -> Question:
+    """The question as a run may have stored it that did not know yet which series decides it."""
+    return replace(question, series=None) if before.series is None else question
+
+
 def runs_like(store: RunStore, prepared: PreparedRun) -> Iterator[QuestionMatch]:
     """Stored runs of the same spec, the newest first, each beside the questions of now."""
     # What was chosen for its models when a run was made is no part of what it is.
-    wanted = json.loads(replace(prepared.spec.with_digest(""), efforts={}).to_json())
+    wanted = json.loads(prepared.spec.with_digest("").bare().to_json())
     for run, written in store.specs():
-        questions = {name: value for name, value in written.get("questions", {}).items() if name != "digest"}
+        asked = written.get("questions", {})
+        questions = {name: value for name, value in asked.items() if name not in ("digest", "quarantined")}
         rest = {name: value for name, value in written.items() if name not in ("questions", "efforts")}
         if {**rest, "questions": questions} != wanted:
             continue

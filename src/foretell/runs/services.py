@@ -1,23 +1,26 @@
 """Everything off this machine, put together from settings: search engines, pages, series, prices, events."""
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from foretell.data.http import AsyncHttpClient
+from foretell.data.http import AsyncHttpClient, SourceError
 from foretell.data.markets.listing import EventSource
 from foretell.data.markets.market import Market
 from foretell.data.markets.named_events import events_named
 from foretell.data.markets.prices import PriceSource
 from foretell.data.pages import PageSource
 from foretell.data.search.engine import SearchEngine
-from foretell.data.series.series import SeriesByProvider, SeriesSource
+from foretell.data.series.series import Series, SeriesByProvider, SeriesSource, SeriesUnavailable
 from foretell.data.service import ServiceConfig, load_with_key, needs_key, open_service
 from foretell.data.settlements.settlement import SettlementSource
 from foretell.data.wikipedia import Wikipedia
-from foretell.plugins import Names, exists, load, load_object, names
+from foretell.plugins import Names, exists, load, load_object, names, variables_in_words
+from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
-from foretell.questions.question import Question
+from foretell.questions.question import Question, SeriesRef
 from foretell.runs.settings import Settings
 from foretell.tools.tool import Tool
 
@@ -108,6 +111,62 @@ def _series(settings: Settings, config: Callable[[str], ServiceConfig]) -> Serie
                 opened[plugin] = open_service("series", name, config(name))
             sources[name] = opened[plugin]
     return SeriesByProvider(sources)
+
+
+MAY_BE_REVISED = frozenset({"dbnomics"})
+"""Providers whose series are read in a backtest though they keep no vintages: measurements, hardly ever corrected."""
+TRIES = 3
+"""Failures in a row after which a provider is left alone for the rest of a run: offline, each takes its time."""
+
+
+class SeriesOnDemand:
+    """The series of the web and of one's own files, for forecasters that read them without a tool.
+
+    Nothing is opened before the first series is asked for, and each is read once for a cutoff.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._stack = AsyncExitStack()
+        self._sources: SeriesByProvider | None = None
+        self._read: dict[tuple[str, str, AsOf], asyncio.Task[Series]] = {}
+        self._failures: dict[str, list[SourceError]] = {}
+
+    async def __aenter__(self) -> "SeriesOnDemand":
+        """Use as a context manager, to close connections at the end."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close connections, if there are any."""
+        await self._stack.aclose()
+
+    async def fetch(self, ref: SeriesRef, as_of: AsOf) -> Series:
+        """The series as known at the cutoff; in a backtest none that may have been corrected since."""
+        key = (ref.provider, ref.id, as_of)
+        if key not in self._read:
+            self._read[key] = asyncio.create_task(self._fetch(ref, as_of))
+        return await asyncio.shield(self._read[key])
+
+    async def _fetch(self, ref: SeriesRef, as_of: AsOf) -> Series:
+        failures = self._failures.setdefault(ref.provider, [])
+        if len(failures) >= TRIES:
+            raise SeriesUnavailable(f"{ref.provider} failed {TRIES} times and is left alone: {failures[-1]}")
+        if self._sources is None:
+            http = AsyncHttpClient(access=self._settings.access)
+            self._stack.push_async_callback(http.aclose)
+            self._sources = _series(self._settings, lambda name: service_config(self._settings, http, name))
+        if not self._sources.supplies(ref) and exists("series", ref.provider):
+            variables = variables_in_words(getattr(load("series", ref.provider), "key_variables", ()))
+            raise SeriesUnavailable(f"{ref.provider}/{ref.id} needs {variables or 'a file that is not there'}")
+        try:
+            found = await self._sources.fetch_with_provenance(ref, as_of)
+        except SourceError as error:
+            failures.append(error)
+            raise
+        failures.clear()
+        if found.revised and as_of.mode == "backtest" and ref.provider not in MAY_BE_REVISED:
+            raise SeriesUnavailable(f"{ref.provider}/{ref.id} is only known as corrected later")
+        return found.series
 
 
 @dataclass(frozen=True, kw_only=True)

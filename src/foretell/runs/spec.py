@@ -34,6 +34,9 @@ class QuestionsSpec(SetFilter):
     digest: str = ""
     """Of the questions themselves, so that other questions in a file of the same name are another run. It is found out
     when a run is prepared; written down by a person, it holds the questions to it."""
+    quarantined: int = 0
+    """Questions that were left out when the run was prepared, because their own text was written later. Known from then
+    on, and no part of the run's id."""
 
     def __post_init__(self) -> None:
         if "\x00" in self.dataset:
@@ -99,7 +102,11 @@ class RunSpec:
         >>> RunSpec(questions=QuestionsSpec(dataset="demo")).id == RunSpec(questions=QuestionsSpec(dataset="demo")).id
         True
         """
-        return hashlib.sha256(replace(self, efforts={}).to_json().encode()).hexdigest()[:12]
+        return hashlib.sha256(self.bare().to_json().encode()).hexdigest()[:12]
+
+    def bare(self) -> "RunSpec":
+        """The same without what was only found out when the run was made, and is no part of what it is."""
+        return replace(self, efforts={}, questions=replace(self.questions, quarantined=0))
 
     def with_digest(self, digest: str) -> "RunSpec":
         """The same for these questions."""
@@ -111,8 +118,12 @@ class RunSpec:
         for name in ("sampling", "prices", "efforts"):
             if not fields[name]:
                 del fields[name]
+        usual = QuestionsSpec(dataset="")
         for name in ("digest", "closes_after", "closes_before", "category", "status", "minimum_volume", "again"):
             if not fields["questions"][name]:
+                del fields["questions"][name]
+        for name in ("late_text", "quarantined"):
+            if fields["questions"][name] == getattr(usual, name):
                 del fields["questions"][name]
         return json.dumps(fields, sort_keys=True, ensure_ascii=False)
 

@@ -5,14 +5,14 @@ the events of an unfinished cell are simply dropped and written anew.
 """
 
 import json
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Literal, ParamSpec, TypeVar
 
 from foretell.models.canonical import quick_json
-from foretell.models.database import is_database_url, open_database
-from foretell.models.database.interface import Database, SqlRow
+from foretell.models.database import open_database
+from foretell.models.database.interface import Database, SqlRow, Statements
 from foretell.questions import trace as events
 from foretell.questions.codec import from_json, to_json
 from foretell.questions.errors import InputError
@@ -64,12 +64,26 @@ MIGRATIONS = (
     """,
     # A spec names its file of questions as it is called in the folder that the run was started in.
     "alter table run add column folder text not null default '';",
+    # What people say of a run, why it was given up, how its questions came out, and how good it was by that.
+    """
+    alter table run add column name text not null default '';
+    alter table run add column note text not null default '';
+    alter table run add column tags text not null default '[]';
+    alter table run add column archived integer not null default 0;
+    alter table run add column problem text not null default '';
+    create table run_outcome (
+        run text not null, question text not null, due text not null, target text not null, outcome integer,
+        payoff real, resolved_at text, told_at text not null, primary key (run, question, due, target)
+    ) without rowid;
+    create table run_score (run text primary key, seen text not null, summary text not null);
+    """,
 )
 """Each entry brings the tables one version further; existing entries never change."""
 
 _RUNS = """
 select id, spec, created, services, count(forecast), count(failure),
-    (select count(*) from cell as broken where broken.run = run.id and broken.degraded = 1), folder
+    (select count(*) from cell as broken where broken.run = run.id and broken.degraded = 1), folder,
+    name, note, tags, archived, problem
 from run left join cell on run.id = cell.run {where} group by run.id order by created desc"""
 _FINISH = """
 insert into cell values (?, ?, ?, ?, ?, ?, ?)
@@ -107,9 +121,27 @@ class RunRow:
     """Those of the forecasts that rest on a failure."""
     folder: str = ""
     """Where it was last started: a file of questions is sought there."""
+    name: str = ""
+    """What people call it."""
+    note: str = ""
+    tags: tuple[str, ...] = ()
+    archived: bool = False
+    """Kept, and left out of lists."""
+    problem: str = ""
+    """Why it was given up before its end."""
 
 
 _SOUND = "forecast is not null and degraded = 0"
+
+
+RunState = Literal["running", "stopped", "failed", "done"]
+"""Somebody works at it; nobody does, and it is not finished; all cells ended, some without an answer; all answered."""
+
+
+def cells_each(spec: Mapping[str, Any]) -> int:
+    """Cells of one question: its trials, and the panel that reads them where one does."""
+    trials = int(spec.get("trials", 1))
+    return trials + (spec.get("aggregate") == "judged" and trials > 1)
 
 
 class RunStore:
@@ -117,8 +149,6 @@ class RunStore:
 
     def __init__(self, place: str | Path) -> None:
         """A path, or the address of a PostgreSQL database."""
-        if not is_database_url(place):
-            Path(place).parent.mkdir(parents=True, exist_ok=True)
         self._db = open_database(place, "file of runs", timeout=30, sessions=2)
         try:
             self._db.migrate("store", MIGRATIONS)
@@ -145,7 +175,38 @@ class RunStore:
         """Note a run; the same run again changes nothing but the folder that it was last started in."""
         insert = "insert into run (id, spec, created, services, folder) values (?, ?, ?, ?, ?) on conflict do nothing"
         self._db.write(insert, (run, spec, created, json.dumps(list(services)), str(folder)))
-        self._db.write("update run set folder = ? where id = ? and folder <> ?", (str(folder), run, str(folder)))
+        again = "update run set folder = ?, problem = '' where id = ? and (folder <> ? or problem <> '')"
+        self._db.write(again, (str(folder), run, str(folder)))
+
+    def label(self, run: str, **said: str | bool | Sequence[str]) -> None:
+        """Write what is said of a run: its name, note and tags, whether it is archived, the problem it ended with."""
+        for column, value in said.items():
+            assert column in ("name", "note", "tags", "archived", "problem")
+            kept = (
+                value if isinstance(value, str) else int(value) if isinstance(value, bool) else json.dumps(list(value))
+            )
+            self._db.write(f"update run set {column} = ? where id = ?", (kept, run))
+
+    def remove(self, run: str) -> None:
+        """Forget a run: its answers, steps, questions and base rates. The journal keeps the replies that were paid."""
+
+        def everything(statements: Statements) -> None:
+            for table in ("cell", "event", "question", "rate", "run_outcome", "run_score"):
+                statements.write(f"delete from {table} where run = ?", (run,))
+            statements.write("delete from run where id = ?", (run,))
+
+        self._db.together(everything)
+
+    def asked(self) -> dict[str, int]:
+        """By run, how many questions it asks."""
+        return dict(self._db.read("select run, count(*) from question group by run"))
+
+    def state(self, row: RunRow, questions: int) -> RunState:
+        """How a run of so many questions stands."""
+        if row.done + row.failed < questions * cells_each(row.spec):
+            owners = self._db.read("select distinct owner from tick where name = ? and done = 0", (f"cell {row.id}",))
+            return "running" if any(one and self._db.life.alive(one) for (one,) in owners) else "stopped"
+        return "failed" if row.failed else "done"
 
     def specs(self) -> list[tuple[str, dict[str, Any]]]:
         """Every run's id and spec as written, the newest first."""
@@ -269,7 +330,7 @@ class RunStore:
 
 
 def _run_row(row: SqlRow) -> RunRow:
-    id, spec, created, services, done, failed, degraded, folder = row
+    id, spec, created, services, done, failed, degraded, folder, name, note, tags, archived, problem = row
     return RunRow(
         id=id,
         spec=json.loads(spec),
@@ -279,6 +340,11 @@ def _run_row(row: SqlRow) -> RunRow:
         failed=failed,
         degraded=degraded,
         folder=folder,
+        name=name,
+        note=note,
+        tags=tuple(json.loads(tags)),
+        archived=bool(archived),
+        problem=problem,
     )
 
 
@@ -310,9 +376,14 @@ def cells_of(run: str, questions: Sequence[Question], trials: int) -> Iterator[R
 
 
 def find_run(store: "RunStore", start: str) -> str:
-    """The run whose id begins so."""
-    found = [row.id for row in store.runs() if row.id.startswith(start)]
+    """The run that is called so, or whose id begins so."""
+    rows = store.runs()
+    found = [row.id for row in rows if row.name == start] or [row.id for row in rows if row.id.startswith(start)]
     if len(found) != 1:
-        problem = f"no run begins with {start!r}" if not found else f"{len(found)} runs begin with {start!r}"
+        problem = (
+            f"no run begins with {start!r}, and none is called so"
+            if not found
+            else f"{len(found)} runs begin with {start!r}"
+        )
         raise InputError(problem, hint="foretell runs lists them")
     return found[0]

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from foretell.data.datasets.question_set import QUARANTINED, quarantine_note
 from foretell.questions.errors import InputError
 from foretell.scoring.table import ForecastTable, Labels, Targets
 from foretell.scoring.table_input import (
@@ -34,9 +35,11 @@ from foretell.scoring.table_input import (
 
 PRICE_COLUMNS = ("price", "yes_ask", "no_ask")
 MOMENT_COLUMNS = ("due", "resolved_on")
-RESERVED_COLUMNS = {"question", "target", "outcome", "weight", *PRICE_COLUMNS}
+RESERVED_COLUMNS = {"question", "target", "outcome", "weight", "payoff", QUARANTINED, *PRICE_COLUMNS}
 """Columns with a meaning of their own; all others are labels to group by."""
 HORIZON_EDGES = (7, 30, 90, 180, 365, 1095, 1825, 3650)
+TRIAL_MARK = " · trial "
+"""Between a forecaster and the trial, where every trial is a forecaster of its own."""
 FLOOR = 1e-9
 """Keeps the log-odds of a certain trial finite."""
 
@@ -73,9 +76,11 @@ def read_table(
         matched = match_forecasts(f, o, separate=reading.trials == "separate", drop_unknown=reading.drop_unknown)
         targets = _read_targets(o, by_question=reading.weights == "question")
         table = ForecastTable(targets=targets, **_pooled(f, matched, as_odds=reading.trials == "logit-mean"))
+        quarantined = _quarantined(o)
     place = matched["place"]
     unknown, still_open = int(np.ma.getmaskarray(place).sum()), int((np.ma.filled(place, 0) < 0).sum())
-    notes = [f"{still_open} forecasts of targets that have not resolved are not scored"] if still_open else []
+    notes = [quarantine_note(quarantined)] if quarantined else []
+    notes += [f"{still_open} forecasts of targets that have not resolved are not scored"] if still_open else []
     notes += [f"{unknown} forecasts of targets that the outcomes do not mention are left out"] if unknown else []
     if len(table.p) < len(place) - unknown - still_open:
         notes.append(f"trials of one forecaster are combined by {reading.trials}")
@@ -160,7 +165,7 @@ def match_forecasts(
         raise InputError(problem, path=f.name, column="due", hint="add a due column to the forecasts")
     name, trial = f.text("forecaster"), f"coalesce({f.text('trial')}, '')" if "trial" in f.types else "''"
     if separate and "trial" in f.types:
-        name = f"{name} || ' · trial ' || {trial}"
+        name = f"{name} || '{TRIAL_MARK}' || {trial}"
     f.con.execute(
         f"create table names as select {name} as name, row_number() over (order by min(_row)) - 1 as code "
         f"from {f.table} group by 1"
@@ -191,9 +196,12 @@ def _index_targets(o: InputTable, *, rounds: bool, resolved: bool, once: bool) -
     moments = {c: moment_sql(o, c) for c in MOMENT_COLUMNS if c in o.types}
     extra = [c for c in o.columns if c not in RESERVED_COLUMNS and c not in moments]
     columns = [f"{o.text(c)} as {quoted(c)}" for c in extra] + [f"{sql} as {quoted(c)}" for c, sql in moments.items()]
-    columns += [f"{o.number(c)} as {quoted(c)}" for c in (*PRICE_COLUMNS, "weight") if c in o.types]
-    columns.append(f"{o.number('outcome') if 'outcome' in o.types else 'null::double'} as outcome")
-    counted = o.number("outcome") if resolved else "1"
+    columns += [f"{o.number(c)} as {quoted(c)}" for c in (*PRICE_COLUMNS, "weight", "payoff") if c in o.types]
+    outcome = o.number("outcome") if "outcome" in o.types else "null::double"
+    if QUARANTINED in o.types:
+        outcome = f"case when {_is_quarantined(o)} then null else {outcome} end"
+    columns.append(f"{outcome} as outcome")
+    counted = outcome if resolved else "1"
     first = "qualify row_number() over (partition by question, target, _due order by _row) = 1" if once else ""
     o.con.execute(
         f"""create table targets as with clean as (
@@ -203,6 +211,19 @@ def _index_targets(o: InputTable, *, rounds: bool, resolved: bool, once: bool) -
         select * exclude (_counted), case when _counted is null then -1
                else count(_counted) over (order by _row rows unbounded preceding) - 1 end as _place from clean"""
     )
+
+
+def _is_quarantined(o: InputTable) -> str:
+    return f"coalesce({o.text(QUARANTINED)}, '') not in ('', '0', '0.0', 'false', 'False')"
+
+
+def _quarantined(o: InputTable) -> int:
+    """How many questions the outcomes mark as left out."""
+    if QUARANTINED not in o.types:
+        return 0
+    due = o.text("due") if "due" in o.types else "''"
+    query = f"select count(distinct ({o.text('question')}, {due})) from {o.table} where {_is_quarantined(o)}"
+    return int(o.con.execute(query).fetchall()[0][0])
 
 
 def on_known_targets(f: InputTable, matched: ColumnArrays) -> ColumnArrays:
@@ -264,7 +285,7 @@ def _refuse_same_trial(f: InputTable, row: ColumnArray, pair: ColumnArray, trial
 def _read_targets(o: InputTable, *, by_question: bool) -> Targets:
     """The resolved targets; without a weight column each counts once, or each question once if `by_question`."""
     texts = [c for c in o.columns if c not in RESERVED_COLUMNS - {"question", "target"}]
-    numbers = [c for c in (*PRICE_COLUMNS, "weight") if c in o.types]
+    numbers = [c for c in (*PRICE_COLUMNS, "weight", "payoff") if c in o.types]
     where = "from targets where outcome is not null order by _row"
     data = o.fetch(f"select outcome {''.join(', ' + quoted(c) for c in numbers)} {where}")
     n = len(data["outcome"])
@@ -285,6 +306,7 @@ def _read_targets(o: InputTable, *, by_question: bool) -> Targets:
         price=known.get("price", none),
         yes_ask=known.get("yes_ask", none),
         no_ask=known.get("no_ask", none),
+        payoff=known.get("payoff"),
         groups=labels,
     )
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from foretell.data.atomic_file import write_atomically
+from foretell.data.datasets.question_set import QUARANTINED, QuestionSet, asked_key
 from foretell.data.untrusted import for_csv
 from foretell.forecasters.combine.trials import PANEL
 from foretell.questions.as_of import instant
@@ -19,21 +20,36 @@ from foretell.questions.question import Question, Target
 from foretell.questions.resolution import Resolution
 from foretell.runs.backtest import Backtest
 from foretell.runs.combine import combine_trials, combining_by_name
+from foretell.runs.outcomes import RunOutcomes
+from foretell.runs.past import StoredRates
 from foretell.runs.settings import Settings
-from foretell.runs.spec import RunSpec, spec_from_json
-from foretell.runs.store import RunStore, find_run
+from foretell.runs.store import RunRow, RunStore, find_run
 
 Row = dict[str, Any]
 
 
-def outcome_rows(questions: Iterable[Question], resolutions: Iterable[Resolution]) -> list[Row]:
-    """One row per target; a target without resolution keeps an empty outcome and is never scored."""
+def outcome_rows(
+    questions: Iterable[Question], resolutions: Iterable[Resolution], quarantined: Iterable[Question] = ()
+) -> list[Row]:
+    """One row per target; a target without resolution keeps an empty outcome and is never scored.
+
+    Questions that were left out follow, so that whoever scores the table can say how many there are. Where any
+    option has dollars, there is a column `payoff`.
+    """
+    late = {asked_key(one): one for one in quarantined}
+    if late:
+        asked = {asked_key(one): one for one in questions}
+        rows = outcome_rows((asked | late).values(), resolutions)
+        keys = {(id, _day(due)) for id, due in late}
+        return [{**row, QUARANTINED: 1 if (row["question"], row["due"]) in keys else None} for row in rows]
     known = {(r.question_id, r.due, r.target_id): r for r in resolutions}
+    pays = any(r.payoff is not None for r in known.values())
     rows: list[Row] = []
     for question in questions:
         for target in question.targets:
             found = known.get((question.id, question.due, target.id)) or known.get((question.id, None, target.id))
-            rows.append(_outcome_row(question, target, found))
+            row = _outcome_row(question, target, found)
+            rows.append({**row, "payoff": None if found is None else found.payoff} if pays else row)
     return rows
 
 
@@ -108,7 +124,7 @@ def write_backtest(result: Backtest, resolutions: Iterable[Resolution], folder: 
     ]
     tables = {
         "forecasts": forecast_rows([one for one in result.forecasts if not one.degraded], result.questions),
-        "outcomes": outcome_rows(result.questions, resolutions),
+        "outcomes": outcome_rows(result.questions, resolutions, result.quarantined),
         "failures": failure_rows([*result.failures, *degraded]),
     }
     return {name: write_rows(rows, folder / f"{name}.csv") for name, rows in tables.items() if rows}
@@ -155,32 +171,44 @@ def run_rows(settings: Settings, starts: Sequence[str]) -> RunRows:
 
     Runs whose forecasters have one name are told apart by their ids.
     """
-    found: list[tuple[RunSpec, list[Forecast]]] = []
-    ids: list[str] = []
+    found: list[RunRow] = []
+    forecasts: list[Row] = []
     with closing(RunStore(settings.store)) as store:
         for start in starts:
-            run = find_run(store, start)
-            spec = next(spec_from_json(row.spec) for row in store.runs() if row.id == run)
-            answers = [one for one in store.answers(run) if isinstance(one, Forecast) and one.forecaster != PANEL]
-            if not answers:
-                raise InputError(f"run {run} has no forecast", hint="start it again with foretell run")
-            found.append((spec, answers))
-            ids.append(run)
-        questions, outcomes = questions_of_runs(store, ids)
-    names = [answers[0].forecaster for _, answers in found]
-    names = [
-        f"{name} ({spec.id[:6]})" if names.count(name) > 1 else name
-        for name, (spec, _) in zip(names, found, strict=True)
-    ]
-    forecasts: list[Row] = []
-    for name, (spec, answers) in zip(names, found, strict=True):
-        rule = combining_by_name("logit-mean" if spec.aggregate == "judged" else spec.aggregate)
-        combined = combine_trials(answers, questions, rule)
-        forecasts += [{**row, "forecaster": name} for row in forecast_rows(combined, questions)]
+            row = store.run(find_run(store, start))
+            assert row is not None
+            found.append(row)
+        questions, outcomes = questions_of_runs(store, [row.id for row in found])
+        answers = [list(store.answers(row.id)) for row in found]
+        names = [_name_of_run(row, said) for row, said in zip(found, answers, strict=True)]
+        names = [
+            f"{name} ({row.id[:6]})" if names.count(name) > 1 else name for name, row in zip(names, found, strict=True)
+        ]
+        for name, row, said in zip(names, found, answers, strict=True):
+            combined = final_forecasts(store, row, said, questions)
+            forecasts += [{**one, "forecaster": name} for one in forecast_rows(combined, questions)]
     if all(row["outcome"] is None for row in outcomes):
         raise InputError("none of the questions has an outcome yet", hint="give a table of outcomes")
     texts = {question.id: question.text for question in questions}
     return RunRows(forecasts=forecasts, outcomes=outcomes, names=tuple(names), texts=texts)
+
+
+def _name_of_run(row: RunRow, answers: Iterable[Forecast | Failure]) -> str:
+    """What people call it, else its forecaster."""
+    names = (one.forecaster for one in answers if isinstance(one, Forecast) and one.forecaster != PANEL)
+    forecaster = next(names, None)
+    if forecaster is None:
+        raise InputError(f"run {row.id} has no forecast", hint="start it again with foretell run")
+    return row.name or forecaster
+
+
+def final_forecasts(
+    store: RunStore, row: RunRow, answers: Sequence[Forecast | Failure], questions: Sequence[Question]
+) -> list[Forecast]:
+    """One forecast per question of a run, its trials combined as its spec says: the number that every door shows."""
+    rates = StoredRates(table=store.rates(row.id))
+    how = combining_by_name(row.spec.get("aggregate") or "logit-mean", rates if rates.table else None)
+    return combine_trials(answers, questions, how)
 
 
 def questions_of_runs(store: RunStore, runs: Iterable[str]) -> tuple[list[Question], list[Row]]:
@@ -190,8 +218,18 @@ def questions_of_runs(store: RunStore, runs: Iterable[str]) -> tuple[list[Questi
     rows: dict[tuple[str, str, str], Row] = {}
     chosen: dict[tuple[str, str], Question] = {}
     for run in runs:
-        found = questions_of_run(store, run)
+        kept = RunOutcomes(store).of(run)
+        try:
+            found = questions_of_run(store, run)
+        except InputError:
+            if not kept:
+                raise
+            # The file is gone or tells something else by now; what the run was told stands.
+            found = QuestionSet(name=run, questions=tuple(store.questions(run)))
         chosen |= {(question.id, question.due.isoformat()): question for question in found.questions}
-        for row in outcome_rows(found.questions, found.resolutions):
+        for row in outcome_rows(found.questions, [*found.resolutions, *kept], found.quarantined):
             rows.setdefault((row["question"], row["target"], row["due"]), row)
+    for name in ("payoff", QUARANTINED):
+        if any(name in row for row in rows.values()):
+            rows = {key: {**row, name: row.get(name)} for key, row in rows.items()}
     return list(chosen.values()), list(rows.values())

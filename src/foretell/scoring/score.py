@@ -7,8 +7,10 @@ from typing import Any, cast
 
 import numpy as np
 
+from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Resampling
-from foretell.metrics.metric import METRICS, STANDARD_METRICS, Metric, return_metric, sharpe_metric
+from foretell.metrics.mcnemar import McNemarTest, mcnemar
+from foretell.metrics.metric import DECISION_METRICS, METRICS, STANDARD_METRICS, Metric, return_metric, sharpe_metric
 from foretell.metrics.power import PilotStudy, plan_from_pilot
 from foretell.metrics.returns import RISK_NEUTRAL_BETTOR, Bettor
 from foretell.plugins import load, names
@@ -95,7 +97,7 @@ def _sources(
         from foretell.scoring.long_tables import forecast_rows, outcome_rows
 
         if _all_are(outcomes, Resolution):
-            outcomes = outcome_rows(forecasts.questions, cast("list[Resolution]", outcomes))
+            outcomes = outcome_rows(forecasts.questions, cast("list[Resolution]", outcomes), forecasts.quarantined)
         return forecast_rows(forecasts.forecasts, forecasts.questions), outcomes, None
     runs = [forecasts] if isinstance(forecasts, str) else forecasts
     if not _all_are(runs, str) or any(Path(one).suffix or Path(one).exists() for one in cast("list[str]", runs)):
@@ -150,8 +152,14 @@ def score_table(table: ForecastTable, scoring: ScoringOptions | None = None) -> 
 def _metrics(table: ForecastTable, scoring: ScoringOptions) -> dict[str, Metric]:
     """The metrics of the board, with the bettor's own returns; those that need prices only where there are any."""
     own = {"return": return_metric(scoring.bettor), "sharpe": sharpe_metric(scoring.bettor)}
-    names = dict.fromkeys((*STANDARD_METRICS, scoring.metric, *scoring.metrics))
+    pays = bool(table.targets.options.any())
+    decisions = DECISION_METRICS if pays else ()
+    names = dict.fromkeys((*STANDARD_METRICS, *decisions, scoring.metric, *scoring.metrics))
     found = {name: own.get(name) or METRICS[name] for name in names}
+    if METRICS[scoring.metric].needs == "payoffs" and not pays:
+        hint = "add what a dollar on each option returned"
+        raise InputError(f"{scoring.metric} needs options with values", column="payoff", hint=hint)
+    found = {name: metric for name, metric in found.items() if pays or metric.needs != "payoffs"}
     if table.targets.priced:
         return found
     unpriced = {name: metric for name, metric in found.items() if metric.needs not in ("prices", "fees")}
@@ -246,6 +254,8 @@ class PairComparison:
     """Of the intervals."""
     pilot: PilotStudy | None
     """Spread of their Brier differences, from which to plan the next comparison; None where they never differ."""
+    mcnemar: McNemarTest | None = None
+    """Which of the two is right where the other is wrong, for the metrics accuracy and choice."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -314,7 +324,29 @@ def compare_pair(
         differences=board.differences,
         level=scoring.resampling.level,
         pilot=pilot_of(both, first, second),
+        mcnemar=_mcnemar(both, scoring.metric),
     )
+
+
+def _mcnemar(pair: ForecastTable, metric: str) -> McNemarTest | None:
+    """McNemar's test of two forecasters: by target for accuracy, by task for choices."""
+    if metric not in ("accuracy", "choice"):
+        return None
+    targets = pair.targets
+    right: list[Floats] = []
+    for name in pair.forecasters:
+        p = pair.p_of(name)
+        rows = np.flatnonzero(np.isfinite(p))
+        found = np.full(len(targets), np.nan)
+        if metric == "choice":
+            found[rows] = pair.decisions(rows, p[rows]).right
+        else:
+            found[rows] = (p[rows] > 0.5) == (targets.outcome[rows] == 1)
+        right.append(found)
+    # A task is one answer, not one for each of its options.
+    _, first = np.unique(targets.askings, return_index=True) if metric == "choice" else (None, np.arange(len(targets)))
+    one, other = (found[first] for found in right)
+    return mcnemar(one, other) if np.isfinite(one + other).any() else None
 
 
 def pilot_of(table: ForecastTable, first: str, second: str) -> PilotStudy | None:

@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from foretell.metrics.arrays import Bools, Floats, Ints, group_sums
+from foretell.metrics.decisions import decide_tasks
 from foretell.metrics.difficulty import difficulty_anchor, market_difficulty, question_difficulty
-from foretell.metrics.metric import LOG_FLOOR, MetricRows
+from foretell.metrics.metric import LOG_FLOOR, DecisionRows, MetricRows
 from foretell.metrics.returns import FEES, Bettor
 from foretell.questions.errors import InputError
 
@@ -49,6 +50,8 @@ class Targets:
     """Implied probability at forecast time; NaN where there was no market."""
     yes_ask: Floats
     no_ask: Floats
+    payoff: Floats | None = None
+    """What a dollar on each option returned, NaN where unknown; None where nothing is chosen between."""
     groups: Mapping[str, Labels] = field(default_factory=dict[str, Labels])
     """Columns to group and cluster by: kind, source, horizon, cluster, resolved_on, due and the user's own."""
     round: Ints | None = None
@@ -61,6 +64,22 @@ class Targets:
     def priced(self) -> bool:
         """Whether any target had a market to bet against."""
         return bool(np.isfinite(self.price).any() or (np.isfinite(self.yes_ask) & np.isfinite(self.no_ask)).any())
+
+    @cached_property
+    def options(self) -> Ints:
+        """For each target how many options its task has, where all of them have a value and not all the same; else 0.
+
+        A task is an asking; a market whose options were settled without dollars is none.
+        """
+        if self.payoff is None:
+            return np.zeros(len(self), np.int64)
+        _, task = np.unique(self.askings, return_inverse=True)
+        n, known = np.bincount(task), np.bincount(task, np.isfinite(self.payoff))
+        worth = np.nan_to_num(self.payoff)
+        low, high = np.full(len(n), np.inf), np.full(len(n), -np.inf)
+        np.minimum.at(low, task, worth)
+        np.maximum.at(high, task, worth)
+        return np.where((n > 1) & (known == n) & (high > low), n, 0)[task]
 
     @cached_property
     def askings(self) -> Ints:
@@ -184,6 +203,16 @@ class ForecastTable:
             total, n = total - _log_given(p, self.targets.outcome[targets]), n - 1
         return np.divide(total, n, out=np.full(len(targets), np.nan), where=n > 0)
 
+    def decisions(self, targets: Ints, p: Floats) -> DecisionRows:
+        """What probabilities of targets choose in every task of which all options are there."""
+        known, found = self.targets, DecisionRows.empty(len(targets))
+        task, n = known.askings[targets], known.options[targets]
+        answered = np.bincount(task, minlength=int(known.askings.max(initial=0)) + 1)[task]
+        rows = np.flatnonzero((n > 0) & (answered == n))
+        if known.payoff is None or not len(rows):
+            return found
+        return found.put(rows, n[rows], decide_tasks(p[rows], known.payoff[targets[rows]], task[rows]), task[rows])
+
     @cached_property
     def difficulty(self) -> Floats:
         """Difficulty of each target less the constant that puts always-0.5 at 0.25; NaN where it is unknown.
@@ -222,6 +251,8 @@ def metric_rows(
         rows = replace(rows, peers=table.peers(targets, p, forecaster))
     if "difficulty" in needs:
         rows = replace(rows, difficulty=table.difficulty[targets])
+    if "payoffs" in needs:
+        rows = replace(rows, decision=table.decisions(targets, p))
     if not known.priced:
         return rows
     yes, no = (side[targets] for side in known.asks)

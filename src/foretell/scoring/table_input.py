@@ -220,6 +220,11 @@ def optional_rules(table: InputTable) -> Iterator[ColumnRule]:
     for column in ("price", "yes_ask", "no_ask"):
         if column in table.types:
             yield from unit_rules(table, column, optional=True)
+    if "payoff" in table.types:
+        number = table.number("payoff")
+        bad = f"{table.text('payoff')} is not null and ({number} is null or not isfinite({number}))"
+        hint = "what one dollar on the option returned; leave it empty where unknown"
+        yield ColumnRule(column="payoff", bad=bad, problem="{value} is not an amount of money", hint=hint)
     if "weight" in table.types:
         number = table.number("weight")
         bad = f"{number} is null or not isfinite({number}) or {number} < 0"

@@ -14,10 +14,10 @@ from foretell.studies.configurations import (
     ConfigName,
     complete_configs,
     config_families,
-    parse_configs,
     single_changes,
     with_scope,
 )
+from foretell.studies.factors import Factors, FactorStudy, config_names, factors_of, levels_of
 from foretell.studies.inputs import DataInputs, StudyData, TableOptions
 from foretell.studies.layout import column, table
 from foretell.studies.protocols import build_method, fit_under_protocol
@@ -34,6 +34,7 @@ from foretell.studies.scores import (
     paired_gains,
     paired_gap,
     raw_brier,
+    rule_score_table,
     rule_scores,
 )
 
@@ -45,19 +46,28 @@ NOTES = (
     "adds: shrinkage to price or base rate, Platt scaling with an offset per source, or the default rule instead.",
     "Each step is the paired difference to the line above it; the default's is to the last line that fits nothing.",
 )
+FACTOR_NOTES = (
+    "A change is the mean over all pairs of configurations that differ in that factor alone, recomputed on the same "
+    "resamples of questions; trials are joined by their logit mean.",
+    "An interaction is how much more one factor brings with the other at its last level than at its first.",
+)
 
 
 def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
     """Which component brings what?
 
-    Chains by model and regime with their mean over all of them, single axes, and belief × crowd.
+    By the factors of a grid, of runs or of a table: one factor at a time, levels in order, and every two factors
+    crossed. Of configurations of the published kind: chains by model and regime, single axes, and belief × crowd.
     """
     data = inputs.data(options)
     configs = complete_configs(data)
-    names = parse_configs(configs)
-    if not names:
-        hint = "names like pro-high-brave-c1-p1-t1-nobelief: model, effort, search, what is shown, tools, variant"
-        raise InputError("no configuration's name says what it is made of", hint=hint)
+    factors = factors_of(data, configs)
+    if not levels_of(factors):
+        hint = "give --grid FILE, several --run that differ, or --factors beside --forecasts"
+        raise InputError("no factor and no configuration's name says what it is made of", hint=hint)
+    names = config_names(factors)
+    if not names or not config_families(names):
+        return _by_factor(factors, configs, data)
     raw = {name: raw_brier(configs[name]) for name in names}
     families = config_families(names)
     chains = _chains(families, configs, raw, data)
@@ -78,6 +88,30 @@ def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
         tables=(*tables, *(_chain_table(chain, data) for chain in chains)),
         charts=tuple(gains_chart(name, title, gains, "difference in BI") for name, title, gains in drawn if gains),
         notes=NOTES,
+    )
+    return with_scope(result, data, configs)
+
+
+def _by_factor(factors: Factors, configs: Mapping[str, Examples], data: StudyData) -> StudyResult:
+    """What every factor brings, where configurations are no chain of the published kind."""
+    known = {name: configs[name] for name in factors}
+    raw = {name: raw_brier(one) for name, one in known.items()}
+    found = FactorStudy(factors=factors, configs=known, raw=raw, data=data)
+    single = found.single_changes()
+    scores = rule_scores(raw, next(iter(known.values())), next(iter(known)), data.resampling)
+    board = rule_score_table("Configurations", scores, groups_of(next(iter(known.values()))))
+    best = max(single.items(), key=lambda item: item[1].mean.diff, default=None)
+    told = "No two configurations differ in one factor alone."
+    if best is not None:
+        mean = best[1].mean
+        told = f"The largest single change: {best[0]}, {signed(mean.diff, 1)} {bracket(mean.low, mean.high, 1)} BI."
+    result = StudyResult(
+        name="buildup",
+        title="Which part brings what",
+        sentences=(f"{plural(len(known), 'configuration')}, {plural(len(levels_of(factors)), 'factor')}. {told}",),
+        tables=(board, *found.tables()),
+        charts=(gains_chart("factors", "One factor at a time", single, "difference in BI"),) if single else (),
+        notes=FACTOR_NOTES,
     )
     return with_scope(result, data, configs)
 

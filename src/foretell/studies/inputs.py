@@ -72,6 +72,11 @@ class TableOptions(StudyOptions):
     runs: tuple[str, ...] = setting(
         (), "Instead of --data: a run of this machine; repeatable.", flag="--run", metavar="RUN"
     )
+    grid: Path | None = setting(None, "Instead of --data: the runs of a grid, with their factors.", metavar="FILE")
+    factors: Path | None = setting(
+        None, "What the forecasters of --forecasts are made of: a table of forecaster and a column for each factor.",
+        metavar="FILE",
+    )  # fmt: skip
     config: tuple[str, ...] = setting((), "Only this configuration; repeatable (default: all).", metavar="NAME")
     price: Literal["due", "freeze"] = setting("due", "Which price of the crowd.")
     prior: Literal["past", "paper"] = setting("past", "Which base rates.")
@@ -150,6 +155,8 @@ class StudyData:
     """By forecaster."""
     roles: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
     """By forecaster, which model had which role (analyzer, grounder, synthesizer)."""
+    factors: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
+    """By forecaster, its level of every factor that concerns it."""
     simulation: "Simulation | None" = None
     """The simulated world to use where nothing is given; None is the usual one."""
 

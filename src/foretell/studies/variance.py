@@ -12,6 +12,7 @@ from foretell.metrics.effects import alternating_effects, mixed_effects_check, t
 from foretell.report.numbers import number, percent, plural
 from foretell.report.study import CellValue, StudyResult, StudyTable
 from foretell.studies.configurations import complete_configs, with_scope
+from foretell.studies.factors import factors_of, share_tables
 from foretell.studies.inputs import DataInputs, TableOptions
 from foretell.studies.layout import column, forest_chart, table
 
@@ -158,6 +159,7 @@ def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
             *(_anova_table(one, scope) for scope, one in scores.items()),
             _components_table(parts),
             _effects_table(scores[FIRST], effects),
+            *share_tables(factors_of(data, configs), {name: one.estimate for name, one in effects.items()}),
         ),
         charts=(forest_chart("effects", "Effects of the methods", ranked, label, decimals=2, reference=0.0),),
         notes=NOTES,

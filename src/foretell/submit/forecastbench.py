@@ -23,6 +23,9 @@ MOST_FILES = 3
 MAX_NAMED_QUESTIONS = 20
 """How many missing questions an error names."""
 KINDS: tuple[QuestionKind, ...] = ("market", "dataset")
+HEAD_FIELDS = ("organization", "model", "model_organization", "question_set")
+ROW_FIELDS = ("id", "source", "forecast", "resolution_date")
+"""What every row must say; reasons may be left out."""
 
 SubmissionRowKey = tuple[str, str, str | None]
 """Source, id and resolution date as published: what one row of a submission answers."""
@@ -132,15 +135,29 @@ def check_submission(body: Mapping[str, Any], questions: Sequence[Question]) -> 
 
     The rows are read as they stand, so that a file from elsewhere can be checked as well.
     """
+    _check_head(body, question_file(round_of(questions)).rpartition("/")[2])
     asked = {key: question for question in questions for key in _keys(question)}
     given: set[SubmissionRowKey] = set()
     for number, row in enumerate(body["forecasts"], start=1):
-        key = (row.get("source"), row.get("id"), row.get("resolution_date"))
-        if problem := _problem(key, row.get("forecast"), asked, given):
+        if not isinstance(row, Mapping) or any(field not in row for field in ROW_FIELDS):
+            raise InputError(f"needs the fields {', '.join(ROW_FIELDS)}", row=number, column="forecasts")
+        key = (row["source"], row["id"], row["resolution_date"])
+        if problem := _problem(key, row["forecast"], asked, given):
             told = " ".join(str(part) for part in key if part is not None)
             raise InputError(f"{told}: {problem}", row=number, column="forecasts")
         given.add(key)
     return tuple(_coverage(kind, questions, given) for kind in KINDS)
+
+
+def _check_head(body: Mapping[str, Any], asked: str) -> None:
+    """What the file says of itself: who sends it, and which question set it answers."""
+    for field_name in HEAD_FIELDS:
+        if not isinstance(body.get(field_name), str) or not body[field_name].strip():
+            raise InputError("is missing", column=field_name, hint=f"write {', '.join(HEAD_FIELDS)} as texts")
+    if body["question_set"] != asked:
+        raise InputError(f"{body['question_set']} is not {asked}", column="question_set")
+    if not isinstance(body.get("forecasts"), list):
+        raise InputError("is not a list", column="forecasts")
 
 
 def require_coverage(coverages: Iterable[RoundCoverage]) -> None:
@@ -182,7 +199,7 @@ def _keys(question: Question) -> Iterator[SubmissionRowKey]:
 def _problem(
     key: tuple[Any, Any, Any], p: Any, asked: Mapping[SubmissionRowKey, Question], given: set[SubmissionRowKey]
 ) -> str:
-    if not isinstance(key[1], str) or key not in asked:
+    if any(not isinstance(part, str) for part in key[:2]) or not isinstance(key[2], str | None) or key not in asked:
         return "is not asked in this round"
     if key in given:
         return "is forecast twice"

@@ -33,10 +33,10 @@ TOOLS: dict[str, tuple[str, ...]] = {
     "manifold": (FETCH_PRICES, *SEARCHING),
     # Many of its markets are about the weather, of which there is a series for every place.
     "kalshi": (FETCH_PRICES, FETCH_SERIES, *SEARCHING),
-    "wikipedia": (FETCH_WIKIPEDIA, *SEARCHING),
+    "wikipedia": (FETCH_WIKIPEDIA, FETCH_SERIES, *SEARCHING),
     "infer": SEARCHING,
     "metaculus": SEARCHING,
-    "acled": SEARCHING,
+    "acled": (FETCH_SERIES, *SEARCHING),
 }
 ANY_SOURCE = (FETCH_SERIES, FETCH_PRICES, FETCH_WIKIPEDIA, *SEARCHING)
 """For sources without a line of their own."""

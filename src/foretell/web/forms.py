@@ -1,7 +1,7 @@
 """Forms made from the fields of a request, and requests read from what a form sends."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from textwrap import dedent
 from typing import Any, Literal, get_args, get_origin
 
@@ -31,6 +31,8 @@ class FormField:
     value: str
     """What it holds before anybody types."""
     choices: tuple[str, ...] = ()
+    proposals: tuple[str, ...] = ()
+    """What a text may be, for whoever does not want to type it."""
     attributes: Mapping[str, str]
     """Limits that the browser checks: min, max, step, maxlength."""
 
@@ -39,6 +41,7 @@ def form_fields(
     request: type[OperationRequest],
     *,
     choices: Mapping[str, Sequence[str]] | None = None,
+    proposals: Mapping[str, Sequence[str]] | None = None,
     leave_out: Sequence[str] = (),
 ) -> tuple[FormField, ...]:
     """Every field of a request as a form shows it.
@@ -46,6 +49,7 @@ def form_fields(
     Args:
         request: The request.
         choices: By field, values to choose from where the type says less, such as the engines of this machine.
+        proposals: By field, texts that are offered, though any other may be typed.
         leave_out: Fields that the page asks for in another way.
     """
     from_environment = environment_values(request)
@@ -54,6 +58,8 @@ def form_fields(
         for name, info in request.model_fields.items()
         if name not in (*WITHHELD, *leave_out)
     ]
+    offered = {name: tuple(texts) for name, texts in (proposals or {}).items()}
+    fields = [replace(field, proposals=offered.get(field.name, ())) for field in fields]
     return tuple(sorted(fields, key=lambda field: not field.required))
 
 

@@ -1,5 +1,6 @@
 """Around every request: the host it names, the size of what it brings, who may read; and the headers of answers."""
 
+import asyncio
 from http import HTTPStatus
 from typing import Any
 
@@ -9,9 +10,11 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.responses import JSONResponse
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from foretell.questions.errors import InputError
+from foretell.web.connections import MAX_HEADER_BYTES, OpenConnections
 from foretell.web.rendering import html_page
 from foretell.web.security import AccessRules, has_token
 
@@ -70,10 +73,13 @@ PROBLEM_STATUSES = {
     "401": "The token is needed.",
     "403": "The form did not come from this server.",
     "404": "There is no such thing.",
+    "408": "The request did not arrive in time.",
     "409": "Not now.",
     "413": "Too much was sent.",
     "421": "The server does not go by that name.",
     "422": "Something in the request is wrong.",
+    "431": "Address or headers are too long.",
+    "503": "Too many are listening; come back later.",
 }
 
 
@@ -99,6 +105,12 @@ def describe_api(app: FastAPI) -> dict[str, Any]:
 
 MAX_BODY_BYTES = 1_000_000
 """Bytes of the largest request."""
+BODY_SECONDS = 20.0
+"""In which the whole body of a request must be here."""
+MAX_REPLY_BYTES = 64_000_000
+"""Bytes of the largest answer; event streams, which go on for long, are bounded in number."""
+READ_SECONDS = 60.0
+"""In which whoever asked must take in the next part of an answer."""
 CONTENT_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -124,51 +136,114 @@ class BodyTooLarge(HTTPException):
         super().__init__(413, f"a request may bring {MAX_BODY_BYTES:,} bytes at most")
 
 
+class BodyTooSlow(HTTPException):
+    """A request whose body does not come."""
+
+    def __init__(self) -> None:
+        super().__init__(408, f"the body of a request must be here within {BODY_SECONDS:g} seconds")
+
+
+class ReplyTooLarge(Exception):
+    """An answer that is longer than one may be."""
+
+
+class ReaderTooSlow(OSError):
+    """Whoever asked does not take in the answer; like a line that broke."""
+
+
+class LimitedReceive:
+    """The body of a request, as long as it is neither too large nor too slow."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._until = asyncio.get_running_loop().time() + BODY_SECONDS
+        self._received = 0
+        self._whole = False
+
+    async def __call__(self) -> Message:
+        """Its next part; after the last one, that the line was closed, whenever that is."""
+        if self._whole:
+            return await self._receive()
+        try:
+            async with asyncio.timeout_at(self._until):
+                message = await self._receive()
+        except TimeoutError:
+            raise BodyTooSlow from None
+        self._received += len(message.get("body", b""))
+        self._whole = not message.get("more_body", False)
+        if self._received > MAX_BODY_BYTES:
+            raise BodyTooLarge
+        return message
+
+
+class MarkedSend:
+    """An answer with our headers on it, as long as it is not too large and somebody takes it in."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.started = False
+
+    async def __call__(self, message: Message) -> None:
+        """Send its next part."""
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            if int(headers.get("content-length", "0")) > MAX_REPLY_BYTES:
+                raise ReplyTooLarge
+            self.started = True
+            for name, value in HEADERS.items():
+                headers.setdefault(name, value)
+        try:
+            async with asyncio.timeout(READ_SECONDS):
+                await self._send(message)
+        except TimeoutError:
+            raise ReaderTooSlow from None
+
+
 class RequestGuard:
     """Lets requests through that may come through, and puts our headers on every answer."""
 
-    def __init__(self, app: ASGIApp, *, access: AccessRules) -> None:
+    def __init__(self, app: ASGIApp, *, access: AccessRules, connections: OpenConnections) -> None:
         self._app = app
         self._access = access
+        self._connections = connections
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request, started, received = Request(scope), False, 0
+        self._connections.request_begins(scope.get("client"))
+        try:
+            await self._answer(scope, receive, MarkedSend(send))
+        finally:
+            self._connections.request_ends(scope.get("client"))
 
-        async def send_marked(message: Message) -> None:
-            nonlocal started
-            if message["type"] == "http.response.start":
-                started = True
-                headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
-                    headers.setdefault(name, value)
-            await send(message)
-
-        async def receive_limited() -> Message:
-            nonlocal received
-            message = await receive()
-            received += len(message.get("body", b""))
-            if received > MAX_BODY_BYTES:
-                raise BodyTooLarge
-            return message
-
+    async def _answer(self, scope: Scope, receive: Receive, send: MarkedSend) -> None:
+        request = Request(scope)
         if (refused := self._refused(request)) is not None:
-            await problem_response(request, *refused)(scope, receive, send_marked)
+            await problem_response(request, *refused)(scope, receive, send)
             return
         try:
-            await self._app(scope, receive_limited, send_marked)
+            await self._app(scope, LimitedReceive(receive), send)
+        except (ReaderTooSlow, ClientDisconnect):
+            return  # The server closes the line of an answer that is not whole.
+        except ReplyTooLarge:
+            message = (
+                f"the answer is longer than {MAX_REPLY_BYTES:,} bytes: ask for less of it, or use the command line"
+            )
+            await problem_response(request, 413, message)(scope, receive, send)
         except Exception:  # whatever broke is logged by the server; whoever asked learns only that
-            if not started:
+            if not send.started:
                 message = "something broke in foretell; the server's log has it"
-                await problem_response(request, 500, message)(scope, receive, send_marked)
+                await problem_response(request, 500, message)(scope, receive, send)
             raise
 
     def _refused(self, request: Request) -> tuple[int, str] | None:
         if not self._access.admits_host(request.headers.get("host", "")):
             return 421, "this server does not go by that name"
+        address = len(request.scope.get("raw_path") or b"") + len(request.scope["query_string"])
+        if address + sum(len(name) + len(value) for name, value in request.headers.raw) > MAX_HEADER_BYTES:
+            return 431, f"address and headers of a request may have {MAX_HEADER_BYTES:,} bytes at most"
         length = request.headers.get("content-length", "0")
         if not length.isdecimal() or int(length) > MAX_BODY_BYTES:
             return 413, BodyTooLarge().detail

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from foretell.questions.codec import from_json
 from foretell.questions.question import Question
 from foretell.questions.trace import ModelCalled, TraceEvent
 from foretell.runs.spec import TYPED_PREFIX
-from foretell.runs.store import RunRow, RunStore
+from foretell.runs.store import RunRow, RunStore, cells_each
 
 TITLE_LENGTH = 200
 """Characters of a title at most."""
@@ -35,6 +34,8 @@ class RunRowView:
     failed: int
     degraded: int
     """Forecasts that rest on a failure."""
+    quarantined: int = 0
+    """Questions that were left out, because their own text was written after the moment of asking."""
 
     @property
     def finished(self) -> bool:
@@ -78,13 +79,8 @@ def run_row_view(store: RunStore, row: RunRow) -> RunRowView:
         done=row.done,
         failed=row.failed,
         degraded=row.degraded,
+        quarantined=int(spec.get("questions", {}).get("quarantined", 0)),
     )
-
-
-def cells_each(spec: dict[str, Any]) -> int:
-    """Cells of one question: its trials, and the panel that reads them where one does."""
-    trials = int(spec.get("trials", 1))
-    return trials + (spec.get("aggregate") == "judged" and trials > 1)
 
 
 @dataclass(frozen=True, kw_only=True)

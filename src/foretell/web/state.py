@@ -13,10 +13,12 @@ from fastapi import Depends, HTTPException, Request
 from foretell.models.journal import Journal, UnsettledCalls
 from foretell.questions.trace import ModelCalled
 from foretell.runs.settings import Settings
-from foretell.runs.store import RunRow, RunStore
+from foretell.runs.store import RunRow, RunStore, cells_each
 from foretell.web.background_runs import BackgroundRuns
 from foretell.web.boards import LeaderboardCache
-from foretell.web.run_rows import RunRowView, SpendingView, cells_each, run_row_view
+from foretell.web.connections import OpenConnections
+from foretell.web.event_watch import EventWatch
+from foretell.web.run_rows import RunRowView, SpendingView, run_row_view
 from foretell.web.security import AccessRules
 
 WINDOW_SECONDS = 600.0
@@ -51,6 +53,8 @@ class WebState:
         self.boards = LeaderboardCache(self.store, settings.home / "standings")
         self.leaving = threading.Event()
         """Set when the server is about to end: whoever listens lets go."""
+        self.watch = EventWatch(self.store, self.over, self.leaving)
+        self.connections = OpenConnections()
         self._lock = threading.Lock()
         self._seen: dict[str, deque[tuple[float, int]]] = {}
         """By run: when how many cells were done. The store has no clock times."""
@@ -118,25 +122,21 @@ class WebState:
                 self._unsettled[run] = (end + LOOK_SHARE * (end - start), seen)
             return seen
 
-    def over(self, run: str) -> bool:
-        """Whether nothing more will happen in a run: every cell has ended, or it stood still when we ended it."""
+    def over(self, run: str, question: str | None = None) -> bool:
+        """Whether nothing more will happen in a run, or to one question of it: every cell has ended, or we ended it."""
         row = self.store.run(run)
         if row is None:
             return True
+        if question is not None:
+            counted = "select count(*) from {} where run = ? and {} = ?"
+            ended = self.store.database.read(counted.format("cell", "question"), (run, question))[0][0]
+            asked = self.store.database.read(counted.format("question", "id"), (run, question))[0][0]
+            if ended >= asked * cells_each(row.spec):
+                return True
         background = self.jobs.of(run)
         if background is not None:
             return background.state != "running"
         return run_row_view(self.store, row).finished
-
-    def question_over(self, run: str, question: str) -> bool:
-        """Whether nothing more will happen to one question of a run."""
-        row = self.store.run(run)
-        if row is None:
-            return True
-        counted = "select count(*) from {} where run = ? and {} = ?"
-        ended = self.store.database.read(counted.format("cell", "question"), (run, question))[0][0]
-        asked = self.store.database.read(counted.format("question", "id"), (run, question))[0][0]
-        return ended >= asked * cells_each(row.spec) or self.over(run)
 
 
 def _state_of(request: Request) -> WebState:

@@ -5,22 +5,27 @@ import json
 from collections.abc import AsyncGenerator
 from functools import partial
 from itertools import islice
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from fastapi import Query, Request
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
+from starlette.types import Receive, Scope, Send
 
 from foretell.questions.trace import BeliefRevised, ForecastMade, ToolUsed, TraceEvent
 from foretell.runs.store import EVENT_KINDS, CellKey, RunStore
+from foretell.web.event_watch import EventWatch
+from foretell.web.middleware import problem_response
 from foretell.web.state import WebState
 
 BATCH = 200
 # Written so that no index on the run is used: one would have all events of a large run sorted for every batch.
 _NEXT_SQL = """
 select id, question, due, trial, kind, body from event where id > ? and run || '' = ? order by id limit ?"""
-PAUSE_SECONDS, SIGN_OF_LIFE_SECONDS = 0.25, 15.0
-"""Between two looks at the store, and between two signs of life on a silent line."""
+SIGN_OF_LIFE_SECONDS = 15.0
+"""Between two signs of life on a silent line."""
+RETRY_SECONDS = 5
+"""After which one who was refused may come back."""
 MESSAGE = {
     "type": "object",
     "properties": {"id": {"type": "string"}, "event": {"enum": ["told", "end"]}, "data": {"type": "string"}},
@@ -36,6 +41,25 @@ After = Annotated[int, Query(ge=0, le=2**62, description="Only events after this
 Brief = Annotated[bool, Query(description="Only that something happened, without texts.")]
 
 
+class EventStream(StreamingResponse):
+    """A stream that counts as one of its client for as long as it lasts, or says why it does not begin."""
+
+    def __init__(self, watch: EventWatch, client: str, messages: AsyncGenerator[str]) -> None:
+        super().__init__(messages, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+        self._watch = watch
+        self._client = client
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send what happens until the run is over, or the listener is gone."""
+        if refusal := self._watch.refusal(self._client):
+            answer = problem_response(Request(scope), 503, refusal)
+            answer.headers["Retry-After"] = str(RETRY_SECONDS)
+            await answer(scope, receive, send)
+            return
+        with self._watch.place(self._client):
+            await super().__call__(scope, receive, send)
+
+
 def stream(
     request: Request, here: WebState, run: str, question: str | None = None, *, after: int, brief: bool
 ) -> StreamingResponse:
@@ -43,34 +67,51 @@ def stream(
     heard = request.headers.get("last-event-id", "")
     after = int(heard) if heard.isascii() and heard.isdecimal() and len(heard) < 19 else after
     messages = _messages(here, run, question, after, brief)
-    return StreamingResponse(messages, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+    return EventStream(here.watch, request.client.host if request.client else "", messages)
 
 
 async def _messages(here: WebState, run: str, question: str | None, after: int, brief: bool) -> AsyncGenerator[str]:
-    over = partial(here.over, run) if question is None else partial(here.question_over, run, question)
-    silent, more = 0.0, False
-    if after > await run_in_threadpool(here.store.last_event):
-        # Numbers that are gone belonged to a cell that was begun anew: what is there now is sent from its start.
-        after = 0
     yield "retry: 1000\n\n"
-    while not here.leaving.is_set():  # Then the line just ends: the browser comes back and goes on where it was.
-        # Asked before reading: what is written in between is read now or next time, but never missed.
-        finished = not more and await run_in_threadpool(over)
-        batch = await run_in_threadpool(_batch, here.store, run, question, after)
-        more = len(batch) == BATCH
-        if batch:
-            # All at once: thousands of small pieces would take their time.
-            yield "".join(_message("told", event_to_dict(*one, brief=brief), one[0]) for one in batch)
-            after, silent = batch[-1][0], 0.0
-        elif finished:
-            yield _message("end", {"after": after}, after)
-            return
-        else:
-            await asyncio.sleep(PAUSE_SECONDS)
-            silent += PAUSE_SECONDS
-        if silent >= SIGN_OF_LIFE_SECONDS:
-            silent = 0.0
-            yield ": waiting\n\n"
+    async with here.watch.listening(run, question) as watched:
+        if after > await run_in_threadpool(here.store.last_event):
+            # Numbers that are gone belonged to a cell that was begun anew: what is there now is sent from its start.
+            after = 0
+        while not here.leaving.is_set():  # Then the line just ends: the browser comes back and goes on where it was.
+            # Asked before reading: what is written in between is read now or next time, but never missed.
+            finished, news = watched.over, watched.news
+            newest = await here.watch.shared(("newest", news), here.store.last_event)
+            piece = partial(_piece, here.store, run, question, after, brief)
+            last, text = cast(Piece, await here.watch.shared((run, question, after, brief, newest), piece))
+            if text:
+                after = last
+                yield text
+            elif finished:
+                yield _message("end", {"after": after}, after)
+                return
+            elif not await _wait(news, SIGN_OF_LIFE_SECONDS):
+                yield ": waiting\n\n"
+
+
+async def _wait(news: asyncio.Event, seconds: float) -> bool:
+    """Whether there was news within so many seconds."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await news.wait()
+    except TimeoutError:
+        return False
+
+
+Piece = tuple[int, str]
+"""Up to which number, and the messages."""
+
+
+def _piece(store: RunStore, run: str, question: str | None, after: int, brief: bool) -> Piece:
+    batch = _batch(store, run, question, after)
+    if not batch:
+        return after, ""
+    # All at once: thousands of small pieces would take their time.
+    text = "".join(_message("told", event_to_dict(*one, brief=brief), one[0]) for one in batch)
+    return batch[-1][0], text
 
 
 def _batch(store: RunStore, run: str, question: str | None, after: int) -> list[tuple[int, CellKey, TraceEvent]]:

@@ -15,6 +15,7 @@ from foretell.data.datasets.forecastbench import (
 )
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
+from foretell.questions.question import SeriesRef
 from foretell.questions.resolution import Resolution
 
 DUE = "2025-10-26"
@@ -102,6 +103,51 @@ def test_a_dataset_question(write) -> None:
     assert question.background == "A bond yield.\n\nValue known on 2025-10-16: 5.13. The latest value."
     assert question.series is not None
     assert (question.series.provider, question.series.id, question.series.threshold) == ("fred", "DAAA", None)
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "frozen", "series"),
+    [
+        (
+            "acled",
+            "Will there be more 'Riots' in Monaco for the 30 days before {resolution_date} compared to …?",
+            "1.5",
+            SeriesRef(provider="acled", id="Monaco/Riots/30 days", threshold=1.5),
+        ),
+        (
+            "acled",
+            "Will there be more than ten times as many fatalities in Côte d'Ivoire for the 30 days before "
+            "{resolution_date} compared to one plus …?",
+            "1.25",
+            SeriesRef(provider="acled", id="Côte d'Ivoire/fatalities/30 days", threshold=12.5),
+        ),
+        (
+            "wikipedia",
+            "According to Wikipedia, will Wei Yi have a FIDE ranking on {resolution_date} as high or higher than …?",
+            "8.0",
+            SeriesRef(provider="wikipedia", id="FIDE rankings/Wei Yi/Rank", comparison="below", threshold=8.5),
+        ),
+        (
+            "wikipedia",
+            "According to Wikipedia, will Wei Yi have an Elo rating on {resolution_date} that's at least 1% higher …?",
+            "2700.0",
+            SeriesRef(provider="wikipedia", id="FIDE rankings/Wei Yi/Rating", threshold=2727.0),
+        ),
+        (
+            "wikipedia",
+            "According to Wikipedia, will a vaccine have been developed for Mpox by {resolution_date}?",
+            "No",
+            SeriesRef(provider="wikipedia", id="List of infectious diseases/Mpox/Vaccine", threshold=0.5),
+        ),
+        ("wikipedia", "According to Wikipedia, will Wei Yi have a FIDE ranking on D as high or higher …?", "N/A", None),
+        ("wikipedia", "According to Wikipedia, will A still hold the world record for 50m?", "50m backstroke", None),
+        ("acled", "Will something else happen?", "1", None),
+    ],
+)
+def test_counts_and_tables_of_the_web_are_named_as_series(write, source, text, frozen, series) -> None:
+    row = dataset(source=source, id="9d48", question=text, freeze_datetime_value=frozen)
+    (question,) = read_question_set(write("q.json", question_set(row))).questions
+    assert question.series == series
 
 
 def test_combinations_and_repetitions_are_dropped_and_counted(write) -> None:

@@ -2,18 +2,23 @@
 
 import asyncio
 import json
+import socket
 from pathlib import Path
 from typing import Any
 
 import pytest
+import stamina
 from click.testing import CliRunner, Result
 
 from foretell.cli.commands import operation_command
+from foretell.cli.main import cli
 from foretell.data.datasets.cache import DownloadCache
 from foretell.data.datasets.forecastbench_download import ForecastBenchDownload, PulledFile, pulled_rounds, read_pulled
 from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
+from foretell.runs.runner import prepare_run
+from foretell.runs.spec import spec_from_mapping
 
 data = operation_command("data")
 
@@ -243,3 +248,43 @@ def test_a_failing_server_is_one_plain_line(bench, site, run) -> None:
 
 def test_an_unknown_source(run) -> None:
     assert "'futurex' is not one of 'forecastbench', 'prophet-arena'" in run("pull", "futurex").output
+
+
+def test_a_round_that_is_named_comes_by_itself(bench, site, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("FORETELL_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("FORETELL_FORECASTBENCH_URL", site.url)
+    monkeypatch.chdir(tmp_path)
+    for command in (
+        ["questions", f"forecastbench:{DUE}", "--json"],
+        ["fetch", f"forecastbench:{DUE}", "--out", "round.jsonl"],
+        ["backtest", "forecastbench", "--round", DUE, "-F", "always"],
+    ):
+        done = CliRunner().invoke(cli, command)
+        assert done.exit_code == 0, done.output
+    assert "infer/1" in (tmp_path / "round.jsonl").read_text()
+    assert site.asked(QUESTIONS) == 1, "what is here is not fetched again"
+    spec = spec_from_mapping({"questions": f"forecastbench:{DUE}", "forecaster": "always"})
+    assert [one.id for one in prepare_run(spec).questions] == ["infer/1"]
+
+    monkeypatch.setenv("FORETELL_HOME", str(tmp_path / "another"))
+    newest = CliRunner().invoke(cli, ["questions", "forecastbench", "--json"])
+    assert "infer/1" in newest.output, "the newest where none is named"
+    wrong = CliRunner().invoke(cli, ["questions", "forecastbench:soon"])
+    assert "'soon' is not a round" in str(wrong.exception)
+
+
+def test_without_a_network_it_is_said_what_to_do(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("FORETELL_HOME", str(tmp_path / "home"))
+    with socket.create_server(("127.0.0.1", 0)) as server:  # Nobody listens there any more.
+        monkeypatch.setenv("FORETELL_FORECASTBENCH_URL", f"http://127.0.0.1:{server.getsockname()[1]}")
+    with stamina.set_testing(True, attempts=1):
+        told = CliRunner().invoke(cli, ["questions", f"forecastbench:{DUE}"])
+    for words in (
+        f"round {DUE}",
+        "could not be fetched",
+        f"foretell data pull forecastbench --round {DUE}",
+        "copy the",
+    ):
+        assert words in str(told.exception)
+    mine = CliRunner().invoke(cli, ["backtest", "forecastbench", "--round", DUE, "--data", str(tmp_path / "mine")])
+    assert "does not hold round" in str(mine.exception), "a folder of one's own is left as it is"

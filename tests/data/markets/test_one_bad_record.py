@@ -35,6 +35,7 @@ from foretell.practice.markets.polymarket import (
     SamplePolymarketEvent,
     SamplePolymarketMarket,
     polymarket_event_body,
+    polymarket_tokens,
 )
 from foretell.practice.server import PracticeService, ServerRequest
 from foretell.questions.as_of import AsOf, instant
@@ -86,7 +87,7 @@ def polymarket() -> PracticeService:
         )
         for n in range(COUNT)
     ]
-    trades = {f"{condition(0)}1": tuple((at, 0.3 + n / 100) for n, at in enumerate(DAYS))}
+    trades = {polymarket_tokens(condition(0))[0]: tuple((at, 0.3 + n / 100) for n, at in enumerate(DAYS))}
     return PracticePolymarket(PolymarketCatalogue(map(polymarket_event_body, events)), trades)
 
 

@@ -1,10 +1,23 @@
+from dataclasses import replace
+from datetime import date
+
 import numpy as np
 import pytest
 from scipy.stats import nbinom, poisson
 from tests.forecasters.stack.made import NOTHING, events, past_of
 
+from foretell.data.series.series import Series
+from foretell.forecasters.base_rates.past import Past
 from foretell.forecasters.stack import conflict
-from foretell.forecasters.stack.conflict import ConflictModel, ReferenceValue, ReferenceValues, chance, reference_of
+from foretell.forecasters.stack.conflict import (
+    ConflictModel,
+    DailyCounts,
+    ReferenceValue,
+    ReferenceValues,
+    chance,
+    reference_of,
+)
+from foretell.questions.question import Question, SeriesRef
 
 PLACES = [f"Land {i}" for i in range(10)]
 
@@ -13,7 +26,7 @@ def count(average: float, kind: str = "Riots") -> ReferenceValue:
     return ReferenceValue(kind=kind, place="", average=average)
 
 
-def said(question, past=NOTHING) -> float:
+def said(question: Question, past: Past = NOTHING) -> float:
     estimate = ConflictModel().estimate(question, past, question.due.date())
     assert len(set(estimate.p.tolist())) == 1
     assert len(estimate.p) == len(question.targets)
@@ -83,3 +96,49 @@ def test_references_are_read_up_to_a_day() -> None:
     rounds = [events("Riots", "Mali", due, value) for due, value in (("2025-03-02", 3.0), ("2025-03-16", 4.0))]
     found = ReferenceValues.of(rounds)
     assert [r.average for r in found.before("Mali", rounds[1].due.date())] == [3.0]
+
+
+def counts(per_day: float, until: str, *, ended: str = "2025-10-20", last_month: float | None = None) -> Series:
+    """So many events a day for a year; another pace in the last thirty days where that is said."""
+    days = np.arange(np.datetime64(until) - 500, np.datetime64(ended) + 1)
+    values = np.full(len(days), per_day)
+    if last_month is not None:
+        values[-30:] = last_month
+    return Series(id="Iraq/Battles", days=days, values=values)
+
+
+def by_day(question: Question, record: Series) -> list[float]:
+    return ConflictModel().estimate(question, NOTHING, question.due.date(), record).p.tolist()
+
+
+def test_days_that_were_seen_decide_the_window_they_lie_in() -> None:
+    question = events("Battles", "Iraq", "2025-10-26", 30.0)
+    alone = [said(question)] * 4
+    busy = by_day(question, counts(1.0, "2025-10-26", last_month=3.0))
+    calm = by_day(question, counts(1.0, "2025-10-26", last_month=0.0))
+    assert busy[0] > 0.95 > alone[0] > 0.1 > calm[0]
+    assert busy[2:] == calm[2:] == alone[2:], "of a window that is all to come nothing was seen"
+
+
+def test_a_record_that_leaves_events_out_is_not_believed() -> None:
+    question = events("Battles", "Iraq", "2025-10-26", 30.0)
+    assert by_day(question, counts(0.3, "2025-10-26")) == [said(question)] * 4
+
+
+def test_quiet_days_count_as_seen_only_until_they_would_have_been_reported() -> None:
+    question = events("Battles", "Iraq", "2025-10-26", 0.25, spike=False)
+    record = Series(
+        id="Iraq/Battles", days=np.array(["2025-01-05", "2025-05-01"], "M8[D]"), values=np.array([1.0, 2.0])
+    )
+    seen = DailyCounts.of(record, date(2025, 10, 26))
+    assert seen.until == int(np.datetime64("2025-10-16").astype(int))
+    assert 0.02 <= by_day(question, record)[0] < said(question)
+
+
+def test_the_daily_counts_behind_the_sums_are_read() -> None:
+    question = replace(
+        events("Battles", "Iraq", "2025-10-26", 30.0), series=SeriesRef(provider="acled", id="Iraq/Battles/30 days")
+    )
+    ref = ConflictModel().record_of(question)
+    assert ref is not None
+    assert ref.id == "Iraq/Battles"

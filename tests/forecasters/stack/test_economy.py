@@ -1,26 +1,33 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.forecasters.stack.made import NOTHING, past_of, rate
 
+from foretell.forecasters.base_rates.past import Past
 from foretell.forecasters.stack.economy import EconomyModel, ShareModel, kind_of
+from foretell.metrics.arrays import Floats
+from foretell.questions.question import LastValue, Question
 
 POLICY = "Will the federal funds rate have increased?"
-MONEY = "Will the amount of all loans have increased?"
+MONEY = "Will the deposits in all US commercial banks have increased?"
 
 
-def chances(question, past=NOTHING):
+def chances(question: Question, past: Past = NOTHING) -> Floats:
     return EconomyModel().estimate(question, past, question.due.date()).p
 
 
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        ("the total return of the ICE BofA US Corporate Index, which tracks the yield of …", "growing"),
+        ("the total return of the ICE BofA US Corporate Index, which tracks the yield of …", "index"),
         ("the effective yield of the ICE BofA Corporate Index", "market"),
         ("the yield spread between 10-year and 2-year bonds", "market"),
         ("the Federal Reserve's Bank Prime Loan Rate", "administered"),
         ("the total dollar amount of assets held by all US commercial banks", "growing"),
         ("the weekly number of initial unemployment claims", "market"),
+        ("the deposits in the Treasury's general account", "flow"),
+        ("the SOFR (Secured Overnight Financing Rate) Index", "accruing"),
     ],
 )
 def test_the_wording_tells_how_a_series_moves(text: str, kind: str) -> None:
@@ -58,3 +65,18 @@ def test_shares_drift_upward_whatever_came_before() -> None:
     assert p.tolist() == ShareModel().estimate(question, NOTHING, question.due.date()).p.tolist()
     assert (np.diff(p) > 0).all()
     assert 0.5 < p[0] < p[-1] < 0.62
+
+
+def test_what_accrues_rises_and_an_amount_of_nil_stays() -> None:
+    index = chances(rate("i", "2025-10-26", "Will the Secured Overnight Financing Rate) Index have increased?"))
+    amount = rate("a", "2025-10-26", "Will the amount of loans have increased?")
+    nil = replace(amount, last_value=LastValue(value=0.0, at=amount.due))
+    assert (index > 0.95).all()
+    assert (chances(nil) < 0.1).all()
+    assert (abs(chances(amount) - 0.5) < 0.05).all()
+
+
+def test_a_month_of_falls_is_one_fact_about_markets() -> None:
+    fallen = past_of(*[(rate(f"Y{i}", "2025-03-02", "the yield of bonds"), (0, 0, 0, 0)) for i in range(60)])
+    p = chances(rate("new", "2025-10-26", "the yield of bonds"), fallen)
+    assert (p > 0.44).all()

@@ -12,7 +12,7 @@ from foretell.forecasters.base_rates.rates import FixedRates
 from foretell.forecasters.forecaster import CannotForecast, Context, NoSeries
 from foretell.forecasters.series.forecasters import Auto
 from foretell.forecasters.stack.stack import Stack, fresh
-from foretell.questions.question import Question, Snapshot, Target
+from foretell.questions.question import Question, SeriesRef, Snapshot, Target
 
 MARKET = Question(
     id="m/1", source="manifold", text="?", due="2025-10-26", subtype="market", targets=(Target(id="yes"),)
@@ -160,3 +160,26 @@ def test_what_was_known_the_day_before_does_change_it() -> None:
     question = replace(rate("S2", "2025-06-01"), due=ASKED[0].due + timedelta(days=60))
     question = replace(question, targets=tuple(Target(id=d, resolves_at=d) for d in ("2025-09-01", "2025-12-01")))
     assert forecast(question, Stack(), past=bank(False)).p != forecast(question, Stack(), past=bank(True)).p
+
+
+def test_the_newest_value_at_hand_replaces_the_one_a_question_came_with_and_its_age_is_told() -> None:
+    question = warmer("2025-10-26", value=25.0)
+    days = np.arange("2010-01-01", "2025-10-25", dtype="M8[D]")
+    season = 12 - 8 * np.cos(2 * np.pi * (days.astype(int) - 20) / 365.2425)
+    weather = np.random.default_rng(3).normal(0, 3, len(days))
+    cold, mild = (Series(id=STATION, days=days, values=np.append((season + weather)[:-1], t)) for t in (2.0, 20.0))
+    stale, after_cold, after_mild = (forecast(question, Stack(), *one) for one in ((), (cold,), (mild,)))
+    first = question.targets[0].id
+    assert after_cold.p[first] > stale.p[first] + 0.1 > after_mild.p[first] + 0.2
+    assert "2 of 2025-10-24, was 2 days old on the due date" in after_cold.rationale
+    assert "25 of 2025-10-16, was 10 days old on the due date" in stale.rationale
+
+
+def test_counts_of_days_seen_are_not_diluted_by_a_base_rate() -> None:
+    ref = SeriesRef(provider="acled", id="Iraq/Battles/30 days")
+    question = replace(events("Battles", "Iraq", "2025-10-26", 30.0), series=ref)
+    days = np.arange("2024-06-01", "2025-10-24", dtype="M8[D]")
+    daily = Series(id="Iraq/Battles", days=days, values=np.where(days >= np.datetime64("2025-10-01"), 6.0, 1.0))
+    said = forecast(question, Stack(rates=FixedRates(table={("acled", ""): 0.1})), daily)
+    assert said.p[question.targets[0].id] > 0.95
+    assert "Counted by day until 2025-10-23" in said.rationale

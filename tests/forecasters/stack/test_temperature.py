@@ -7,7 +7,7 @@ from tests.forecasters.stack.made import NOTHING, past_of, rate, warmer
 
 from foretell.data.series.series import Series
 from foretell.forecasters.series.climatology import harmonics
-from foretell.forecasters.stack.temperature import REGIONS, Climate, TemperatureModel, from_record, region
+from foretell.forecasters.stack.temperature import REGIONS, Climate, Report, TemperatureModel, from_record, region
 from foretell.questions.question import SeriesRef
 
 SURE = replace(REGIONS["07"], doubt=np.zeros((5, 5)), spread=np.array([3.0, 0.0, 0.0]))
@@ -47,14 +47,14 @@ def test_a_report_of_the_due_day_itself_by_hand() -> None:
     due, end = number("2025-10-26"), number("2025-11-02")
     normal = harmonics(np.array([due, end]), 5) @ SURE.normal
     rho = float(SURE.memory(np.array([7.0]))[0])
-    mean, spread = SURE.change(due, np.array([end]), (due, normal[0] + 2.0))
+    mean, spread = SURE.change(due, np.array([end]), [Report(day=due, value=normal[0] + 2.0)])
     assert mean[0] == pytest.approx(normal[1] - normal[0] + (rho - 1) * 2.0)
     assert spread[0] == pytest.approx(3 * np.sqrt(1 - rho**2))
 
 
 def test_without_a_report_two_days_of_weather_differ() -> None:
     due, end = number("2025-01-15"), number("2025-07-15")
-    mean, spread = SURE.change(due, np.array([end]), None)
+    mean, spread = SURE.change(due, np.array([end]))
     rho = float(SURE.memory(np.array([181.0]))[0])
     assert mean[0] == pytest.approx(2 * 7.7, abs=0.3)
     assert spread[0] == pytest.approx(3 * np.sqrt(2 - 2 * rho))

@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 from foretell.data.datasets.dataset import FileFormat
 from foretell.data.datasets.question_set import QuestionSet, QuestionSetBuilder, asked_key
-from foretell.data.datasets.rows import hint_for, jsonl_rows
+from foretell.data.datasets.rows import first_fields, hint_for, jsonl_rows
 from foretell.questions.as_of import instant
 from foretell.questions.question import Question, Target
 from foretell.questions.resolution import Resolution
@@ -21,25 +21,26 @@ def read_claims(path: str | Path, split: Split | None = None) -> QuestionSet:
     """Read claims, one JSON object a line: `claim`, `label` (true/false), `published`, `category`, `split`, `id`.
 
     What decides a claim is the publication itself, so a forecaster may know what was known by the evening of the day
-    before it. With `split`, only that part is returned and the rest is counted.
+    before it. With `split`, only that part is returned and the rest is counted. The split is the question's subtype,
+    and so a column of every table of outcomes. A category may be several, parted by semicolons.
     """
     found, ids = QuestionSetBuilder(), set[str]()
     for row in jsonl_rows(Path(path)):
         row.known_fields(FIELDS)
         published = row.need_moment("published", "the publication day is the cutoff")
+        part = row.text("split").lower()
+        if part and part not in get_args(Split):
+            raise row.problem("split", f"{part!r} is not a split", hint_for([], get_args(Split)))
         question = Question(
             id=row.text("id") or f"claim/{row.number}",
             source="claims",
-            subtype="claim",
+            subtype=part or "claim",
             text=row.need_text("claim"),
             due=instant(published.date() - timedelta(days=1)),
             targets=(Target(id=TRUE),),
             category=row.text("category"),
             background=row.text("background"),
         )
-        part = row.text("split").lower()
-        if part and part not in get_args(Split):
-            raise row.problem("split", f"{part!r} is not a split", hint_for([], get_args(Split)))
         if question.id in ids:
             raise row.problem("id", f"claim {question.id} is there twice")
         ids.add(question.id)
@@ -60,5 +61,8 @@ def read_claims(path: str | Path, split: Split | None = None) -> QuestionSet:
     return found.build(" ".join(filter(None, [Path(path).stem, split])))
 
 
-claims = FileFormat(read=lambda request: read_claims(request.path))
-"""The data set `claims:FILE`."""
+claims = FileFormat(
+    read=lambda request: read_claims(request.path),
+    recognises=lambda path: first_fields(path) >= {"claim", "published"},
+)
+"""The data set `claims:FILE`, and any JSONL file whose first line is a claim."""

@@ -1,13 +1,18 @@
 """What the registry knows of a data set: a function from a request to questions with their outcomes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from foretell.data.datasets.question_set import QuestionSet
 from foretell.data.series.series import SeriesSource
+from foretell.data.service import ServiceConfig
 from foretell.questions.errors import InputError
+
+Online = Callable[[Callable[[ServiceConfig], Coroutine[Any, Any, None]]], None]
+"""Carries out work that needs the network, with a connection and what the settings say of the service."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +28,8 @@ class DatasetRequest:
     live: bool = False
     """Whether it is for a live run, whose questions are open now."""
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
+    online: Online | None = field(default=None, repr=False)
+    """How to fetch what is not here yet; None where only what is here counts."""
 
     @property
     def path(self) -> Path:

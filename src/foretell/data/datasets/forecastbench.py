@@ -1,12 +1,13 @@
 """ForecastBench: question sets, resolution sets and submissions, exactly as they are published."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from foretell.data.datasets.question_set import OutcomeKey, QuestionSet, count_notes, outcome_key, union
@@ -102,20 +103,81 @@ def subtype_of(source: str, kind: QuestionKind, text: str) -> str:
     return next((subtype for words, subtype in wordings if words in lowered), "other")
 
 
-def series_of(source: str, question_id: str, url: str) -> SeriesRef | None:
-    """The series whose rise since the due date decides the question, for the three sources that are series.
+def series_of(source: str, question_id: str, url: str, text: str, frozen: float | None) -> SeriesRef | None:
+    """The series that decides the question and the comparison, where there is one that can be looked up.
 
-    DBnomics ids are published with '_' for '/', which cannot be undone in general, so the page's address is read.
+    Args:
+        source: Of the three sources that are series, the question is whether the value rises after the due date.
+        question_id: As published. DBnomics ids have '_' for '/', which cannot be undone in general, so the page's
+            address is read instead.
+        url: The page of the series.
+        text: The wording, which tells what of ACLED and of Wikipedia's tables is counted.
+        frozen: The value at the freeze. What ACLED and Wikipedia are compared with is worked out from it.
 
     >>> series_of("dbnomics", "meteofrance_TEMPERATURE_celsius.07607.D",
-    ...           "https://db.nomics.world/meteofrance/TEMPERATURE/celsius.07607.D").id
+    ...           "https://db.nomics.world/meteofrance/TEMPERATURE/celsius.07607.D", "", None).id
     'meteofrance/TEMPERATURE/celsius.07607.D'
+    >>> series_of("acled", "9d48", "", "Will there be more 'Riots' in Monaco for the 30 days before …", 1.5)
+    SeriesRef(provider='acled', id='Monaco/Riots/30 days', comparison='above', threshold=1.5)
     """
-    if source not in SERIES:
-        return None
-    path = urlsplit(url).path.strip("/")
-    known = source == "dbnomics" and path.replace("/", "_") == question_id
-    return SeriesRef(provider=source, id=path if known else question_id, comparison="above")
+    if source in SERIES:
+        path = urlsplit(url).path.strip("/")
+        known = source == "dbnomics" and path.replace("/", "_") == question_id
+        return SeriesRef(provider=source, id=path if known else question_id, comparison="above")
+    for asked in LOOKED_UP.get(source, ()):
+        found = asked.words.search(text[:LONGEST_WORDING])
+        level = asked.level if asked.level is not None or frozen is None else asked.scale * frozen + asked.plus
+        if found is not None and level is not None:
+            id = asked.id.format(**{name: part.strip("'") for name, part in found.groupdict().items()})
+            return SeriesRef(provider=source, id=id, comparison=asked.comparison, threshold=level)
+    return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LookedUp:
+    """A wording of questions whose value stands in a series, and what it is compared with."""
+
+    words: re.Pattern[str]
+    id: str
+    """Of the series, with the named parts of the wording."""
+    comparison: Literal["above", "below"] = "above"
+    scale: float = 1.0
+    plus: float = 0.0
+    """What is compared with: so many times the frozen value, and so much more."""
+    level: float | None = None
+    """Or this, whatever was frozen."""
+
+
+LONGEST_WORDING = 1_000
+_CONFLICTS = r"(?P<what>'[^']{1,60}'|fatalities) in (?P<country>.{1,80}?) for the (?P<days>\d{1,3}) days before"
+LOOKED_UP: dict[str, tuple[LookedUp, ...]] = {
+    "acled": (
+        # The frozen value of these is one plus the average already.
+        LookedUp(
+            words=re.compile(f"more than ten times as many {_CONFLICTS}"), id="{country}/{what}/{days} days", scale=10.0
+        ),
+        LookedUp(words=re.compile(f"[Ww]ill there be more {_CONFLICTS}"), id="{country}/{what}/{days} days"),
+    ),
+    "wikipedia": (
+        LookedUp(
+            words=re.compile(r"will (?P<player>.{1,80}?) have an Elo rating on .{1,80}? at least 1% higher"),
+            id="FIDE rankings/{player}/Rating",
+            scale=1.01,
+        ),
+        # A rank that stays as it is counts, and a better one is a smaller number.
+        LookedUp(
+            words=re.compile(r"will (?P<player>.{1,80}?) have a FIDE ranking on .{1,80}? as high or higher"),
+            id="FIDE rankings/{player}/Rank",
+            comparison="below",
+            plus=0.5,
+        ),
+        LookedUp(
+            words=re.compile(r"will a vaccine have been developed for (?P<disease>.{1,80}?) by "),
+            id="List of infectious diseases/{disease}/Vaccine",
+            level=0.5,
+        ),
+    ),
+}
 
 
 def filled(text: str, *, due: str, resolution: str = "the resolution date") -> str:
@@ -181,7 +243,7 @@ def _question(document: ForecastBenchFile, question_id: str, row: Row) -> Questi
             opens_at=_moment(row, "market_info_open_datetime"),
             closes_at=_moment(row, "market_info_close_datetime"),
             url=url,
-            series=series_of(source, row.text("id"), url),
+            series=None if kind == "market" else series_of(source, row.text("id"), url, text, _real(value)),
         ),
     )
 
@@ -205,11 +267,16 @@ def market_target(row: Row, column: str, at: datetime | None) -> Target:
 
 def _last_value(text: str, at: datetime | None, meaning: str) -> LastValue | None:
     """The value at the freeze as a number; some sources freeze a word, which stays in the background alone."""
+    value = _real(text)
+    return LastValue(value=value, at=at, meaning=meaning) if at is not None and value is not None else None
+
+
+def _real(text: str) -> float | None:
     try:
         value = float(text)
     except ValueError:
         return None
-    return LastValue(value=value, at=at, meaning=meaning) if at is not None and isfinite(value) else None
+    return value if isfinite(value) else None
 
 
 def stated(row: Row, field: str) -> str:

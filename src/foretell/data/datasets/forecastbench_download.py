@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from foretell.data.datasets.cache import DownloadCache, cache_home
-from foretell.data.datasets.dataset import Dataset, DatasetRequest
+from foretell.data.datasets.dataset import Dataset, DatasetRequest, Online
 from foretell.data.datasets.forecastbench import (
     question_file,
     read_resolution_set,
@@ -20,6 +20,7 @@ from foretell.data.datasets.forecastbench import (
 )
 from foretell.data.datasets.question_set import QuestionSet, union
 from foretell.data.http import AsyncHttpClient, Progress, SourceError
+from foretell.data.service import ServiceConfig
 from foretell.questions.errors import InputError
 
 FORECASTBENCH_URL = (
@@ -164,13 +165,34 @@ def _check_body(body: bytes, list_name: str, url: str) -> None:
 
 
 def forecastbench(request: DatasetRequest) -> Dataset:
-    """The data set `forecastbench`, or `forecastbench:2026-03-15`: the rounds that were pulled to this machine."""
+    """The data set `forecastbench`, or `forecastbench:2026-03-15`; rounds that are not here are fetched."""
     rounds = (*request.rounds, *filter(None, request.argument.split(",")))
+    for day in rounds:
+        _check_day(day)
     cache = DownloadCache(request.folder or cache_home() / "forecastbench")
     pulled = pulled_rounds(cache)
     missing = [day for day in rounds if day not in pulled]
     if missing or not pulled:
-        wanted = f"--round {missing[0]}" if missing else "--latest"
-        raise InputError(f"no such round in {cache.root}", hint=f"foretell data pull forecastbench {wanted}")
+        _fetch_missing(cache, missing, request.online)
+        pulled = pulled_rounds(cache)
     history = union("forecastbench", [read_pulled(cache, day) for day in pulled])
     return Dataset.rounds_of(history, rounds, path=cache.root)
+
+
+def _fetch_missing(cache: DownloadCache, missing: Sequence[str], online: Online | None) -> None:
+    """Bring named rounds here, or the newest where none is named; an `InputError` says what to do where that fails."""
+    wanted = f"round {', '.join(missing)}" if missing else "any round"
+    command = f"foretell data pull forecastbench {' '.join(f'--round {day}' for day in missing) or '--latest'}"
+
+    async def fetch(config: ServiceConfig) -> None:
+        source = ForecastBenchDownload(cache, config.http, url=config.address or FORECASTBENCH_URL)
+        await source.pull(missing or [await source.latest()])
+
+    if online is None:
+        raise InputError(f"{cache.root} does not hold {wanted} of ForecastBench", hint=command)
+    try:
+        online(fetch)
+    except SourceError as error:
+        problem = f"{wanted} of ForecastBench is not on this machine and could not be fetched: {error}"
+        hint = f"with a network, {command}; or copy the folder {cache.root} from a machine that has it"
+        raise InputError(problem, hint=hint) from None

@@ -115,7 +115,7 @@ def _question(row: Row, dated: list[Row], price: PriceMoment, page: str) -> Ques
             opens_at=row.moment("market_open"),
             closes_at=row.moment("market_close"),
             url=row.text("url"),
-            series=series_of(source, id, page),
+            series=None if kind == "market" else series_of(source, id, page, text, last.value if last else None),
         ),
     )
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from foretell.data.datasets.dataset import FileFormat
 from foretell.data.datasets.question_set import AskedKey, QuestionSet, QuestionSetBuilder, asked_key
-from foretell.data.datasets.rows import Row, jsonl_rows
+from foretell.data.datasets.rows import Row, first_fields, jsonl_rows
 from foretell.data.series.series import Series
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.question import Question, Target
@@ -173,13 +173,29 @@ HIGHER_LOWER = FinancialTaskKind(
 """A contract on the right side pays one dollar, the other nothing."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class DiscardedTask:
+    """A task that was not well formed, and why."""
+
+    series: str
+    cutoff: date
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinancialTasks(QuestionSet):
+    """Tasks out of price series, and those that could not be asked."""
+
+    discarded: tuple[DiscardedTask, ...] = ()
+
+
 def build_financial_tasks(
-    series: Series,
+    series: Series | Iterable[Series],
     cutoffs: Iterable[date],
     wager: FinancialTaskKind = LONG_SHORT,
     plan: FinancialTaskPlan | None = None,
-) -> QuestionSet:
-    """One task per cutoff day; tasks that are not well formed are dropped, each reason with its count.
+) -> FinancialTasks:
+    """One task per series and cutoff day; tasks that are not well formed are dropped, each with its reason.
 
     >>> days = np.arange("2024-01-01", "2024-03-01", dtype="M8[D]")
     >>> prices = Series(id="X", days=days, values=np.linspace(100, 120, len(days)))
@@ -187,31 +203,40 @@ def build_financial_tasks(
     ...                     plan=FinancialTaskPlan(horizon_days=14, min_history=20, max_stale_days=3))
     >>> [(r.target_id, r.outcome, round(r.payoff, 3)) for r in tasks.resolutions]
     [('long', 1, 1.043), ('short', 0, 0.957)]
-    >>> tasks.notes
-    ('1 tasks dropped: no price at the end',)
+    >>> tasks.discarded[0].reason, tasks.notes
+    ('no price at the end', ('1 tasks dropped: no price at the end',))
     """
     plan = plan or FinancialTaskPlan()
-    found = QuestionSetBuilder()
-    for cutoff in sorted(set(cutoffs)):
-        payoffs = _series_payoffs(series, cutoff, wager, plan)
+    every = [series] if isinstance(series, Series) else list(series)
+    found, discarded = QuestionSetBuilder(), list[DiscardedTask]()
+    for one, cutoff in ((one, cutoff) for cutoff in sorted(set(cutoffs)) for one in every):
+        payoffs = _series_payoffs(one, cutoff, wager, plan)
         if isinstance(payoffs, str):
             found.counts[f"tasks dropped: {payoffs}"] += 1
+            discarded.append(DiscardedTask(series=one.id, cutoff=cutoff, reason=payoffs))
             continue
-        end = cutoff + timedelta(days=plan.horizon_days)
-        words = {"asset": series.id, "days": plan.horizon_days, "start": cutoff.isoformat(), "end": end.isoformat()}
-        question = Question(
-            id=f"{wager.name}/{series.id}/{plan.horizon_days}d",
-            source="financial",
-            subtype=wager.name,
-            text=wager.text.format(**words),
-            due=instant(cutoff),
-            targets=tuple(Target(id=label, label=label, resolves_at=instant(end)) for label in payoffs),
-            exclusivity="exactly one",
-            cluster=f"financial/{series.id}",
-        )
+        question = _financial_question(one.id, cutoff, wager, plan, tuple(payoffs))
         found.questions[asked_key(question)] = question
         found.resolutions += resolve_options(question, payoffs, provenance=question.id)
-    return found.build(f"{series.id} {wager.name}")
+    name = every[0].id if len(every) == 1 else f"{len(every)} series"
+    return FinancialTasks(**vars(found.build(f"{name} {wager.name}")), discarded=tuple(discarded))
+
+
+def _financial_question(
+    id: str, cutoff: date, wager: FinancialTaskKind, plan: FinancialTaskPlan, labels: tuple[str, ...]
+) -> Question:
+    end = cutoff + timedelta(days=plan.horizon_days)
+    words = {"asset": id, "days": plan.horizon_days, "start": cutoff.isoformat(), "end": end.isoformat()}
+    return Question(
+        id=f"{wager.name}/{id}/{plan.horizon_days}d",
+        source="financial",
+        subtype=wager.name,
+        text=wager.text.format(**words),
+        due=instant(cutoff),
+        targets=tuple(Target(id=label, label=label, resolves_at=instant(end)) for label in labels),
+        exclusivity="exactly one",
+        cluster=f"financial/{id}",
+    )
 
 
 def _series_payoffs(
@@ -239,5 +264,8 @@ def _price(series: Series, day: date, plan: FinancialTaskPlan) -> float | None:
     return float(series.values[index])
 
 
-options = FileFormat(read=lambda request: read_options(request.path))
-"""The data set `options:FILE`."""
+options = FileFormat(
+    read=lambda request: read_options(request.path),
+    recognises=lambda path: first_fields(path) >= {"question", "options", "cutoff"},
+)
+"""The data set `options:FILE`, and any JSONL file whose first line is such a task."""

@@ -81,6 +81,8 @@ class QuestionSet:
         default_factory=dict[AskedKey, tuple[ContextSource, ...]]
     )
     """Articles by asking, for events that were published together with them."""
+    quarantined: tuple[Question, ...] = ()
+    """What a backtest leaves out, because a question's own text was written after the moment it is asked."""
 
     def __post_init__(self) -> None:
         _unique((asked_key(q) for q in self.questions), f"set {self.name} asks question")
@@ -146,6 +148,20 @@ def count_notes(counts: Mapping[str, int]) -> tuple[str, ...]:
     ('2 combination questions dropped',)
     """
     return tuple(f"{n} {reason}" for reason, n in sorted(counts.items(), key=lambda item: -item[1]) if n)
+
+
+QUARANTINED = "quarantined"
+"""A column of outcomes: 1 for targets of questions that were left out, because their own text was written later. They
+are never scored, but counted."""
+
+
+def quarantine_note(count: int) -> str:
+    """How many questions were left out, and why.
+
+    >>> quarantine_note(1)
+    '1 quarantined: its own text was written after the moment of asking'
+    """
+    return f"{count} quarantined: {'its' if count == 1 else 'their'} own text was written after the moment of asking"
 
 
 def _unique(keys: Iterable[tuple[object, ...]], what: str) -> None:

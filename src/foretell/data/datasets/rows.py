@@ -15,6 +15,9 @@ from foretell.data.untrusted import from_csv
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
 
+FIRST_LINE = 1 << 20
+"""Characters of a first line that are looked at to tell what a file is."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
@@ -172,6 +175,18 @@ def jsonl_rows(path: Path) -> Iterator[Row]:
             except ValueError as error:
                 raise InputError(f"is not JSON: {error}", path=path, row=number) from None
             yield record(path, number, value)
+
+
+def first_fields(path: Path) -> frozenset[str]:
+    """The fields of the first object of a JSONL file; none where it is something else. Reads only the first line."""
+    if path.suffix.lower() != ".jsonl" or not path.is_file():
+        return frozenset()
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            value: Any = json.loads(file.readline(FIRST_LINE))
+    except (OSError, ValueError):
+        return frozenset()
+    return frozenset(map(str, cast("dict[Any, Any]", value))) if isinstance(value, dict) else frozenset()
 
 
 def csv_rows(path: Path) -> Iterator[Row]:

@@ -7,6 +7,8 @@ from typing import Any, Literal
 from foretell.questions.as_of import instant
 
 SetStatus = Literal["unopened", "open", "closed", "resolved"]
+LateText = Literal["quarantine", "keep", "cut"]
+"""What is done in a backtest with a question whose own text was written after the moment it is asked."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +31,9 @@ class SetFilter:
     """Of a market's events, in its own unit; an event whose volume is not told reaches no minimum."""
     again: float | None = None
     """Days after which a question that is asked "now" is asked anew; None asks it once."""
+    late_text: LateText = "quarantine"
+    """In a backtest, of questions whose own text tells of days after they are asked: leave them out, keep them as they
+    are, or cut what was written later."""
 
     def __post_init__(self) -> None:
         if self.limit is not None and self.limit < 1:

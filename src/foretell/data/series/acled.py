@@ -44,7 +44,8 @@ class AcledSeries(WebSeries):
     facts = "acledR 1.0.1 (September 2025) and ACLED's guides as of 2026-11-15; never held against a recorded answer"
     description = (
         "events of political violence and protest by day: country/event type, such as Iraq/Protests or Egypt/Riots, "
-        "deaths as Iraq/Battles/fatalities, sums of the last days as Iraq/Protests/30 days; in a backtest a lower bound"
+        "deaths as Iraq/Battles/fatalities or, of every type, Iraq/fatalities, sums of the last days as "
+        "Iraq/Protests/30 days; in a backtest a lower bound"
     )
     key_variables = ("ACLED_EMAIL+ACLED_PASSWORD",)
 
@@ -65,7 +66,7 @@ class AcledSeries(WebSeries):
             deleted = await self._deleted_since(as_of.at)
             notes += (f"{len(events) - len(known)} rows changed since, {deleted} rows of all countries deleted since",)
         if not known:
-            raise SeriesUnavailable(f"ACLED has no {asked.kind!r} of {asked.country!r} known at {as_of}")
+            raise SeriesUnavailable(f"ACLED has no {asked.kind or 'event'!r} of {asked.country!r} known at {as_of}")
         days = [one.day for one in known]
         values = {min(days) + n * DAY: 0.0 for n in range((max(days) - min(days)).days + 1)}
         for one in known:
@@ -75,7 +76,7 @@ class AcledSeries(WebSeries):
     async def _events(
         self, asked: "ConflictId", first: date, last: date
     ) -> tuple[list[ConflictEvent], tuple[str, ...]]:
-        query = {"country": asked.country, "event_type": asked.kind, "fields": FIELDS}
+        query = {"country": asked.country, "fields": FIELDS} | ({"event_type": asked.kind} if asked.kind else {})
         query |= {"event_date": f"{first}|{last}", "event_date_where": "BETWEEN"}
         rows = await self._rows("/api/acled/read", query)
         events, notes = readable(rows, read_conflict_event)
@@ -104,6 +105,7 @@ class ConflictId:
 
     country: str
     kind: str
+    """The type of the events; empty for all."""
     deaths: bool = False
     """Whether deaths are counted instead of events."""
     days: int = 1
@@ -115,15 +117,18 @@ def read_conflict_id(id: str) -> ConflictId:
 
     >>> read_conflict_id("Egypt/Explosions/Remote violence/30 days")
     ConflictId(country='Egypt', kind='Explosions/Remote violence', deaths=False, days=30)
+    >>> read_conflict_id("Bolivia/fatalities/30 days")
+    ConflictId(country='Bolivia', kind='', deaths=True, days=30)
     """
     country, _, rest = id.partition("/")
     window = WINDOW.search(rest)
     rest = rest[: window.start()] if window else rest
-    kind = rest.removesuffix(f"/{FATALITIES}")
+    deaths = rest == FATALITIES or rest.endswith(f"/{FATALITIES}")
+    kind = rest.removesuffix(FATALITIES).removesuffix("/") if deaths else rest
     days = int(window[1]) if window else 1
-    if not country or not kind or not days:
+    if not country or not rest or not days:
         raise SeriesUnavailable(f"{id!r} names no events: write country/event type, such as Iraq/Protests")
-    return ConflictId(country=country, kind=kind, deaths=rest.endswith(f"/{FATALITIES}"), days=days)
+    return ConflictId(country=country, kind=kind, deaths=deaths, days=days)
 
 
 def _summed(values: Mapping[date, float], days: int) -> dict[date, float]:

@@ -41,9 +41,10 @@ def _forecast(
     """P(yes) by target: the side of the threshold the question asks about."""
     assert question.series is not None
     p = np.clip(chances.above if question.series.comparison == "above" else chances.below, 0.0, 1.0)
-    seen = (
-        f"{len(asked.values)} observations of {question.series.id}, the last {asked.values[-1]:g} on {asked.days[-1]}."
-    )
+    days = int((asked.due - asked.days[-1]).astype("m8[D]").astype(int))
+    age = "" if days <= 0 else f", {days} {'day' if days == 1 else 'days'} before the due date"
+    last = f"the last {asked.values[-1]:g} on {asked.days[-1]}{age}"
+    seen = f"{len(asked.values)} observations of {question.series.id}, {last}."
     by_target = {target.id: float(x) for target, x in zip(question.targets, p, strict=True)}
     return forecast_of(by_target, question, context, name, f"{seen} {more}".strip())
 

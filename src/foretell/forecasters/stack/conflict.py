@@ -7,7 +7,7 @@ there is one in several months (any event then makes it yes), and is small where
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
 import numpy as np
@@ -23,7 +23,8 @@ from foretell.forecasters.stack.source_model import (
     PooledModel,
     dated,
 )
-from foretell.questions.question import Question
+from foretell.metrics.arrays import Floats
+from foretell.questions.question import Question, SeriesRef
 
 # The reference values of event counts as published: which can be believed, and what stands in for one that cannot.
 
@@ -112,6 +113,67 @@ def chance(reference: ReferenceValue, *, spike: bool = False) -> float:
     return float(betainc(np.floor(bar + 1e-9) + 1, shape, mean / (mean + shape)))
 
 
+# Counts by day: a window that ends a week after the due date has mostly been seen by then.
+
+WINDOW, YEAR = 30, 360
+COVERED = 10
+"""Until so many days before the due date a day without an event was quiet; later it may not have been reported yet."""
+LOWER_BOUND = 0.7
+"""A record that counts less than this share of the published average leaves events out, and is not used."""
+RECENT_DAYS, RECENT = 60, 0.5
+"""How far the last two months, beside the past year, tell the pace of the next weeks."""
+SUMS = re.compile(r"/\d{1,3} days$")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DailyCounts:
+    """Events by day up to the last day that was reported."""
+
+    counts: Floats
+    """Of the year before `until`, the last value being that day's."""
+    until: int
+    """Days since 1970."""
+
+    @classmethod
+    def of(cls, record: Series, due: date) -> "DailyCounts":
+        """From a series of counts by day; days that it leaves out had no event."""
+        today = int(np.datetime64(due, "D").astype(np.int64))
+        day = record.days.astype("M8[D]").astype(np.int64)
+        until = min(max(int(day[-1]), today - COVERED), today)
+        counts = np.zeros(YEAR)
+        used = (day > until - YEAR) & (day <= until)
+        counts[day[used] - until - 1] = record.values[used]
+        return cls(counts=counts, until=until)
+
+    @property
+    def average(self) -> float:
+        """Of thirty days of the year."""
+        return float(self.counts.sum()) * WINDOW / YEAR
+
+    def chance(self, kind: str, bar: float, end: date) -> float | None:
+        """P(more than the bar in the thirty days before the end); None where none of them was seen."""
+        from scipy.special import betainc
+
+        ahead = int(np.datetime64(end, "D").astype(np.int64)) - 1 - self.until
+        if ahead >= WINDOW:
+            return None
+        ahead = max(ahead, 0)
+        room = bar - float(self.counts[YEAR - WINDOW + ahead :].sum())
+        if room < 0:
+            return SETTLED
+        if not ahead:
+            return 1 - SETTLED
+        recent = float(self.counts[-RECENT_DAYS:].sum()) * WINDOW / RECENT_DAYS
+        mean = (RECENT * recent + (1 - RECENT) * self.average + NEVER) * ahead / WINDOW
+        shape = SHAPE.get(kind, USUAL_SHAPE)
+        more = float(betainc(np.floor(room + 1e-9) + 1, shape, mean / (mean + shape)))
+        return min(max(more, 1 - SETTLED), SETTLED)
+
+
+SETTLED = 0.98
+"""What the days seen decide by themselves: counts are corrected, and seldom by much."""
+
+
 class ConflictModel(PooledModel):
     """ACLED's two templates: more than the past year's average, and ten times more."""
 
@@ -126,6 +188,10 @@ class ConflictModel(PooledModel):
         known = question.last_value is not None and question.subtype in (INCREASE, SPIKE)
         return question.source == "acled" and known and dated(question)
 
+    def record_of(self, question: Question) -> SeriesRef | None:
+        """The counts by day behind the sums that the question names."""
+        return None if question.series is None else replace(question.series, id=SUMS.sub("", question.series.id))
+
     def lessons(self, past: Past) -> list[PastTarget]:
         """Outcomes of 'increase' questions from rounds that can be believed."""
         outages = self._references(past).outages
@@ -137,11 +203,27 @@ class ConflictModel(PooledModel):
         return _cases([reference_of(question) for question, _, _ in asked], [str(day) for _, _, day in asked])
 
     def estimate(self, question: Question, past: Past, day: date, record: Series | None = None) -> Estimate:
-        """The counting model corrected by what came out before.
+        """What was counted of a date's thirty days, and the counting model for the rest.
 
-        The same probability for every date: each looks at thirty days of its own.
+        Dates whose thirty days are all to come have the same probability, corrected by what came out before.
         """
-        reference, n = reference_of(question), len(question.targets)
+        reference = reference_of(question)
+        ahead = self._ahead(question, reference, past, day)
+        counted = None if record is None else DailyCounts.of(record, question.due.date())
+        if counted is None or counted.average < LOWER_BOUND * reference.average:
+            return ahead
+        bar = TIMES * (1 + counted.average) if question.subtype == SPIKE else counted.average
+        ends = [(target.resolves_at or question.due).date() for target in question.targets]
+        seen = [counted.chance(reference.kind, bar, end) for end in ends]
+        p = np.array([q if one is None else one for one, q in zip(seen, ahead.p, strict=True)], np.float64)
+        until = np.datetime64(counted.until, "D")
+        last = float(counted.counts[-WINDOW:].sum())
+        words = f" Counted by day until {until}: {last:g} in the last {WINDOW} days, more than {bar:g} are needed."
+        return Estimate(p=p, rationale=ahead.rationale + words, from_record=True)
+
+    def _ahead(self, question: Question, reference: ReferenceValue, past: Past, day: date) -> Estimate:
+        """The counting model corrected by what came out before, the same for every date."""
+        n = len(question.targets)
         if question.subtype == SPIKE:
             words = f"Counts around {reference.average:g} a month: ten times as many is next to never."
             return Estimate(p=np.full(n, chance(reference, spike=True)), rationale=words)

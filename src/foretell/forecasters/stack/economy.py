@@ -12,7 +12,7 @@ import numpy as np
 
 from foretell.data.series.series import Series
 from foretell.forecasters.base_rates.past import Past
-from foretell.forecasters.combine.rows import logit
+from foretell.forecasters.combine.rows import Strings, logit
 from foretell.forecasters.series.forecasters import PRICES
 from foretell.forecasters.stack.source_model import (
     NONE,
@@ -24,12 +24,13 @@ from foretell.forecasters.stack.source_model import (
     horizons,
     rises,
 )
-from foretell.metrics.arrays import Floats
-from foretell.questions.question import Question
+from foretell.metrics.arrays import Bools, Floats
+from foretell.questions.question import Question, SeriesRef
 
-ADMINISTERED, GROWING, MARKET = "administered", "growing", "market"
+ACCRUING, ADMINISTERED, GROWING, INDEX, FLOW, MARKET = "accruing", "administered", "growing", "index", "flow", "market"
 WORDINGS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    (GROWING, ("total return",)),
+    (ACCRUING, ("financing rate) index",)),
+    (FLOW, ("aggregated daily value",)),
     (MARKET, ("volatility", "exchange rate", "dollar index", "spread", "compared to the 10-year")),
     (
         ADMINISTERED,
@@ -38,16 +39,29 @@ WORDINGS: tuple[tuple[str, tuple[str, ...]], ...] = (
             *("interest rate on reserve", "deposit facility", "overnight bank funding", "treasury obligations"),
         ),
     ),
+    (INDEX, ("total return", "index value at market close", "dow jones", "nasdaq", "s&p 500", "stock average")),
     (MARKET, ("yield", "interest rate", "mortgage index", "mortgage average", "bill rate", "premium", "overnight")),
     (MARKET, ("inflation",)),
-    (GROWING, ("amount", "value of", "assets", "money", "deposits", "loans", "balances", "dollars in circulation")),
-    (GROWING, ("index value at market close", "dow jones", "nasdaq", "s&p 500 index", "stock average")),
+    (
+        GROWING,
+        (
+            *("commercial banks", "commercial us banks", "commercial real estate", "dollars in circulation"),
+            *("money supply", "money market funds"),
+        ),
+    ),
+    (FLOW, ("amount", "value of", "assets", "money", "deposits", "loans", "balances", "remittance", "repurchase")),
 )
 """The first wording found in the question tells the kind; anything else moves as a market does."""
-STILL = -0.2
-"""Market series: a little less than even, for a value that has not moved has not risen."""
-SELDOM = -2.0
-"""Administered rates: rises only, and these only in some years."""
+DRIFT = {GROWING: 1.5, INDEX: 0.4, FLOW: 0.0, MARKET: 0.0}
+"""Yearly drift per unit of yearly spread: credit and money grow nearly always, shares on balance."""
+STILL, WEEK = 0.06, 7.0
+"""Chance of a market's quote to stand after a week where it stood, which is no rise; it falls with √horizon."""
+RISES = 0.1
+"""Rises a year of administered rates, before anything is seen of them."""
+CERTAIN, NIL = 4.0, 3.0
+"""Log-odds: an index that accrues interest rises, an amount of nil stays nil."""
+WANDERING = (MARKET, INDEX)
+"""Kinds whose past rises say little of the next."""
 
 
 def kind_of(text: str) -> str:
@@ -56,15 +70,15 @@ def kind_of(text: str) -> str:
     return next((kind for kind, words in WORDINGS if any(word in lowered for word in words)), MARKET)
 
 
-def drifting(horizon: Floats) -> Floats:
-    """P(higher) of a walk that gains PRICES.drift of its yearly spread a year: Φ(d·√years).
+def drifting(horizon: Floats, drift: float | Floats = PRICES.drift) -> Floats:
+    """P(higher) of a walk that gains `drift` of its yearly spread a year: Φ(d·√years).
 
     >>> drifting(np.array([7.0, 365.0])).round(2).tolist()
     [0.52, 0.62]
     """
     from scipy.special import ndtr
 
-    return ndtr(PRICES.drift * np.sqrt(horizon / 365.0))
+    return ndtr(drift * np.sqrt(horizon / 365.0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +86,11 @@ class ShareModel:
     """Share prices: a walk with the long-run drift; past rises say nothing of the next (docs/studies/series.md)."""
 
     name: str = "drifting walk"
+    trust_in_auto: float = 1.0
+
+    def record_of(self, question: Question) -> SeriesRef | None:
+        """The price itself."""
+        return question.series
 
     def covers(self, question: Question) -> bool:
         """Questions about a rise of a price."""
@@ -89,11 +108,14 @@ class EconomyModel(PooledModel):
 
     name = "kind of series"
     beliefs = EffectPriors(
-        group_sd={"day": 0.4, "kind": 0.4, "steady": 0.8, "wandering": 0.3}, shared=frozenset({"day"})
+        group_sd={"day": 0.4, "round": 0.4, "kind": 0.5, "market": 0.1, "steady": 0.7, "wandering": 0.2},
+        shared=frozenset({"day", "round"}),
     )
-    """Past rises of one series tell much of steady kinds and little of a market's."""
+    """Past rises of one series tell much of steady kinds and little of a market's. All series of a kind share what
+    happened between a round and a resolution day, so that a month of falls is one fact and not two hundred."""
     weight = 0.6
     """The dates of one question overlap."""
+    trust_in_auto = 0.7
 
     def covers(self, question: Question) -> bool:
         """Questions about a rise of a series of FRED."""
@@ -104,7 +126,7 @@ class EconomyModel(PooledModel):
         learnt = self.learnt(past, day)
         p = learnt.pooled.chances(self.cases([(question, target, None) for target in question.targets]))
         kind = kind_of(question.text)
-        own = learnt.cases.labels["steady" if kind != MARKET else "wandering"] == question.id
+        own = learnt.cases.labels["wandering" if kind in WANDERING else "steady"] == question.id
         share = f"{learnt.outcome[own].mean():.0%} of {int(own.sum())}" if own.any() else ""
         rose = f", {share} known dates of this one were rises" if share else ""
         article = "An" if kind[0] in "aeiou" else "A"
@@ -115,9 +137,27 @@ class EconomyModel(PooledModel):
         """Series by kind, and by their own name within it."""
         kind = np.array([kind_of(question.text) for question, _, _ in asked], str)
         id = np.array([question.id for question, _, _ in asked], str)
-        day = np.array([str((target.resolves_at or question.due).date()) for question, target, _ in asked], str)
+        day = np.array([f"{(target.resolves_at or question.due).date()} " for question, target, _ in asked], str)
+        asking = np.array([f"{question.due.date()} " for question, _, _ in asked], str)
         horizon = np.array([question.horizon_days(target) or 0 for question, target, _ in asked], np.float64)
-        start = np.where(kind == MARKET, STILL, np.where(kind == ADMINISTERED, SELDOM, logit(drifting(horizon))))
-        steady, wandering = np.where(kind == MARKET, NONE, id), np.where(kind == MARKET, id, NONE)
-        labels = {"day": day, "kind": kind, "steady": steady, "wandering": wandering}
-        return PooledCases(start=start.astype(np.float64), columns=np.zeros((len(asked), 0)), labels=labels)
+        nil = np.array([q.last_value is not None and q.last_value.value == 0 for q, _, _ in asked], np.bool_)
+        wandering = np.isin(kind, WANDERING)
+        labels = {
+            "day": np.char.add(day, kind),
+            "round": np.char.add(asking, kind),
+            "kind": np.where(wandering, NONE, kind),
+            "market": np.where(wandering, kind, NONE),
+            "steady": np.where(wandering, NONE, id),
+            "wandering": np.where(wandering, id, NONE),
+        }
+        start = _before_learning(kind, horizon, nil)
+        return PooledCases(start=start, columns=np.zeros((len(asked), 0)), labels=labels)
+
+
+def _before_learning(kind: Strings, horizon: Floats, nil: Bools) -> Floats:
+    """Log-odds of a rise by kind and horizon."""
+    moves = drifting(horizon, np.array([DRIFT.get(str(one), 0.0) for one in kind]))
+    moves = np.where(kind == MARKET, (1 - STILL * np.sqrt(WEEK / np.maximum(horizon, 1.0))) * moves, moves)
+    moves = np.where(kind == ADMINISTERED, 1 - np.exp(-RISES * horizon / 365), moves)
+    start = np.where(kind == ACCRUING, CERTAIN, logit(moves))
+    return np.where(nil & np.isin(kind, (FLOW, GROWING)), -NIL, start).astype(np.float64)

@@ -15,7 +15,7 @@ from foretell.data.series.series import Series
 from foretell.forecasters.base_rates.past import Past, PastTarget
 from foretell.forecasters.combine.rows import Strings, sigmoid
 from foretell.metrics.arrays import Bools, Floats, Ints
-from foretell.questions.question import Question, Target
+from foretell.questions.question import Question, SeriesRef, Target
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +24,8 @@ class Estimate:
 
     p: Floats
     rationale: str
+    from_record: bool = False
+    """Whether the newest values of the question's own series are in it, beside which a base rate has no say."""
 
 
 class SourceModel(Protocol):
@@ -32,6 +34,15 @@ class SourceModel(Protocol):
     @property
     def name(self) -> str:
         """As named in rationales."""
+        ...
+
+    @property
+    def trust_in_auto(self) -> float:
+        """How far `auto` on the question's series is believed beside this model, where the series is fresh."""
+        ...
+
+    def record_of(self, question: Question) -> SeriesRef | None:
+        """The series it reads for a question; None where it reads none."""
         ...
 
     def covers(self, question: Question) -> bool:
@@ -198,6 +209,11 @@ class PooledModel:
     name: str
     beliefs: ClassVar[EffectPriors]
     weight: ClassVar[float] = 1.0
+    trust_in_auto: float = 0.0
+
+    def record_of(self, question: Question) -> SeriesRef | None:
+        """The question's own."""
+        return question.series
 
     def covers(self, question: Question) -> bool:
         """Whether it is about questions like this one."""

@@ -1,6 +1,6 @@
 """`stack`: the crowd where there is one, else the best estimate from the past, with its reasons in words."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
 from typing import ClassVar
@@ -21,8 +21,9 @@ from foretell.forecasters.stack.source_model import Estimate, SourceModel, horiz
 from foretell.forecasters.stack.temperature import TemperatureModel
 from foretell.forecasters.stack.wikipedia import TEMPLATES, RankModel, RareChanges
 from foretell.metrics.arrays import Floats
+from foretell.questions.as_of import instant
 from foretell.questions.forecast import Forecast
-from foretell.questions.question import Question
+from foretell.questions.question import LastValue, Question, SeriesRef
 
 # Whom to believe, a model or the plain base rate: by how both did on earlier rounds, each as it stood then.
 
@@ -96,8 +97,6 @@ FAMILIES: tuple[SourceModel, ...] = (
     RankModel(),
     RareChanges(),
 )
-TRUST_IN_SERIES = {"fred": 0.7}
-"""How far `auto` on the series itself is believed beside the family's estimate; elsewhere it stands alone."""
 FRESH_DAYS, FRESH_STEPS = 45, 3
 """A series is at hand while its last value is not older than this many days, or than so many of its own steps."""
 
@@ -139,26 +138,27 @@ class Stack:
             return forecast_of(p, question, context, self.name, words)
 
     async def _dataset(self, question: Question, context: Context) -> Estimate:
-        record = await _record(question, context)
         family = next((family for family in FAMILIES if family.covers(question)), None)
-        by_series = await _by_series(question, context, record)
-        alone = TRUST_IN_SERIES.get(question.source, 1.0) == 1.0
-        if by_series is not None and (family is None or alone):
+        record = await _record(question.series if family is None else family.record_of(question), question, context)
+        trust = 1.0 if family is None else family.trust_in_auto
+        by_series = await _by_series(question, context, record) if trust else None
+        if by_series is not None and (family is None or trust == 1.0):
             return by_series
         if family is None:
             estimate = self._base_rate(question, context)
             if estimate is None:
                 raise CannotForecast(f"nothing is known of questions like {question.id} at {context.as_of}")
             return estimate
-        estimate = self._by_family(family, question, context, record)
-        return estimate if by_series is None else _blend(by_series, estimate, TRUST_IN_SERIES[question.source])
+        estimate = self._by_family(family, _with_newest(question, record), context, record)
+        return estimate if by_series is None else _blend(by_series, estimate, trust)
 
     def _by_family(self, family: SourceModel, question: Question, context: Context, record: Series | None) -> Estimate:
         day = min(context.as_of.at.date(), question.due.date())
         past = context.past.whole
         own = family.estimate(question, past, day, record)
         simple = self._base_rate(question, context)
-        if simple is not None:
+        own = replace(own, rationale=own.rationale + _age(question))
+        if simple is not None and not own.from_record:
             weight = trust_in_family(family, past, self.rates or past, day)
             words = (
                 f"{own.rationale} Believed to {weight:.0%} for how {family.name} did on earlier rounds against the "
@@ -177,14 +177,35 @@ class Stack:
         return Estimate(p=p, rationale=f"Base rate of {of} among outcomes known by then: {p[0]:.0%}.")
 
 
-async def _record(question: Question, context: Context) -> Series | None:
-    """The question's series as far as known, however old; None where there is none."""
-    if question.series is None:
+def _age(question: Question) -> str:
+    """What the estimate starts from and how old it was, in words."""
+    last = question.last_value
+    if last is None:
+        return ""
+    days = (question.due.date() - last.at.date()).days
+    old = "of the due date itself" if days == 0 else f"{days} {'day' if days == 1 else 'days'} old on the due date"
+    return f" The newest value at hand, {last.value:g} of {last.at.date()}, was {old}."
+
+
+async def _record(ref: SeriesRef | None, question: Question, context: Context) -> Series | None:
+    """A series as far as known, however old; None where there is none."""
+    if ref is None:
         return None
     try:
-        return await context.series_of(question)
+        return await context.series_of(replace(question, series=ref))
     except CannotForecast:
         return None
+
+
+def _with_newest(question: Question, record: Series | None) -> Question:
+    """The question with the newest value of its own series, where that is later than the one it came with."""
+    last, ref = question.last_value, question.series
+    if record is None or ref is None or record.id != ref.id or not fresh(record, question.due.date()):
+        return question
+    day: date = record.days[-1].astype("M8[D]").item()
+    if last is not None and last.at.date() >= day:
+        return question
+    return replace(question, last_value=LastValue(value=float(record.values[-1]), at=instant(day)))
 
 
 async def _by_series(question: Question, context: Context, record: Series | None) -> Estimate | None:

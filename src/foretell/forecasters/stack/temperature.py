@@ -5,7 +5,7 @@ normal, so what the station last reported is taken in by conditioning, however o
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
@@ -17,7 +17,7 @@ from foretell.forecasters.series.climatology import harmonics, least_squares
 from foretell.forecasters.series.history import DAYS_PER_YEAR
 from foretell.forecasters.stack.source_model import Estimate, horizons, rises
 from foretell.metrics.arrays import Floats
-from foretell.questions.question import Question
+from foretell.questions.question import Question, SeriesRef
 
 COLUMNS = 5
 """A mean, the yearly wave and its first overtone."""
@@ -27,7 +27,9 @@ WARMING = 0.035
 """Degrees a year over land since about 1970."""
 RECORD_DOUBT = (1.0, 0.4, 0.4, 0.2, 0.2)
 """How far a record of decades ago may be off today: level after warming, waves."""
-YEARS_NEEDED = 5
+RECORD_KNOWN, YEARS_TO_CHANGE = 0.3, 30.0
+"""The share of that doubt which is left where the record runs until today, and after how many years it is whole."""
+YEARS_NEEDED, YEARS_USED = 5, 15
 OUTLIER = 3.0
 """A report further off than this many spreads counts as that far: a season's normal is not moved by a slip."""
 
@@ -60,24 +62,37 @@ class Climate:
         gain = np.linalg.solve(x @ self.doubt @ x.T + np.diag(noise**2), x @ self.doubt).T
         return replace(self, normal=self.normal + gain @ miss, doubt=self.doubt - gain @ x @ self.doubt)
 
-    def change(self, due: float, ends: Floats, seen: tuple[float, float] | None) -> tuple[Floats, Floats]:
-        """Mean and spread of T(end) − T(due), given one report (day, value) before or on the due day."""
-        here, there = harmonics(np.asarray([due]), COLUMNS)[0], harmonics(ends, COLUMNS)
-        step = there - here
-        now, then = float(self.spread_on(np.asarray([due]))[0]), self.spread_on(ends)
-        mean = step @ self.normal
-        variance = (
-            ((step @ self.doubt) * step).sum(axis=1) + now**2 + then**2 - 2 * now * then * self.memory(ends - due)
-        )
-        if seen is not None:
-            at = harmonics(np.asarray([seen[0]]), COLUMNS)[0]
-            scale = float(self.spread_on(np.asarray([seen[0]]))[0])
-            own = float(at @ self.doubt @ at) + scale**2
-            weather = then * self.memory(ends - seen[0]) - now * self.memory(np.asarray([due - seen[0]]))
-            shared = step @ self.doubt @ at + scale * weather
-            miss = float(np.clip(seen[1] - at @ self.normal, -OUTLIER * own**0.5, OUTLIER * own**0.5))
-            mean, variance = mean + shared / own * miss, variance - shared**2 / own
-        return mean, np.sqrt(np.maximum(variance, 1e-6))
+    def change(self, due: float, ends: Floats, seen: Sequence["Report"] = ()) -> tuple[Floats, Floats]:
+        """Mean and spread of T(end) − T(due), given what was reported or is forecast of some days."""
+        days = np.concatenate([[due], ends, [one.day for one in seen]])
+        x, scale = harmonics(days, COLUMNS), self.spread_on(days)
+        both = x @ self.doubt @ x.T + np.outer(scale, scale) * self.memory(np.abs(days[:, None] - days[None, :]))
+        mean, n = x @ self.normal, 1 + len(ends)
+        if seen:
+            error = np.asarray([one.error for one in seen])
+            # What two forecasts miss at a place for good, they miss alike.
+            own = both[n:, n:] + np.diag(error**2) + PLACE**2 * np.outer(error > 0, error > 0)
+            room = OUTLIER * np.sqrt(np.diag(own))
+            miss = np.clip(np.asarray([one.value for one in seen]) - mean[n:], -room, room)
+            gain = np.linalg.solve(own, both[n:, :n]).T
+            mean, both = mean[:n] + gain @ miss, both[:n, :n] - gain @ both[n:, :n]
+        rise = mean[1:n] - mean[0]
+        variance = np.diag(both)[1:n] + both[0, 0] - 2 * both[0, 1:n]
+        return rise, np.sqrt(np.maximum(variance, 1e-6))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """A temperature of a day: measured at the station, or forecast for its place."""
+
+    day: float
+    value: float
+    error: float = 0.0
+    """Standard deviation of a forecast; 0 for what was measured."""
+
+
+PLACE = 1.0
+"""How far a weather model's grid may be off a station, in degrees, the same on all days."""
 
 
 def region(
@@ -116,14 +131,20 @@ def from_record(series: Series, due: date) -> Climate | None:
     day = series.days.astype("M8[D]").astype(np.int64).astype(np.float64)
     if len(day) < YEARS_NEEDED * 300:
         return None
+    today = float(np.datetime64(due, "D").astype(np.int64))
+    # The last years say most of a climate that moves, and all of a record those of one that ended long ago.
+    recent = day > today - YEARS_USED * DAYS_PER_YEAR
+    recent = recent if recent.sum() >= YEARS_NEEDED * 300 else np.ones(len(day), np.bool_)
+    day, value = day[recent], series.values[recent]
     x = harmonics(day, COLUMNS)
-    normal = least_squares(x, series.values)
-    spread = least_squares(x[:, :3], np.abs(series.values - x @ normal) * np.sqrt(np.pi / 2))
-    years = (float(np.datetime64(due, "D").astype(np.int64)) - float(day.mean())) / DAYS_PER_YEAR
-    warmer = np.asarray([WARMING * years, 0, 0, 0, 0])
+    normal = least_squares(x, value)
+    spread = least_squares(x[:, :3], np.abs(value - x @ normal) * np.sqrt(np.pi / 2))
+    warmer = np.asarray([WARMING * (today - float(day.mean())) / DAYS_PER_YEAR, 0, 0, 0, 0])
+    # A record that runs until today is off by less than one of decades ago.
+    stale = min(1.0, RECORD_KNOWN + (today - float(day[-1])) / DAYS_PER_YEAR / YEARS_TO_CHANGE)
     return Climate(
         normal=normal + warmer,
-        doubt=np.diag(np.asarray(RECORD_DOUBT) ** 2),
+        doubt=np.diag((stale * np.asarray(RECORD_DOUBT)) ** 2),
         spread=spread,
         slow=0.03 if spread[0] > 2 else 0.3,
     )
@@ -137,6 +158,11 @@ class TemperatureModel:
     """Questions whether a station will be warmer on later days than on the due date."""
 
     name: str = "seasonal normals"
+    trust_in_auto: float = 0.0
+
+    def record_of(self, question: Question) -> SeriesRef | None:
+        """The station's own, for its normals and its newest value."""
+        return question.series
 
     def covers(self, question: Question) -> bool:
         """Series named after a temperature."""
@@ -157,13 +183,14 @@ class TemperatureModel:
             days, values = np.asarray(earlier, np.float64).T
             climate = climate.having_seen(days, values)
         due, last = _number(question.due.date()), question.last_value
-        seen = None if last is None else (_number(last.at.date()), last.value)
+        seen = () if last is None else (Report(day=_number(last.at.date()), value=last.value),)
         mean, spread = climate.change(due, due + horizons(question), seen)
         words = (
             f"Yearly normals of the station from {source} and {len(earlier)} later reports: a change of "
             f"{mean[0]:+.1f} ± {spread[0]:.1f} degrees expected by the first date, {mean[-1]:+.1f} by the last."
         )
-        return Estimate(p=ndtr(mean / spread), rationale=words)
+        newest = record is not None and last is not None and str(last.at.date()) == str(record.days[-1])
+        return Estimate(p=ndtr(mean / spread), rationale=words, from_record=newest)
 
     def _reports(self, past: Past) -> dict[str, list[tuple[date, float, float]]]:
         """By station: the day on which a report could be read, the day it is of, its value."""

@@ -22,7 +22,7 @@ from foretell.forecasters.stack.source_model import (
     dated,
     horizons,
 )
-from foretell.questions.question import Question
+from foretell.questions.question import Question, SeriesRef
 
 TEMPLATES: dict[tuple[str, str], Literal["changed", "unchanged"]] = {
     ("wikipedia", "vaccine"): "changed",
@@ -40,6 +40,11 @@ class RareChanges:
     """Templates about a change that is rare and lasts."""
 
     name: str = "rate of change"
+    trust_in_auto: float = 0.0
+
+    def record_of(self, question: Question) -> SeriesRef | None:
+        """None: what has not changed yet looks the same in every version."""
+        return None
 
     def covers(self, question: Question) -> bool:
         """The templates of the table."""

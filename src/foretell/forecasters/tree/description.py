@@ -41,6 +41,10 @@ def claim_marks(node: Proposition) -> list[str]:
         found.append("pinned")
     if isinstance(node.link, JudgedLink):
         found.append("judged before a change" if node.link.stale else "judged")
+    if node.failed:
+        found.append("synthesis failed")
+    if node.stale:
+        found.append(f"stale: {node.stale}")
     if node.children and node.link is None and node.pinned is None:
         found.append("no link yet")
     if not node.children and node.p is None:
@@ -48,6 +52,30 @@ def claim_marks(node: Proposition) -> list[str]:
     elif node.incomplete:
         found.append(f"without {', '.join(node.incomplete)}")
     return found
+
+
+def tree_failures(tree: Tree) -> list[str]:
+    """What went wrong on the way to the answer and still stands in it, a sentence for each claim."""
+    found: list[str] = []
+    for node in tree.nodes.values():
+        if node.children and node.failed and node.pinned is None:
+            found.append(f"{node.id}: synthesis failed, the mean of its children stands in ({one_line(node.failed)})")
+        elif not node.children and node.p is None and node.grounding is not None and node.grounding.error:
+            why = one_line(node.grounding.error)
+            found.append(f"{node.id}: grounding failed, {format_probability(tree.missing)} stands in ({why})")
+    return found
+
+
+def stale_parts(tree: Tree) -> list[str]:
+    """Claims that were examined or judged before something changed, a sentence for each."""
+    found = [f"{node.id} is stale: {one_line(node.stale)}" for node in tree.nodes.values() if node.stale]
+    return [*found, *(f"{id} was judged before something beneath it changed" for id in judged_before(tree))]
+
+
+def judged_before(tree: Tree) -> list[str]:
+    """Claims judged as a whole before something beneath them changed."""
+    judged = {id: node.link for id, node in tree.nodes.items() if isinstance(node.link, JudgedLink) and not node.stale}
+    return [id for id, link in judged.items() if link.stale]
 
 
 def link_in_words(node: Proposition) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from foretell.forecasters.tree.arithmetic.evaluation import circuit_and_values
-from foretell.forecasters.tree.arithmetic.scaling import links_unfit_for_bayes_net
+from foretell.forecasters.tree.arithmetic.scaling import links_without_bayes_net
 from foretell.forecasters.tree.links import conditional_chances
 from foretell.forecasters.tree.problems import InvalidTree, TreeProblem, raise_errors
 from foretell.forecasters.tree.proposition import Proposition, Tree, has_own_value, own_value, post_order
@@ -37,7 +37,7 @@ def bayes_net(tree: Tree) -> list[BayesVariable]:
 
     Linear links that are no conditional chance have no table: `InvalidTree` names them and offers scaling.
     """
-    raise_errors(links_unfit_for_bayes_net(tree))
+    raise_errors(links_without_bayes_net(tree))
     names = ExportNames()
     found: list[BayesVariable] = []
     for claim in post_order(tree):
@@ -168,7 +168,7 @@ def to_problog(tree: Tree, *, queries: Iterable[str] | None = None) -> str:
 
     Linear links that are no conditional chance have no program: `InvalidTree` names them and offers scaling.
     """
-    raise_errors(links_unfit_for_bayes_net(tree))
+    raise_errors(links_without_bayes_net(tree))
     names = ExportNames(lower=True)
     # Claims come first, so that no auxiliary atom takes a claim's name.
     for claim in tree.nodes:

@@ -1,7 +1,7 @@
 """Boolean expressions over claims: a parser that says where it stumbled, and a printer that undoes it."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
@@ -197,6 +197,17 @@ def to_text(expression: Expression) -> str:
             return " AND ".join(within(item, Or) for item in expression.items)
         case Or():
             return " OR ".join(within(item, And) for item in expression.items)
+
+
+def rename(expression: Expression, names: Mapping[str, str]) -> Expression:
+    """The expression with other names for some of its claims."""
+    return fold(
+        expression,
+        lambda name: Var(names.get(name, name)),
+        Not,
+        lambda items: And(tuple(items)),
+        lambda items: Or(tuple(items)),
+    )
 
 
 def fold(

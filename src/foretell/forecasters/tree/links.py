@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 INTERCEPT_LIMIT = 0.1
 """Largest |intercept| of a linear link, unless the tree has another: children, not unexplained priors, should carry a
-claim."""
+claim. What obstacles take away is no unexplained prior, so that an intercept may be larger by their weights."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +45,16 @@ class Link:
     def own_probability(self) -> float | None:
         """The claim's number where it does not follow from its children's; None where it does."""
         return None
+
+    @property
+    def judged_from_text(self) -> bool:
+        """Whether it was judged from what the claims say, so that other words ask for another judgement."""
+        return True
+
+    @property
+    def multilinear(self) -> bool:
+        """Whether the result is linear in the number of each child by itself."""
+        return True
 
     def problems(self, node: str, children: Sequence[str], *, intercept_limit: float) -> Iterator[TreeProblem]:
         """What is wrong with this link at the node, by itself; whether its result fits is seen in the tree."""
@@ -129,14 +139,38 @@ def conditional_chances(link: Link, node: str, children: Sequence[str]) -> tuple
 
 @dataclass(frozen=True, kw_only=True)
 class LinearLink(Link):
-    """P = intercept + Σ weight·P(child)."""
+    """P = intercept + Σ weight·P(child). A child that hinders the claim has a negative weight."""
 
     kind: ClassVar[str] = "linear"
     intercept: float = 0.0
     weights: Mapping[str, float]
 
+    @classmethod
+    def from_effects(cls, base: float, helps: Mapping[str, float], hinders: Mapping[str, float]) -> "LinearLink":
+        """Each child in the claim's favour adds its weight: one that helps and is true, one that hinders and is false.
+
+        >>> LinearLink.from_effects(0.05, {"P1": 0.3}, {"P2": 0.6})
+        LinearLink(intercept=0.65, weights={'P1': 0.3, 'P2': -0.6})
+        """
+        return cls(intercept=base + sum(hinders.values()), weights={**helps, **{id: -w for id, w in hinders.items()}})
+
+    @property
+    def hindrance(self) -> float:
+        """What the children that hinder the claim can take away together."""
+        return sum(-weight for weight in self.weights.values() if weight < 0)
+
+    @property
+    def base(self) -> float:
+        """What is left of the claim with every child against it."""
+        return self.intercept - self.hindrance
+
+    @property
+    def least_limit(self) -> float:
+        """The smallest limit of a tree within which the intercept lies."""
+        return max(0.0, self.base, -self.intercept)
+
     def problems(self, node: str, children: Sequence[str], *, intercept_limit: float) -> Iterator[TreeProblem]:
-        """Every child has a weight within [-1, 1]; the intercept is within the tree's limit."""
+        """Every child has a weight within [-1, 1]; the intercept is within the tree's limit, obstacles allowed for."""
         yield from _every_child(node, "link.weights", self.weights, children)
         for child, weight in self.weights.items():
             place = f"link.weights.{child}"
@@ -148,11 +182,11 @@ class LinearLink(Link):
         limit = intercept_limit
         if not math.isfinite(self.intercept):
             yield TreeProblem(node=node, field="link.intercept", text=f"{self.intercept} is not a finite number")
-        elif abs(self.intercept) > limit + 1e-12:
+        elif not self.least_limit <= limit + 1e-9:
             yield TreeProblem(
                 node=node,
                 field="link.intercept",
-                text=f"{self.intercept:g} is outside [-{limit:g}, {limit:g}]",
+                text=f"{self.intercept:g} is outside [-{limit:g}, {limit + self.hindrance:g}]",
                 hint="let the children carry the claim, or raise intercept_limit of the tree",
             )
 
@@ -170,10 +204,17 @@ class LinearLink(Link):
 
     def describe(self, children: Sequence[str]) -> str:
         """Intercept and weights in words."""
-        parts = [f"{'less ' if w < 0 else ''}{abs(w):g} times the chance of {id}" for id, w in self.weights.items()]
-        if not self.intercept:
+        natural = self.base >= -1e-9  # Obstacles by their absence; a sum of the paper's form as it stands.
+        against = "the chance that {} is false" if natural else "the chance of {}"
+        less = "" if natural else "less "
+        parts = [
+            f"{w:g} times the chance of {id}" if w >= 0 else f"{less}{-w:g} times {against.format(id)}"
+            for id, w in self.weights.items()
+        ]
+        rest = round(self.base, 12) if natural else self.intercept
+        if not rest:
             return f"{enumeration(parts)}."
-        start = f"{self.intercept:g} whatever happens"
+        start = f"{rest:g} whatever happens"
         return f"{start}, and {parts[0]}." if len(parts) == 1 else f"{enumeration([start, *parts])}."
 
     def show_arithmetic(self, p: Mapping[str, str]) -> str:
@@ -192,6 +233,11 @@ class AverageLink(Link):
     """P = mean of the children's."""
 
     kind: ClassVar[str] = "average"
+
+    @property
+    def judged_from_text(self) -> bool:
+        """Nobody judged it."""
+        return False
 
     def linear_form(self, children: Sequence[str]) -> LinearLink:
         """Equal weights."""
@@ -323,6 +369,45 @@ class FormulaLink(Link):
                     return f"({separator.join(body(part, wanted) for part in item.items)})"
 
         yield f"{atom(node)} :- {body(ex.parse(self.expression), True)}."
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProductLogicLink(FormulaLink):
+    """A formula by the product t-norm, as Analytica (2026) computes it: on numbers, mention by mention.
+
+    A AND B = A·B, A OR B = A + B − A·B, NOT A = 1 − A. A claim that is mentioned twice counts as two independent ones,
+    and so do claims that share others beneath them: the result is no probability of the formula, unless every claim
+    occurs once. It is here to reproduce that paper's numbers; `formula` is exact.
+    """
+
+    kind: ClassVar[str] = "product_logic"
+
+    @property
+    def multilinear(self) -> bool:
+        """A child that is mentioned twice enters squared."""
+        names = [name for name, _ in ex.mentions(self.expression)]
+        return len(set(names)) == len(names)
+
+    def compile(self, node: str, children: Sequence[str], gates: "Gates") -> "Body":
+        """The operations on the children's numbers."""
+        for name, assumption in self.assumptions(node).items():
+            gates.set_input(name, assumption.p)
+        return gates.numbers(ex.rename(ex.parse(self.expression), {ex.ASSUMPTION: assumption_name(node)}))
+
+    def describe(self, children: Sequence[str]) -> str:
+        """The formula in words, and how it is computed."""
+        return f"{super().describe(children)} Computed by the product t-norm, which counts every mention anew."
+
+    def show_arithmetic(self, p: Mapping[str, str]) -> str:
+        """The products."""
+        values = {**p, ex.ASSUMPTION: f"{self.assumption.p:g}" if self.assumption else "–"}
+
+        def either(items: list[str]) -> str:
+            return f"(1 − {' × '.join(f'(1 − {item})' for item in items)})"
+
+        return ex.fold(
+            ex.parse(self.expression), values.__getitem__, "(1 − {})".format, lambda items: " × ".join(items), either
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -473,8 +558,9 @@ def _without(numbers: Mapping[str, float], child: str) -> dict[str, float]:
 
 
 def _picked_child(node: str, form: LinearLink, atom: Callable[[str], str]) -> Iterator[str]:
-    """An annotated disjunction that picks the child, or the intercept, which decides."""
-    chances = {key: chance for key, chance in {"": form.intercept, **form.weights}.items() if chance > 0}
+    """An annotated disjunction that picks the child, or the base, which decides; obstacles do so by their absence."""
+    numbers = {"": form.base, **{child: abs(weight) for child, weight in form.weights.items()}}
+    chances = {key: chance for key, chance in numbers.items() if chance > 0}
     # Their sum, as a machine adds them, must not exceed 1 by rounding.
     while chances and sum(chances.values()) > 1:
         largest = max(chances, key=lambda key: chances[key])
@@ -485,11 +571,21 @@ def _picked_child(node: str, form: LinearLink, atom: Callable[[str], str]) -> It
         return
     yield "; ".join(f"{decimal(chance)}::{picks[child]}" for child, chance in chances.items()) + "."
     for child, pick in picks.items():
-        yield f"{atom(node)} :- {pick}, {atom(child)}." if child else f"{atom(node)} :- {pick}."
+        so = "\\+ " if child and form.weights[child] < 0 else ""
+        yield f"{atom(node)} :- {pick}, {so}{atom(child)}." if child else f"{atom(node)} :- {pick}."
 
 
 BUILT_IN_LINKS: Mapping[str, type[Link]] = {
-    link.kind: link for link in (LinearLink, FormulaLink, NoisyOrLink, InhibitedNoisyOrLink, AverageLink, JudgedLink)
+    link.kind: link
+    for link in (
+        LinearLink,
+        FormulaLink,
+        ProductLogicLink,
+        NoisyOrLink,
+        InhibitedNoisyOrLink,
+        AverageLink,
+        JudgedLink,
+    )
 }
 
 

@@ -4,7 +4,14 @@ import re
 from collections.abc import Iterable, Iterator
 
 from foretell.forecasters.tree.arithmetic.sensitivity import ranges, sensitivities
-from foretell.forecasters.tree.description import claim_marks, link_in_numbers, link_in_words, outline
+from foretell.forecasters.tree.description import (
+    claim_marks,
+    link_in_numbers,
+    link_in_words,
+    outline,
+    stale_parts,
+    tree_failures,
+)
 from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree
 from foretell.forecasters.tree.text import format_probability, one_line
 from foretell.forecasters.tree.what_if import WhatIfResult
@@ -50,6 +57,10 @@ def _warnings(tree: Tree) -> Iterator[str]:
         between = f"; whatever they are, it lies between {low} and {high}" if found else ""
         names = ", ".join(top.incomplete)
         yield f"Without a number of their own: {names}. {format_probability(tree.missing)} stands in for them{between}."
+    for failure in tree_failures(tree):
+        yield f"**Failed:** {escape_markdown(failure)}"
+    for part in stale_parts(tree):
+        yield f"**Stale:** {escape_markdown(part)}"
 
 
 def _outline(tree: Tree) -> Iterator[str]:
@@ -105,7 +116,12 @@ def _claim(tree: Tree, node: Proposition) -> Iterator[str]:
         yield block_quote(node.report)
     if grounding is not None:
         yield from _grounding(grounding)
-    yield from (f"Note: {escape_markdown(note)}" for note in node.notes)
+    yield from (f"Note: {escape_markdown(note)}" for note in (*_failure(node), *node.notes))
+
+
+def _failure(node: Proposition) -> Iterator[str]:
+    if node.failed:
+        yield f"synthesis failed: {node.failed}"
 
 
 def _grounding(grounding: Grounding) -> Iterator[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from foretell.forecasters.tree.arithmetic.evaluation import evaluate
-from foretell.forecasters.tree.arithmetic.scaling import links_unfit_for_bayes_net
+from foretell.forecasters.tree.arithmetic.scaling import links_without_bayes_net
 from foretell.forecasters.tree.edits import Edit, Scenario
 from foretell.forecasters.tree.problems import InvalidTree, TreeProblem, raise_errors
 from foretell.forecasters.tree.proposition import Proposition, Tree
@@ -36,6 +36,8 @@ class TreeFile:
     tree: Tree
     scenarios: Mapping[str, Scenario] = field(default_factory=dict[str, Scenario])
     warnings: tuple[TreeProblem, ...] = ()
+    version: int | None = None
+    """The number of its version, where somebody keeps them and asked for it."""
 
     def with_scenario(self, scenario: Scenario) -> "TreeFile":
         """One more scenario, in place of an older one of that name."""
@@ -64,7 +66,7 @@ def check_file(path: str | Path) -> list[TreeProblem]:
         found = tree_problems(file.tree)
         if any(not problem.warning for problem in found):
             return found
-        unfit = [replace(one, hint=ONLY_FOR_EXPORT, warning=True) for one in links_unfit_for_bayes_net(file.tree)]
+        unfit = [replace(one, hint=ONLY_FOR_EXPORT, warning=True) for one in links_without_bayes_net(file.tree)]
         return [*evaluate(file.tree).warnings, *unfit]
     except InvalidTree as error:
         return list(error.problems)

@@ -101,7 +101,13 @@ def _node(tree: Tree, key: str, node: Proposition) -> Iterator[TreeProblem]:
             yield TreeProblem(node=key, field="children", text=f"{child} is named twice")
 
 
+def _stale(node: Proposition, hint: str) -> Iterator[TreeProblem]:
+    if node.stale:
+        yield TreeProblem(node=node.id, field="", text=f"is stale: {node.stale}", hint=hint, warning=True)
+
+
 def _leaf(node: Proposition) -> Iterator[TreeProblem]:
+    yield from _stale(node, "foretell tree ground examines it anew")
     if node.link is not None:
         hint = "a leaf has a p; a link needs children"
         yield TreeProblem(node=node.id, field="link", text="the node has a link but no children", hint=hint)
@@ -115,6 +121,13 @@ def _leaf(node: Proposition) -> Iterator[TreeProblem]:
 
 
 def _parent(tree: Tree, node: Proposition) -> Iterator[TreeProblem]:
+    yield from _stale(node, "foretell tree resynthesize has its rule judged anew")
+    if node.failed:
+        text, hint = (
+            f"synthesis failed: {node.failed}",
+            "the mean of its children stands in; foretell tree resynthesize",
+        )
+        yield TreeProblem(node=node.id, field="link", text=text, hint=f"{hint} asks again", warning=True)
     if node.link is not None:
         yield from node.link.problems(node.id, node.children, intercept_limit=tree.intercept_limit)
     elif node.pinned is None:

@@ -30,7 +30,7 @@ class Statements(Protocol):
         ...
 
     def now(self) -> float:
-        """Seconds since 1970, by a clock that everybody with this database shares."""
+        """Seconds by a clock that everybody with this database shares; they count from no particular moment."""
         ...
 
 
@@ -61,6 +61,8 @@ class Database(Statements, ABC):
 
     shared: bool
     """Whether other machines may have it open."""
+    read_only = False
+    """Whether it lies where nobody here can write."""
 
     def __init__(self, place: str) -> None:
         self.place = place
@@ -137,6 +139,9 @@ class Database(Statements, ABC):
     @abstractmethod
     def later(self, work: Callable[[], object]) -> None:
         """Do it soon; nobody waits for it."""
+
+    async def room(self) -> None:
+        """Wait until there is room for what is about to be asked for; a server has its own watchmen."""
 
     @abstractmethod
     async def settled(self) -> None:

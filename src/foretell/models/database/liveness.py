@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from foretell.models.database.interface import SqlRow
+from foretell.questions.storage_errors import storage_error
 
 if TYPE_CHECKING:
     from foretell.models.database.postgres import Connection, PostgresDatabase
@@ -29,11 +30,13 @@ class FileLiveness:
     Where there are no such locks, or no file, nobody else is ever seen alive.
     """
 
-    def __init__(self, database: str) -> None:
+    def __init__(self, database: str, *, read_only: bool = False) -> None:
+        """One who can only read gives no sign of life, and still sees that of others."""
         self._database = database
+        self._mode = os.O_RDONLY if read_only else os.O_RDWR
         self.id = _new_id()
         self._file: int | None = None
-        if fcntl is not None and database != ":memory:":
+        if fcntl is not None and database != ":memory:" and not read_only:
             while (locked := self._hold()) is None:
                 self.id = _new_id()
             self._file = locked
@@ -63,7 +66,10 @@ class FileLiveness:
         if fcntl is None:
             return None
         path = self._path(self.id)
-        file = os.open(path, os.O_CREAT | os.O_RDWR | os.O_EXCL, 0o600)
+        try:
+            file = os.open(path, os.O_CREAT | os.O_RDWR | os.O_EXCL, 0o600)
+        except OSError as error:
+            raise storage_error(error, path) or error from None
         fcntl.flock(file, fcntl.LOCK_EX)
         with suppress(FileNotFoundError):
             if os.path.samestat(os.stat(path), os.fstat(file)):
@@ -75,7 +81,7 @@ class FileLiveness:
         if fcntl is None:
             return False
         try:
-            file = os.open(path, os.O_RDWR)
+            file = os.open(path, self._mode)
         except FileNotFoundError:
             return False
         try:
@@ -84,7 +90,8 @@ class FileLiveness:
             return True
         else:
             with suppress(FileNotFoundError):
-                os.unlink(path)
+                if self._mode == os.O_RDWR:
+                    os.unlink(path)
             return False
         finally:
             os.close(file)

@@ -1,13 +1,17 @@
 """An SQLite file that several processes of one machine may have open."""
 
 import asyncio
+import logging
 import os
+import shutil
 import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from foretell.models.database.interface import (
@@ -21,6 +25,10 @@ from foretell.models.database.interface import (
     T,
 )
 from foretell.models.database.liveness import FileLiveness
+from foretell.questions.clock_jump import steady_seconds
+from foretell.questions.storage_errors import FULL_HINT, DiskFull, StorageError, storage_error
+
+log = logging.getLogger(__name__)
 
 # Getting what was written onto the disk without holding up the loop, once for everybody who waits.
 
@@ -81,10 +89,34 @@ def use_wal(db: sqlite3.Connection) -> None:
             time.sleep(WAL_RETRY_PAUSE)
 
 
+def _can_write(path: Path) -> bool:
+    return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+
+
+def open_read_only(path: str | Path) -> sqlite3.Connection:
+    """A file that nobody here can write to, also where its log of the last writes was left behind."""
+    address = Path(path).absolute().as_uri()
+    tries = [f"{address}?mode=ro"]
+    log_file = Path(f"{path}-wal")
+    if not log_file.exists() or not log_file.stat().st_size:
+        tries.append(f"{address}?immutable=1")
+    while True:
+        con = sqlite3.connect(tries.pop(0), uri=True, isolation_level=None, check_same_thread=False)
+        try:
+            con.execute("SELECT count(*) FROM sqlite_master").fetchall()
+            return con
+        except sqlite3.DatabaseError:
+            con.close()
+            if not tries:
+                raise
+
+
 def _attempt(work: Callable[[], T]) -> tuple[T | None, Exception | None]:
     """A statement that fails undoes itself alone: the others of its transaction stand."""
     try:
         return work(), None
+    except StorageError:  # It may have undone the whole transaction.
+        raise
     except Exception as error:
         return None, error
 
@@ -92,6 +124,13 @@ def _attempt(work: Callable[[], T]) -> tuple[T | None, Exception | None]:
 MEMORY = ":memory:"
 PARTS_WITH_OWN_FILE = ("store", "journal")
 """Parts that have a file of their own, in which others may be guests."""
+RESERVED_BYTES = 8_000_000
+"""Nothing is asked for while a disk has less room than this: what is under way must find room when it comes."""
+FULL_PATIENCE = 300.0
+"""Seconds that a full disk is waited for, with what was paid for held in memory."""
+FULL_PAUSE = 0.5
+FULL_NOTICE = 60.0
+"""Seconds between two words about it."""
 
 
 class SqliteDatabase(Database):
@@ -102,21 +141,46 @@ class SqliteDatabase(Database):
     def __init__(self, path: str | Path, *, timeout: float = 60.0, durable: bool = True) -> None:
         """With `durable`, `settled` waits for the disk."""
         super().__init__(str(path))
-        self._on_disk = durable and self.place != MEMORY
+        self._copied: TemporaryDirectory[str] | None = None
+        self._full_since: float | None = None
+        self._full_told = 0.0
         self._groups: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Callable[[], Any]]]] = {}
-        # DBOS and others may run the loop in a thread of their own: the lock, not SQLite, keeps threads apart.
-        self._con = sqlite3.connect(path, isolation_level=None, timeout=timeout, check_same_thread=False)
-        try:
-            use_wal(self._con)
-            # A commit writes at once, which a killed process survives; `settled` waits for the disk, off the loop.
-            self._con.execute("PRAGMA synchronous = NORMAL")
-            self._con.execute("PRAGMA wal_autocheckpoint = 4000")
-        except sqlite3.DatabaseError:
-            self._con.close()
-            raise
+        # Beside a log that was left behind, SQLite opens what it cannot write to without a word: so it is asked here.
+        self.read_only = self.place != MEMORY and Path(path).is_file() and not _can_write(Path(path))
+        if self.read_only:
+            self._con = open_read_only(path)
+        else:
+            # DBOS and others may run the loop in a thread of their own: the lock, not SQLite, keeps threads apart.
+            self._con = sqlite3.connect(path, isolation_level=None, timeout=timeout, check_same_thread=False)
+            try:
+                use_wal(self._con)
+                # A commit writes at once, which a killed process survives; `settled` waits for the disk, off the loop.
+                self._con.execute("PRAGMA synchronous = NORMAL")
+                self._con.execute("PRAGMA wal_autocheckpoint = 4000")
+            except sqlite3.DatabaseError:
+                self._con.close()
+                raise
+        self._on_disk = durable and self.place != MEMORY and not self.read_only
 
     def _new_life(self) -> Liveness:
-        return FileLiveness(self.place)
+        return FileLiveness(self.place, read_only=self.read_only)
+
+    def migrate(self, part: str, scripts: Sequence[str]) -> None:
+        """Where the file cannot be written to, a copy is brought up to date and read in its place."""
+        with self._lock:
+            if not self.read_only or self._version(self, part) >= len(scripts):
+                super().migrate(part, scripts)
+                return
+            if self._copied is None:
+                self._copied = TemporaryDirectory(prefix="foretell-copy-", ignore_cleanup_errors=True)
+                path = Path(self._copied.name) / "copy.db"
+                copy = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+                with closing(self._con):
+                    self._con.backup(copy)
+                self._con = copy
+            self._con.execute("PRAGMA query_only = OFF")
+            super().migrate(part, scripts)
+            self._con.execute("PRAGMA query_only = ON")
 
     @cached_property
     def _flush(self) -> DiskFlush:
@@ -141,40 +205,86 @@ class SqliteDatabase(Database):
     def read(self, sql: str, values: SqlValues = ()) -> list[SqlRow]:
         """All rows of a query."""
         with self._lock:
-            return self._con.execute(sql, values).fetchall()
+            try:
+                return self._con.execute(sql, values).fetchall()
+            except sqlite3.DatabaseError as error:
+                raise self._problem(error) from None
 
     def write(self, sql: str, values: SqlValues = ()) -> int:
         """How many rows were changed."""
         with self._lock:
-            return self._con.execute(sql, values).rowcount
+            try:
+                return self._con.execute(sql, values).rowcount
+            except sqlite3.DatabaseError as error:
+                raise self._problem(error) from None
+
+    def _problem(self, error: sqlite3.DatabaseError) -> Exception:
+        """What a person can do something about, in one line; else the error itself."""
+        return storage_error(error, self.place) or error
 
     def write_many(self, sql: str, rows: Sequence[SqlValues]) -> None:
         """In one transaction."""
         with self._lock:
             if self._con.in_transaction:
-                self._con.executemany(sql, rows)
+                try:
+                    self._con.executemany(sql, rows)
+                except sqlite3.DatabaseError as error:
+                    raise self._problem(error) from None
             else:
                 self.together(lambda statements: statements.write_many(sql, rows))
 
     def now(self) -> float:
-        """This machine's clock: nobody else has the file open."""
-        return time.time()
+        """Seconds since this machine was started: nobody else has the file open, and nobody can set this clock."""
+        return steady_seconds()
 
     def together(self, work: Callable[[Statements], T], *, alone: str = "") -> T:
         """A transaction that writes excludes all others anyhow."""
-        with self._lock, self._con:  # Commits, or undoes all of it.
-            self._con.execute("BEGIN IMMEDIATE")
-            return work(self)
+        try:
+            with self._lock, self._con:  # Commits, or undoes all of it.
+                self._con.execute("BEGIN IMMEDIATE")
+                return work(self)
+        except sqlite3.DatabaseError as error:
+            raise self._problem(error) from None
 
     def stream(self, sql: str, values: SqlValues = ()) -> Iterator[SqlRow]:
         """Straight from the file."""
-        with self._lock:
-            cursor = self._con.execute(sql, values)
-        yield from cursor
+        try:
+            with self._lock:
+                cursor = self._con.execute(sql, values)
+            yield from cursor
+        except sqlite3.DatabaseError as error:
+            raise self._problem(error) from None
 
     async def aside(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """At once."""
-        return work(*args, **kwargs)
+        """At once, or as soon as a full disk has room again."""
+        while True:
+            try:
+                result = work(*args, **kwargs)
+            except DiskFull as error:
+                self._wait_or_raise(error)
+                await asyncio.sleep(FULL_PAUSE)
+            else:
+                self._full_since = None
+                return result
+
+    async def room(self) -> None:
+        """Wait until the disk has room for what is about to be asked for."""
+        await self.aside(self._check_room)
+
+    def _check_room(self) -> None:
+        if self.place != MEMORY and (left := shutil.disk_usage(Path(self.place).parent).free) < RESERVED_BYTES:
+            raise DiskFull(f"the disk is full but for {left // 1000:,} kB", path=self.place, hint=FULL_HINT)
+
+    def _wait_or_raise(self, problem: DiskFull) -> None:
+        """Raise it where the disk has been full for too long; else say so now and then."""
+        now = time.monotonic()
+        if self._full_since is None:
+            self._full_since, self._full_told = now, now - FULL_NOTICE
+        if now - self._full_since >= FULL_PATIENCE:
+            raise problem
+        if now - self._full_told >= FULL_NOTICE:
+            self._full_told = now
+            log.warning("%s; waiting up to %.0f s, nothing is lost", problem, FULL_PATIENCE - (now - self._full_since))
 
     def grouped(self, work: Callable[[], T]) -> Awaitable[T]:
         """At the end of this turn of the loop: one transaction of many costs hardly more than one of one."""
@@ -190,6 +300,18 @@ class SqliteDatabase(Database):
         group = [(done, work) for done, work in self._groups.pop(loop) if not done.cancelled()]
         try:
             ends = self.together(lambda _: [_attempt(work) for _, work in group]) if group else []
+            self._full_since = None
+        except DiskFull as error:
+            try:
+                self._wait_or_raise(error)
+            except DiskFull:
+                ends = [(None, error)] * len(group)
+            else:
+                # Held here until there is room; what comes meanwhile joins it.
+                if not self._groups.setdefault(loop, []):
+                    loop.call_later(FULL_PAUSE, self._carry_out, loop)
+                self._groups[loop][:0] = group
+                return
         except Exception as error:
             ends = [(None, error)] * len(group)
         for (done, _), (value, error) in zip(group, ends, strict=True):
@@ -199,8 +321,9 @@ class SqliteDatabase(Database):
                 done.set_exception(error)
 
     def later(self, work: Callable[[], object]) -> None:
-        """At once."""
-        work()
+        """At once; where that cannot be written, what it stands for is seen from what was written before."""
+        with suppress(StorageError):
+            work()
 
     async def settled(self) -> None:
         """Many waiters share one flush of the disk."""
@@ -214,3 +337,5 @@ class SqliteDatabase(Database):
         if self._life is not None:
             self._life.close()
         self._con.close()
+        if self._copied is not None:
+            self._copied.cleanup()

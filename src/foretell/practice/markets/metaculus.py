@@ -103,6 +103,7 @@ def metaculus_question_body(asked: SampleMetaculusQuestion) -> dict[str, Any]:
     scale = {"scaling": nothing | unbounded, "unit": "", **unbounded}
     return {
         "id": asked.id,
+        "group_variable": "",
         "title": asked.title,
         "label": asked.label,
         "type": asked.kind,
@@ -140,7 +141,8 @@ def metaculus_post_body(
 
     A post that names no tournament by its slug is in all of them.
     """
-    project = {"name": tournament or "Cup", **({"slug": tournament} if tournament else {})}
+    project: dict[str, Any] = {"id": 32627, "type": "tournament", "name": tournament or "Cup"}
+    project |= {"slug": tournament} if tournament else {}
     body: dict[str, Any] = {
         "id": id,
         "title": title,
@@ -148,7 +150,19 @@ def metaculus_post_body(
         "nr_forecasters": people,
         "resolved": bool(asked) and asked[0].resolution is not None,
         "actual_close_time": None,
-        "projects": {"category": [{"name": category, "slug": category.lower()}], "tournament": [project]},
+        "projects": {
+            "category": [
+                {
+                    "id": 3689,
+                    "name": category,
+                    "slug": category.lower(),
+                    "description": category,
+                    "type": "category",
+                }
+            ],
+            "tournament": [project],
+            "default_project": {"slug": None, **project, "default_permission": "forecaster"},
+        },
     }
     if not asked:
         return body | {"question": None}

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
 from foretell.practice.server import PracticeService, ServerRequest, StatusAndBody
@@ -60,6 +61,12 @@ class SamplePolymarketEvent:
     """Such as volume, volume24hr, liquidity and openInterest."""
 
 
+def polymarket_tokens(condition: str) -> tuple[str, str]:
+    """The ids of both outcomes of a market: long whole numbers, as the order book has them."""
+    first, second = (int.from_bytes(sha256(f"{condition}{side}".encode()).digest()) for side in (1, 2))
+    return str(first), str(second)
+
+
 def polymarket_event_body(group: SamplePolymarketEvent) -> dict[str, Any]:
     """An event as sent."""
     body: dict[str, Any] = {
@@ -91,7 +98,7 @@ def polymarket_market_body(market: SamplePolymarketMarket, negative_risk: bool |
         "groupItemTitle": market.label,
         "description": market.rules,
         "outcomes": json.dumps(list(market.outcomes)),
-        "clobTokenIds": json.dumps(market.tokens or (f"{market.condition}1", f"{market.condition}2")),
+        "clobTokenIds": json.dumps(market.tokens or polymarket_tokens(market.condition)),
         "startDate": "2026-01-01T00:00:00Z",
         "active": market.active,
         "closed": market.closed,
@@ -190,6 +197,8 @@ def _fits(event: Mapping[str, Any], query: Mapping[str, str]) -> bool:
 
 
 HALF_DAY_MINUTES = 720
+INTERVALS = {"1h": 3600, "6h": 21_600, "1d": 86_400, "1w": 604_800, "1m": 2_592_000}
+"""In seconds; any other interval is all there is."""
 TokenTrades = tuple[tuple[int, float], ...]
 """Unix seconds and prices, oldest first."""
 
@@ -238,12 +247,14 @@ class PracticePolymarket(PracticeService):
         if "as_of" in query:
             known = [trade for trade in trades if trade[0] <= int(query["as_of"])]
             return 200, _data_page([_point(*known[-1], 0)] if known else [])
-        start, end = int(query["start"]), int(query["end"])
-        if end - start > 15 * 86400:
+        # Nobody says what time it is here: the last trade is the newest there is.
+        end = int(query.get("end", trades[-1][0] + 1 if trades else 0))
+        start = int(query["start"]) if "start" in query else end - INTERVALS.get(query["interval"], end)
+        if "start" in query and end - start > 15 * 86400:
             return 400, {"error": "window exceeds 15 days"}
-        points = _buckets(trades, start, end, int(query["bucket_seconds"]))
+        points = _buckets(trades, start, end, int(query.get("bucket_seconds", "600")))
         first = int(query.get("cursor", "0"))
-        following = first + self.page
+        following = first + min(self.page, int(query.get("limit", self.page)))
         more = str(following) if following < len(points) else None
         return 200, _data_page(points[first:following], more)
 

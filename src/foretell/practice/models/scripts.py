@@ -245,9 +245,11 @@ def _reported(query: ModelQuery, **values: Any) -> dict[str, Any]:
 def _linear(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
     children = _children(query)
     raw = {child: 1 + chance(child) for child in children}
-    scale = 3.0 if _errs(query) else 0.9
-    weights = {child: round(scale * one / sum(raw.values()), 4) for child, one in raw.items()}
-    return _reported(query, intercept=0.4 if _errs(query) else 0.05, weights=weights)
+    weights = {child: round(0.9 * one / sum(raw.values()), 4) for child, one in raw.items()}
+    if _errs(query):
+        weights[children[0]] = 1.5
+    effects = {child: {"effect": "helps", "weight": weight} for child, weight in weights.items()}
+    return _reported(query, base=0.05, effects=effects)
 
 
 def _logic(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -327,7 +329,7 @@ TREE_PARTS: dict[str, ScriptPart] = {
     "why": _thoughts,
     "lines": _lines,
     "pairs": _correlate,
-    "weights": _linear,
+    "effects": _linear,
     "formula": _logic,
     "strengths": _noisy_or,
     "cells": _cells,

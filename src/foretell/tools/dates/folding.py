@@ -43,7 +43,7 @@ _THAI_DOT = re.compile(r"(?<=[ก-ฮ])\.(?=[ก-ฮ])")
 
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#x[0-9a-f]{1,6}|[a-z]{2,8});", re.IGNORECASE)
 _INLINE_TAG = re.compile(
-    r"</?(?:b|i|u|s|em|strong|span|font|small|sup|sub|mark|wbr|a|bdi|bdo)(?:\s[^<>\d]{0,200})?/?>", re.I
+    r"</?(?:b|i|u|s|em|strong|span|font|small|sup|sub|mark|wbr|a|bdi|bdo)(?:\s[^<>\d\n]{0,200})?/?>", re.I
 )
 _SPACED_OUT = re.compile(r"(?<!\S)(?:[^\s|](?: |\u00a0)){5,}[^\s|](?!\S)")
 _LETTER_DIGITS = re.compile(r"(?<!\w)[12][0-9oOlI]{3}([-/.])[0-9oOlI]{1,2}\1[0-9oOlI]{1,2}(?!\w)")
@@ -92,13 +92,13 @@ _MONTHS = "january|february|march|april|may|june|july|august|september|october|n
 
 
 def _either(phrases: dict[str, int]) -> str:
-    return "|".join(sorted((phrase.replace(" ", r"[\s-]{1,3}") for phrase in phrases), key=len, reverse=True))
+    return "|".join(sorted((phrase.replace(" ", r"[ -]{1,3}") for phrase in phrases), key=len, reverse=True))
 
 
 _WORDED_YEAR = re.compile(rf"\b(?:{_either(_YEAR_WORDS)})\b", re.IGNORECASE)
 _WORDED_DAY = re.compile(
-    rf"\b(?P<before>{_either(_ORDINAL_NUMBERS)})\b(?=,?\s(?:day\s)?(?:of\s)?(?:{_MONTHS})\b)"
-    rf"|(?<=[a-z])\s(?:the\s)?(?P<after>{_either(_ORDINAL_NUMBERS)})\b(?=,?\s(?:20\d\d|in\sthe\syear))",
+    rf"\b(?P<before>{_either(_ORDINAL_NUMBERS)})\b(?=,? (?:day )?(?:of )?(?:{_MONTHS})\b)"
+    rf"|(?<=[a-z]) (?:the )?(?P<after>{_either(_ORDINAL_NUMBERS)})\b(?=,? (?:20\d\d|in the year))",
     re.IGNORECASE,
 )
 _SPELT = ("wenty", "housand", "WENTY", "HOUSAND", "eux mil", " mil ", "ausend", "uemila", "eduizend")
@@ -124,7 +124,7 @@ def fold(text: str) -> str:
     'Updated: the 5 of June, 2024, 2024-O6'
     """
     if "&" in text and ";" in text:
-        text = _ENTITY.sub(lambda found: unescape(found[0]), text)
+        text = _ENTITY.sub(_read_entity, text)
     if "<" in text:
         text = _INLINE_TAG.sub("", text)
     if "%2" in text:
@@ -162,6 +162,11 @@ def _plain_letters(text: str) -> str:
     if "年" in plain or "月" in plain:
         plain = _HAN_NUMBER.sub(lambda found: _from_han(found[0]), plain)
     return _MIXED.sub(_one_script, plain)
+
+
+def _read_entity(found: re.Match[str]) -> str:
+    """What an entity stands for; a line stays one line."""
+    return unescape(found[0]).replace("\n", " ").replace("\r", " ")
 
 
 def _one_script(found: re.Match[str]) -> str:

@@ -269,7 +269,7 @@ class DatePlace:
 
     def _stamp_word_after(self) -> bool:
         """Whether a stamp word follows the date, as in many languages of Asia, in Turkish and in brackets."""
-        after = self.low[self.found.end : self.found.end + 40]
+        after = self.low[self.found.end : self.found.end + 40].split("\n\n", 1)[0]
         if looks_ahead(self.sentence_before(self.found.start)[-50:]) or FUTURE_SIGN.search(after):
             return False
         if _CONDITION.search(self.sentence_before(self.found.start, _SENTENCE)):

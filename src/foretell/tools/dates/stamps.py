@@ -40,14 +40,23 @@ def late_stamp(text: str, as_of: AsOf, *, order: Order = "unknown", published: d
     'Aktualisiert: 05.06.2024'
     >>> late_stamp("Der Bericht wird am 05.06.2024 veröffentlicht.", AsOf.day("2024-04-01"))
     """
+    return next((shown for _, shown in late_stamps(text, as_of, order=order, published=published)), None)
+
+
+def late_stamps(
+    text: str, as_of: AsOf, *, order: Order = "unknown", published: date | None = None
+) -> Iterator[tuple[int, str]]:
+    """Every such place: where its date begins in the folded text, and how it reads."""
     plain = fold(text)
     low = lower(plain)
     for found in find_in_folded(low, order):
         if is_late(found, as_of) and not settled_by(found, published) and not _read_otherwise(found, plain, as_of):
             place = DatePlace(plain, low, found)
             if place.is_stamp():
-                return place.shown()
-    return _late_year(plain, low, as_of) or _late_copyright(low, as_of) or _late_unix_time(low, as_of)
+                yield found.start, place.shown()
+    yield from _late_year(plain, low, as_of)
+    yield from _late_copyright(low, as_of)
+    yield from _late_unix_time(low, as_of)
 
 
 _MONTH_FIRST = re.compile(r"\b[A-Z][a-z]{2,8}\.? \d{1,2}, (?:19|20)\d\d\b|\b\d{1,2}:\d\d ?(?:[AP]M|[ap]\.?m\.?)\b")
@@ -76,23 +85,20 @@ _CITED = re.compile(
 _ARXIV = re.compile(r"\barxiv: ?(?P<y>2\d)(?P<m>0[1-9]|1[0-2])\.\d{4,5}")
 
 
-def _late_year(plain: str, low: str, as_of: AsOf) -> str | None:
+def _late_year(plain: str, low: str, as_of: AsOf) -> Iterator[tuple[int, str]]:
     """A year after that of the cutoff beside a word of update, or of a work that is cited."""
     year = as_of.at.year
     if not any(str(later) in low for later in range(year + 1, year + 6)) and "arxiv" not in low:
-        return None
+        return
     for one in _LATE_YEAR.finditer(low):
         if int(one[0]) > year:
             place = DatePlace(plain, low, FoundDate(one.start(), one.end(), (date(int(one[0]), 1, 1),), "year"))
             if place.stamp_word_before():
-                return place.shown()
-    for one in _CITED.finditer(plain):
-        if int(one["y"]) > year:
-            return one[0]
+                yield one.start(), place.shown()
+    yield from ((one.start(), one[0]) for one in _CITED.finditer(plain) if int(one["y"]) > year)
     for one in _ARXIV.finditer(low):
         if is_after(date(2000 + int(one["y"]), int(one["m"]), 1), as_of):
-            return one[0]
-    return None
+            yield one.start(), one[0]
 
 
 _COPYRIGHT = re.compile(
@@ -109,33 +115,27 @@ _UNIX_ROW = re.compile(r"\"?\s?[,;|\t ]\s?(?:[a-z_]{1,20}[\s=]\s?)?[-+\"$]?\d+(?
 _ROMAN_ENDS = {"": 0, "i": 1, "ii": 2, "iii": 3, "iv": 4, "v": 5, "vi": 6, "vii": 7, "viii": 8, "ix": 9, "x": 10}
 
 
-def _late_copyright(low: str, as_of: AsOf) -> str | None:
-    if (
-        "©" not in low
-        and "c)" not in low
-        and "cop" not in low
-        and "mmxx" not in low
-        and "℗" not in low
-        and "reserved" not in low
-    ):
-        return None
+_COPYRIGHT_WORDS = ("©", "℗", "(c)", "cop", "reserved", "mmxx", "printed in")
+
+
+def _late_copyright(low: str, as_of: AsOf) -> Iterator[tuple[int, str]]:
+    if not any(word in low for word in _COPYRIGHT_WORDS):
+        return
     for one in _COPYRIGHT.finditer(low):
         year = one["year"]
         number = int(year) if year.isdigit() else 2020 + _ROMAN_ENDS.get(year[4:], -20)
         if number > as_of.at.year:
-            return one[0].strip()
-    return None
+            yield one.start(), one[0].strip()
 
 
-def _late_unix_time(low: str, as_of: AsOf) -> str | None:
+def _late_unix_time(low: str, as_of: AsOf) -> Iterator[tuple[int, str]]:
     """Seconds or milliseconds since 1970 after a key, or at the head of a row of numbers."""
     for one in _UNIX_TIME.finditer(low):
         key = _UNIX_KEY.search(low, max(0, one.start() - 30), one.start())
         if key is None or as_of.admits(datetime.fromtimestamp(int(one[0][:10]), UTC)):
             continue
         if ":" in key[0] or "=" in key[0] or _UNIX_ROW.match(low, one.end()):
-            return key[0] + one[0]
-    return None
+            yield one.start(), key[0] + one[0]
 
 
 # Days without a year.

@@ -16,9 +16,9 @@ from foretell.questions.trace import TraceEvent
 from foretell.report.charts.svg import Chart
 from foretell.report.charts.timelines import Trajectory, stages_plot, trajectory_plot
 from foretell.runs.combine import CombinationSettings, combine_trials, combining_by_name
-from foretell.runs.store import CellKey
+from foretell.runs.store import CellKey, cells_each
 from foretell.web.rendering import html_page
-from foretell.web.run_rows import SpendingView, cells_each, run_row_view
+from foretell.web.run_rows import SpendingView, run_row_view
 from foretell.web.state import CurrentState
 from foretell.web.streaming import STREAM, After, Brief, stream
 from foretell.web.trace import trace_view

@@ -1,28 +1,39 @@
 """Runs: the list, one of them with progress, failures, cost and questions, and its texts as they are."""
 
+import asyncio
 import json
 from itertools import islice
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, HTTPException, Query, Request, Response
 from fastapi.responses import PlainTextResponse, RedirectResponse
+from starlette.concurrency import run_in_threadpool
 
 from foretell.operations import run as operations
-from foretell.operations.requests import ReplayRequest, RunRequest, ShowRequest
+from foretell.operations.questions import QuestionsResult, check_questions
+from foretell.operations.requests import (
+    SET_HELP,
+    ListingFields,
+    QuestionsRequest,
+    ReplayRequest,
+    RunRequest,
+    ShowRequest,
+)
 from foretell.questions import trace as kinds
 from foretell.questions.codec import from_json
+from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
 from foretell.questions.trace import TraceEvent
 from foretell.request import setting
-from foretell.runs.question_sets import set_names
+from foretell.runs.question_sets import find_set, set_names, sets_here
 from foretell.runs.spec import yaml_mapping
-from foretell.runs.store import CellKey, RunRow, RunStore
-from foretell.web.forms import body_of, form_fields
-from foretell.web.pages.ask import UNPRICED, StartedRun, form_given, start_from_form, start_run
+from foretell.runs.store import CellKey, RunRow, RunStore, cells_each
+from foretell.web.forms import body_of, form_fields, form_values
+from foretell.web.pages.ask import UNPRICED, StartedRun, start_from_form, start_run
 from foretell.web.rendering import html_page, json_and_page, link_to
-from foretell.web.run_rows import RUNS_PER_PAGE, RunList, cells_each, list_runs, run_row_view
-from foretell.web.security import TokenRequired
+from foretell.web.run_rows import RUNS_PER_PAGE, RunList, list_runs, run_row_view
+from foretell.web.security import FIELD, TokenRequired, form_of
 from foretell.web.state import CurrentState, WebState
 from foretell.web.streaming import STREAM, After, Brief, event_to_dict, stream
 
@@ -54,6 +65,30 @@ class RunBody(body_of(RunRequest, "out", "where", "spec")):
     spec: dict[str, Any] = setting(help="The spec as a mapping: questions, models, search, trials, …")
 
 
+class PickedSet(ListingFields):
+    """A question set by name and the part of it that is wanted: the `questions` of a spec, chosen in a form."""
+
+    dataset: str = setting("", SET_HELP, title="Question set", max_length=300)
+    again: float | None = setting(
+        None, "Ask what a market lists anew after so many days.", gt=0, title="Ask again after days"
+    )
+
+    def spec(self, rest: Any) -> Any:
+        """The spec of a run of this set; `rest` is the spec without its questions, or whole where no set is picked."""
+        if not self.dataset:
+            if changed := self.wanted().changed():
+                raise InputError("a part of which set?", column="dataset", hint=f"{next(iter(changed))} is said")
+            return rest
+        if rest is not None and not isinstance(rest, dict):
+            raise InputError("write NAME: VALUE in each line", column="spec")
+        given: dict[str, Any] = dict(cast("dict[str, Any]", rest or {}))
+        if "questions" in given:
+            raise InputError("questions are picked above and written here", column="spec", hint="leave one of them out")
+        # What a market lists is known today only.
+        mode = {"mode": "live"} if find_set(self.dataset).kind == "markets" else {}
+        return {**mode, **given, "questions": {"dataset": self.dataset, **self.wanted().changed()}}
+
+
 @router.get("/api/runs", tags=["runs"])
 def read_runs(here: CurrentState, offset: Offset = 0, limit: Limit = RUNS_PER_PAGE) -> RunList:
     """All runs of this machine, the newest first."""
@@ -66,9 +101,22 @@ def show_runs(request: Request, here: CurrentState, offset: Offset = 0) -> Respo
     return _runs_page(request, here, offset, {}, "")
 
 
-def _runs_page(request: Request, here: WebState, offset: int, given: dict[str, Any], problem: str) -> Response:
-    fields = form_fields(RunRequest, leave_out=("where",))
-    more: dict[str, Any] = {"fields": fields, "given": given, "problem": problem, "sets": set_names()}
+def _runs_page(
+    request: Request,
+    here: WebState,
+    offset: int,
+    given: dict[str, Any],
+    problem: str,
+    looked: QuestionsResult | None = None,
+) -> Response:
+    more: dict[str, Any] = {
+        "fields": form_fields(RunRequest, leave_out=("where",)),
+        "picker": form_fields(PickedSet, proposals={"dataset": sets_here()}),
+        "given": given,
+        "problem": problem,
+        "sets": set_names(),
+        "looked": looked,
+    }
     view, status = list_runs(here.store, offset=offset), 422 if problem else 200
     return html_page(request, "runs.html", view, status=status, size=RUNS_PER_PAGE, **more)
 
@@ -150,14 +198,31 @@ def _start(here: WebState, body: RunBody, *, confirmed: bool = True) -> StartedR
 
 @router.post("/runs", include_in_schema=False)
 async def send_run(request: Request, here: CurrentState, _: TokenRequired) -> Response:
-    """The same, from the page: the spec is typed as YAML."""
-    given = {"spec": "", **await form_given(request, RunRequest)}
-    confirmed = bool(given.pop(UNPRICED, None))
-    return await start_from_form(
-        lambda: _start(here, RunBody.read({**given, "spec": yaml_mapping(given["spec"])}), confirmed=confirmed),
-        lambda problem: _runs_page(request, here, 0, given, problem),
-        watch="run",
-    )
+    """The same, from the page: the questions are picked, and the rest of the spec is typed as YAML."""
+    sent = await form_of(request)
+    sent.pop(FIELD, None)
+    confirmed, look = bool(sent.pop(UNPRICED, None)), bool(sent.pop("look", None))
+    picked = form_values(PickedSet, {name: sent[name] for name in PickedSet.model_fields if name in sent})
+    rest = {name: sent[name] for name in sent if name not in PickedSet.model_fields}
+    given = {"spec": "", **form_values(RunRequest, rest)}
+
+    def start() -> StartedRun:
+        spec = PickedSet.read(picked).spec(yaml_mapping(given["spec"]))
+        return _start(here, RunBody.read({**given, "spec": spec}), confirmed=confirmed)
+
+    def show_again(problem: str) -> Response:
+        return _runs_page(request, here, 0, given | picked, problem)
+
+    if not look:
+        return await start_from_form(start, show_again, watch="run")
+    try:
+        wanted = {name: value for name, value in picked.items() if name in QuestionsRequest.model_fields}
+        # Reading a set may take files and other machines: nobody else waits for it.
+        looking = check_questions(QuestionsRequest.read(wanted), here.settings)
+        looked = await run_in_threadpool(asyncio.run, looking)
+    except InputError as error:
+        return await run_in_threadpool(show_again, str(error))
+    return await run_in_threadpool(_runs_page, request, here, 0, given | picked, "", looked)
 
 
 @router.get("/api/runs/{run}/show", tags=["runs"])

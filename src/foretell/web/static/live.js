@@ -2,6 +2,7 @@
 // so that a live page, a reloaded one and one of a finished run are the same.
 
 const PAUSE = 400; // milliseconds between two readings at least
+const RETRY = 5000;
 
 export function follow(place) {
   const url = new URL(place.dataset.stream, location.href);
@@ -13,6 +14,10 @@ export function follow(place) {
     url.searchParams.set('brief', 'true');
     source = new EventSource(url);
     source.addEventListener('told', told => { after = told.lastEventId; refresh(); });
+    // A browser does not come back by itself after a refusal, such as that of a server that too many listen to.
+    source.addEventListener('error', () => {
+      if (source?.readyState === EventSource.CLOSED) { close(); setTimeout(() => { open(); refresh(); }, RETRY); }
+    });
     source.addEventListener('end', () => { ended = true; close(); refresh(); });
   };
   const close = () => { source?.close(); source = null; };

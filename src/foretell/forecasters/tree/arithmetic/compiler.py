@@ -22,9 +22,11 @@ from foretell.forecasters.tree.arithmetic.gates import (
     GateBody,
     Gates,
     InputBody,
+    NumbersBody,
     SettledClaims,
     WeightedBody,
 )
+from foretell.forecasters.tree.formula import Expression, fold
 from foretell.forecasters.tree.proposition import Tree, TreeLayout, has_own_value, own_value
 from foretell.questions.errors import InputError
 
@@ -73,10 +75,20 @@ class Conditioning:
         try:
             if isinstance(body, WeightedBody):
                 return self._sum(body, NOTHING)
+            if isinstance(body, NumbersBody):
+                return self._on_numbers(body.expression)
             assert isinstance(body, GateBody)
             return self._expectation(body.literal, NOTHING)
         except RecursionError:
             raise self._too_much() from None
+
+    def _on_numbers(self, expression: Expression) -> int:
+        emit = self.emit
+
+        def either(items: list[int]) -> int:
+            return emit.complement(emit.product([emit.complement(item) for item in items]))
+
+        return fold(expression, self._output, emit.complement, emit.product, either)
 
     def _too_much(self) -> TooManySharedClaims:
         names = [name for name, _ in self.cases.most_common() if name in self.gates.rank]

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from foretell.forecasters.tree.formula import Expression
+from foretell.forecasters.tree.links import ProductLogicLink
 from foretell.forecasters.tree.proposition import Tree, TreeLayout, has_own_value, layout, own_value
 
 
@@ -48,7 +50,14 @@ class WeightedBody:
         return low >= -1e-12 and high <= 1.0 + 1e-12
 
 
-Body = InputBody | CoinBody | GateBody | WeightedBody
+@dataclass(frozen=True)
+class NumbersBody:
+    """A number made of other variables' numbers, mention by mention; nobody looks into it."""
+
+    expression: Expression
+
+
+Body = InputBody | CoinBody | GateBody | WeightedBody | NumbersBody
 
 
 class Gates:
@@ -75,7 +84,10 @@ class Gates:
         cones: dict[str, int] = {}
         for i, claim in enumerate(self.order):
             node, cone = self.tree.nodes[claim], 1 << i
-            if not has_own_value(node):
+            if isinstance(node.link, ProductLogicLink):
+                # Read by its number alone, as a variable of its own: that is what a t-norm on numbers means.
+                pass
+            elif not has_own_value(node):
                 for child in node.children:
                     cone |= cones[child]
                 assert node.link is not None
@@ -138,6 +150,10 @@ class Gates:
     def weighted(self, base: float, terms: Iterable[tuple[float, str]]) -> WeightedBody:
         """True with probability base + Σ weight·[child]."""
         return WeightedBody(float(base), tuple((float(weight), self.var(child)) for weight, child in terms))
+
+    def numbers(self, expression: Expression) -> NumbersBody:
+        """By AND, OR and NOT on the numbers of variables, as if every mention were a variable of its own."""
+        return NumbersBody(expression)
 
     def exactly(self, literal: int) -> GateBody:
         """True exactly when a literal is."""

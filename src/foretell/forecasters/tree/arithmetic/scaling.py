@@ -1,8 +1,9 @@
 """When a linear link is the conditional chance of a Bayes net, and how to make it one.
 
 With every weight and the intercept in [0, 1] and their sum at most 1, β₀ + Σ βⱼ·[child j] is a probability whatever the
-children are: one of them, or the intercept, is picked with chance β and decides (Analytica, appendix B). Then the rule,
-the Bayes net and the logic program have the same numbers. Otherwise only the expectation makes sense.
+children are: one of them, or the intercept, is picked with chance β and decides (Analytica, appendix B). A child that
+hinders is picked likewise and decides by its absence, where the intercept leaves room for it. Then the rule, the Bayes
+net and the logic program have the same numbers. Otherwise only the expectation makes sense.
 """
 
 import math
@@ -10,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
-from foretell.forecasters.tree.links import LinearLink
+from foretell.forecasters.tree.links import LinearLink, ProductLogicLink
 from foretell.forecasters.tree.problems import TreeProblem
 from foretell.forecasters.tree.proposition import Tree
 
@@ -18,15 +19,18 @@ TOLERANCE = 1e-9
 
 
 def bayes_net_faults(link: LinearLink) -> list[str]:
-    """Why the link is no conditional chance; empty where β ∈ [0, 1] and β₀ + Σ βⱼ ≤ 1.
+    """Why the link is no conditional chance; empty where it lies within [0, 1] whatever the children are.
 
     >>> bayes_net_faults(LinearLink(weights={"P1": 0.7, "P2": -0.2}, intercept=0.05))
     ['the weight of P2 is -0.2, below 0']
+    >>> bayes_net_faults(LinearLink(weights={"P1": 0.7, "P2": -0.2}, intercept=0.25))
+    []
     """
     named = {"the intercept": link.intercept, **{f"the weight of {id}": w for id, w in link.weights.items()}}
-    found = [f"{name} is {value:g}, below 0" for name, value in named.items() if value < -TOLERANCE]
+    low = link.base < -TOLERANCE
+    found = [f"{name} is {value:g}, below 0" for name, value in named.items() if low and value < -TOLERANCE]
     found += [f"{name} is {value:g}, above 1" for name, value in named.items() if value > 1 + TOLERANCE]
-    total = sum(named.values())
+    total = link.intercept + sum(weight for weight in link.weights.values() if weight > 0)
     if not found and total > 1 + TOLERANCE:
         found.append(f"intercept and weights add up to {total:g}, above 1")
     return found
@@ -88,6 +92,17 @@ def links_unfit_for_bayes_net(tree: Tree) -> list[TreeProblem]:
         for id, node in tree.nodes.items()
         if node.pinned is None and (form := node.linear_form) is not None and (faults := bayes_net_faults(form))
     ]
+
+
+def links_without_bayes_net(tree: Tree) -> list[TreeProblem]:
+    """Links that keep a tree from being a Bayes net: unfit linear ones, and formulas by the product t-norm."""
+    text, hint = "is computed by the product t-norm, which no Bayes net has", "give it a link of the kind formula"
+    product = [
+        TreeProblem(node=id, field="link", text=text, hint=hint)
+        for id, node in tree.nodes.items()
+        if node.pinned is None and isinstance(node.link, ProductLogicLink)
+    ]
+    return [*links_unfit_for_bayes_net(tree), *product]
 
 
 def scale_tree(tree: Tree, how: str) -> Tree:

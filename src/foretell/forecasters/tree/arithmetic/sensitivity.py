@@ -174,13 +174,18 @@ def ranges(tree: Tree) -> Mapping[str, tuple[float, float]] | None:
     circuit, values = circuit_and_values(tree)
     incomplete = [id for id, node in tree.nodes.items() if node.incomplete]
     unknown = sorted({lack for id in incomplete for lack in tree.nodes[id].incomplete if lack in circuit.input_places})
-    if len(unknown) > EXACT_UP_TO:
+    if len(unknown) > EXACT_UP_TO or not _multilinear(tree):
         return None
     count = 2 ** len(unknown)
     truths: dict[str, Any] = {name: (np.arange(count) >> i & 1).astype(float) for i, name in enumerate(unknown)}
     found = run_many(circuit, _at_present(circuit, values) | truths, count)
     ends = {id: found[circuit.claims[id]] for id in incomplete}
     return {id: (float(np.min(end)), float(np.max(end))) for id, end in ends.items()}
+
+
+def _multilinear(tree: Tree) -> bool:
+    """Whether every number is linear in each input by itself, as all links but the product t-norm are."""
+    return all(node.link is None or node.link.multilinear for node in tree.nodes.values())
 
 
 def _at_present(circuit: Circuit, values: Sequence[float]) -> dict[str, Any]:
@@ -196,7 +201,8 @@ class TreeSpread:
     first_order: float
     """Standard deviation √(Σᵢⱼ ∂ᵢ·∂ⱼ·covᵢⱼ), the tangent's answer; exact for linear trees."""
     exact: float | None
-    """Standard deviation for independent errors, curvature included; None for more than 12 uncertain inputs."""
+    """Standard deviation for independent errors, curvature included; None for more than 12 uncertain inputs, and under
+    a product t-norm."""
     contributions: Mapping[str, float]
     """(∂P/∂c)²·σ² of each input."""
     low: float | None = None
@@ -228,7 +234,7 @@ def tree_spread(
     return TreeSpread(
         p=values[place],
         first_order=max(variance, 0.0) ** 0.5,
-        exact=_exact_spread(circuit, values, sd) if len(sd) <= EXACT_UP_TO else None,
+        exact=_exact_spread(circuit, values, sd) if len(sd) <= EXACT_UP_TO and _multilinear(tree) else None,
         contributions={name: part * part for name, part in parts.items()},
         low=low,
         high=high,

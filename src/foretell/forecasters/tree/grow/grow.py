@@ -23,7 +23,7 @@ from foretell.forecasters.tree.grow.claims import repeated_claims
 from foretell.forecasters.tree.grow.event_log import EventLog, TreeJob
 from foretell.forecasters.tree.grow.ground import GroundingPool, GroundingResult, GroundSettings, Leaf
 from foretell.forecasters.tree.grow.prompting import ClaimSurroundings, TreeQuestion
-from foretell.forecasters.tree.grow.synthesize import Synthesizer, SynthesizeSettings
+from foretell.forecasters.tree.grow.synthesize import Synthesizer, SynthesizeSettings, wide_enough
 from foretell.forecasters.tree.proposition import Proposition, Tree, leaves, pre_order
 from foretell.forecasters.tree.tree_json import to_dict
 from foretell.questions.trace import NodeAnalyzed, NodeSynthesized
@@ -64,12 +64,16 @@ class TreeGrowth:
     settings: TreeSettings = field(default_factory=TreeSettings)
     dollars: float | None = None
     """What this tree may cost."""
+    root: str = ROOT
+    """The id of the claim it grows from."""
+    above: ClaimSurroundings = field(default_factory=ClaimSurroundings)
+    """What lies above and beside that claim, where it is a part of a larger tree."""
 
     def __post_init__(self) -> None:
-        self._nodes = {ROOT: Proposition(id=ROOT, claim=self.about.claim)}
+        self._nodes = {self.root: Proposition(id=self.root, claim=self.about.claim)}
         self._notes: dict[str, tuple[str, ...]] = {}
         """By the claim that was taken apart."""
-        self._parents: dict[str, list[str]] = {ROOT: []}
+        self._parents: dict[str, list[str]] = {self.root: []}
         self._waiting: dict[str, int] = {}
         """Children of a claim that have no result yet."""
         self._finished: asyncio.Queue[Callable[[], None]] = asyncio.Queue()
@@ -90,7 +94,7 @@ class TreeGrowth:
             each=cost_of_leaf(self.context),
         )
         try:
-            self._open(ROOT, whole)
+            self._open(self.root, whole)
             while self._under_way:
                 accept = await self._finished.get()
                 self._under_way -= 1
@@ -175,7 +179,8 @@ class TreeGrowth:
         synthesizer = Synthesizer(about=self.about, context=context, settings=self.settings.synthesize)
         done = await synthesizer.synthesize(self._nodes[id], self._surroundings(id), self._below(id))
         link = to_dict(done.link) if done.link is not None else {}
-        context.emit(NodeSynthesized(node=id, tree=self.about.target, p=done.p, link=link, notes=done.notes))
+        notes = (*done.notes, *((f"synthesis failed: {done.failed}",) if done.failed else ()))
+        context.emit(NodeSynthesized(node=id, tree=self.about.target, p=done.p, link=link, notes=notes))
         return done
 
     def _below(self, id: str) -> dict[str, Proposition]:
@@ -186,22 +191,28 @@ class TreeGrowth:
         return {child: replace(self._nodes[child], children=(), link=None) for child in self._nodes[id].children}
 
     def _surroundings(self, id: str) -> ClaimSurroundings:
-        return ClaimSurroundings.of(self._nodes, self._parents, id)
+        if id == self.root:
+            return self.above
+        place = ClaimSurroundings.of(self._nodes, self._parents, id)
+        return replace(place, path=(*self.above.path, *place.path))
 
     def _tree(self) -> Tree:
         settings = self.settings.synthesize
-        ordered = {id: self._nodes[id] for id in pre_order(self._nodes, ROOT)}
+        ordered = {id: self._nodes[id] for id in pre_order(self._nodes, self.root)}
         notes = [note for id in ordered for note in self._notes.get(id, ())]
         claims = {id: node.claim for id, node in ordered.items()}
         notes += [f"{' and '.join(ids)} say the same" for ids in repeated_claims(claims)]
         tree = Tree(
-            root=ROOT,
+            root=self.root,
             nodes=ordered,
             as_of=self.context.as_of,
-            intercept_limit=settings.intercept_limit,
+            intercept_limit=wide_enough(ordered, settings.intercept_limit),
             missing=settings.missing,
         )
         failed = [id for id in leaves(tree) if ordered[id].p is None]
+        unjoined = [id for id, node in ordered.items() if node.failed]
+        if unjoined:
+            notes.append(f"synthesis failed, and means of children stand in, at {', '.join(unjoined)}")
         if failed:
             notes.append(f"{settings.missing:g} stands in for leaves that could not be grounded: {', '.join(failed)}")
         return evaluated(replace(tree, notes=tuple(dict.fromkeys(notes))))

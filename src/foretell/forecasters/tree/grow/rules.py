@@ -17,7 +17,8 @@ from math import log
 from random import Random
 from typing import Any, cast
 
-from foretell.forecasters.tree.grow.prompting import CHANCE, NUMBER, TEXT, PromptText, object_schema
+from foretell.forecasters.tree.formula import ASSUMPTION, FormulaError, mentions
+from foretell.forecasters.tree.grow.prompting import CHANCE, TEXT, PromptText, object_schema
 from foretell.forecasters.tree.links import (
     AverageLink,
     FormulaAssumption,
@@ -27,6 +28,7 @@ from foretell.forecasters.tree.links import (
     LinearLink,
     Link,
     NoisyOrLink,
+    ProductLogicLink,
 )
 from foretell.plugins import load
 
@@ -42,7 +44,7 @@ class SynthesisRule:
     link: type[Link]
     """The kind of link it makes."""
     prompts: tuple[PromptText, ...]
-    """Texts that explain it to the synthesizer; blanks are `$children`, `$limit` and `$condition`."""
+    """Texts that explain it to the synthesizer; blanks are `$children` and `$limit`."""
     hint: PromptText
     """The text that tells the analyzer what kind of children suit it."""
     fields: Callable[[Children], dict[str, Any]]
@@ -93,12 +95,16 @@ def _formula_fields(_: Children) -> dict[str, Any]:
     return {"formula": TEXT, "assumption": assumption}
 
 
-def _formula(answer: Answer) -> FormulaLink:
+def _formula(answer: Answer, kind: type[FormulaLink] = FormulaLink) -> FormulaLink:
     given = cast("Answer | None", answer.get("assumption"))
     assumption = FormulaAssumption(text=str(given["text"]).strip()[:1000], p=float(given["p"])) if given else None
+    expression = str(answer["formula"]).strip()
+    try:
+        used = ASSUMPTION in {name for name, _ in mentions(expression)}
+    except FormulaError:
+        used = True  # What cannot be read is objected to for that alone.
     # Without PA in the formula the assumption has no effect: it is left out, not objected to.
-    used = "PA" in str(answer["formula"]).replace("(", " ").replace(")", " ").split()
-    return FormulaLink(expression=str(answer["formula"]).strip(), assumption=assumption if used else None)
+    return kind(expression=expression, assumption=assumption if used else None)
 
 
 def random_weights(children: Children, rng: Random) -> LinearLink:
@@ -112,13 +118,28 @@ def random_weights(children: Children, rng: Random) -> LinearLink:
     return LinearLink(weights={child: one / sum(drawn) for child, one in zip(children, drawn, strict=True)})
 
 
+EFFECT = object_schema({"effect": {"type": "string", "enum": ["helps", "hinders"]}, "weight": CHANCE})
+"""How one child bears on the claim in a linear rule."""
+
+
+def _effects(answer: Answer) -> LinearLink:
+    """Weights by effect: obstacles are stated as what they are, and the intercept follows from them."""
+    given = cast("Mapping[str, Answer]", answer["effects"])
+    helps, hinders = (
+        {child: float(one["weight"]) for child, one in given.items() if one["effect"] == effect}
+        for effect in ("helps", "hinders")
+    )
+    link = LinearLink.from_effects(float(answer["base"]), helps, hinders)
+    return LinearLink(intercept=link.intercept, weights={child: link.weights[child] for child in given})
+
+
 LINEAR = SynthesisRule(
     name="linear",
     link=LinearLink,
     prompts=("synthesize_role", "synthesize_linear"),
     hint="hint_linear",
-    fields=lambda children: {"intercept": NUMBER, "weights": _each(children, NUMBER)},
-    read=lambda answer: LinearLink(weights=_numbers(answer["weights"]), intercept=float(answer["intercept"])),
+    fields=lambda children: {"base": CHANCE, "effects": _each(children, EFFECT)},
+    read=_effects,
 )
 LOGIC = SynthesisRule(
     name="logic",
@@ -127,6 +148,14 @@ LOGIC = SynthesisRule(
     hint="hint_logic",
     fields=_formula_fields,
     read=_formula,
+)
+PRODUCT_LOGIC = SynthesisRule(
+    name="product-logic",
+    link=ProductLogicLink,
+    prompts=("synthesize_role", "synthesize_product_logic"),
+    hint="hint_logic",
+    fields=_formula_fields,
+    read=lambda answer: _formula(answer, ProductLogicLink),
 )
 NOISY_OR = SynthesisRule(
     name="noisy-or",

@@ -1,14 +1,16 @@
 """Putting children together: a model says how they bear on the claim, the tree checks whether that fits, we compute."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
 from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.arithmetic.evaluation import evaluate, stale_claims
 from foretell.forecasters.tree.arithmetic.scaling import SCALINGS, bayes_net_faults, scaled
-from foretell.forecasters.tree.edits import SetLink, SetReport
+from foretell.forecasters.tree.edits import Edit, SetLink, SetReport
+from foretell.forecasters.tree.grow.event_log import EventLog, TreeJob
 from foretell.forecasters.tree.grow.prompting import (
     ClaimSurroundings,
     StructuredRequest,
@@ -17,21 +19,17 @@ from foretell.forecasters.tree.grow.prompting import (
     read_report,
     sections,
 )
-from foretell.forecasters.tree.grow.rules import LINEAR, VANILLA, ModelFreeRule, Rule, SynthesisRule
-from foretell.forecasters.tree.links import INTERCEPT_LIMIT, AverageLink, JudgedLink, Link
+from foretell.forecasters.tree.grow.rules import LINEAR, ModelFreeRule, Rule, SynthesisRule, rule_named
+from foretell.forecasters.tree.links import INTERCEPT_LIMIT, AverageLink, LinearLink, Link
 from foretell.forecasters.tree.problems import InvalidTree
 from foretell.forecasters.tree.proposition import MISSING, Proposition, Tree, parents_of, pre_order
 from foretell.forecasters.tree.what_if import resynthesize
 from foretell.models.model import ModelError
 from foretell.models.structured_output import UnusableReply
 from foretell.questions.errors import InputError
-from foretell.questions.question import Question
 
 LONGEST_REPORTS = 24_000
 """Characters of all children's reports together, shared out equally."""
-CONDITION = (
-    "- The intercept and all weights must be 0 or larger, and together at most 1. Word obstacles into the report."
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +41,7 @@ class SynthesizeSettings:
     missing: float = MISSING
     """What stands in for a child without a number of its own."""
     bayes_net: bool = False
-    """Ask for linear weights that are those of a Bayes net: none negative, together at most one."""
+    """Ask for linear weights that are those of a Bayes net: a chance whatever the children are."""
     scaling: str | None = None
     """Weights that are not are scaled so (min-max, softmax, clip) instead of being asked for again."""
     seed: int = 0
@@ -67,24 +65,24 @@ class Synthesizer:
     ) -> Proposition:
         """The claim with its link, its probability and the report. An unfit answer is asked for again with the reason.
 
-        When that fails for good, the mean of the children stands in, and a note says so: no answer of a model can
+        When that fails for good, the mean of the children stands in, and `failed` says why: no answer of a model can
         leave a hole in the tree. Where no child has a number there is nothing to put together, and no link.
         """
-        node = replace(node, link=None, p=None, report="", key_factor="", notes=())
+        rule = self.settings.rule
+        node = replace(node, link=None, p=None, report="", key_factor="", notes=(), rule=rule.name, failed="", stale="")
         lacking = [id for id in node.children if below[id].p is None]
         if len(lacking) == len(node.children):
             return replace(node, notes=("none of its children has a probability",))
         notes = (f"{self.settings.missing:g} stands in for {', '.join(lacking)}",) if lacking else ()
-        rule = self.settings.rule
         if isinstance(rule, ModelFreeRule):
             link = rule.make(node.children, Random(f"{self.settings.seed}/{self.about.slot}/{node.id}"))
             return replace(node, link=link, p=self._value(node, link, below), notes=notes)
         try:
             done = await self._ask(node, place, below, rule)
         except ModelError as error:
-            note = f"the mean of the children stands in for the rule {rule.name}: {error}"
+            reason = f"the mean of the children stands in for the rule {rule.name}: {error}"
             link = AverageLink()
-            return replace(node, link=link, p=self._value(node, link, below), notes=(*notes, note))
+            return replace(node, link=link, p=self._value(node, link, below), notes=notes, failed=reason)
         return replace(done, notes=(*notes, *done.notes))
 
     async def _ask(
@@ -93,7 +91,6 @@ class Synthesizer:
         blanks = {
             "children": ", ".join(node.children),
             "limit": f"{self.settings.intercept_limit:g}",
-            "condition": CONDITION if self.settings.bayes_net or self.settings.scaling else "",
             "today": self.about.today,
         }
         length = LONGEST_REPORTS // len(node.children)
@@ -112,9 +109,17 @@ class Synthesizer:
             attempts=self.about.attempts,
         )
 
+        doubted: list[Link] = []
+
         def read(answer: Mapping[str, Any]) -> Proposition:
             link, notes = self._fitted(rule.read(answer), node.children)
             report, key_factor = read_report(answer)
+            doubts = [] if notes else self._doubts(link)  # Scaled weights are ours, and not to be doubted.
+            if doubts and link not in doubted and len(doubted) < self.about.attempts - 1:
+                doubted.append(link)
+                raise UnusableReply(f"{'; '.join(doubts)}. If you stand by it, give the same answer again")
+            if doubts and isinstance(link, LinearLink):
+                link, notes = _within_one(link), (*notes, *(f"confirmed: {doubt}" for doubt in doubts))
             try:
                 p = self._value(node, link, below)
             except InvalidTree as error:
@@ -137,6 +142,27 @@ class Synthesizer:
         lines = [child.claim, known, f"What decided it: {factor}" if factor else "", report[:length]]
         return "\n\n".join(filter(None, lines))
 
+    def _doubts(self, link: Link) -> list[str]:
+        """What a linear link says in its extreme cases, where that is more than its author may have meant.
+
+        A judgement is not asked to bend: who repeats it is taken at their word.
+        """
+        if not isinstance(link, LinearLink) or any(not 0 <= abs(weight) <= 1 for weight in link.weights.values()):
+            return []
+        found: list[str] = []
+        if link.base > self.settings.intercept_limit + 1e-9:
+            found.append(
+                f"a base of {link.base:.3g} means that the claim has this chance even with every child against it; "
+                "the report should name what would then bring it about"
+            )
+        most = link.base + sum(map(abs, link.weights.values()))
+        if most > 1 + 1e-9:
+            found.append(
+                f"base and weights together give the claim a chance of {most:.3g} with every child in its favour; "
+                "weights that cannot all count in full overlap, and only their proportions are kept then"
+            )
+        return found
+
     def _fitted(self, link: Link, children: Sequence[str]) -> tuple[Link, tuple[str, ...]]:
         """The link, scaled to that of a Bayes net where the settings want one, and what was done to it."""
         wanted = self.settings.bayes_net or self.settings.scaling is not None
@@ -145,6 +171,8 @@ class Synthesizer:
         if form is None or not faults:
             return link, ()
         if self.settings.scaling is None:
+            if isinstance(link, LinearLink) and link.base >= -1e-9:
+                return link, ()  # Its weights only overlap: a doubt, see `_doubts`.
             raise UnusableReply("; ".join(faults))
         new, note = scaled(form, self.settings.scaling)
         return new, (note,)
@@ -152,28 +180,97 @@ class Synthesizer:
     def _value(self, node: Proposition, link: Link, below: Mapping[str, Proposition]) -> float:
         """What a link gives, exactly, whatever the branches below share; `InvalidTree` where it cannot be used."""
         top = replace(node, link=link, p=None, pinned=None)
-        limit, missing = self.settings.intercept_limit, self.settings.missing
-        tree = Tree(root=node.id, nodes={node.id: top, **below}, intercept_limit=limit, missing=missing)
+        nodes = {node.id: top, **below}
+        # A base that was confirmed may lie beyond the usual limit.
+        limit = wide_enough(nodes, self.settings.intercept_limit)
+        tree = Tree(root=node.id, nodes=nodes, intercept_limit=limit, missing=self.settings.missing)
         return evaluate(tree).p
 
 
-async def rejudge(tree: Tree, question: Question, context: Context) -> Tree:
-    """The tree with every stale judgement made anew, a claim after those beneath it, and once.
+def wide_enough(nodes: Mapping[str, Proposition], limit: float) -> float:
+    """The limit of a tree's intercepts, raised to the largest base that its synthesizer stood by."""
+    own = (node.link for node in nodes.values())
+    return max([limit, *(link.base for link in own if isinstance(link, LinearLink))])
 
-    Where that fails, the old number stands, and the claim is stale still.
+
+def _within_one(link: LinearLink) -> LinearLink:
+    """Overlapping weights shrunk alike, until the claim is at most certain with every child in its favour."""
+    base, total = min(max(link.base, 0.0), 1.0), sum(map(abs, link.weights.values()))
+    shrink = min(1.0, (1 - base) / total) if total > 0 else 1.0
+    numbers = {child: weight * shrink for child, weight in link.weights.items()}
+    return LinearLink(intercept=base - sum(w for w in numbers.values() if w < 0), weights=numbers)
+
+
+RULE_OF_LINK = {
+    "linear": "linear",
+    "formula": "logic",
+    "product_logic": "product-logic",
+    "noisy_or": "noisy-or",
+    "inhibited_noisy_or": "inhibited-noisy-or",
+    "judged": "vanilla",
+    "average": "average",
+}
+"""By kind of link, the rule that makes one; of other packages' links by the node's own `rule` alone."""
+
+
+def rule_of(node: Proposition) -> str:
+    """The rule by which a parent is put together again: its own, else the one that makes such links."""
+    return node.rule or (RULE_OF_LINK.get(node.link.kind, "linear") if node.link is not None else "linear")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rejudged:
+    """A tree with what could be judged anew, and what could not."""
+
+    tree: Tree
+    edits: tuple[Edit, ...] = ()
+    """What was changed, in order."""
+    failed: Mapping[str, str] = field(default_factory=dict[str, str])
+    """By claim, why the old judgement stands."""
+
+
+async def rejudge(
+    tree: Tree,
+    about: TreeQuestion,
+    context: Context,
+    *,
+    also: Collection[str] = (),
+    rule: str | None = None,
+    log: EventLog[TreeJob] | None = None,
+) -> Rejudged:
+    """Have every stale link judged anew, and those of `also`, a claim after those beneath it, and once.
+
+    All that wait for nobody are asked at the same time. Everything else above an edit is arithmetic. Where a judgement
+    cannot be had, the old one stands, and the claim is stale still. With `rule`, claims are joined by it instead of the
+    rule that they were joined by before.
     """
-    slot = f"{question.id}/trial {context.trial}/rejudge"
-    about = TreeQuestion(question=question, as_of=context.as_of, target=question.targets[0].id, slot=slot)
-    settings = SynthesizeSettings(rule=VANILLA, intercept_limit=tree.intercept_limit, missing=tree.missing)
-    synthesizer = Synthesizer(about=about, context=context, settings=settings)
-    done: set[str] = set()
-    while waiting := [id for id in stale_claims(tree) if id not in done]:
-        id = waiting[0]
-        done.add(id)
+    log = log or EventLog()
+
+    async def judged_anew(tree: Tree, id: str, beneath: Collection[str]) -> Proposition:
+        node = tree.nodes[id]
+        wanted = rule_named(rule or rule_of(node))
+        settings = SynthesizeSettings(rule=wanted, intercept_limit=tree.intercept_limit, missing=tree.missing)
+        own = replace(context, emit=log.job(("synthesis", id)))
         place = ClaimSurroundings.of(tree.nodes, parents_of(tree.nodes), id)
-        below = {other: tree.nodes[other] for other in pre_order(tree.nodes, id) if other != id}
-        result = await synthesizer.synthesize(tree.nodes[id], place, below)
-        if isinstance(result.link, JudgedLink):
-            report = SetReport(id=id, report=result.report, key_factor=result.key_factor)
-            tree = resynthesize(tree, [SetLink(id=id, link=result.link), report])
-    return tree
+        below = {other: tree.nodes[other] for other in beneath}
+        return await Synthesizer(about=about, context=own, settings=settings).synthesize(node, place, below)
+
+    edits: list[Edit] = []
+    failed: dict[str, str] = {}
+    done: set[str] = set()
+    while waiting := [id for id in {**dict.fromkeys(stale_claims(tree)), **dict.fromkeys(also)} if id not in done]:
+        beneath = {id: set(pre_order(tree.nodes, id)) - {id} for id in waiting}
+        ready = [id for id in waiting if not beneath[id] & set(waiting)]
+        asked = [judged_anew(tree, id, beneath[id]) for id in ready]
+        for id, result in zip(ready, await asyncio.gather(*asked), strict=True):
+            done.add(id)
+            if result.failed or result.link is None:
+                failed[id] = result.failed or "none of its children has a probability"
+                continue
+            new = [
+                SetLink(id=id, link=result.link, rule=result.rule),
+                SetReport(id=id, report=result.report, key_factor=result.key_factor),
+            ]
+            tree = resynthesize(tree, new)
+            edits += new
+    return Rejudged(tree=tree, edits=tuple(edits), failed=failed)

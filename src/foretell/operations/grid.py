@@ -1,0 +1,316 @@
+"""Experiments as files: what a grid would cost, its runs one after another, and what each factor brought."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from foretell.data.atomic_file import write_atomically
+from foretell.models.budget import Budget
+from foretell.models.names import ModelName
+from foretell.models.prices import PriceList, read_price
+from foretell.operations.requests import GridRequest, InitGridRequest
+from foretell.operations.result import Result, show_table
+from foretell.operations.run import carry_out
+from foretell.operations.studies import run_study, save_study
+from foretell.questions.errors import InputError
+from foretell.report.study import StudyResult
+from foretell.report.terminal import TextColumn, show_text
+from foretell.runs.executor import RunProgress
+from foretell.runs.grid import Grid, GridRun, read_grid
+from foretell.runs.runner import PreparedRun, WatchProgress, asks_models, check_run, has_panel, prepare_run
+from foretell.runs.same_questions import find_run_of
+from foretell.runs.settings import Settings, load_settings
+from foretell.runs.spec import RunSpec
+from foretell.runs.store import RunStore
+from foretell.studies.registry import load_study
+
+READ, WRITTEN = 5_000, 800
+"""Tokens of a typical call, for runs of whose like nothing was measured."""
+STUDY = "buildup"
+"""The study that reads the factors of a finished grid."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedRun:
+    """A run of a grid as it stands: what is done, what is open, and what the rest will cost."""
+
+    name: str
+    run: str
+    factors: Mapping[str, str]
+    cells: int
+    done: int
+    spent: float
+    per_cell: float | None
+    """Dollars; None where no price is known."""
+    basis: str
+    """Where that comes from: measured, rough or unknown."""
+
+    @property
+    def dollars(self) -> float | None:
+        """What the open cells will cost."""
+        open_cells = self.cells - self.done
+        return 0.0 if not open_cells else None if self.per_cell is None else open_cells * self.per_cell
+
+
+@dataclass(frozen=True, kw_only=True)
+class GridResult(Result):
+    """A grid: its plan, and what came out where it was carried out."""
+
+    name: str
+    planned: tuple[PlannedRun, ...]
+    budget: float | None
+    ended: Mapping[str, RunProgress]
+    """By run, how it ended this time; empty for a plan."""
+    study: StudyResult | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader should know."""
+        return self.notes
+
+    @property
+    def exit_code(self) -> int:
+        """3 where an answer is missing or rests on a failure."""
+        return 3 if any(one.failed or one.degraded or one.stopped for one in self.ended.values()) else 0
+
+    @cached_property
+    def expected(self) -> float:
+        """Dollars that the open cells will cost, as far as prices are known."""
+        return sum(one.dollars or 0.0 for one in self.planned)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each run, with its factors."""
+        return [
+            {
+                "name": one.name,
+                "run": one.run,
+                **one.factors,
+                "cells": one.cells,
+                "done": one.done,
+                "dollars_spent": round(one.spent, 9),
+                "dollars_to_come": None if one.dollars is None else round(one.dollars, 9),
+                "basis": one.basis,
+            }
+            for one in self.planned
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan, the money and the tables."""
+        return {
+            "schema": "foretell/grid/1",
+            "name": self.name,
+            "runs": self.rows(),
+            "dollars_to_come": round(self.expected, 9),
+            "budget": self.budget,
+            "study": None if self.study is None else self.study.to_dict(),
+            "notes": list(self.notes),
+        }
+
+    def to_markdown(self) -> str:
+        """The tables as Markdown; of a plan its text."""
+        return self.study.to_markdown() if self.study is not None else f"{self}\n"
+
+    def to_html(self) -> str:
+        """The tables as a page."""
+        if self.study is None:
+            raise InputError("a plan has no page", hint="write .json, .csv or .md, or carry the grid out")
+        return self.study.to_html()
+
+    def print(self, console: Console) -> None:
+        """The plan, and the tables where there are any."""
+        if self.study is not None:
+            self.study.print(console)
+            return
+        columns: dict[TextColumn, Callable[[PlannedRun], object]] = {
+            TextColumn(head="run", drop=2): lambda one: one.run,
+            TextColumn(head="levels", shrink=24): lambda one: one.name,
+            TextColumn(head="cells", right=True): lambda one: f"{one.cells:,}",
+            TextColumn(head="done", right=True): lambda one: f"{one.done:,}",
+            TextColumn(head="$ spent", right=True, drop=1): lambda one: f"{one.spent:.2f}",
+            TextColumn(head="$ to come", right=True): lambda one: "?" if one.dollars is None else f"{one.dollars:.2f}",
+            TextColumn(head="basis"): lambda one: one.basis,
+        }
+        show_table(console, self.planned, columns)
+        show_text(console, f"{self.summary}\n")
+
+    @property
+    def summary(self) -> str:
+        """What is to be done and what it costs, in a line."""
+        cells = sum(one.cells - one.done for one in self.planned)
+        unknown = sum(one.dollars is None for one in self.planned)
+        told = f"{len(self.planned)} runs, {cells:,} cells open, about ${self.expected:.2f} to come"
+        told += f" and {unknown} runs whose price nobody knows" if unknown else ""
+        return f"{told}; " + (f"never more than ${self.budget:.2f}" if self.budget is not None else "no budget is set")
+
+
+async def run_grid(
+    request: GridRequest,
+    settings: Settings | None = None,
+    *,
+    watch: WatchProgress = lambda _: None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> GridResult:
+    """Carry a grid out, or with `plan` say what it would cost.
+
+    Stopped or killed and started again, it goes on where it was and pays for nothing twice.
+    """
+    settings = settings or load_settings()
+    grid = read_grid(request.file)
+    runs = grid.runs()
+    prepared = {run.name: prepare_grid_run(run, grid, settings) for run in runs}
+    budget = request.budget if request.budget is not None else grid.budget
+    planned = plan_grid(runs, prepared, settings)
+    result = GridResult(name=grid.name, planned=planned, budget=budget, ended={})
+    if request.plan:
+        return result
+    unknown = any(one.dollars is None for one in planned)
+    if budget is None and (result.expected > 0 or unknown):
+        hint = "write budget: DOLLARS into the file, or say --budget; --plan shows every run"
+        raise InputError(f"this may cost money: {result.summary}", path=request.file, column="budget", hint=hint)
+    tell(result.summary)
+    spent = sum(one.spent for one in planned)
+    within = settings
+    if budget is not None:
+        # What the runs of the grid cost before counts too: a budget is for the experiment, not for one start.
+        within = replace(settings, budget=Budget("grid", dollars=max(0.0, budget - spent), within=settings.budget))
+    ended: dict[str, RunProgress] = {}
+    complete = {plan.name for plan in planned if plan.done == plan.cells and not has_panel(prepared[plan.name].spec)}
+    for number, run in enumerate(runs, 1):
+        one = prepared[run.name]
+        if run.name in complete:
+            continue
+        tell(f"{number} of {len(runs)}, {run.name}: run {one.spec.id}, {len(one.questions)} questions")
+        ended[run.name] = await carry_out(
+            one, within, where=request.where, concurrency=request.concurrency, watch=watch, tell=tell
+        )
+    study, notes = _results(request, settings)
+    if study is not None and request.keep:
+        save_study(settings, study)
+    return replace(result, planned=plan_grid(runs, prepared, settings), ended=ended, study=study, notes=notes)
+
+
+def prepare_grid_run(run: GridRun, grid: Grid, settings: Settings) -> PreparedRun:
+    """A run of a grid, checked before anything is stored; files are sought here and beside the grid."""
+    try:
+        check_run(run.spec, settings)
+    except InputError as error:
+        raise InputError(f"{run.name}: {error}", path=grid.path) from None
+    prepared = prepare_run(run.spec, folders=(Path(), grid.path.parent))
+    with closing(RunStore(settings.store)) as store:
+        return find_run_of(store, prepared, extend=False)
+
+
+def _results(request: GridRequest, settings: Settings) -> tuple[StudyResult | None, tuple[str, ...]]:
+    study = load_study(STUDY)
+    try:
+        return run_study(study, study.options.read({"grid": request.file}), settings=settings), ()
+    except InputError as error:
+        return None, (f"no tables yet: {error}",)
+
+
+# What it will cost.
+
+
+def plan_grid(
+    runs: Sequence[GridRun], prepared: Mapping[str, PreparedRun], settings: Settings
+) -> tuple[PlannedRun, ...]:
+    """Every run with what is done, and what the rest costs by what its like has cost here, else by a rough guess."""
+    with closing(RunStore(settings.store)) as store:
+        measured = _measured_costs(store)
+        planned: list[PlannedRun] = []
+        for run in runs:
+            one = prepared[run.name]
+            known = store.run(one.spec.id) is not None
+            done = len(store.finished(one.spec.id)) if known else 0
+            per_cell, basis = _cell_price(one, measured)
+            planned.append(
+                PlannedRun(
+                    name=run.name,
+                    run=one.spec.id,
+                    factors=run.factors,
+                    cells=len(one.questions) * one.spec.trials,
+                    done=done,
+                    spent=store.spent(one.spec.id) if known else 0.0,
+                    per_cell=per_cell,
+                    basis=basis,
+                )
+            )
+    return tuple(planned)
+
+
+def _likeness(spec: RunSpec | Mapping[str, Any]) -> tuple[str, ...]:
+    """What decides the price of a cell."""
+    body: Mapping[str, Any] = vars(spec) if isinstance(spec, RunSpec) else spec
+    options, models = (sorted(dict(body.get(name) or {}).items()) for name in ("options", "models"))
+    return (str(body.get("forecaster", "agent")), str(models), str(options), str(list(body.get("search") or ())))
+
+
+CellCosts = Mapping[tuple[str, ...], tuple[float, int]]
+"""Dollars and cells by what decides the price of a cell."""
+
+
+def _measured_costs(store: RunStore) -> CellCosts:
+    """Dollars and cells of stored runs, by what decides the price of a cell."""
+    found: dict[tuple[str, ...], tuple[float, int]] = {}
+    for row in store.runs():
+        if row.done:
+            dollars, cells = found.get(_likeness(row.spec), (0.0, 0))
+            found[_likeness(row.spec)] = (dollars + store.spent(row.id), cells + row.done + row.failed)
+    return found
+
+
+def _cell_price(prepared: PreparedRun, measured: CellCosts) -> tuple[float | None, str]:
+    spec = prepared.spec
+    if not asks_models(spec):
+        return 0.0, "no model"
+    if found := measured.get(_likeness(spec)):
+        return found[0] / found[1], "measured"
+    model = spec.models.get("agent", "")
+    if ModelName.read(model).free:
+        return 0.0, "free model"
+    price = PriceList({name: read_price(written) for name, written in spec.prices.items()}).of(model)
+    if price is None:
+        return None, "unknown"
+    trees = [1 if len(one.targets) < 3 else len(one.targets) for one in prepared.questions]
+    calls = _calls(spec) * (sum(trees) / len(trees) if trees and spec.forecaster in ("tree", "thoughts") else 1.0)
+    return calls * (READ * price.input + WRITTEN * price.output) / 1e6, "rough"
+
+
+def _calls(spec: RunSpec) -> float:
+    """Model calls of a cell, roughly: the agent's steps, a tree's leaves and what puts them together."""
+    options = spec.options
+    if spec.forecaster == "agent":
+        return 1.0 if options.get("variant") == "zero-shot" else 0.7 * float(options.get("steps", 10))
+    if spec.forecaster == "tree":
+        return 2.0 + 1.7 * float(options.get("leaves", 10)) ** float(options.get("rounds", 1))
+    return 12.0 if spec.forecaster == "thoughts" else 1.0
+
+
+# A first grid.
+
+
+@dataclass(frozen=True, kw_only=True)
+class InitGridResult(Result):
+    """A commented grid."""
+
+    file: Path
+
+    def __str__(self) -> str:
+        return f"Wrote {self.file}\nNext: foretell grid {self.file} --plan"
+
+
+def init_grid(request: InitGridRequest) -> InitGridResult:
+    """Write a commented grid to start from."""
+    from importlib.resources import files
+
+    if request.file.exists():
+        raise InputError("is there already", path=request.file, hint="choose another name")
+    text = (files("foretell.operations") / "templates" / "grid.yaml").read_text(encoding="utf-8")
+    write_atomically(request.file, text.encode())
+    return InitGridResult(file=request.file)

@@ -1,0 +1,429 @@
+"""Runs on this machine: listed with their state, cost and score; named, tagged, resolved, archived and removed."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Column, Table
+from rich.text import Text
+
+from foretell.data.http import SourceError
+from foretell.models.journal import Journal, UnsettledCalls
+from foretell.operations.requests import (
+    RunsRemoveRequest,
+    RunsRenameRequest,
+    RunsRequest,
+    RunsResolveRequest,
+    RunsTagRequest,
+)
+from foretell.operations.result import Result
+from foretell.operations.table import operation
+from foretell.questions.errors import InputError
+from foretell.questions.question import Question
+from foretell.questions.resolution import Resolution
+from foretell.report.numbers import bracket
+from foretell.report.terminal import show_text
+from foretell.runs.executor import RunProgress
+from foretell.runs.outcomes import RunOutcomes
+from foretell.runs.settings import Settings, load_settings
+from foretell.runs.spec import TYPED_PREFIX
+from foretell.runs.store import RunRow, RunState, RunStore, cells_each, find_run
+from foretell.scoring.run_scores import KeptScores
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunMoney:
+    """What a run has cost, may cost and may have cost, in dollars."""
+
+    spent: float
+    open: UnsettledCalls
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedRun:
+    """One run in the list."""
+
+    row: RunRow
+    questions: int
+    state: RunState
+    money: RunMoney
+    score: Mapping[str, Any]
+    """What `RunScores.summary` says."""
+
+    @property
+    def id(self) -> str:
+        """The run's id."""
+        return self.row.id
+
+    def to_dict(self) -> dict[str, Any]:
+        """A run in a few words, with how good it was."""
+        return run_to_dict(self.row, self.money) | {
+            "name": self.row.name,
+            "note": self.row.note,
+            "tags": list(self.row.tags),
+            "archived": self.row.archived,
+            "state": self.state,
+            "problem": self.row.problem,
+            "asked": self.questions,
+            "cells": self.questions * cells_each(self.row.spec),
+            "score": dict(self.score),
+        }
+
+
+def money_of(store: RunStore, settings: Settings, runs: Sequence[str]) -> dict[str, RunMoney]:
+    """The money of runs: what their replies cost, and what the journal says of calls that had none."""
+    unsettled: dict[str, UnsettledCalls] = {}
+    if runs and (settings.database or Path(settings.journal).is_file()):
+        with closing(Journal(settings.journal)) as journal:
+            unsettled = journal.unsettled_by_run()
+    return {run: RunMoney(spent=store.spent(run), open=unsettled.get(run, UnsettledCalls())) for run in runs}
+
+
+def run_to_dict(row: RunRow, money: RunMoney) -> dict[str, Any]:
+    """A run in a few words."""
+    return {
+        "run": row.id,
+        "created": row.created,
+        "questions": row.spec["questions"]["dataset"],
+        "forecaster": row.spec["forecaster"],
+        "model": row.spec["models"].get("agent", ""),
+        "efforts": row.spec.get("efforts", {}),
+        "mode": row.spec["mode"],
+        "quarantined": row.spec["questions"].get("quarantined", 0),
+        "trials": row.spec["trials"],
+        "forecasts": row.done,
+        "failed": row.failed,
+        "degraded": row.degraded,
+        "dollars": round(money.spent, 9),
+        "reserved": round(money.open.reserved, 9),
+        "at_risk": round(money.open.at_risk, 9),
+    }
+
+
+def money_text(row: Mapping[str, Any]) -> str:
+    """Of a run in a few words: spent, and apart from it what is reserved and at risk."""
+    return RunProgress(total=0, dollars=row["dollars"], reserved=row["reserved"], at_risk=row["at_risk"]).money(4)
+
+
+# The list.
+
+NO_RUNS = "no runs yet; try: foretell ask, or foretell run SPEC.yaml"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunsResult(Result):
+    """Runs on this machine."""
+
+    stored: tuple[ListedRun, ...]
+    total: int
+    """How many there are that fit."""
+    archived: int
+    """How many are left out because they are archived."""
+    every: int
+    """How many there are in all."""
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each run, the newest first."""
+        return [run.to_dict() for run in self.stored]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The rows, and how many there are in all."""
+        return {"runs": self.rows(), "total": self.total, "archived": self.archived}
+
+    def print(self, console: Console) -> None:
+        """A table."""
+        if not self.stored:
+            show_text(console, f"{'no run fits' if self.every else NO_RUNS}\n")
+        else:
+            right = [Column(name, justify="right", no_wrap=True) for name in ("Brier index", "$ spent")]
+            first = [Column(name, no_wrap=True) for name in ("run", "made on", "state")]
+            # What does not fit is put on the next line, so that a narrow terminal cuts nothing off.
+            table = Table(*first, *right, Column("what", overflow="fold"), box=None)
+            for run in self.stored:
+                name, spent = Text(run.row.name or run.row.id), f"{run.money.spent:.2f}"
+                table.add_row(name, run.row.created[:10], _state_text(run), _score_text(run), spent, Text(_what(run)))
+            console.print(table)
+        if self.archived:
+            show_text(console, f"{self.archived} archived: foretell runs --archived lists them too\n")
+
+
+def _what(run: ListedRun) -> str:
+    body = run.to_dict()
+    dataset = Path(body["questions"]).name if not body["questions"].startswith(TYPED_PREFIX) else "one question"
+    extra = [f"{body[name]} {name}" for name in ("degraded", "quarantined") if body[name]]
+    extra += [f"${body[n]:.2f} {n.replace('_', ' ')}" for n in ("reserved", "at_risk") if body[n]]
+    extra += [f"#{tag}" for tag in run.row.tags]
+    text = f"{dataset}: {body['forecaster']} {body['model']}".rstrip()
+    return f"{text} ({', '.join(extra)})" if extra else text
+
+
+def _score_text(run: ListedRun) -> str:
+    found = run.score.get("bi")
+    if found is None:
+        return f"{run.score['decided']} decided" if run.score.get("decided") else "–"
+    return f"{found['estimate']:.1f} {bracket(found['low'], found['high'], 1)}"
+
+
+def _state_text(run: ListedRun) -> str:
+    row, cells = run.row, run.questions * cells_each(run.row.spec)
+    match run.state:
+        case "failed":
+            return f"{row.failed} of {cells} failed"
+        case "done":
+            return "done"
+        case state:
+            return f"{state} {row.done + row.failed}/{cells}"
+
+
+@operation(RunsRequest)
+def list_runs(request: RunsRequest, settings: Settings | None = None) -> RunsResult:
+    """The runs on this machine, the newest first."""
+    settings = settings or load_settings()
+    with closing(RunStore(settings.store)) as store:
+        rows, asked = store.runs(), store.asked()
+        shown = [row for row in rows if _fits(row, request)]
+        archived = 0 if request.archived else sum(row.archived for row in shown)
+        shown = [row for row in shown if request.archived or not row.archived]
+        states: dict[str, RunState] = {row.id: store.state(row, asked.get(row.id, 0)) for row in shown}
+        shown = [row for row in shown if request.state in (None, states[row.id])]
+        end = None if request.limit is None else request.offset + request.limit
+        chosen = shown[request.offset : end]
+        money, scores = money_of(store, settings, [row.id for row in chosen]), KeptScores(store).of(chosen)
+    listed = tuple(
+        ListedRun(
+            row=row,
+            questions=asked.get(row.id, 0),
+            state=states[row.id],
+            money=money[row.id],
+            score=scores[row.id],
+        )
+        for row in chosen
+    )
+    return RunsResult(stored=listed, total=len(shown), archived=archived, every=len(rows))
+
+
+def _fits(row: RunRow, request: RunsRequest) -> bool:
+    """Whether a run has all the tags that are wanted, and the words that are sought."""
+    models = " ".join(map(str, row.spec.get("models", {}).values()))
+    said = f"{row.id} {row.name} {row.note} {' '.join(row.tags)} {models} {row.spec.get('forecaster', '')}"
+    said += f" {row.spec.get('questions', {}).get('dataset', '')}"
+    return set(request.tag) <= set(row.tags) and request.find.casefold() in said.casefold()
+
+
+# What people say of a run.
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunLabels(Result):
+    """What people say of a run."""
+
+    run: str
+    name: str
+    note: str
+    tags: tuple[str, ...]
+    archived: bool
+
+    def __str__(self) -> str:
+        parts = [f"run {self.run}"]
+        parts += [f"called {self.name}"] if self.name else []
+        parts += [f"tags: {', '.join(self.tags)}"] if self.tags else []
+        parts += [f"note: {self.note}"] if self.note else []
+        return " · ".join([*parts, *(["archived"] if self.archived else [])])
+
+
+def _labels(store: RunStore, run: str) -> RunLabels:
+    row = store.run(run)
+    assert row is not None
+    return RunLabels(run=row.id, name=row.name, note=row.note, tags=row.tags, archived=row.archived)
+
+
+@operation(RunsRenameRequest)
+def rename_run(request: RunsRenameRequest, settings: Settings | None = None) -> RunLabels:
+    """Call a run by a name."""
+    settings = settings or load_settings()
+    with closing(RunStore(settings.store)) as store:
+        run = find_run(store, request.run)
+        for row in store.runs() if request.name else ():
+            if row.id != run and (row.name == request.name or row.id.startswith(request.name)):
+                hint = "choose another name: commands find a run by its name or by how its id begins"
+                raise InputError(f"run {row.id} answers to {request.name!r}", column="name", hint=hint)
+        store.label(run, name=request.name)
+        return _labels(store, run)
+
+
+@operation(RunsTagRequest)
+def tag_run(request: RunsTagRequest, settings: Settings | None = None) -> RunLabels:
+    """Put tags on a run, or take them away; note something; put it into the archive."""
+    settings = settings or load_settings()
+    if request.archive and request.unarchive:
+        raise InputError("a run cannot be put into the archive and taken out at once", column="archive")
+    with closing(RunStore(settings.store)) as store:
+        run = find_run(store, request.run)
+        before = _labels(store, run)
+        tags = dict.fromkeys(one for one in (*before.tags, *request.tags) if one not in request.remove)
+        store.label(run, tags=list(tags))
+        if request.note is not None:
+            store.label(run, note=request.note)
+        if request.archive or request.unarchive:
+            store.label(run, archived=request.archive)
+        return _labels(store, run)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemovedRuns(Result):
+    """Runs that were removed, or would be."""
+
+    runs: tuple[Mapping[str, Any], ...]
+    removed: bool
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each run."""
+        return [dict(run) for run in self.runs]
+
+    def __str__(self) -> str:
+        lines = [
+            f"{'removed' if self.removed else 'would remove'} run {run['name'] or run['run']}: "
+            f"{run['answers']} answers, ${run['dollars']:.2f}"
+            for run in self.runs
+        ]
+        last = "the journal keeps every reply" if self.removed else "nothing was removed; --yes does it"
+        return "\n".join([*lines, last])
+
+
+@operation(RunsRemoveRequest)
+def remove_runs(request: RunsRemoveRequest, settings: Settings | None = None) -> RemovedRuns:
+    """Remove runs with everything that is stored of them."""
+    settings = settings or load_settings()
+    with closing(RunStore(settings.store)) as store:
+        asked, found = store.asked(), list[Mapping[str, Any]]()
+        for start in request.runs:
+            row = store.run(find_run(store, start))
+            assert row is not None
+            if store.state(row, asked.get(row.id, 0)) == "running":
+                raise InputError(f"run {row.name or row.id} is running", hint="stop it first")
+            answers, spent = row.done + row.failed, store.spent(row.id)
+            found.append({"run": row.id, "name": row.name, "answers": answers, "dollars": spent})
+        if request.yes:
+            for run in found:
+                store.remove(run["run"])
+    return RemovedRuns(runs=tuple(found), removed=request.yes)
+
+
+# How it came out.
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResolveResult(Result):
+    """What is known of how a run's questions came out."""
+
+    run: str
+    decided: int
+    """Questions of which something has come out."""
+    questions: int
+    new: int
+    """Targets whose outcome was told now."""
+    score: Mapping[str, Any]
+    problems: tuple[str, ...] = ()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Where an outcome could not be looked for."""
+        return self.problems
+
+    def __str__(self) -> str:
+        text = f"run {self.run}: {self.decided} of {self.questions} questions decided, {self.new} outcomes new"
+        found = self.score.get("bi")
+        if found is None:
+            return text
+        others = [
+            f"{name} {self.score[key]['estimate']:.1f}"
+            for key, name in (("price", "market"), ("base_rate", "base rate"))
+            if key in self.score
+        ]
+        beside = f" ({', '.join(others)})" if others else ""
+        return f"{text}\nBrier index {found['estimate']:.1f} {bracket(found['low'], found['high'], 1)}{beside}"
+
+
+async def resolve_stored_run(request: RunsResolveRequest, settings: Settings | None = None) -> ResolveResult:
+    """Look how the questions of a run came out: in its question set, on its markets, in a table."""
+    settings = settings or load_settings()
+    problems: list[str] = []
+    with closing(RunStore(settings.store)) as store:
+        run = find_run(store, request.run)
+        questions = store.questions(run)
+        found = [
+            *_table_outcomes(request.outcomes, questions),
+            *_set_outcomes(store, run, problems),
+            *await _market_outcomes(questions, settings, problems),
+        ]
+        new = RunOutcomes(store).keep(run, questions, {(r.question_id, r.due, r.target_id): r for r in found}.values())
+        row = store.run(run)
+        assert row is not None
+        score = KeptScores(store).of([row])[run]
+    return ResolveResult(
+        run=row.name or run,
+        decided=score["decided"],
+        questions=len(questions),
+        new=new,
+        score=score,
+        problems=tuple(problems),
+    )
+
+
+resolve_run = operation(RunsResolveRequest)(resolve_stored_run)
+
+
+def _table_outcomes(path: Path | None, questions: Sequence[Question]) -> list[Resolution]:
+    """The outcomes of a table, some of which must be about what the run asked."""
+    if path is None:
+        return []
+    from foretell.data.datasets.outcome_files import read_outcomes
+
+    found = read_outcomes(path)
+    asked = {(question.id, target.id) for question in questions for target in question.targets}
+    if found and not any((one.question_id, one.target_id) in asked for one in found):
+        hint = "the columns question and target hold the ids that foretell show RUN --json prints"
+        raise InputError("no row is about a question of this run", path=path, column="question", hint=hint)
+    return list(found)
+
+
+def _set_outcomes(store: RunStore, run: str, problems: list[str]) -> Sequence[Resolution]:
+    from foretell.runs.question_sets import questions_of_run
+
+    try:
+        return questions_of_run(store, run).resolutions
+    except InputError as error:
+        problems.append(str(error))
+        return ()
+
+
+async def _market_outcomes(questions: Sequence[Question], settings: Settings, problems: list[str]) -> list[Resolution]:
+    """What the markets of questions that have one say by now."""
+    from foretell.data.http import AsyncHttpClient
+    from foretell.data.markets.prices import market_ref
+    from foretell.runs.services import open_markets
+
+    now = datetime.now(UTC)
+    over = [
+        question
+        for question in questions
+        if question.closes_at is None
+        or question.closes_at <= now
+        or any(target.resolves_at is not None and target.resolves_at <= now for target in question.targets)
+    ]
+    platforms = {ref.platform for q in over for target in q.targets if (ref := market_ref(q, target)) is not None}
+    if not platforms:
+        return []
+    found: list[Resolution] = []
+    async with AsyncHttpClient(access=settings.access) as client:
+        markets = open_markets(settings, client, sorted(platforms))
+        for platform, source in markets.settlements.items():
+            try:
+                found += await source.settlements(over)
+            except SourceError as error:
+                problems.append(f"{platform}: {error}")
+    return found

@@ -1,0 +1,64 @@
+"""How the questions of runs came out, kept beside them so that a run's score needs neither its file nor a network.
+
+No forecaster and no tool may import this module.
+"""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from foretell.questions.question import Question
+from foretell.questions.resolution import Resolution
+from foretell.runs.store import RunStore
+
+_KEEP = """
+insert into run_outcome values (?, ?, ?, ?, ?, ?, ?, ?)
+on conflict (run, question, due, target) do update
+set outcome = excluded.outcome, payoff = excluded.payoff,
+    resolved_at = excluded.resolved_at, told_at = excluded.told_at"""
+
+
+class RunOutcomes:
+    """The outcomes that are known of runs' questions, in the store of the runs."""
+
+    def __init__(self, store: RunStore) -> None:
+        self._db = store.database
+
+    def keep(self, run: str, questions: Iterable[Question], resolutions: Iterable[Resolution]) -> int:
+        """Keep what came out of a run's questions; how many of their targets were told for the first time, or anew."""
+        known = {(one.question_id, one.due, one.target_id): one for one in resolutions}
+        if not known:
+            return 0
+        told, rows = datetime.now(UTC).isoformat(timespec="seconds"), list[tuple[object, ...]]()
+        before = {(one.question_id, one.due, one.target_id): (one.outcome, one.payoff) for one in self.of(run)}
+        for question in questions:
+            for target in question.targets:
+                # An outcome without a date is that of every asking.
+                found = known.get((question.id, question.due, target.id)) or known.get((question.id, None, target.id))
+                if found is None or (found.outcome is None and found.payoff is None):
+                    continue
+                if before.get((question.id, question.due, target.id)) != (found.outcome, found.payoff):
+                    at = found.resolved_at.isoformat() if found.resolved_at else None
+                    key = (run, question.id, question.due.isoformat(), target.id)
+                    rows.append((*key, found.outcome, found.payoff, at, told))
+        self._db.write_many(_KEEP, rows)
+        return len(rows)
+
+    def of(self, run: str) -> list[Resolution]:
+        """What is known of a run's questions."""
+        query = "select question, due, target, outcome, payoff, resolved_at from run_outcome where run = ?"
+        return [
+            Resolution(
+                question_id=question,
+                target_id=target,
+                due=datetime.fromisoformat(due),
+                outcome=outcome,
+                payoff=payoff,
+                resolved_at=None if at is None else datetime.fromisoformat(at),
+            )
+            for question, due, target, outcome, payoff, at in self._db.read(query, (run,))
+        ]
+
+    def count(self) -> dict[str, tuple[int, str]]:
+        """By run: how many targets are decided, and when that was last told."""
+        query = "select run, count(outcome), max(told_at) from run_outcome group by run"
+        return {run: (n, told) for run, n, told in self._db.read(query)}

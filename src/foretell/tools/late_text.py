@@ -1,0 +1,213 @@
+"""What a question's own text tells of days after the moment it is asked, and the same question without it.
+
+Questions name days to come: deadlines, schedules, "by 31 December". Those are no leak. What counts is a date at which a
+part of the text was written ("Updated June 7, 2024: …"), a thing told as past on a day that had not come, a row of
+later numbers, or an address that is dated later.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import compress
+from operator import not_
+
+from foretell.data.datasets.set_filter import LateText
+from foretell.data.untrusted import for_terminal
+from foretell.questions.as_of import AsOf
+from foretell.questions.question import Question
+from foretell.tools.dates.addresses import late_address
+from foretell.tools.dates.find import FoundDate, find_in_folded
+from foretell.tools.dates.folding import fold, lower
+from foretell.tools.dates.stamps import is_after, late_stamps
+
+CUT_MARK = "[a passage written later is left out]"
+"""Stands where late sentences were cut."""
+LONGEST_SHOWN = 200
+LONGEST_READ = 60_000
+"""Characters of one text that are looked at; what lies beyond may be of any day."""
+MOST_FOUND = 20
+"""Places of one text that are told; more are found when these are cut."""
+_REACH = 400
+"""Characters of a sentence that are looked at on each side of a date."""
+_SENTENCE_END = re.compile(r"(?<=[.!?])[\"'”’)*]{0,3}\s+(?=[^\sa-z])|\n")
+_PARAGRAPH_END = re.compile(r"\n[ \t]*\n")
+_ADDRESS = re.compile(r"https?://[^\s<>\"')\]#]{1,400}")
+"""Without the part behind #, which names a chapter and not a day."""
+_AHEAD_WORDS = r"""
+will would shall should must if whether before until till between after through throughout resolves? resolving
+resolution any expect\w* schedul\w* due deadline to\sbe might may(?=\s[a-z]{2,}\s) could can cannot plan\w* unless when
+once following starting no\slater prior closes? ends? next upcoming target\w* set\s(?:to|for|a) expir\w* within during
+forecast\w* predict\w* project\w* propos\w* slated bets? assum\w* suppos\w* hypothe\w* example e\.g upon otherwise else
+needs? require\w* counts? eligible valid last\sday first\sday be begins? starts? aim\w* pledg\w* promis\w* intend\w*
+option\w* as\sof estimat\w* anticipat\w* postpon\w* delay\w* moved extend\w* takes? enters? comes? goes opens? meets?
+votes? hosts? faces? returns? remains? stays? runs? matures? effective decides? determines? settles?
+is\s(?:on|at|for|in|used) on\ssale
+"""
+_AHEAD = re.compile(rf"\?|\b(?:{'|'.join(_AHEAD_WORDS.split())})\b")
+"""Words of plans, conditions and questions: a sentence with one of them tells nothing as past."""
+_BY = re.compile(
+    r"\b(?:by|from|since|on or about|to|for|of|[a-z]{2,12}ing)\s+(?:the\s+)?(?:end\s+of\s+)?(?:[a-z]{3,9},?\s+)?$"
+)
+"""Right before a date: a deadline or the beginning of a span."""
+_CONDITION = re.compile(r"\b(?:if|whether|will|would|unless|through|between|until|before|si|wenn|ob|falls)\b")
+_SOURCE = re.compile(
+    r"[a-z0-9)\"']\s+(?:published|released|issued|posted|reported)\s+(?:on\s+|in\s+)?(?:[a-z]{3,9},?\s+)?$"
+)
+"""What decides a question and is named by the day it comes out: "the table published on 1 July 2026"."""
+_NOTE = re.compile(
+    r"^\W{0,6}(?:fine print|clarif\w*|comment\w*|note|post-?mortem|addend\w*|errat\w*|amend\w*|remark|added|admin"
+    r"|p\.?s\b|moderator|creator|author|chang\w*)\b[^.!?\n]{0,60}$"
+)
+_NOTE_END = re.compile(r"^\W{0,3}[:\-]")
+"""A remark that begins with its date."""
+_TOLD = re.compile(
+    r"\b(?:was|were|did|had|has|cut|won|lost|said|rose|fell|beat|became|began|came|went|took|gave|made|held|met|left"
+    r"|voted|died|hit|saw|got|led|sold|bought|paid|broke|chose|drew|grew|kept|ran|sent|shot|stood|struck|told|wrote"
+    r"|[a-z]{3,15}(?<!ne)(?<!ee)(?<!spe)ed)\b"
+)
+"""Verbs of what has happened."""
+_NUMBER_ROW = re.compile(r"\W{0,4}(?:19|20)\d\d-\d\d-\d\d[\s:,;|=]{1,4}[-+$€£]?\d[\d.,]{0,20}\s?%?\W{0,4}")
+"""A line of a day and a number."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LatePassage:
+    """A place in a question's text that was written after the moment it is asked, or tells of later as past."""
+
+    field: str
+    """question, criteria, background, or the option by its id."""
+    found: str
+    """The date with a few words before it."""
+    sentence: str
+
+    def __str__(self) -> str:
+        """For people, on one line.
+
+        >>> print(LatePassage(field="background", found="Updated June 7, 2024", sentence="Updated June 7, 2024: yes."))
+        background: “Updated June 7, 2024” in “Updated June 7, 2024: yes.”
+        """
+        return for_terminal(f"{self.field}: “{self.found}” in “{self.sentence}”")
+
+
+def late_passages(question: Question, as_of: AsOf | None = None) -> tuple[LatePassage, ...]:
+    """Every such place, seen from the moment the question is asked in a backtest."""
+    moment = as_of or question.as_of
+    return tuple(
+        LatePassage(field=name, found=found, sentence=_shown(text, place))
+        for name, text in _texts(question)
+        for place, found in _late_places(text, moment)
+    )
+
+
+def without_late_passages(question: Question, as_of: AsOf | None = None) -> Question:
+    """The question with a mark in place of every such sentence and of what follows it in its paragraph."""
+    moment = as_of or question.as_of
+    cut = {name: _cut(getattr(question, name), moment) for name in ("text", "criteria", "background")}
+    targets = tuple(replace(one, label=_cut(one.label, moment)) for one in question.targets)
+    last = question.last_value
+    last = None if last is None else replace(last, meaning=_cut(last.meaning, moment))
+    return replace(question, targets=targets, last_value=last, **cut)
+
+
+def split_late(questions: Sequence[Question], late_text: LateText) -> tuple[list[Question], list[Question]]:
+    """What of questions is asked in a backtest, and what is left out because its own text was written later."""
+    late = [late_text != "keep" and bool(late_passages(one)) for one in questions]
+    if late_text == "quarantine":
+        return list(compress(questions, map(not_, late))), list(compress(questions, late))
+    return [without_late_passages(one) if cut else one for one, cut in zip(questions, late, strict=True)], []
+
+
+def _texts(question: Question) -> Iterator[tuple[str, str]]:
+    """Every text of a question that a model reads."""
+    yield "question", question.text
+    yield "criteria", question.criteria
+    yield "background", question.background
+    yield from ((f"option {one.id}", one.label) for one in question.targets if one.label)
+    if question.last_value is not None:
+        yield "last value", question.last_value.meaning
+
+
+def _shown(text: str, place: int) -> str:
+    start, end = _sentence(text, place, place)
+    sentence = " ".join(text[start:end].split())
+    return sentence if len(sentence) <= LONGEST_SHOWN else f"{sentence[: LONGEST_SHOWN - 1]}…"
+
+
+def _cut(text: str, as_of: AsOf) -> str:
+    for _ in range(5):
+        places = _late_places(text, as_of)
+        if not places:
+            return text
+        kept: list[str] = []
+        reached = 0
+        for place, _ in places:
+            if place < reached:
+                continue
+            start, end = max(reached, _sentence(text, place, place)[0]), _PARAGRAPH_END.search(text, place)
+            kept += [text[reached:start], CUT_MARK]
+            reached = end.start() if end is not None else len(text)
+        text = "".join([*kept, text[reached:]])
+    return CUT_MARK
+
+
+@lru_cache(maxsize=20_000)
+def _late_places(text: str, as_of: AsOf) -> tuple[tuple[int, str], ...]:
+    """Where in a text something late stands, and how its date reads. Rounds ask the same words again and again."""
+    read = text[:LONGEST_READ]
+    plain = fold(read)
+    low = lower(plain)
+    found = {place: shown for place, shown in late_stamps(read, as_of) if not _conditional(plain, place)}
+    for one in find_in_folded(low):
+        late = all(is_after(day, as_of) for day in one.readings)
+        if late and (_told_as_past(plain, one) or _NUMBER_ROW.fullmatch(_line_at(low, one.start))):
+            found.setdefault(one.start, " ".join(plain[max(0, one.start - 30) : one.end].split()))
+    for address in _ADDRESS.finditer(plain):
+        if (late := late_address(address[0], as_of)) is not None:
+            found.setdefault(address.start(), late)
+    places = [(_unfolded(read, plain, place), shown) for place, shown in sorted(found.items())[:MOST_FOUND]]
+    return (*places, (LONGEST_READ, f"more than {LONGEST_READ:,} characters")) if text != read else tuple(places)
+
+
+def _conditional(plain: str, place: int) -> bool:
+    """Whether the date of a stamp was known before: in "if … from 3 to 9 May 2026 (as checked on …)" it was."""
+    start, end = _sentence(plain, place, place)
+    before = lower(_ADDRESS.sub(" ", plain[start:place]))
+    return bool(_CONDITION.search(before) or _SOURCE.search(before)) or plain[start:end].rstrip().endswith("?")
+
+
+def _told_as_past(plain: str, found: FoundDate) -> bool:
+    """Whether the sentence around a date tells what happened on it, and neither asks nor plans anything."""
+    start, end = _sentence(plain, found.start, found.end)
+    before, after = lower(plain[start : found.start]), lower(plain[found.end : end])
+    sentence = f"{before} {after}"
+    if _NOTE.match(before) and _NOTE_END.match(plain[found.end : found.end + 5]):
+        return True
+    if _BY.search(before) or _AHEAD.search(sentence) or (found.precision != "day" and not before.endswith("in ")):
+        return False
+    return _TOLD.search(sentence) is not None
+
+
+def _sentence(text: str, start: int, end: int) -> tuple[int, int]:
+    """From where to where the sentence around a place reaches, as far as is looked at."""
+    first = max(0, start - _REACH)
+    starts = [one.end() for one in _SENTENCE_END.finditer(text, first, start)]
+    ends = _SENTENCE_END.search(text, end, end + _REACH)
+    return starts[-1] if starts else first, ends.start() if ends is not None else min(len(text), end + _REACH)
+
+
+def _line_at(text: str, place: int) -> str:
+    return text[text.rfind("\n", 0, place) + 1 :][:_REACH].split("\n", 1)[0]
+
+
+def _unfolded(text: str, plain: str, place: int) -> int:
+    """Where in the text itself a place of its folded form is. Folding changes neither the number nor order of lines."""
+    if text == plain:
+        return place
+    before = plain.rfind("\n", 0, place) + 1
+    start = sum(len(line) + 1 for line in text.split("\n")[: plain.count("\n", 0, place)])
+    low, high = start, len(text)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (middle + 1, high) if len(fold(text[start:middle])) <= place - before else (low, middle)
+    return max(start, low - 1)

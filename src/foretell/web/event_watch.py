@@ -1,0 +1,154 @@
+"""One look at the store for everybody who listens: idle streams sleep until something happened in their run."""
+
+import asyncio
+import logging
+import sys
+import threading
+import time
+from collections import Counter, OrderedDict
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+
+from starlette.concurrency import run_in_threadpool
+
+from foretell.runs.store import RunStore
+
+LOOK_SECONDS = 0.25
+"""Between two looks at the store, however many listen."""
+CALM_SECONDS = 2.0
+"""A run in which nothing happens is asked so seldom whether it is over."""
+LOOKS_AFTER_NEWS = 4
+"""After news a run is asked at every look so many times: its last cell is stored a moment after its last event."""
+CALM_AT_ONCE = 20
+"""Quiet runs that are asked at one look, at most."""
+PIECES_KEPT = 64
+"""Pieces of streams that are kept for others who are at the same place."""
+MAX_STREAMS, MAX_STREAMS_OF_CLIENT = 600, 450
+"""Streams at once, over all clients and for one address."""
+_NEWS_SQL = "select distinct run from event where id > ?"
+
+Topic = tuple[str, str | None]
+"""A run, or one question of it."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(kw_only=True)
+class WatchedTopic:
+    """What is known of a run, or of one question of it, to all who follow it."""
+
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when there is something to read; whoever waits then takes the next one."""
+    over: bool = False
+    listeners: int = 0
+    looks: int = LOOKS_AFTER_NEWS
+    next_look: float = 0.0
+
+    def wake(self) -> None:
+        """Let everybody look, and have them wait for the next news."""
+        self.news.set()
+        self.news = asyncio.Event()
+
+
+class EventWatch:
+    """Looks at the store on behalf of all streams of a server, for as long as there are any. For one event loop."""
+
+    def __init__(self, store: RunStore, over: Callable[[str, str | None], bool], leaving: threading.Event) -> None:
+        """`over` says whether nothing more will happen in a run, or to one question of it."""
+        self._store = store
+        self._over = over
+        self._leaving = leaving
+        self._topics: dict[Topic, WatchedTopic] = {}
+        self._clients: Counter[str] = Counter()
+        self._newest = 0
+        self._looking: asyncio.Task[None] | None = None
+        self._pieces: OrderedDict[tuple[object, ...], asyncio.Future[object]] = OrderedDict()
+
+    def refusal(self, client: str) -> str:
+        """Why one more stream of a client is not served; empty where it is."""
+        if self._clients[client] >= MAX_STREAMS_OF_CLIENT:
+            return f"{MAX_STREAMS_OF_CLIENT} event streams of this address are open already; close one and come back"
+        if self._clients.total() >= MAX_STREAMS:
+            return f"{MAX_STREAMS} event streams are open already; come back in a few seconds"
+        return ""
+
+    @contextmanager
+    def place(self, client: str) -> Generator[None]:
+        """Counted as a stream of a client while it lasts."""
+        self._clients[client] += 1
+        try:
+            yield
+        finally:
+            self._clients[client] -= 1
+            if not self._clients[client]:
+                del self._clients[client]
+
+    @asynccontextmanager
+    async def listening(self, run: str, question: str | None) -> AsyncGenerator[WatchedTopic]:
+        """Wake up for news of a run, or of one question of it."""
+        topic = (run, question)
+        watched = self._topics.setdefault(topic, WatchedTopic())
+        watched.listeners += 1
+        try:
+            # Asked for this listener too: it may have come after the last look.
+            newest, _, over = await run_in_threadpool(self.look, sys.maxsize, [topic])
+            watched.over = over[topic]
+            if self._looking is None or self._looking.done():
+                self._newest = newest
+                self._looking = asyncio.create_task(self._look_now_and_then())
+            yield watched
+        finally:
+            watched.listeners -= 1
+            if not watched.listeners and self._topics.get(topic) is watched:
+                del self._topics[topic]
+
+    async def shared(self, key: tuple[object, ...], make: Callable[[], object]) -> object:
+        """What `make` returns, made once for all who ask for the same."""
+        made = self._pieces.get(key)
+        if made is None:
+            made = self._pieces[key] = asyncio.ensure_future(run_in_threadpool(make))
+            while len(self._pieces) > PIECES_KEPT:
+                self._pieces.popitem(last=False)
+        try:
+            return await asyncio.shield(made)
+        except BaseException:
+            if made.done():  # What went wrong is not kept for others.
+                self._pieces.pop(key, None)
+            raise
+
+    async def _look_now_and_then(self) -> None:
+        while self._topics:
+            try:
+                await self._look_once()
+            except Exception:  # The next look may go better; without looking nobody would hear anything any more.
+                log.exception("looking for events")
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def _look_once(self) -> None:
+        if self._leaving.is_set():
+            for watched in self._topics.values():
+                watched.wake()
+        asked = [topic for topic, watched in self._topics.items() if watched.looks > 0]
+        calm = [topic for topic, watched in self._topics.items() if watched.looks <= 0]
+        now = time.monotonic()
+        asked += [topic for topic in calm if self._topics[topic].next_look <= now][:CALM_AT_ONCE]
+        newest, happened, over = await run_in_threadpool(self.look, self._newest, asked)
+        gone_back, self._newest = newest < self._newest, newest
+        for topic in over.keys() & self._topics.keys():
+            watched = self._topics[topic]
+            watched.looks -= 1
+            watched.next_look = now + CALM_SECONDS
+            if over[topic] != watched.over:
+                watched.over = over[topic]
+                watched.wake()
+        for topic, watched in self._topics.items():
+            if topic[0] in happened or gone_back:
+                watched.looks = LOOKS_AFTER_NEWS
+                watched.wake()
+
+    def look(self, seen: int, asked: list[Topic]) -> tuple[int, set[str], dict[Topic, bool]]:
+        """The newest event's number, the runs with news since the last look, and which of those asked for are over."""
+        newest = self._store.last_event()
+        rows = self._store.database.read(_NEWS_SQL, (seen,)) if newest > seen else []
+        return newest, {run for (run,) in rows}, {topic: self._over(*topic) for topic in asked}

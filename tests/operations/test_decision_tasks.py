@@ -1,0 +1,167 @@
+"""Tasks that choose between options with values: built, asked, scored and compared, through the public doors."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from foretell.operations import data, score, thresholds
+from foretell.operations.requests import (
+    CompareRequest,
+    DecideRequest,
+    FinancialTasksRequest,
+    OptionTasksRequest,
+    ScoreRequest,
+    ThresholdRequest,
+)
+from foretell.questions.errors import InputError
+from foretell.runs import event_loop
+from foretell.runs.backtest import run_sync
+from foretell.runs.question_sets import find_set, open_benchmark
+
+TASKS = [
+    {"id": "x1", "question": "X?", "options": {"long": 1.31, "short": 0.69}, "cutoff": "2024-06-01"},
+    {"id": "x2", "question": "Y?", "options": {"long": 0.8, "short": 1.2}, "cutoff": "2024-06-01"},
+    {"id": "x3", "question": "Who?", "options": {"A": 2.0, "B": 1.0, "C": 0.0}, "cutoff": "2024-06-01"},
+]
+SAID = {
+    "A": {"x1": (0.7, 0.3), "x2": (0.6, 0.4), "x3": (0.2, 0.6, 0.2)},
+    "B": {"x1": (0.4, 0.6), "x2": (0.2, 0.8)},
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The tasks as `foretell data build options` writes them."""
+    file = tmp_path / "tasks.jsonl"
+    file.write_text("".join(json.dumps({**one, "resolves": "2025-06-01"}) + "\n" for one in TASKS))
+    data.build_options(OptionTasksRequest.read({"source": file, "tables": tmp_path / "set"}))
+    return tmp_path / "set"
+
+
+def rows() -> list[dict[str, object]]:
+    labels = {task["id"]: list(task["options"]) for task in TASKS}
+    return [
+        {"forecaster": name, "question": task, "target": label, "p": p}
+        for name, said in SAID.items()
+        for task, given in said.items()
+        for label, p in zip(labels[task], given, strict=True)
+    ]
+
+
+def test_a_built_folder_is_a_question_set_with_its_outcomes_and_payoffs(folder: Path):
+    assert find_set(str(folder)).name == "built"
+    found = open_benchmark(str(folder)).questions
+    assert len(found.questions) == 3
+    assert {(r.question_id, r.target_id): (r.outcome, r.payoff) for r in found.resolutions}["x1", "long"] == (1, 1.31)
+
+
+def test_files_of_tasks_and_claims_are_known_without_their_format(tmp_path: Path):
+    tasks, claims = tmp_path / "t.jsonl", tmp_path / "c.jsonl"
+    tasks.write_text(json.dumps(TASKS[0]))
+    claims.write_text('{"claim": "It holds.", "label": true, "published": "2025-02-01", "split": "test"}')
+    assert (find_set(str(tasks)).name, find_set(str(claims)).name) == ("options", "claims")
+    assert open_benchmark(str(claims)).questions.questions[0].subtype == "test", "the split is a column of the outcomes"
+
+
+def test_scores_of_choices_by_hand(folder: Path):
+    request = {"forecasts": rows(), "outcomes": folder / "outcomes.csv", "metric": "hard", "draws": 100}
+    found = score.score(ScoreRequest.read(request))
+    assert isinstance(found, score.ScoreResult)
+    scores = {one.forecaster: {name: m.estimate for name, m in one.metrics.items()} for one in found.board.scores}
+    # A chooses long (best), long (worst) and B (half way); every task counts once, however many options it has.
+    assert scores["A"]["choice"] == pytest.approx(1 / 3)
+    assert scores["A"]["hard"] == pytest.approx((1 + 0 + 0.5) / 3)
+    assert scores["A"]["soft"] == pytest.approx((0.7 + 0.4 + 0.5) / 3)
+    assert scores["A"]["confidence"] == pytest.approx((0.7 + 0.6 + 0.6) / 3)
+    assert scores["B"]["choice"] == pytest.approx(1 / 2)
+    assert scores["always 0.5"]["choice"] == 0, "a tie earns no luck"
+    pair = score.compare(CompareRequest.read({**request, "forecasters": ("A", "B"), "metric": "choice"}))
+    assert pair.pairs[0].differences[0].comparison.diff == pytest.approx(0), "on the two tasks both answered"
+
+
+def test_a_task_of_which_an_option_was_left_out_is_not_scored(folder: Path):
+    some = [row for row in rows() if not (row["question"] == "x3" and row["target"] == "C")]
+    found = score.score(ScoreRequest.read({"forecasts": some, "outcomes": folder / "outcomes.csv", "draws": 100}))
+    assert isinstance(found, score.ScoreResult)
+    mine = next(one for one in found.board.scores if one.forecaster == "A")
+    assert mine.metrics["choice"].estimate == pytest.approx(1 / 2)
+
+
+def test_values_are_needed_for_a_choice(tmp_path: Path):
+    outcomes = [{"question": q, "target": t, "outcome": o} for q, t, o in (("x1", "long", 1), ("x1", "short", 0))]
+    given = [row for row in rows() if row["question"] == "x1"]
+    with pytest.raises(InputError, match="choice needs options with values"):
+        score.score(ScoreRequest.read({"forecasts": given, "outcomes": outcomes, "metric": "choice"}))
+    bad = [{**row, "payoff": "much"} for row in outcomes]
+    with pytest.raises(InputError, match="column payoff: much is not an amount of money"):
+        score.score(ScoreRequest.read({"forecasts": given, "outcomes": bad}))
+
+
+def test_financial_tasks_of_several_series_say_what_was_discarded(tmp_path: Path):
+    days = np.arange("2023-01-01", "2024-06-01", dtype="M8[D]")
+    lines = [
+        f"{name},{day},{100 + step * i}\n" for name, step in (("UP", 1), ("FLAT", 0)) for i, day in enumerate(days)
+    ]
+    (tmp_path / "prices.csv").write_text("series,date,value\n" + "".join(lines))
+    asked = {"sources": (str(tmp_path / "prices.csv"),), "cutoffs": ("2024-01-01", "2024-05-20"), "horizon": 30}
+    request = FinancialTasksRequest.read({**asked, "tables": tmp_path / "set"})
+    built = run_sync(data.build_financial(request), event_loop.run)
+    assert (built.questions, built.outcomes) == (1, 2)
+    with (tmp_path / "set" / "discarded.csv").open() as file:
+        reasons = {(row["series"], row["cutoff"]): row["reason"] for row in csv.DictReader(file)}
+    assert reasons == {
+        ("FLAT", "2024-01-01"): "options pay the same",
+        ("FLAT", "2024-05-20"): "no price at the end",
+        ("UP", "2024-05-20"): "no price at the end",
+    }
+    with pytest.raises(InputError, match="no such file or series"):
+        run_sync(data.build_financial(FinancialTasksRequest.read({**asked, "sources": ("nowhere/X",)})), event_loop.run)
+
+
+CLAIMS = [
+    *[("a", 0.8, 1, "validation"), ("b", 0.45, 1, "validation"), ("c", 0.3, 0, "validation")],
+    *[("e", 0.4, 1, "test"), ("f", 0.3, 0, "test"), ("g", 0.7, 1, "test"), ("h", 0.42, 0, "test")],
+]
+
+
+def test_a_threshold_is_chosen_on_validation_judged_on_test_and_applied(tmp_path: Path):
+    forecasts, outcomes, cut = tmp_path / "f.csv", tmp_path / "o.csv", tmp_path / "cut.json"
+    forecasts.write_text("forecaster,question,target,p\n" + "".join(f"m,{q},true,{p}\n" for q, p, _, _ in CLAIMS))
+    outcomes.write_text("question,target,outcome,split\n" + "".join(f"{q},true,{o},{s}\n" for q, _, o, s in CLAIMS))
+    found = thresholds.fit_thresholds(ThresholdRequest.read({"forecasts": forecasts, "outcomes": outcomes}))
+    (one,) = found.found
+    # Anything between 0.3 and 0.45 is right on all validation rows; on the test rows 0.375 is wrong about h alone.
+    assert one.report.threshold.value == pytest.approx(0.375)
+    assert (one.report.score, one.report.score_at_half) == pytest.approx((3 / 4, 3 / 4))
+    assert (one.called_true, one.called_false) == pytest.approx((1, 1 / 2))
+    assert (one.test.only_a, one.test.only_b) == (1, 1), "McNemar's table against one half"
+    cut.write_text(found.to_json())
+    decided = thresholds.decide(DecideRequest.read({"thresholds": cut, "forecasts": forecasts}))
+    assert {row.question for row in decided.decided if row.label} == {"a", "b", "e", "g", "h"}
+    forecasts.write_text("forecaster,question,target,p\nother,a,true,0.5\n")
+    with pytest.raises(InputError, match="no threshold was chosen for 'other'"):
+        thresholds.decide(DecideRequest.read({"thresholds": cut, "forecasts": forecasts}))
+    outcomes.write_text("question,target,outcome\na,true,1\n")
+    with pytest.raises(InputError, match="do not say what is validation"):
+        thresholds.fit_thresholds(
+            ThresholdRequest.read({"forecasts": cut.parent / "f.csv", "outcomes": outcomes} | {"drop_unknown": True})
+        )
+
+
+def test_trials_give_a_variance_and_pairs_give_mcnemar(folder: Path):
+    trials = [{**row, "trial": 0} for row in rows()]
+    trials += [{**row, "trial": 1, "p": 1 - float(str(row["p"]))} for row in rows() if row["question"] == "x1"]
+    request = {"forecasts": trials, "outcomes": folder / "outcomes.csv", "draws": 100, "interval": "symmetric"}
+    found = score.score(ScoreRequest.read(request))
+    assert isinstance(found, score.ScoreResult)
+    assert found.variance == pytest.approx({"A": 0.5, "B": 0.5}), "1 and 0 on the only task with two trials"
+    first = found.board.scores[0].metrics["brier"]
+    assert first.high - first.estimate == pytest.approx(first.estimate - first.low)
+    pair = score.compare(
+        CompareRequest.read({**request, "forecasts": rows(), "forecasters": ("A", "B")} | {"metric": "choice"})
+    ).pairs[0]
+    assert pair.mcnemar is not None
+    assert (pair.mcnemar.n, pair.mcnemar.only_a, pair.mcnemar.only_b) == (2, 1, 1)

@@ -1,0 +1,129 @@
+"""Runs as people keep them: scored where something has come out, found by name and tag, archived, removed."""
+
+import csv
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from foretell.operations.run import run, show
+from foretell.operations.runs import list_runs, remove_runs, rename_run, resolve_run, tag_run
+from foretell.questions.errors import InputError
+from foretell.runs.settings import Settings
+from foretell.runs.store import RunStore
+from foretell.scoring.run_scores import score_run
+from foretell.scoring.score import score
+
+ROWS = [
+    # The same question in two rounds, and one that has not come out.
+    {"id": "rain", "text": "Will it rain?", "due": "2026-01-05", "by": "2026-01-10", "outcome": "1"},
+    {"id": "rain", "text": "Will it rain?", "due": "2026-02-05", "by": "2026-02-10", "outcome": "0"},
+    {"id": "snow", "text": "Will it snow?", "due": "2026-01-05", "by": "2026-01-10", "outcome": "0"},
+    {"id": "hail", "text": "Will it hail?", "due": "2026-01-05", "by": "2026-01-10", "outcome": ""},
+]
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FORETELL_HOME", str(tmp_path / "home"))
+    return Settings(home=tmp_path / "home")
+
+
+def write(path: Path, rows: list[dict[str, str]]) -> Path:
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+def made(settings: Settings, p: float = 0.2) -> str:
+    write(Path("questions.csv"), [{k: v for k, v in row.items() if k != "outcome"} for row in ROWS])
+    spec: dict[str, Any] = {"questions": "questions.csv", "forecaster": "always", "options": {"p": p}}
+    id = run(spec, settings=settings).run
+    assert list_runs(settings=settings).stored[0].score == {"decided": 0}
+    told = [{"question": r["id"], "target": "yes", "due": r["due"], "outcome": r["outcome"]} for r in ROWS]
+    assert resolve_run(id, outcomes=write(Path("outcomes.csv"), told), settings=settings).new == 3
+    return id
+
+
+def test_a_run_is_scored_by_what_came_out_and_every_door_says_the_same(settings: Settings):
+    id = made(settings)
+    (found,) = list_runs(settings=settings).stored
+    # 0.2 said of 1, 0 and 0: Brier 0.64, 0.04 and 0.04.
+    assert found.score["brier"]["estimate"] == pytest.approx(0.24)
+    assert (found.score["decided"], found.state, found.questions) == (3, "done", 4)
+    board = score(id)
+    assert next(s for s in board.scores if s.forecaster.startswith("always") and s.n == 3).metrics[
+        "brier"
+    ].estimate == pytest.approx(0.24)
+    with closing(RunStore(settings.store)) as store:
+        row = store.run(id)
+        assert row is not None
+        scored = score_run(store, row)
+    assert [answer.brier for answer in scored.answers] == [None, *map(pytest.approx, (0.64, 0.04, 0.04))]
+    assert found.to_dict()["score"] == scored.summary()
+
+
+def test_a_kept_score_is_made_anew_only_when_something_came_in(settings: Settings, tmp_path: Path):
+    id = made(settings)
+    first = list_runs(settings=settings).rows()[0]["score"]
+    with closing(RunStore(settings.store)) as store:
+        ((seen,),) = store.database.read("select seen from run_score")
+        assert list_runs(settings=settings).rows()[0]["score"] == first
+        assert store.database.read("select seen from run_score") == [(seen,)]
+    table = write(tmp_path / "late.csv", [{"question": "hail", "target": "yes", "outcome": "1"}])
+    told = resolve_run(id, outcomes=table, settings=settings)
+    assert (told.new, told.decided, told.questions) == (1, 4, 4)
+    assert told.score["brier"]["estimate"] == pytest.approx((0.64 + 0.04 + 0.04 + 0.64) / 4)
+    assert "4 of 4 questions decided" in str(told)
+    assert list_runs(settings=settings).rows()[0]["score"] == told.score
+    strange = write(tmp_path / "strange.csv", [{"question": "storm", "target": "yes", "outcome": "1"}])
+    with pytest.raises(InputError, match="no row is about a question of this run"):
+        resolve_run(id, outcomes=strange, settings=settings)
+
+
+def test_a_run_has_a_name_tags_and_a_note_and_is_found_by_them(settings: Settings):
+    id, other = made(settings), made(settings, p=0.7)
+    assert rename_run(id, "autumn", settings=settings).name == "autumn"
+    assert show("autumn", settings=settings).run.id == id
+    tag_run(id, ("reference", "cheap"), note="before the change", settings=settings)
+    assert tag_run(id, remove=("cheap",), settings=settings).tags == ("reference",)
+    for wanted in ({"find": "AUTUMN"}, {"find": "before the"}, {"tag": ("reference",)}):
+        assert [row.id for row in list_runs(settings=settings, **wanted).stored] == [id]
+    assert [row.id for row in list_runs(settings=settings, state="running").stored] == []
+    with pytest.raises(InputError, match="answers to 'autumn'"):
+        rename_run(other, "autumn", settings=settings)
+    assert "autumn" in {one.forecaster for one in score(["autumn"]).scores}
+    tag_run("autumn", archive=True, settings=settings)
+    listed = list_runs(settings=settings)
+    assert ([row.id for row in listed.stored], listed.archived) == ([other], 1)
+    assert "1 archived" in str(listed)
+    assert {row.id for row in list_runs(archived=True, settings=settings).stored} == {id, other}
+
+
+def test_a_run_is_removed_only_when_that_is_meant(settings: Settings):
+    id = made(settings)
+    assert "--yes" in str(remove_runs((id,), settings=settings))
+    assert list_runs(settings=settings).total == 1
+    assert remove_runs((id,), yes=True, settings=settings).removed
+    with closing(RunStore(settings.store)) as store:
+        tables = ("run", "cell", "event", "question", "rate", "run_outcome", "run_score")
+        assert [store.database.read(f"select count(*) from {table}") for table in tables] == [[(0,)]] * len(tables)
+    assert str(list_runs(settings=settings)).startswith("no runs yet")
+
+
+def test_a_run_that_somebody_works_at_is_running_and_is_not_removed(settings: Settings):
+    id = made(settings)
+    with closing(RunStore(settings.store)) as store:
+        store.database.write("delete from cell where run = ? and question = 'hail'", (id,))
+        (stopped,) = list_runs(settings=settings).stored
+        assert stopped.state == "stopped"
+        store.database.write(
+            "insert into tick (name, due, owner) values (?, 'hail', ?)", (f"cell {id}", store.database.life.id)
+        )
+        assert list_runs(settings=settings).stored[0].state == "running"
+        with pytest.raises(InputError, match="is running"):
+            remove_runs((id,), yes=True, settings=settings)

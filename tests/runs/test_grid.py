@@ -1,0 +1,122 @@
+"""Grids: what a file expands to, what is refused, and what a plan says."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from foretell.operations.grid import init_grid, run_grid
+from foretell.operations.requests import GridRequest, InitGridRequest
+from foretell.operations.study_data import read_factor_table
+from foretell.questions.errors import InputError
+from foretell.runs import event_loop
+from foretell.runs.backtest import run_sync
+from foretell.runs.grid import factors_of_specs, grid_from_mapping, read_grid
+from foretell.runs.runner import check_options
+from foretell.runs.settings import Settings
+from foretell.runs.spec import spec_from_mapping
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "grids").glob("*.yaml"))
+BASE = {"questions": "demo", "forecaster": "tree", "models": {"agent": "openai:gpt-5-mini"}}
+
+
+def grid(**fields: Any) -> Any:
+    return grid_from_mapping({"base": BASE, **fields}, Path("g.yaml"))
+
+
+def test_every_level_is_tried_with_every_other_and_any_field_can_vary():
+    found = grid(
+        factors={
+            "rule": ["linear", "logic"],
+            "model": ["openai:gpt-5-mini", "openai:gpt-5.4"],
+            "trials": [1, 3],
+            "temperature": [0.1],
+            "questions.limit": [5],
+            "depth": {"flat": {"rounds": 1}, "deep": {"rounds": 2, "search": ["brave"]}},
+        },
+        without=[{"rule": "logic", "depth": "deep"}],
+        also=[{"name": "alone", "forecaster": "prior", "models": {}}],
+    ).runs()
+    assert len(found) == 2 * 2 * 2 * 2 - 4 + 1
+    first = found[0]
+    assert first.factors == {
+        "rule": "linear",
+        "model": "openai:gpt-5-mini",
+        "trials": "1",
+        "temperature": "0.1",
+        "questions.limit": "5",
+        "depth": "flat",
+    }
+    spec = found[1].spec
+    assert (spec.options, spec.search, spec.questions.limit) == ({"rule": "linear", "rounds": 2}, ("brave",), 5)
+    assert (spec.sampling, spec.models["agent"]) == ({"temperature": 0.1}, "openai:gpt-5-mini")
+    assert (found[-1].name, found[-1].spec.forecaster) == ("alone", "prior")
+    assert len({run.spec.id for run in found}) == len(found)
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"factor": {}}, "column factor: is not a field of a grid"),
+        ({"factors": {"rule": []}}, "column factors.rule: has no level"),
+        ({"factors": {"rule": "linear"}}, "column factors.rule: expected a list"),
+        ({"factors": {"rule": ["linear", "linear"]}}, "has the level 'linear' twice"),
+        ({"factors": {"trials": [0]}}, "trials=0"),
+        ({"factors": {"seed": [0, 1]}, "also": [{"seed": 1}]}, "are the same run"),
+        ({"factors": {"seed": [0]}, "without": [{"seed": 7}]}, "seed has no level '7'"),
+        ({"factors": {"seed": list(range(40)), "trials": list(range(1, 40))}}, "the grid has 1,560 runs"),
+        ({"factors": {"seed": [0]}, "budget": -1}, "column budget: -1 is no amount of dollars"),
+        ({}, "the grid has no run"),
+    ],
+)
+def test_what_is_refused(fields: dict[str, Any], told: str):
+    with pytest.raises(InputError) as caught:
+        grid(**fields).runs()
+    assert told in str(caught.value)
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_the_papers_ablations_are_grids_whose_options_all_exist(path: Path):
+    runs = read_grid(path).runs()
+    assert len(runs) >= 3
+    for run in runs:
+        check_options(run.spec)
+
+
+def test_factors_of_runs_are_the_fields_in_which_they_differ():
+    specs = {
+        name: spec_from_mapping({**BASE, "options": options})
+        for name, options in (("a", {}), ("b", {"rule": "logic"}), ("c", {"rule": "linear", "leaves": 5}))
+    }
+    assert factors_of_specs(specs) == {
+        "a": {"rule": "linear", "leaves": "10"},
+        "b": {"rule": "logic", "leaves": "10"},
+        "c": {"rule": "linear", "leaves": "5"},
+    }
+    rows = [{"forecaster": "x", "rule": "linear", "leaves": None}]
+    assert read_factor_table(rows) == {"x": {"rule": "linear"}}
+
+
+def test_a_first_grid_is_commented_planned_and_carried_out_without_a_model(tmp_path: Path):
+    file = tmp_path / "grid.yaml"
+    init_grid(InitGridRequest.read({"file": file}))
+    assert {factor.name for factor in read_grid(file).factors} == {"rule", "leaves", "seed"}
+    with pytest.raises(InputError, match="is there already"):
+        init_grid(InitGridRequest.read({"file": file}))
+    body = {"base": {"questions": {"dataset": "demo", "limit": 30}}, "factors": {"forecaster": ["auto", "knn"]}}
+    file.write_text(yaml.safe_dump({**body, "name": "baselines"}))
+    settings = Settings(home=tmp_path / "home")
+    plan = run_sync(run_grid(GridRequest.read({"file": file, "plan": True}), settings), event_loop.run)
+    assert (plan.expected, [one.done for one in plan.planned]) == (0.0, [0, 0])
+    done = run_sync(run_grid(GridRequest.read({"file": file}), settings), event_loop.run)
+    assert [one.done for one in done.planned] == [30, 30]
+    assert done.study is not None
+    change = done.study.table("One factor at a time")
+    assert [row.name for row in change.rows] == ["forecaster: auto → knn"]
+    file.write_text(
+        yaml.safe_dump({"base": {**BASE, "questions": {"dataset": "demo", "limit": 2}}, "factors": {"seed": [0]}})
+    )
+    keyed = Settings(home=tmp_path / "home", keys={"OPENAI_API_KEY": "x"})
+    with pytest.raises(InputError, match="this may cost money"):
+        run_sync(run_grid(GridRequest.read({"file": file}), keyed), event_loop.run)
