@@ -23,6 +23,9 @@ from foretell.operations.run import ShowResult as ShowResult
 from foretell.operations.runs import RunsResult as RunsResult
 from foretell.operations.studies import study as study
 from foretell.operations.tree import TreeResult as TreeResult
+from foretell.operations.tree_edit import TreeDiff as TreeDiff
+from foretell.operations.tree_edit import TreeEditResult as TreeEditResult
+from foretell.operations.tree_edit import TreeVersions as TreeVersions
 from foretell.operations.what_if import ScenarioComparison as ScenarioComparison
 from foretell.questions import AsOf as AsOf
 from foretell.questions import Forecast as Forecast
@@ -64,8 +67,11 @@ __all__ = [
     "ShowResult",
     "Snapshot",
     "Target",
+    "TreeDiff",
+    "TreeEditResult",
     "TreeRequest",
     "TreeResult",
+    "TreeVersions",
     "WhatIfRequest",
     "ask",
     "backtest",
@@ -73,6 +79,10 @@ __all__ = [
     "combine_trials",
     "compare",
     "compare_pair",
+    "diff_trees",
+    "edit_tree",
+    "expand_leaf",
+    "ground_leaves",
     "grow_tree",
     "list_runs",
     "open_benchmark",
@@ -80,12 +90,14 @@ __all__ = [
     "read_table",
     "read_tree",
     "replay",
+    "resynthesize_tree",
     "run",
     "score",
     "score_arena",
     "score_table",
     "show",
     "study",
+    "tree_history",
     "what_if",
     "write_tree",
 ]
@@ -132,6 +144,120 @@ def ask(
     settings: Settings | None = None,
 ) -> AskResult:
     """A probability with its reasons; researched by `model`, or the outside view where no model is named."""
+
+def diff_trees(
+    tree: str | Path,
+    other: str | Path | None = None,
+    *,
+    start: int | None = None,
+    end: int | None = None,
+    settings: Settings | None = None,
+) -> TreeDiff:
+    """Compare two versions of a tree, or two trees, claim by claim."""
+
+def edit_tree(
+    tree: str | Path,
+    *,
+    set: Mapping[str, float] = ...,
+    unpin: Sequence[str] = (),
+    claim: Mapping[str, str] = ...,
+    report: Mapping[str, str] = ...,
+    add: Sequence[str] = (),
+    remove: Sequence[str] = (),
+    move: Mapping[str, str] = ...,
+    formula: Mapping[str, str] = ...,
+    weights: Mapping[str, str] = ...,
+    stale: Mapping[str, str] = ...,
+    edits: str | Path | None = None,
+    who: str | None = None,
+    why: str = "",
+    base: int | None = None,
+    plan: bool = False,
+    rejudge: bool = False,
+    model: str | Callable[..., Any] | Model | None = None,
+    budget: float | None = None,
+    save_as: str | Path | None = None,
+    settings: Settings | None = None,
+) -> TreeEditResult:
+    """Edit the tree, ask for stale judgements again where the request says so, and write the file."""
+
+def expand_leaf(
+    tree: str | Path,
+    claim: str,
+    *,
+    closes: str | None = None,
+    as_of: str | None = None,
+    criteria: str = "",
+    model: str | Callable[..., Any] | Model | None = None,
+    roles: Mapping[str, str] = ...,
+    search: Sequence[str] = (),
+    budget: float | None = None,
+    question_budget: float | None = None,
+    model_price: str | None = None,
+    temperature: float | None = None,
+    effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None,
+    max_tokens: int | None = None,
+    tier: Literal["standard", "flex", "priority"] | None = None,
+    reply_seconds: float | None = None,
+    seed: int = 0,
+    late_text: Literal["quarantine", "keep", "cut"] = "quarantine",
+    strict: bool = False,
+    who: str | None = None,
+    why: str = "",
+    base: int | None = None,
+    plan: bool = False,
+    at_once: int = 20,
+    retries: int = 3,
+    kernels: int = 4,
+    unsandboxed: bool = False,
+    grounder: str = "search",
+    deep_model: str | None = None,
+    rule: str = "linear",
+    leaves: int = 6,
+    rounds: int = 1,
+    nodes: int = 200,
+    depth: int | None = None,
+    steps: int = 5,
+    settings: Settings | None = None,
+) -> TreeEditResult:
+    """Take a leaf of a tree apart, have the parts examined and put together, and work out everything above it."""
+
+def ground_leaves(
+    tree: str | Path,
+    claims: Sequence[str] = (),
+    *,
+    closes: str | None = None,
+    as_of: str | None = None,
+    criteria: str = "",
+    model: str | Callable[..., Any] | Model | None = None,
+    roles: Mapping[str, str] = ...,
+    search: Sequence[str] = (),
+    budget: float | None = None,
+    question_budget: float | None = None,
+    model_price: str | None = None,
+    temperature: float | None = None,
+    effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None,
+    max_tokens: int | None = None,
+    tier: Literal["standard", "flex", "priority"] | None = None,
+    reply_seconds: float | None = None,
+    seed: int = 0,
+    late_text: Literal["quarantine", "keep", "cut"] = "quarantine",
+    strict: bool = False,
+    who: str | None = None,
+    why: str = "",
+    base: int | None = None,
+    plan: bool = False,
+    at_once: int = 20,
+    retries: int = 3,
+    kernels: int = 4,
+    unsandboxed: bool = False,
+    grounder: str = "search",
+    deep_model: str | None = None,
+    trials: int = 1,
+    more: bool = False,
+    settings: Settings | None = None,
+) -> TreeEditResult:
+    """Examine leaves of a tree anew, several times where that is asked for, and work out everything above them."""
 
 def grow_tree(
     claim: str,
@@ -197,6 +323,40 @@ def replay(
 ) -> ReplayResult:
     """Compute a stored run again from the journal alone, without network, keys or corpus, and compare the answers."""
 
+def resynthesize_tree(
+    tree: str | Path,
+    claims: Sequence[str] = (),
+    *,
+    closes: str | None = None,
+    as_of: str | None = None,
+    criteria: str = "",
+    model: str | Callable[..., Any] | Model | None = None,
+    roles: Mapping[str, str] = ...,
+    search: Sequence[str] = (),
+    budget: float | None = None,
+    question_budget: float | None = None,
+    model_price: str | None = None,
+    temperature: float | None = None,
+    effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None,
+    max_tokens: int | None = None,
+    tier: Literal["standard", "flex", "priority"] | None = None,
+    reply_seconds: float | None = None,
+    seed: int = 0,
+    late_text: Literal["quarantine", "keep", "cut"] = "quarantine",
+    strict: bool = False,
+    who: str | None = None,
+    why: str = "",
+    base: int | None = None,
+    plan: bool = False,
+    at_once: int = 20,
+    retries: int = 3,
+    kernels: int = 4,
+    unsandboxed: bool = False,
+    rule: str | None = None,
+    settings: Settings | None = None,
+) -> TreeEditResult:
+    """Have stale rules and judgements of a tree made anew, from the leaves up; everything else follows by arithmetic."""
+
 def run(
     spec: str | Path | Mapping[str, Any],
     *,
@@ -217,6 +377,16 @@ def show(
     settings: Settings | None = None,
 ) -> ShowResult:
     """The answers of a stored run, or with `question` every step to one answer."""
+
+def tree_history(
+    tree: str | Path,
+    *,
+    restore: int | None = None,
+    who: str | None = None,
+    why: str = "",
+    settings: Settings | None = None,
+) -> TreeVersions:
+    """The versions of a tree; an older one is written again where that is asked for."""
 
 def what_if(
     tree: str | Path | Mapping[str, Any] | Any,

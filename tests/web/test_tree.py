@@ -205,3 +205,30 @@ def test_api(trees: Path, client: TestClient, token: str):
     trusted = {"Authorization": f"Bearer {token}"}
     assert client.post("/api/tree/scenario/nvda", params=wish, headers=trusted).status_code == 201
     assert "s" in read_tree_file(trees / "nvda.json").scenarios
+
+
+def test_a_claim_is_edited_and_its_versions_are_shown(trees: Path, client: TestClient, token: str):
+    writer = client
+    writer.get(f"/login?token={token}")
+    token = writer.get("/trees/claim/P2.1/nvda").text.split('name="csrf" value="')[1].split('"')[0]
+    form = {"csrf": token, "statement": "Chips of rivals stay behind until 2027.", "who": "ann", "why": "<b>news</b>"}
+    saved = writer.post("/trees/edit/P2.1/nvda", data=form, follow_redirects=False)
+    assert saved.status_code == 303
+    assert "Stale: its statement was changed" in writer.get("/trees/claim/P2.1/nvda").text
+    tree = writer.get("/trees/view/nvda").text
+    assert "Stale: P2 is stale: the statement of P2.1 was changed" in tree
+    assert "2 versions" in tree
+    shown = writer.get("/trees/history/nvda").text
+    assert "&lt;b&gt;news&lt;/b&gt;" in shown
+    assert "<ins>Chips of rivals stay behind until 2027.</ins>" in shown
+    # Two people: one edit of another claim is kept beside it, one of the same claim is refused.
+    ok = writer.post("/trees/edit/P2.2/nvda", data={"csrf": token, "p": "0.5", "base": "1"}, follow_redirects=False)
+    assert ok.status_code == 303
+    refused = writer.post("/trees/edit/P2.1/nvda", data={"csrf": token, "p": "0.5", "base": "1", "who": "bob"})
+    assert refused.status_code == 409
+    assert "P2.1 by ann in version 2" in refused.text
+    versions = writer.get("/api/tree/history/nvda").json()["versions"]
+    assert [one["who"] for one in versions] == ["", "ann", "over the web"]
+    sent = writer.post("/api/tree/edit/nvda", json={"set": {"P2.1": 0.4}}, headers={"x-csrf-token": token})
+    assert sent.json()["version"] == 4
+    assert client.get("/api/tree/diff/nvda?start=1&end=2").json()["changes"][0]["id"] == "P2"

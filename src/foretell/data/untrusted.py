@@ -1,5 +1,6 @@
 """Text of strangers (pages, models, services, files) made harmless for the place it goes to."""
 
+import hashlib
 import re
 
 UNSAFE = re.compile(
@@ -64,3 +65,24 @@ def from_csv(cell: str) -> str:
     ('=1+1', "'tis")
     """
     return cell[1:] if DISARMED.match(cell) else cell
+
+
+RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|\Z)", re.IGNORECASE)
+"""Names that Windows keeps for itself, whatever their ending."""
+LONGEST_FILE_NAME = 60
+"""Letters of one part; several parts and an ending still fit any file system."""
+
+
+def for_file_name(text: str) -> str:
+    """The text as a part of a file name that leads nowhere else and is never empty, hidden, reserved or too long.
+
+    Where something had to be changed, a mark of the whole text follows, so that no two texts share a name.
+
+    >>> for_file_name("fred/DGS10"), for_file_name("yes"), for_file_name("../../etc/passwd"), for_file_name("NUL")
+    ('fred-DGS10-44bcbd', 'yes', 'etc-passwd-3754d6', '_NUL-ae6de1')
+    """
+    safe = re.sub(r"[^A-Za-z0-9_.-]+", "-", text[: 4 * LONGEST_FILE_NAME]).strip(".-")[:LONGEST_FILE_NAME] or "name"
+    if safe == text and not RESERVED.match(safe):
+        return safe
+    mark = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:6]
+    return f"{'_' if RESERVED.match(safe) else ''}{safe}-{mark}"

@@ -13,7 +13,13 @@ from foretell.operations.requests import (
     AskRequest,
     RunRequest,
     ScoreRequest,
+    TreeDiffRequest,
+    TreeEditRequest,
+    TreeExpandRequest,
+    TreeGroundRequest,
+    TreeHistoryRequest,
     TreeRequest,
+    TreeResynthesizeRequest,
     WhatIfRequest,
 )
 from foretell.questions.errors import InputError
@@ -21,7 +27,16 @@ from foretell.request import OperationRequest
 from foretell.runs.settings import Settings
 from foretell.runs.spec import COMBINATIONS, read_spec, spec_from_mapping
 
-Research = TypeVar("Research", AskRequest, TreeRequest)
+Research = TypeVar("Research", AskRequest, TreeRequest, TreeGroundRequest, TreeExpandRequest, TreeResynthesizeRequest)
+TreeResearch = TypeVar("TreeResearch", TreeGroundRequest, TreeExpandRequest, TreeResynthesizeRequest)
+TreeChange = TypeVar(
+    "TreeChange",
+    TreeEditRequest,
+    TreeGroundRequest,
+    TreeExpandRequest,
+    TreeResynthesizeRequest,
+    TreeHistoryRequest,
+)
 MAX_FILE_BYTES = 64_000_000
 """Bytes of a file that is read."""
 GLOB_CHARACTERS = frozenset("*?[]{}")
@@ -34,7 +49,7 @@ FORECASTERS = ("agent", "tree", "thoughts", "crowd", "market", "prior", "crowd-e
 """Forecasters that strangers may run: none that reads files by any name."""
 QUESTION_SETS = ("demo", "forecastbench")
 """Question sets that strangers may use by name; others are files under the directories on offer."""
-WITHHELD = ("out", "unsandboxed", "save", "dataset", "where", "title")
+WITHHELD = ("out", "unsandboxed", "save", "save_as", "edits", "dataset", "where", "title")
 """Fields of requests that are not offered: those that write files, run code freely or read files by any name."""
 MAX_CLAIMS, MAX_ROWS = 20_000, 20_000
 """Claims of a tree, and rows of a table, that can be sent."""
@@ -162,6 +177,43 @@ class ServerPermissions:
         if claims > MAX_CLAIMS:
             raise InputError(f"the tree has {claims:,} claims; at most {MAX_CLAIMS:,} can be sent")
         return request
+
+    def check_own_tree(self, request: TreeChange) -> TreeChange:
+        """The same with a tree of this server's own folder, which alone it may change."""
+        return request.model_copy(update={"tree": self._own_tree(str(request.tree)), "who": request.who or "over MCP"})
+
+    def check_tree_edit(self, request: TreeEditRequest) -> TreeEditRequest:
+        """An edit of one of this server's own trees; a model is asked where that may be."""
+        if request.rejudge:
+            self.model(str(request.model))
+        return self.check_own_tree(request)
+
+    def check_tree_research(self, request: TreeResearch) -> TreeResearch:
+        """Research on one of this server's own trees, with its models, engines and sizes."""
+        return self.check_own_tree(self.check_research(request))
+
+    def check_versions(self, request: TreeDiffRequest) -> TreeDiffRequest:
+        """Trees of this server's own folder, or files that may be read."""
+        found = {"tree": self._readable_tree(str(request.tree))}
+        if request.other is not None:
+            found["other"] = self._readable_tree(str(request.other))
+        return request.model_copy(update=found)
+
+    def _readable_tree(self, written: str) -> Path:
+        try:
+            return self._own_tree(written)
+        except InputError:
+            return self.files.find(written)
+
+    def _own_tree(self, written: str) -> Path:
+        """A tree that this server has grown, by its name or its file."""
+        folder = (self.settings.home / "trees").resolve()
+        if "\x00" not in written:
+            for name in (written, f"{written}.json"):
+                found = (folder / name).resolve()
+                if found.is_relative_to(folder) and found.suffix == ".json" and found.is_file():
+                    return found
+        raise InputError(f"{written[:200]!r} is no tree of this server", hint="grow_tree grows one and names its file")
 
     def check_tables(self, request: ScoreRequest) -> ScoreRequest:
         """The same with tables that were sent as rows, or with their files where those may be read."""

@@ -138,6 +138,65 @@ TOOLS = (
         use=_answer("whatif", ServerPermissions.check_tree),
     ),
     McpTool(
+        name="edit_tree",
+        description=(
+            "Change a tree that this server has grown, by its file: statements, reports, probabilities, children and "
+            "links. Claims above follow at once; what was judged from other words is marked stale. Every version is "
+            "kept with `who` and `why`. Free unless `rejudge` asks a model."
+        ),
+        request=requests.TreeEditRequest,
+        use=_answer("tree edit", ServerPermissions.check_tree_edit),
+        reads_only=False,
+    ),
+    McpTool(
+        name="ground_leaves",
+        description=(
+            "Examine leaves of a tree anew, by another grounder or model or several times. With `plan` it only says "
+            "what that would cost. Takes minutes and money."
+        ),
+        request=requests.TreeGroundRequest,
+        use=_answer("tree ground", ServerPermissions.check_tree_research),
+        spends=True,
+        reads_only=False,
+    ),
+    McpTool(
+        name="expand_leaf",
+        description=(
+            "Take one leaf of a tree apart: its parts are examined and put together. With `plan` it only says what "
+            "that would cost. Takes minutes and money."
+        ),
+        request=requests.TreeExpandRequest,
+        use=_answer("tree expand", ServerPermissions.check_tree_research),
+        spends=True,
+        reads_only=False,
+    ),
+    McpTool(
+        name="resynthesize_tree",
+        description=(
+            "Have the stale rules and judgements of a tree made anew by a model, and only those; the rest is "
+            "arithmetic. With `plan` it only says what that would cost."
+        ),
+        request=requests.TreeResynthesizeRequest,
+        use=_answer("tree resynthesize", ServerPermissions.check_tree_research),
+        spends=True,
+        reads_only=False,
+    ),
+    McpTool(
+        name="diff_trees",
+        description="Compare two versions of a tree, or two trees, claim by claim. Free.",
+        request=requests.TreeDiffRequest,
+        use=_answer("tree diff", ServerPermissions.check_versions),
+    ),
+    McpTool(
+        name="tree_history",
+        description=(
+            "The versions of a tree: who changed what, when and why; with `restore` one is written again. Free."
+        ),
+        request=requests.TreeHistoryRequest,
+        use=_answer("tree history", ServerPermissions.check_own_tree),
+        reads_only=False,
+    ),
+    McpTool(
         name="score",
         description=(
             "Score forecasts against outcomes: Brier, Brier index, log score, calibration error, returns, each with a "

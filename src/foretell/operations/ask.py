@@ -19,7 +19,7 @@ from foretell.forecasters.base_rates.outside_view import OutsideView
 from foretell.forecasters.base_rates.past import Past
 from foretell.forecasters.base_rates.reference_class import ReferenceClass, ReferenceQuestion
 from foretell.forecasters.forecaster import CannotForecast, Context
-from foretell.operations.requests import AskRequest, TreeRequest
+from foretell.operations.requests import AskRequest, TreeRequest, TreeResearchRequest
 from foretell.operations.result import Result
 from foretell.operations.table import operation
 from foretell.questions.as_of import instant
@@ -241,7 +241,7 @@ def _thresholds(scale: NumericRange, closes: datetime | None) -> tuple[Target, .
     )
 
 
-def typed_run_spec(request: AskRequest | TreeRequest, **differing: Any) -> RunSpec:
+def typed_run_spec(request: AskRequest | TreeRequest | TreeResearchRequest, **differing: Any) -> RunSpec:
     """The run that answers a typed question. The same request on the same day is the same run."""
     if request.model is None:
         raise InputError(

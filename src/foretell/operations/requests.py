@@ -437,24 +437,149 @@ class WhatIfRequest(OperationRequest):
         return Path(given) if isinstance(given, str) else given
 
 
-class TreeEditRequest(OperationRequest):
-    """Change the tree in TREE: numbers, words, links, claims added, moved or removed.
+_TREE: Any = setting(help="The tree's file.", argument=True)
+_WHO: Any = setting(
+    None, "Who makes the change, for the history; else the user of this machine.", metavar="NAME", env="FORETELL_USER",
+    max_length=200,
+)  # fmt: skip
+_WHY: Any = setting("", "Why, for the history.", metavar="TEXT", max_length=500)
+_BASE: Any = setting(
+    None,
+    "The version you looked at. What others changed since is kept; changes of the same claims are refused.",
+    metavar="VERSION",
+    ge=1,
+)
+_PLAN: Any = setting(False, "Only say what would be done and what it would cost; nothing is asked or written.")
 
-    Only the claims above a change are worked out anew. Those that a model judged keep their number and are marked
-    until --rejudge has the model look at them again.
+
+class TreeEditRequest(OperationRequest):
+    """Change the tree in TREE: numbers, words, reports, links, claims added, moved or removed.
+
+    foretell tree edit t.json --claim P1.2="The bill passes by 30 June." --set P3=0.4 --why "Vote postponed"
+
+    Only the claims above a change are worked out anew. What a model judged from other words keeps its number and is
+    marked stale, until `foretell tree resynthesize` or --rejudge has it judged again. Every version is kept.
     """
 
-    tree: Path = setting(help="The tree's file.", argument=True)
+    tree: Path = _TREE
     set: Mapping[str, Probability] = setting(
         {}, "Give a claim this probability; a claim with children is pinned.", metavar="ID=P"
     )
+    unpin: tuple[ShortText, ...] = setting((), "Let a pinned claim follow its link again.", metavar="ID")
+    claim: Mapping[str, str] = setting({}, "Give a claim this statement.", metavar="ID=TEXT")
+    report: Mapping[str, str] = setting({}, "Give a claim this report.", metavar="ID=TEXT")
+    add: tuple[str, ...] = setting(
+        (), "A new claim under a parent; its weight is judged when the parent is.", metavar="PARENT=TEXT"
+    )
+    remove: tuple[ShortText, ...] = setting((), "Take a claim out, and what only it rests on.", metavar="ID")
+    move: Mapping[str, str] = setting({}, "Put a claim under another parent.", metavar="ID=PARENT")
+    formula: Mapping[str, str] = setting({}, "Join a claim's children by this formula.", metavar="ID=FORMULA")
+    weights: Mapping[str, str] = setting(
+        {}, "Join a claim's children by a weighted sum, such as P1=0.05+0.4*P1.1-0.2*P1.2.", metavar="ID=SUM"
+    )
+    stale: Mapping[str, str] = setting({}, "Mark a claim as stale, for this reason.", metavar="ID=WHY")
     edits: Path | None = setting(
         None, "A JSON list of edits, as under `edits` of a scenario in a tree file.", metavar="FILE"
     )
+    who: str | None = _WHO
+    why: str = _WHY
+    base: int | None = _BASE
+    plan: bool = setting(False, "Only say what would change and what would be stale; nothing is written.")
     rejudge: bool = setting(False, "Have a model judge anew what it judged before something beneath changed.")
     model: ModelChoice | None = setting(None, "provider:name of the model that judges.", env="FORETELL_MODEL")
     budget: float | None = setting(None, "Hard limit in dollars.", metavar="DOLLARS", gt=0, le=10_000)
     save_as: Path | None = setting(None, "Write the tree to this file; without it, to its own.", metavar="FILE")
+
+
+class _TreeResearchRequest(_ResearchRequest):
+    """What asking models about a tree that there is already has in common."""
+
+    tree: Path = _TREE
+    who: str | None = _WHO
+    why: str = _WHY
+    base: int | None = _BASE
+    plan: bool = _PLAN
+    at_once: int = setting(20, "Claims examined at a time.", flag="--concurrency", ge=1, le=1000, group="tree")
+    retries: int = setting(3, "How often a leaf that failed is judged again.", ge=0, group="tree")
+    kernels: int = setting(4, "Notebooks at work at the same time.", ge=1, group="tree")
+    unsandboxed: bool = setting(False, "Run notebooks without a sandbox, with all your rights.", group="tree")
+
+
+_GROUNDER: Any = setting("search", "Who judges the leaves.", metavar="NAME", names=GROUNDER_NAMES, group="tree")
+_DEEP_MODEL: Any = setting(
+    None, "A model that researches by itself, for the grounders deep and auto.", metavar="MODEL", group="tree"
+)
+
+
+class TreeGroundRequest(_TreeResearchRequest):
+    """Examine leaves of the tree in TREE anew: by another grounder or model, or several times.
+
+    foretell tree ground t.json P1.2 P3 --trials 5 --model openai:NAME --search brave
+
+    Without a claim, those that are stale, failed or were never examined. Numbers above are worked out anew; claims that
+    were judged as a whole from the old reports are marked stale.
+    """
+
+    claims: tuple[ShortText, ...] = setting((), "The leaves.", argument=True, metavar="[CLAIM]...")
+    grounder: str = _GROUNDER
+    deep_model: str | None = _DEEP_MODEL
+    trials: int = setting(1, "How often each is examined, independently.", ge=1, le=100)
+    more: bool = setting(False, "Keep earlier trials and add to them.")
+
+
+class TreeExpandRequest(_TreeResearchRequest):
+    """Take one leaf of the tree in TREE apart: its parts are examined and put together, and all above worked out anew.
+
+    foretell tree expand t.json P1.2 --leaves 5 --model openai:NAME --search brave
+    """
+
+    claim: str = setting(help="The leaf.", argument=True, min_length=1, max_length=200)
+    grounder: str = _GROUNDER
+    deep_model: str | None = _DEEP_MODEL
+    rule: str = setting(
+        "linear", "How children are joined into their parent.", metavar="NAME", names=RULE_NAMES, group="tree"
+    )
+    leaves: int = setting(6, "About how many leaves it makes.", ge=2, le=100, group="tree")
+    rounds: int = setting(1, "How often leaves are analysed again.", ge=1, le=6, group="tree")
+    nodes: int = setting(200, "New claims at most.", ge=3, group="tree")
+    depth: int | None = setting(None, "Levels of the whole tree at most.", ge=1, group="tree")
+    steps: int = setting(5, "Replies of one analysis at most.", ge=1, group="tree")
+
+
+class TreeResynthesizeRequest(_TreeResearchRequest):
+    """Have judged anew what is stale in the tree in TREE, and work out the rest.
+
+    A model is asked for a claim whose rule was judged from other words, or which was judged as a whole before a number
+    beneath it changed, and for nothing else; all other claims follow by arithmetic. What failed is asked again.
+    """
+
+    claims: tuple[ShortText, ...] = setting(
+        (), "Also these, although nothing changed beneath them.", argument=True, metavar="[CLAIM]..."
+    )
+    rule: str | None = setting(
+        None, "Join by this rule instead of the one before.", metavar="NAME", names=RULE_NAMES, group="tree"
+    )
+
+
+TreeResearchRequest = TreeGroundRequest | TreeExpandRequest | TreeResynthesizeRequest
+
+
+class TreeDiffRequest(OperationRequest):
+    """Compare two versions of the tree in TREE, or TREE with OTHER, claim by claim."""
+
+    tree: Path = _TREE
+    other: Path | None = setting(None, "Another tree's file.", argument=True)
+    start: int | None = setting(None, "The older version; else the one before the last.", flag="--from", ge=1)
+    end: int | None = setting(None, "The newer version; else the tree as it is.", flag="--to", ge=1)
+
+
+class TreeHistoryRequest(OperationRequest):
+    """List the versions of the tree in TREE: who changed what, when and why. With --restore, go back to one."""
+
+    tree: Path = _TREE
+    restore: int | None = setting(None, "Write this version into the tree's file, as a new one.", ge=1)
+    who: str | None = _WHO
+    why: str = _WHY
 
 
 # Scoring tables, and what is made of them.
@@ -540,7 +665,7 @@ class ScoreRequest(ScoringRequest):
     """
 
     metrics: Literal["usual", "all"] = setting(
-        "usual", "With all: peer score, adjusted Brier, Murphy's parts and the recalibration line too."
+        "usual", "With all: every metric in pages and files, and the recalibration line; docs/metrics.md explains them."
     )
     anchors: bool = setting(True, "Add the rows 0.5, base rate and crowd price.")
     title: str | None = setting(None, "Title of the page that --out FILE.html writes.")
@@ -1241,8 +1366,8 @@ class SiteRequest(OperationRequest):
 class McpRequest(OperationRequest):
     """Serve foretell to assistants over the Model Context Protocol.
 
-    Tools: ask, grow_tree, run, what_if, score, search_as_of, list_runs, show_run, replay_run. Nothing is spent unless
-    you allow it:
+    Tools: ask, grow_tree, run, what_if, edit_tree, ground_leaves, expand_leaf, resynthesize_tree, diff_trees,
+    tree_history, score, search_as_of, list_runs, show_run, replay_run. Nothing is spent unless you allow it:
 
       foretell mcp --allow-spending 2 --model openai:NAME --search brave --files ~/forecasts
 
@@ -1403,13 +1528,20 @@ class ServicesCheckRequest(OperationRequest):
 
 
 class DoctorRequest(OperationRequest):
-    """Say what is set up on this machine and what is missing, each with what to do about it.
+    """Say what is set up on this machine, what is missing and what is wrong, each with what to do about it.
 
-    Asks nobody outside. Keys are named, never shown.
+    Looks at extras, keys (named, never shown), sandbox, databases, clock, disk and versions. Asks nobody outside unless
+    told to. The exit code is 1 where something is wrong.
 
       foretell doctor --contact you@example.org
     """
 
+    reach: bool = setting(
+        False, "Also ask every service that is set up one cheap thing, and hold the clock against theirs."
+    )
+    repair: bool = setting(
+        False, "Rebuild damaged databases from what can be read of them; the damaged files are kept beside."
+    )
     contact: str | None = setting(
         None,
         "Your e-mail or web address, kept in the home and told to services that want to know who asks.",

@@ -1,30 +1,68 @@
-"""Editing the tree in a file: a list of edits, and judged claims above them asked for again."""
+"""Editing the tree in a file: what changes is worked out, what was judged from other words is marked, and all kept."""
 
+import getpass
 import json
-from contextlib import closing
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+from rich.text import Text
+
 from foretell.forecasters.tree.arithmetic.evaluation import stale_claims
-from foretell.forecasters.tree.description import format_probability
-from foretell.forecasters.tree.edits import SetP
-from foretell.forecasters.tree.forecaster import CLAIM
-from foretell.forecasters.tree.grow.synthesize import rejudge
-from foretell.forecasters.tree.proposition import Tree
+from foretell.forecasters.tree.description import format_probability, one_line, stale_parts, tree_failures
+from foretell.forecasters.tree.edits import (
+    AddNode,
+    Edit,
+    MarkStale,
+    MoveNode,
+    RemoveNode,
+    SetClaim,
+    SetLink,
+    SetP,
+    SetReport,
+    Unpin,
+)
+from foretell.forecasters.tree.formula import ID
+from foretell.forecasters.tree.grow.synthesize import rule_of
+from foretell.forecasters.tree.history import (
+    TreeVersion,
+    commit_edits,
+    open_version,
+    read_history,
+    replace_tree,
+    tree_at,
+)
+from foretell.forecasters.tree.links import FormulaLink, JudgedLink, LinearLink
+from foretell.forecasters.tree.proposition import Proposition, Tree
 from foretell.forecasters.tree.tree_file import edits_from_json, read_tree_file, write_tree
-from foretell.forecasters.tree.what_if import ClaimChange, claim_changes, resynthesize
-from foretell.models.journal import Journal
-from foretell.models.providers.function import model_name
-from foretell.operations.requests import TreeEditRequest
-from foretell.operations.result import Result
+from foretell.forecasters.tree.what_if import ClaimChange, claim_changes, next_ids, resynthesize
+from foretell.operations.requests import TreeDiffRequest, TreeEditRequest, TreeHistoryRequest, TreeResynthesizeRequest
+from foretell.operations.result import Result, plain
 from foretell.operations.table import operation
+from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
-from foretell.questions.question import Question, Target
-from foretell.runs.runtime import open_runtime
-from foretell.runs.settings import Settings, load_settings
-from foretell.runs.spec import BudgetSpec, QuestionsSpec, RunSpec
+from foretell.report.terminal import show_text
+from foretell.runs.settings import Settings
+
+_TERM = re.compile(rf"\s*([+-]?)\s*(?:(\d*\.?\d+)\s*(?:[*×·]\s*({ID}))?|({ID}))")
+LONGEST_SUM = 5_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedStep:
+    """One thing that would be done to a claim."""
+
+    claim: str
+    do: str
+    """examine, take apart, judge, or compute."""
+    calls: int
+    """About how many calls of a model; 0 for arithmetic."""
+    dollars: float | None
+    """About what they cost; None where the price is not known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,77 +74,379 @@ class TreeEditResult(Result):
     """The file it was written to."""
     changes: tuple[ClaimChange, ...]
     stale: tuple[str, ...]
-    """Judged claims that were stated before a change beneath them, and still stand so."""
+    """Parents that were judged before a change, and still stand so."""
+    version: int | None = None
+    """The number of the version that was written; None where only a plan was asked for."""
+    merged: tuple[TreeVersion, ...] = ()
+    """Versions of others, about other claims, that were written in the meantime."""
+    failed: tuple[str, ...] = ()
+    """Claims that were asked about in vain, and why."""
+    notes: tuple[str, ...] = ()
+    steps: tuple[PlannedStep, ...] = ()
+    """What would be done, where only a plan was asked for: nothing was asked, paid or written."""
+
+    @property
+    def calls(self) -> int:
+        """About how many calls of a model are planned."""
+        return sum(step.calls for step in self.steps)
+
+    @property
+    def dollars(self) -> float | None:
+        """About what the plan would cost; None where a price is not known."""
+        paid = [step.dollars for step in self.steps if step.calls]
+        return None if None in paid else sum(one or 0.0 for one in paid)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Where the tree is."""
-        return (f"Wrote {self.path}",)
+        """What others changed, what failed, and where the tree is."""
+        others = (f"kept what {one.who or 'somebody'} changed in version {one.version}" for one in self.merged)
+        wrote = f"Wrote {self.path}, version {self.version}" if self.version else "Nothing was written"
+        return (*self.failed, *others, *self.notes, wrote)
+
+    @property
+    def exit_code(self) -> int:
+        """3 where something was asked for in vain."""
+        return 3 if self.failed else 0
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer, and every claim that changed."""
-        changes = [
-            {"id": one.id, "claim": one.claim, "was": one.before, "is": one.after, "changed": list(one.fields)}
-            for one in self.changes
+        """The answer, every claim that changed, and what is stale or failed."""
+        return {
+            "p": self.tree.nodes[self.tree.root].p,
+            "file": str(self.path),
+            "version": self.version,
+            "changes": change_rows(self.changes),
+            "stale": list(self.stale),
+            "stale_parts": stale_parts(self.tree),
+            "failures": [*self.failed, *tree_failures(self.tree)],
+            "merged": [one.version for one in self.merged],
+            "notes": list(self.notes),
+            **({"plan": plain(self.steps), "calls": self.calls, "dollars": self.dollars} if self.steps else {}),
+        }
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each claim that changed, or for each step of a plan."""
+        return plain(self.steps) if self.steps else change_rows(self.changes)
+
+    def _plan(self) -> list[str]:
+        lines = [
+            f"{step.claim}: {step.do}, about {step.calls} calls"
+            + ("" if step.dollars is None else f", about ${step.dollars:.4f}")
+            for step in self.steps
+            if step.calls
         ]
-        p = self.tree.nodes[self.tree.root].p
-        return {"p": p, "file": str(self.path), "changes": changes, "stale": list(self.stale)}
+        total = "price not known" if self.dollars is None else f"about ${self.dollars:.4f}"
+        computed = sum(not step.calls for step in self.steps)
+        return [*lines, f"{self.calls} calls, {total}; {computed} claims by arithmetic"]
 
     def __str__(self) -> str:
-        lines = [
-            f"{one.id} {format_probability(one.before)} → {format_probability(one.after)}"
-            + (f" ({', '.join(one.fields)})" if one.fields else "")
-            for one in self.changes
-        ]
+        if self.steps:
+            return "\n".join(self._plan())
+        lines = change_lines(self.changes)
         if self.stale:
             lines.append(f"note: judged before a change beneath them: {', '.join(self.stale)}")
+        lines += [f"note: {part}" for part in stale_parts(self.tree)]
         return "\n".join(lines or ["Nothing changed."])
+
+
+def change_rows(changes: Iterable[ClaimChange]) -> list[dict[str, Any]]:
+    """Claims that are not as they were, as plain data."""
+    return [
+        {"id": one.id, "claim": one.claim, "was": one.before, "is": one.after, "changed": list(one.fields)}
+        for one in changes
+    ]
+
+
+def change_lines(changes: Iterable[ClaimChange]) -> list[str]:
+    """The same, a line each."""
+    return [
+        f"{one.id} {format_probability(one.before)} → {format_probability(one.after)}"
+        + (f" ({', '.join(one.fields)})" if one.fields else "")
+        for one in changes
+    ]
+
+
+def editor(who: str | None) -> str:
+    """Who makes a change: as said, else the user of this machine."""
+    if who:
+        return who
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return ""
+
+
+def known_at(tree: Tree) -> AsOf | None:
+    """What somebody who changes a tree by hand knows: this moment, unless the tree looks at a moment of the past."""
+    if tree.as_of is None or tree.as_of.mode != "live":
+        return None
+    return AsOf(at=datetime.now(UTC).replace(microsecond=0), mode="live")
 
 
 async def edit(request: TreeEditRequest, settings: Settings | None = None) -> TreeEditResult:
     """Edit the tree, ask for stale judgements again where the request says so, and write the file."""
+    if request.rejudge and request.model is None and not request.plan:
+        raise InputError(
+            "no model is named", column="--model", hint="e.g. openai:NAME; FORETELL_MODEL stands in for it"
+        )
     file = read_tree_file(request.tree)
-    edits = [SetP(id=id.strip(), p=p) for id, p in request.set.items()]
-    tree = resynthesize(file.tree, [*_edits(request), *edits])
-    if request.rejudge:
-        tree = await _rejudged(tree, request, settings or load_settings())
+    base = file.tree if request.base is None else tree_at(request.tree, request.base)
+    edits = edits_of(request, base)
+    after = resynthesize(base, edits)
+    if request.plan:
+        return _result(request.tree, base, after)
     path = request.save_as or request.tree
-    write_tree(path, tree, file.scenarios)
-    changes = tuple(claim_changes(file.tree, tree))
-    return TreeEditResult(tree=tree, path=path, changes=changes, stale=tuple(stale_claims(tree)))
+    if request.save_as is not None:
+        write_tree(path, file.tree, file.scenarios)
+    start = request.base if request.save_as is None else None
+    done = commit_edits(
+        path, edits, who=editor(request.who), why=request.why, base=start, as_of=known_at(file.tree) if edits else None
+    )
+    result = _result(path, file.tree, done.after, version=done.version, merged=done.merged)
+    if not request.rejudge or not stale_claims(done.after):
+        return result
+    from foretell.operations.tree_research import resynthesize_judgements
+
+    fields = {"tree": path, "model": request.model, "budget": request.budget, "who": request.who, "why": request.why}
+    judged = await resynthesize_judgements(TreeResynthesizeRequest.read(fields), settings)
+    return _result(path, file.tree, judged.tree, version=judged.version, merged=done.merged, failed=judged.failed)
 
 
 edit_tree = operation(TreeEditRequest)(edit)
 
 
-def _edits(request: TreeEditRequest) -> list[Any]:
-    if request.edits is None:
+def _result(path: Path, before: Tree, after: Tree, **more: Any) -> TreeEditResult:
+    changes = tuple(claim_changes(before, after))
+    return TreeEditResult(tree=after, path=path, changes=changes, stale=tuple(stale_claims(after)), **more)
+
+
+def edits_of(request: TreeEditRequest, tree: Tree) -> list[Edit]:
+    """Everything a request asks for, as edits of the tree: from a file first, words before numbers, links last."""
+    found = [*_from_file(request.edits), *(SetClaim(id=id, claim=text.strip()) for id, text in request.claim.items())]
+    found += [SetReport(id=id, report=text) for id, text in request.report.items()]
+    found += [RemoveNode(id=id) for id in request.remove]
+    found += [edit for id, to in request.move.items() for edit in _moved(tree, id, to)]
+    taken: dict[str, int] = {}
+    for text in request.add:
+        parent, sign, claim = text.partition("=")
+        if not sign or not claim.strip() or parent.strip() not in tree.nodes:
+            raise InputError(f"{text[:80]!r} is no PARENT=TEXT", column="--add", hint="name a claim and a statement")
+        found += _added(tree, parent.strip(), claim.strip(), taken)
+    found += [SetP(id=id.strip(), p=p) for id, p in request.set.items()]
+    found += [Unpin(id=id) for id in request.unpin]
+    found += [SetLink(id=id, link=_formula(tree, id, text)) for id, text in request.formula.items()]
+    found += [SetLink(id=id, link=read_sum(text, f"--weights {id}")) for id, text in request.weights.items()]
+    found += [MarkStale(id=id, why=why) for id, why in request.stale.items()]
+    linked = {edit.id for edit in found if isinstance(edit, SetLink)}
+    removed = [id for id in request.remove if id in tree.nodes]
+    return [*found, *_loosened(tree, removed, linked)]
+
+
+def _from_file(path: Path | None) -> list[Edit]:
+    if path is None:
         return []
     try:
-        written = json.loads(request.edits.read_text(encoding="utf-8"))
+        written = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise InputError(f"cannot be read as JSON: {error}", path=request.edits) from None
-    return list(edits_from_json(written))
+        raise InputError(f"cannot be read as JSON: {error}", path=path) from None
+    return edits_from_json(written)
 
 
-async def _rejudged(tree: Tree, request: TreeEditRequest, settings: Settings) -> Tree:
-    if request.model is None:
-        hint = "e.g. openai:NAME; FORETELL_MODEL stands in for it"
-        raise InputError("no model is named", column="--model", hint=hint)
-    root = tree.nodes[tree.root].claim
-    spec = RunSpec(
-        questions=QuestionsSpec(dataset="tree edits"),
-        models={"agent": model_name(request.model)},
-        mode="live" if tree.as_of is None else tree.as_of.mode,
-        budget=BudgetSpec(run=request.budget),
-    )
-    # A tree file does not hold the question it was grown for: the root's claim stands for it.
-    due = datetime.now(UTC).replace(microsecond=0) if tree.as_of is None else tree.as_of.at
-    asked = Question(id=f"claim {root}", source="own", text=root, due=due, targets=(Target(id="yes"),), subtype=CLAIM)
-    settings.home.mkdir(parents=True, exist_ok=True)
-    with closing(Journal(settings.journal)) as journal:
-        async with open_runtime(spec, settings, journal) as runtime:
-            context = runtime.context(asked)
-            if tree.as_of is not None:
-                context = replace(context, as_of=tree.as_of)
-            return await rejudge(tree, asked, context)
+def _added(tree: Tree, parent: str, claim: str, taken: dict[str, int]) -> list[Edit]:
+    """A new leaf; until its weight is judged it does not count, and the parent is stale."""
+    place = taken[parent] = taken.get(parent, 0) + 1
+    id = next_ids(tree, parent, place)[-1]
+    node, above = Proposition(id=id, claim=claim), tree.nodes[parent]
+    add: list[Edit] = [AddNode(parent=parent, node=node, weight=0.0)]
+    if not above.children or isinstance(above.link, FormulaLink):
+        add.append(_standing(above))
+    return [*add, MarkStale(id=parent, why=f"{id} was added")]
+
+
+def _moved(tree: Tree, id: str, to: str) -> list[Edit]:
+    if to not in tree.nodes:
+        raise InputError(f"{to[:80]} is not in the tree", column="--move")
+    above = tree.nodes[to]
+    left = [other for other in tree.nodes.values() if id in other.children and other.id != to]
+    loosened = [_standing(one) for one in left if isinstance(one.link, FormulaLink) and len(one.children) > 1]
+    held = [_standing(above)] if not above.children or isinstance(above.link, FormulaLink) else []
+    return [MoveNode(id=id, to=to, weight=0.0), *loosened, *held, MarkStale(id=to, why=f"{id} was moved here")]
+
+
+def _loosened(tree: Tree, removed: Sequence[str], linked: Iterable[str]) -> list[Edit]:
+    """Formulas that name a claim which is gone cannot stand: their last number does, until they are judged anew."""
+    gone, kept = set(removed), set(linked)
+    return [
+        _standing(node)
+        for node in tree.nodes.values()
+        if isinstance(node.link, FormulaLink)
+        and gone & set(node.children)
+        and set(node.children) - gone
+        and node.id not in kept | gone
+    ]
+
+
+def _standing(node: Proposition) -> SetLink:
+    """The claim at the number it has, as judged before the change."""
+    p = node.p if node.p is not None else 0.5
+    return SetLink(id=node.id, link=JudgedLink(p=p, stale=True), rule=rule_of(node) if node.children else "linear")
+
+
+def _formula(tree: Tree, id: str, text: str) -> FormulaLink:
+    old = tree.nodes[id].link if id in tree.nodes else None
+    assumption = old.assumption if isinstance(old, FormulaLink) else None
+    return FormulaLink(expression=text, assumption=assumption)
+
+
+def read_sum(text: str, column: str = "--weights") -> LinearLink:
+    """A weighted sum as a person writes it.
+
+    >>> read_sum("0.05 + 0.4*P1.1 - 0.2*P1.2")
+    LinearLink(intercept=0.05, weights={'P1.1': 0.4, 'P1.2': -0.2})
+    """
+    at, intercept, weights = 0, 0.0, dict[str, float]()
+    text = text.strip().replace("−", "-")[:LONGEST_SUM]
+    while at < len(text):
+        match = _TERM.match(text, at)
+        if match is None or (at and not match[1]):
+            raise InputError(f"{text[at : at + 30]!r} is no term", column=column, hint="write 0.05+0.4*P1.1-0.2*P1.2")
+        number = float(match[2] or 1.0) * (-1.0 if match[1] == "-" else 1.0)
+        id = match[3] or match[4]
+        if id is None:
+            intercept += number
+        else:
+            weights[id] = weights.get(id, 0.0) + number
+        at = match.end()
+    if not weights:
+        raise InputError("names no claim", column=column, hint="write 0.05+0.4*P1.1-0.2*P1.2")
+    return LinearLink(intercept=intercept, weights=weights)
+
+
+# Versions.
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeDiff(Result):
+    """Two versions of a tree, or two trees, claim by claim."""
+
+    before: Tree
+    after: Tree
+    names: tuple[str, str]
+
+    @property
+    def changes(self) -> list[ClaimChange]:
+        """Every claim that is not the same."""
+        return claim_changes(self.before, self.after)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each claim that is not the same."""
+        return [{**row, "words": self._words(row["id"])} for row in change_rows(self.changes)]
+
+    def _words(self, id: str) -> dict[str, list[str]]:
+        """By field, what it said before and says now."""
+        old, new = self.before.nodes.get(id), self.after.nodes.get(id)
+        fields = next((one.fields for one in self.changes if one.id == id), ())
+        return {name: [_shown(old, name), _shown(new, name)] for name in fields}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answers of both, and every claim that is not the same."""
+        roots = [tree.nodes[tree.root].p for tree in (self.before, self.after)]
+        return {"from": self.names[0], "to": self.names[1], "was": roots[0], "is": roots[1], "changes": self.rows()}
+
+    def print(self, console: "Console") -> None:
+        """Claim by claim: the numbers, and every field before and after."""
+        head = f"{self.names[0]} → {self.names[1]}"
+        show_text(console, f"{head}: {len(self.changes)} claims changed\n")
+        for change, line in zip(self.changes, change_lines(self.changes), strict=True):
+            new = "new " if change.id not in self.before.nodes else ""
+            gone = "gone " if change.id not in self.after.nodes else ""
+            console.print(Text(f"{new}{gone}{line}  {one_line(change.claim)}"), highlight=False)
+            for name, (was, now) in self._words(change.id).items():
+                console.print(Text(f"    {name}: {was or '–'} → {now or '–'}", style="dim"), highlight=False)
+
+
+def _shown(node: Proposition | None, name: str) -> str:
+    value: Any = getattr(node, name) if node is not None else ""
+    if name == "link" and value is not None and node is not None:
+        return value.describe(node.children)
+    if name == "grounding" and value is not None:
+        return one_line(f"{value.grounder}: {value.key_factor or value.report or value.error}")[:300]
+    if isinstance(value, tuple):
+        return ", ".join(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    return "" if value is None else one_line(str(value))[:300]
+
+
+def diff(request: TreeDiffRequest, settings: Settings | None = None) -> TreeDiff:
+    """Compare two versions of a tree, or two trees, claim by claim."""
+    if request.other is not None:
+        trees = [read_tree_file(path).tree for path in (request.tree, request.other)]
+        return TreeDiff(before=trees[0], after=trees[1], names=(str(request.tree), str(request.other)))
+    known = read_history(request.tree)
+    if request.start is None and len(known) < 2:
+        raise InputError("has no older version", path=request.tree, hint="name another tree's file, or edit it first")
+    start = request.start if request.start is not None else known[-2].version
+    end = f"version {request.end}" if request.end is not None else "as it is"
+    trees = [tree_at(request.tree, start), tree_at(request.tree, request.end)]
+    return TreeDiff(before=trees[0], after=trees[1], names=(f"version {start}", end))
+
+
+diff_trees = operation(TreeDiffRequest)(diff)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeVersions(Result):
+    """The versions of a tree."""
+
+    path: Path
+    versions: tuple[TreeVersion, ...]
+    restored: int | None = None
+    """The number under which an older version was written again."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What was written."""
+        return (f"Wrote {self.path}, version {self.restored}",) if self.restored is not None else ()
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each version, the oldest first."""
+        return [
+            {
+                "version": one.version,
+                "at": one.at.isoformat(),
+                "who": one.who,
+                "why": one.why,
+                "p": one.p,
+                "changed": list(one.changed),
+            }
+            for one in self.versions
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The file and its versions."""
+        return {"file": str(self.path), "versions": self.rows(), "restored": self.restored}
+
+    def __str__(self) -> str:
+        lines = [
+            f"{one.version}  {one.at:%Y-%m-%d %H:%M}  {format_probability(one.p)}  {one_line(one.who) or '–'}"
+            f"  {one_line(one.why) or '–'}" + (f"  ({_some(one.changed)})" if one.changed else "")
+            for one in self.versions
+        ]
+        return "\n".join(lines or ["Nobody has edited it yet."])
+
+
+def _some(ids: Sequence[str]) -> str:
+    return ", ".join(ids[:8]) + (f" and {len(ids) - 8} more" if len(ids) > 8 else "")
+
+
+def history(request: TreeHistoryRequest, settings: Settings | None = None) -> TreeVersions:
+    """The versions of a tree; an older one is written again where that is asked for."""
+    restored = None
+    if request.restore is not None:
+        why = request.why or f"back to version {request.restore}"
+        open_version(request.tree)
+        restored = replace_tree(request.tree, tree_at(request.tree, request.restore), who=editor(request.who), why=why)
+    else:
+        read_tree_file(request.tree)
+    return TreeVersions(path=request.tree, versions=tuple(read_history(request.tree)), restored=restored)
+
+
+tree_history = operation(TreeHistoryRequest)(history)

@@ -45,6 +45,8 @@ ROUTES: Mapping[str, str] = {
     "claim": "/trees/claim/{}/{}",
     "notebook": "/trees/notebook/{}/{}",
     "tree-scenario": "/trees/scenario/{}",
+    "tree-edit": "/trees/edit/{}/{}",
+    "tree-history": "/trees/history/{}",
     "tree-export": "/api/tree/export/{}/{}",
     "api": "/api",
     "openapi": "/openapi.json",

@@ -74,7 +74,8 @@ def stale_parts(tree: Tree) -> list[str]:
 
 def judged_before(tree: Tree) -> list[str]:
     """Claims judged as a whole before something beneath them changed."""
-    return [id for id, node in tree.nodes.items() if isinstance(node.link, JudgedLink) and node.link.stale]
+    judged = {id: node.link for id, node in tree.nodes.items() if isinstance(node.link, JudgedLink) and not node.stale}
+    return [id for id, link in judged.items() if link.stale]
 
 
 def link_in_words(node: Proposition) -> str:

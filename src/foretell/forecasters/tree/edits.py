@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from foretell.forecasters.tree.formula import ASSUMPTION
-from foretell.forecasters.tree.links import Link
+from foretell.forecasters.tree.links import JudgedLink, LinearLink, Link
 from foretell.forecasters.tree.problems import InvalidTree, TreeProblem, raise_errors
-from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree, pre_order
+from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree, judged_from_text, pre_order
 from foretell.forecasters.tree.validation import node_problems, structural_problems
 
 
@@ -31,7 +31,7 @@ class Unpin:
 
 @dataclass(frozen=True, kw_only=True)
 class SetClaim:
-    """Other words for the claim. Numbers stay; judged claims above become stale."""
+    """Other words for the claim. Numbers stay; what was judged from the old words becomes stale."""
 
     id: str
     claim: str
@@ -39,11 +39,13 @@ class SetClaim:
 
 @dataclass(frozen=True, kw_only=True)
 class SetReport:
-    """Another report. Numbers stay; judged claims above become stale."""
+    """Another report. Numbers stay; what was judged from the old one becomes stale."""
 
     id: str
     report: str
     key_factor: str | None = None
+    causality: str | None = None
+    """Why the children bear on the claim, where that is to change too."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +112,16 @@ class MoveNode:
     out_of: str | None = None
 
 
-Edit = SetP | Unpin | SetClaim | SetReport | SetGrounding | SetLink | AddNode | ShareNode | RemoveNode | MoveNode
+@dataclass(frozen=True, kw_only=True)
+class MarkStale:
+    """The claim is to be examined, or its link judged, anew."""
+
+    id: str
+    why: str
+
+
+Rebuilding = AddNode | ShareNode | RemoveNode | MoveNode
+Edit = SetP | Unpin | SetClaim | SetReport | SetGrounding | SetLink | MarkStale | Rebuilding
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,17 +149,33 @@ class EditSession:
         """Claims with other words or another report."""
         self.relinked: set[str] = set()
         """Claims whose link or children changed: their result must be a probability."""
+        self.judged: set[str] = set()
+        """Claims that were given a link of their own, after whatever else the list holds."""
         self.assumed: dict[str, float] = {}
         """New probabilities of assumptions ("P1:PA")."""
         self.rebuilt = False
         """Whether claims came, went or moved."""
 
+    def _stale(self, id: str, why: str) -> None:
+        """The claim's own examination or judgement is older than `why`; the first reason is kept."""
+        node = self.nodes[id]
+        judged = judged_from_text(node) if node.children else node.grounding is not None or node.p is not None
+        # Claims judged as a whole have a mark of their own.
+        if judged and not node.stale and not isinstance(node.link, JudgedLink):
+            self._put(replace(node, stale=why), self.changed_texts)
+
+    def _stale_above(self, id: str, why: str) -> None:
+        for parent in self._parents(id):
+            self._stale(parent, why)
+
     def apply(self, edits: Iterable[Edit]) -> Tree:
         """The tree after all the edits; `InvalidTree` says what does not fit."""
         for edit in edits:
-            if isinstance(edit, AddNode | ShareNode | RemoveNode | MoveNode):
+            if isinstance(edit, Rebuilding):
                 self.rebuilt = True
                 self._rebuild(edit)
+            elif isinstance(edit, SetClaim | SetReport | MarkStale):
+                self._reword(edit)
             else:
                 self._change(edit)
         if self.rebuilt:
@@ -162,36 +189,58 @@ class EditSession:
         raise_errors([TreeProblem(node=id, field="link", text=text, hint=hint) for id in unlinked])
         return tree
 
-    def _change(self, edit: SetP | Unpin | SetClaim | SetReport | SetGrounding | SetLink) -> None:
-        """Another number, link or text at a claim that stays where it is."""
+    def _reword(self, edit: SetClaim | SetReport | MarkStale) -> None:
+        """Another text at a claim that stays where it is."""
         match edit:
-            case SetP():
-                self._set_p(edit)
-            case Unpin():
-                self._put(replace(self._node(edit.id), pinned=None), self.changed_numbers)
             case SetClaim():
-                self._put(replace(self._node(edit.id), claim=edit.claim), self.changed_texts)
-            case SetLink():
-                new = replace(self._node(edit.id), link=edit.link, rule=edit.rule, failed=edit.failed, stale="")
-                self._put(new, self.changed_numbers, self.relinked)
+                if self._node(edit.id).claim != edit.claim:
+                    self._put(replace(self._node(edit.id), claim=edit.claim), self.changed_texts)
+                    self._stale(edit.id, "its statement was changed")
+                    self._stale_above(edit.id, f"the statement of {edit.id} was changed")
+            case MarkStale():
+                node = self._node(edit.id)
+                self._put(replace(node, stale=edit.why or "marked by hand"), self.changed_texts)
             case SetReport():
                 node = self._node(edit.id)
                 of = node if node.grounding is None else node.grounding
                 key_factor = of.key_factor if edit.key_factor is None else edit.key_factor
                 of = replace(of, report=edit.report, key_factor=key_factor)
-                self._put(of if isinstance(of, Proposition) else replace(node, grounding=of), self.changed_texts)
+                new = of if isinstance(of, Proposition) else replace(node, grounding=of)
+                new = new if edit.causality is None else replace(new, causality=edit.causality)
+                rewritten = (node.report, node.grounding) != (new.report, new.grounding)
+                self._put(new, self.changed_texts)
+                # A parent's own report is what its synthesis wrote, and follows its link.
+                if rewritten and not node.children:
+                    self._stale_above(edit.id, f"the report on {edit.id} was changed")
+
+    def _change(self, edit: SetP | Unpin | SetGrounding | SetLink) -> None:
+        """Another number or link at a claim that stays where it is."""
+        match edit:
+            case SetP():
+                self._set_p(edit)
+            case Unpin():
+                self._put(replace(self._node(edit.id), pinned=None), self.changed_numbers)
+            case SetLink():
+                if edit.rule and isinstance(edit.link, LinearLink):
+                    # A synthesizer that stood by a larger base was taken at its word.
+                    limit = max(self.tree.intercept_limit, edit.link.base)
+                    self.tree = replace(self.tree, intercept_limit=limit)
+                self.judged.add(edit.id)
+                new = replace(self._node(edit.id), link=edit.link, rule=edit.rule, failed=edit.failed, stale="")
+                self._put(new, self.changed_numbers, self.relinked)
             case SetGrounding():
                 node = self._node(edit.id)
                 if node.children:
                     raise _problem(node.id, "only leaves are grounded", "grounding")
-                new = replace(node, p=edit.p, grounding=edit.grounding)
+                new = replace(node, p=edit.p, grounding=edit.grounding, stale="")
                 self._put(new, self.changed_texts, *([self.changed_numbers] if new.p != node.p else []))
 
     def _set_p(self, edit: SetP) -> None:
         value = float(edit.p)
         node = self._node(edit.id.removesuffix(f":{ASSUMPTION}"))
         if node.id == edit.id:
-            self._put(replace(node, pinned=value) if node.children else replace(node, p=value), self.changed_numbers)
+            new = replace(node, pinned=value) if node.children else replace(node, p=value, stale="")
+            self._put(new, self.changed_numbers)
             return
         link = node.link.with_assumption(value) if node.link is not None else None
         if link is None:
@@ -246,7 +295,9 @@ class EditSession:
         if id in node.children:
             raise _problem(parent, f"{id} is a child already", "children")
         link = node.link if node.link is None or weight is None else node.link.with_child(id, weight)
-        self._put(replace(node, children=(*node.children, id), link=link), self.changed_numbers, self.relinked)
+        # What was found out about a leaf stands in the history; as a parent it follows from its children.
+        leaf = {} if node.children else {"grounding": None, "stale": ""}
+        self._put(replace(node, children=(*node.children, id), link=link, **leaf), self.changed_numbers, self.relinked)
 
     def _detach(self, id: str, parent: str) -> None:
         node = self.nodes[parent]
@@ -255,8 +306,12 @@ class EditSession:
             node = replace(node, children=left, link=node.link and node.link.without_child(id))
         else:
             last = node.p if node.pinned is None else node.pinned
-            node = replace(node, children=(), link=None, p=last, pinned=None, incomplete=())
+            node = replace(
+                node, children=(), link=None, p=last, pinned=None, incomplete=(), rule="", failed="", stale=""
+            )
         self._put(node, self.changed_numbers, self.relinked)
+        if left:
+            self._stale(parent, f"{id} was taken away")
 
     def _drop_unreachable(self) -> None:
         """Claims nobody rests on any longer go; a child that does not exist is left for the check to report."""

@@ -27,6 +27,10 @@ class Grounding:
     """Path of the .ipynb relative to the tree's file, if one was written."""
     error: str = ""
     """Why grounding failed; the leaf then has no probability of its own."""
+    trials: tuple[float, ...] = ()
+    """What each of several independent examinations came to; p is their mean."""
+    route: tuple[str, ...] = ()
+    """Why this grounder: what it was chosen for, and which ones failed before it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +87,15 @@ class Tree:
 
 
 # Ways through a tree: who is above, who is below, in which order.
+
+
+WITHOUT_MODEL = ("average", "random")
+"""Synthesis rules that ask nobody."""
+
+
+def judged_from_text(node: Proposition) -> bool:
+    """Whether the link was judged from what the claims say, so that other words ask for another judgement."""
+    return node.link is not None and node.link.judged_from_text and node.rule not in WITHOUT_MODEL
 
 
 def has_own_value(node: Proposition) -> bool:

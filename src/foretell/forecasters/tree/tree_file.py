@@ -36,6 +36,8 @@ class TreeFile:
     tree: Tree
     scenarios: Mapping[str, Scenario] = field(default_factory=dict[str, Scenario])
     warnings: tuple[TreeProblem, ...] = ()
+    version: int | None = None
+    """The number of its version, where somebody keeps them and asked for it."""
 
     def with_scenario(self, scenario: Scenario) -> "TreeFile":
         """One more scenario, in place of an older one of that name."""

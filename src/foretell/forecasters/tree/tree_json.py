@@ -32,6 +32,7 @@ EDIT_KINDS: Mapping[str, type[Edit]] = {
     "share_node": edits.ShareNode,
     "remove_node": edits.RemoveNode,
     "move_node": edits.MoveNode,
+    "mark_stale": edits.MarkStale,
 }
 
 
@@ -155,6 +156,10 @@ class JsonObject:
             return self._number(name, value)
         if kind is bool:
             return value if isinstance(value, bool) else self._unexpected(name, "true or false", value)
+        if get_origin(kind) is tuple and get_args(kind)[0] is float:
+            numbers = [self._number(name, item) for item in cast("list[Any]", value)] if isinstance(value, list) else []
+            fits = isinstance(value, list) and None not in numbers
+            return tuple(numbers) if fits else self._unexpected(name, "a list of numbers", value)
         if get_origin(kind) is tuple:
             texts = cast("list[Any]", value)
             fits = isinstance(value, list) and all(isinstance(item, str) for item in texts)

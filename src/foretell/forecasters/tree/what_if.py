@@ -39,7 +39,7 @@ def resynthesize(tree: Tree, edits: Iterable[Edit]) -> Tree:
     start = {id for id in editing.changed_numbers if id in tree.nodes}
     words = {id for id in editing.changed_texts if id in tree.nodes}
     above = _upward(tree, plan, start | words, lambda node: node.pinned is None)
-    tree = _with_stale(tree, above)
+    tree = _with_stale(tree, above - editing.judged)
     # Where the operations that are known still hold, they are run again from the edit upwards; otherwise the claims
     # above it get their operations anew and read the others as they are.
     patch = None
@@ -157,7 +157,7 @@ def _number(tree: Tree, id: str) -> float:
     return tree.missing if p is None else p
 
 
-FIELDS = ("claim", "children", "link", "pinned", "report", "key_factor", "grounding")
+FIELDS = ("claim", "children", "link", "pinned", "report", "key_factor", "grounding", "causality", "failed", "stale")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,7 +169,7 @@ class ClaimChange:
     before: float | None
     after: float | None
     fields: tuple[str, ...] = ()
-    """What else changed: claim, children, link, pinned, report, key_factor, grounding."""
+    """What else changed, by the names of `FIELDS`."""
 
     @property
     def moved(self) -> float:

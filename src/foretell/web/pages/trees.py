@@ -1,5 +1,6 @@
 """Trees: the gallery, a tree with what-if, its claims, notebooks and exports."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,11 +21,20 @@ from foretell.forecasters.tree.description import (
     tree_failures,
 )
 from foretell.forecasters.tree.edits import Scenario, SetP
+from foretell.forecasters.tree.history import current_version, read_history
 from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree
 from foretell.forecasters.tree.tree_file import TreeFile, read_tree_file
 from foretell.forecasters.tree.what_if import apply_scenario
-from foretell.operations.requests import TREE_FORMATS, TreeRequest, WhatIfRequest
+from foretell.operations.requests import (
+    TREE_FORMATS,
+    TreeDiffRequest,
+    TreeEditRequest,
+    TreeHistoryRequest,
+    TreeRequest,
+    WhatIfRequest,
+)
 from foretell.operations.tree import format_tree, prepare_tree, stored_tree
+from foretell.operations.tree_edit import TreeEditResult, diff, edit, history
 from foretell.operations.what_if import compare_edits, numbers_by_name
 from foretell.questions.errors import InputError
 from foretell.report.charts.ranking import TornadoRow, tornado_plot
@@ -62,6 +72,10 @@ class TreeBody(body_of(TreeRequest, "out")):
     """A tree to grow, as it is sent to the server."""
 
 
+class TreeEditBody(body_of(TreeEditRequest, "tree", "edits", "save_as", "rejudge", "model", "budget")):
+    """Edits of the tree that the address names."""
+
+
 class WhatIfBody(body_of(WhatIfRequest, "tree", "save")):
     """Other probabilities for the tree that the address names."""
 
@@ -82,8 +96,9 @@ def tree_path(settings: Settings, name: str) -> Path:
 
 
 def known_tree(here: CurrentState, name: str) -> TreeFile:
-    """The tree that the address names, worked out."""
-    return read_tree_file(tree_path(here.settings, name))
+    """The tree that the address names, worked out, with the number of its version."""
+    path = tree_path(here.settings, name)
+    return replace(read_tree_file(path), version=current_version(path))
 
 
 def known_claim(file: Annotated[TreeFile, Depends(known_tree)], claim: str) -> Proposition:
@@ -196,6 +211,74 @@ async def add_scenario_by_form(request: Request, here: CurrentState, _: TokenReq
     return RedirectResponse(link_to("tree", name), status_code=303)
 
 
+# Edits, and the versions they leave behind.
+
+
+@router.post("/api/tree/edit/{name:path}", **NO_TREE)
+async def change_tree(here: CurrentState, _: TokenRequired, name: str, request: TreeEditBody) -> dict[str, Any]:
+    """Change statements, reports, probabilities, children and links; the version before is kept. Asks no model."""
+    return (await _edited(here, name, request.model_dump())).to_dict()
+
+
+async def _edited(here: WebState, name: str, values: dict[str, Any]) -> TreeEditResult:
+    who = values.get("who") or "over the web"
+    return await edit(TreeEditRequest.read({**values, "tree": tree_path(here.settings, name), "who": who}))
+
+
+@router.post("/trees/edit/{claim}/{name:path}", include_in_schema=False)
+async def change_claim_by_form(
+    request: Request, here: CurrentState, _: TokenRequired, claim: str, name: str
+) -> Response:
+    """One claim as a form gives it: its statement, report and number, a new child, a formula or weights."""
+    form = await form_of(request)
+    given = {field: values[0].strip() for field, values in form.items() if values and values[0].strip()}
+    file = known_tree(here, name)
+    node = known_claim(file, claim)
+    report = node.report or (node.grounding.report if node.grounding is not None else "")
+    values: dict[str, Any] = {field: given[field] for field in ("who", "why", "base") if field in given}
+    if given.get("statement", node.claim) != node.claim:
+        values["claim"] = {claim: given["statement"]}
+    # A browser sends line ends of its own.
+    if "report" in given and given["report"].replace("\r\n", "\n") != report.strip():
+        values["report"] = {claim: given["report"].replace("\r\n", "\n")}
+    if "p" in given:
+        values["set"] = numbers_by_name([f"{claim}={given['p']}"])
+    if "add" in given:
+        values["add"] = [f"{claim}={given['add']}"]
+    values |= {field: {claim: given[field]} for field in ("formula", "weights") if field in given}
+    values |= {"remove": [claim]} if given.get("remove") else {}
+    try:
+        await _edited(here, name, values)
+    except InputError as error:
+        view = read_claim(file, node, name)
+        return html_page(request, "claim.html", view, status=409, problem=str(error), given=given)
+    gone = bool(given.get("remove"))
+    return RedirectResponse(link_to("tree", name) if gone else link_to("claim", claim, name), status_code=303)
+
+
+@router.get("/api/tree/history/{name:path}", **NO_TREE)
+def read_versions(here: CurrentState, name: str) -> dict[str, Any]:
+    """The versions of a tree: who changed what, when and why."""
+    return history(TreeHistoryRequest(tree=tree_path(here.settings, name))).to_dict()
+
+
+@router.get("/api/tree/diff/{name:path}", **NO_TREE)
+def read_diff(here: CurrentState, name: str, start: int | None = None, end: int | None = None) -> dict[str, Any]:
+    """Two versions of a tree, claim by claim; without numbers the last two."""
+    return diff(TreeDiffRequest(tree=tree_path(here.settings, name), start=start, end=end)).to_dict()
+
+
+@router.get("/trees/history/{name:path}", include_in_schema=False)
+def show_versions(
+    request: Request, here: CurrentState, name: str, start: int | None = None, end: int | None = None
+) -> Response:
+    """The versions of a tree, and two of them compared."""
+    view: dict[str, Any] = {**read_versions(here, name), "name": name, "diff": None}
+    if start is not None or len(view["versions"]) > 1:
+        view["diff"] = read_diff(here, name, start, end)
+    return html_page(request, "tree_history.html", view)
+
+
 @router.get("/api/tree/export/{form}/{name:path}", response_class=PlainTextResponse, **NO_TREE)
 def read_export(file: KnownTree, form: str) -> Response:
     """The tree as a logic program, a Bayes net, a graph or a report."""
@@ -247,6 +330,7 @@ def show_tree(request: Request, here: CurrentState, file: KnownTree, name: str) 
         "forms": [form for form in TREE_FORMATS if not unfit or form not in BAYES_FORMATS],
         "unfit": unfit,
         "path": str(tree_path(here.settings, name)),
+        "versions": len(read_history(tree_path(here.settings, name))),
     }
     return html_page(request, "tree.html", read_tree(file, name), **more)
 
@@ -327,6 +411,7 @@ def read_claim(file: KnownTree, node: KnownClaim, name: str) -> dict[str, Any]:
         "causality": node.causality,
         "key_factor": node.key_factor or grounding.key_factor,
         "report": node.report,
+        "base": file.version,
         "grounder": grounding.grounder,
         "grounding": grounding.report,
         "error": grounding.error,

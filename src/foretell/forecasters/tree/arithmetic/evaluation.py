@@ -106,10 +106,14 @@ def _lacking(node: Proposition, nodes: Mapping[str, Proposition]) -> tuple[str, 
 
 
 def stale_claims(tree: Tree) -> list[str]:
-    """Judged claims that something beneath has changed under, children first: the order in which to ask again."""
+    """Parents whose link is to be judged anew, children first: the order in which to ask again.
+
+    Those judged as a whole before something beneath them changed, and those whose rule was judged from other words.
+    """
     found: list[str] = []
     for claim in post_order(tree):
         node = tree.nodes[claim]
-        if node.pinned is None and isinstance(node.link, JudgedLink) and node.link.stale:
+        judged = isinstance(node.link, JudgedLink) and node.link.stale
+        if node.children and node.pinned is None and (judged or node.stale):
             found.append(claim)
     return found

@@ -1,5 +1,6 @@
 """Sharing out a tree's size and money: from the top down, in equal parts, whatever happens to be ready first."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from foretell.forecasters.forecaster import Context
@@ -84,6 +85,15 @@ FOR_LEAVES = 0.75
 """Share of a tree's budget that goes to grounding; the rest pays for taking apart and putting together."""
 USUAL_LEAF = TokenCount(input=6_000, output=2_000)
 """What grounding a leaf usually takes at least: a tree is not made larger than its budget can pay for."""
+USUAL_TOKENS: Mapping[str, tuple[int, TokenCount]] = {
+    "plain": (1, TokenCount(input=1_500, output=1_000)),
+    "search": (4, TokenCount(input=20_000, output=3_000)),
+    "agent": (8, TokenCount(input=60_000, output=6_000)),
+    "notebook": (8, TokenCount(input=60_000, output=10_000)),
+    "deep": (1, TokenCount(input=150_000, output=20_000)),
+    "auto": (5, TokenCount(input=30_000, output=5_000)),
+}
+"""By grounder, about how many calls and tokens a leaf takes: for plans, not for limits."""
 LOW = 0.5
 """Once this part of a leaf's share is spent, it is time to conclude: the conclusion costs something too."""
 

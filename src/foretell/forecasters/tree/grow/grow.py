@@ -64,12 +64,16 @@ class TreeGrowth:
     settings: TreeSettings = field(default_factory=TreeSettings)
     dollars: float | None = None
     """What this tree may cost."""
+    root: str = ROOT
+    """The id of the claim it grows from."""
+    above: ClaimSurroundings = field(default_factory=ClaimSurroundings)
+    """What lies above and beside that claim, where it is a part of a larger tree."""
 
     def __post_init__(self) -> None:
-        self._nodes = {ROOT: Proposition(id=ROOT, claim=self.about.claim)}
+        self._nodes = {self.root: Proposition(id=self.root, claim=self.about.claim)}
         self._notes: dict[str, tuple[str, ...]] = {}
         """By the claim that was taken apart."""
-        self._parents: dict[str, list[str]] = {ROOT: []}
+        self._parents: dict[str, list[str]] = {self.root: []}
         self._waiting: dict[str, int] = {}
         """Children of a claim that have no result yet."""
         self._finished: asyncio.Queue[Callable[[], None]] = asyncio.Queue()
@@ -90,7 +94,7 @@ class TreeGrowth:
             each=cost_of_leaf(self.context),
         )
         try:
-            self._open(ROOT, whole)
+            self._open(self.root, whole)
             while self._under_way:
                 accept = await self._finished.get()
                 self._under_way -= 1
@@ -187,16 +191,19 @@ class TreeGrowth:
         return {child: replace(self._nodes[child], children=(), link=None) for child in self._nodes[id].children}
 
     def _surroundings(self, id: str) -> ClaimSurroundings:
-        return ClaimSurroundings.of(self._nodes, self._parents, id)
+        if id == self.root:
+            return self.above
+        place = ClaimSurroundings.of(self._nodes, self._parents, id)
+        return replace(place, path=(*self.above.path, *place.path))
 
     def _tree(self) -> Tree:
         settings = self.settings.synthesize
-        ordered = {id: self._nodes[id] for id in pre_order(self._nodes, ROOT)}
+        ordered = {id: self._nodes[id] for id in pre_order(self._nodes, self.root)}
         notes = [note for id in ordered for note in self._notes.get(id, ())]
         claims = {id: node.claim for id, node in ordered.items()}
         notes += [f"{' and '.join(ids)} say the same" for ids in repeated_claims(claims)]
         tree = Tree(
-            root=ROOT,
+            root=self.root,
             nodes=ordered,
             as_of=self.context.as_of,
             intercept_limit=wide_enough(ordered, settings.intercept_limit),

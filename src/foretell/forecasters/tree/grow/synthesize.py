@@ -1,14 +1,16 @@
 """Putting children together: a model says how they bear on the claim, the tree checks whether that fits, we compute."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
 from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.arithmetic.evaluation import evaluate, stale_claims
 from foretell.forecasters.tree.arithmetic.scaling import SCALINGS, bayes_net_faults, scaled
-from foretell.forecasters.tree.edits import SetLink, SetReport
+from foretell.forecasters.tree.edits import Edit, SetLink, SetReport
+from foretell.forecasters.tree.grow.event_log import EventLog, TreeJob
 from foretell.forecasters.tree.grow.prompting import (
     ClaimSurroundings,
     StructuredRequest,
@@ -17,15 +19,14 @@ from foretell.forecasters.tree.grow.prompting import (
     read_report,
     sections,
 )
-from foretell.forecasters.tree.grow.rules import LINEAR, VANILLA, ModelFreeRule, Rule, SynthesisRule
-from foretell.forecasters.tree.links import INTERCEPT_LIMIT, AverageLink, JudgedLink, LinearLink, Link
+from foretell.forecasters.tree.grow.rules import LINEAR, ModelFreeRule, Rule, SynthesisRule, rule_named
+from foretell.forecasters.tree.links import INTERCEPT_LIMIT, AverageLink, LinearLink, Link
 from foretell.forecasters.tree.problems import InvalidTree
 from foretell.forecasters.tree.proposition import MISSING, Proposition, Tree, parents_of, pre_order
 from foretell.forecasters.tree.what_if import resynthesize
 from foretell.models.model import ModelError
 from foretell.models.structured_output import UnusableReply
 from foretell.questions.errors import InputError
-from foretell.questions.question import Question
 
 LONGEST_REPORTS = 24_000
 """Characters of all children's reports together, shared out equally."""
@@ -200,23 +201,76 @@ def _within_one(link: LinearLink) -> LinearLink:
     return LinearLink(intercept=base - sum(w for w in numbers.values() if w < 0), weights=numbers)
 
 
-async def rejudge(tree: Tree, question: Question, context: Context) -> Tree:
-    """The tree with every stale judgement made anew, a claim after those beneath it, and once.
+RULE_OF_LINK = {
+    "linear": "linear",
+    "formula": "logic",
+    "product_logic": "product-logic",
+    "noisy_or": "noisy-or",
+    "inhibited_noisy_or": "inhibited-noisy-or",
+    "judged": "vanilla",
+    "average": "average",
+}
+"""By kind of link, the rule that makes one; of other packages' links by the node's own `rule` alone."""
 
-    Where that fails, the old number stands, and the claim is stale still.
+
+def rule_of(node: Proposition) -> str:
+    """The rule by which a parent is put together again: its own, else the one that makes such links."""
+    return node.rule or (RULE_OF_LINK.get(node.link.kind, "linear") if node.link is not None else "linear")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rejudged:
+    """A tree with what could be judged anew, and what could not."""
+
+    tree: Tree
+    edits: tuple[Edit, ...] = ()
+    """What was changed, in order."""
+    failed: Mapping[str, str] = field(default_factory=dict[str, str])
+    """By claim, why the old judgement stands."""
+
+
+async def rejudge(
+    tree: Tree,
+    about: TreeQuestion,
+    context: Context,
+    *,
+    also: Collection[str] = (),
+    rule: str | None = None,
+    log: EventLog[TreeJob] | None = None,
+) -> Rejudged:
+    """Have every stale link judged anew, and those of `also`, a claim after those beneath it, and once.
+
+    All that wait for nobody are asked at the same time. Everything else above an edit is arithmetic. Where a judgement
+    cannot be had, the old one stands, and the claim is stale still. With `rule`, claims are joined by it instead of the
+    rule that they were joined by before.
     """
-    slot = f"{question.id}/trial {context.trial}/rejudge"
-    about = TreeQuestion(question=question, as_of=context.as_of, target=question.targets[0].id, slot=slot)
-    settings = SynthesizeSettings(rule=VANILLA, intercept_limit=tree.intercept_limit, missing=tree.missing)
-    synthesizer = Synthesizer(about=about, context=context, settings=settings)
-    done: set[str] = set()
-    while waiting := [id for id in stale_claims(tree) if id not in done]:
-        id = waiting[0]
-        done.add(id)
+    log = log or EventLog()
+
+    async def judged_anew(tree: Tree, id: str, beneath: Collection[str]) -> Proposition:
+        node = tree.nodes[id]
+        wanted = rule_named(rule or rule_of(node))
+        settings = SynthesizeSettings(rule=wanted, intercept_limit=tree.intercept_limit, missing=tree.missing)
+        own = replace(context, emit=log.job(("synthesis", id)))
         place = ClaimSurroundings.of(tree.nodes, parents_of(tree.nodes), id)
-        below = {other: tree.nodes[other] for other in pre_order(tree.nodes, id) if other != id}
-        result = await synthesizer.synthesize(tree.nodes[id], place, below)
-        if isinstance(result.link, JudgedLink):
-            report = SetReport(id=id, report=result.report, key_factor=result.key_factor)
-            tree = resynthesize(tree, [SetLink(id=id, link=result.link), report])
-    return tree
+        below = {other: tree.nodes[other] for other in beneath}
+        return await Synthesizer(about=about, context=own, settings=settings).synthesize(node, place, below)
+
+    edits: list[Edit] = []
+    failed: dict[str, str] = {}
+    done: set[str] = set()
+    while waiting := [id for id in {**dict.fromkeys(stale_claims(tree)), **dict.fromkeys(also)} if id not in done]:
+        beneath = {id: set(pre_order(tree.nodes, id)) - {id} for id in waiting}
+        ready = [id for id in waiting if not beneath[id] & set(waiting)]
+        asked = [judged_anew(tree, id, beneath[id]) for id in ready]
+        for id, result in zip(ready, await asyncio.gather(*asked), strict=True):
+            done.add(id)
+            if result.failed or result.link is None:
+                failed[id] = result.failed or "none of its children has a probability"
+                continue
+            new = [
+                SetLink(id=id, link=result.link, rule=result.rule),
+                SetReport(id=id, report=result.report, key_factor=result.key_factor),
+            ]
+            tree = resynthesize(tree, new)
+            edits += new
+    return Rejudged(tree=tree, edits=tuple(edits), failed=failed)

@@ -1,0 +1,304 @@
+"""Every version of a tree file, with who changed what and why; and how two people edit one tree.
+
+Beside `tree.json` stands `tree.json.history`, a file of JSON lines: one for each version, holding what changed. Lines
+are added at the end, under a lock. A line that was cut off by a crash is left out; a tree file that was changed by
+other means becomes a version of its own.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+
+from foretell.forecasters.tree.arithmetic.evaluation import evaluated
+from foretell.forecasters.tree.edits import Edit, MarkStale, SetLink
+from foretell.forecasters.tree.links import JudgedLink
+from foretell.forecasters.tree.problems import InvalidTree
+from foretell.forecasters.tree.proposition import Proposition, Tree
+from foretell.forecasters.tree.tree_file import read_tree_file, tree_from_dict, tree_to_dict, write_tree
+from foretell.forecasters.tree.tree_json import to_dict
+from foretell.forecasters.tree.what_if import resynthesize
+from foretell.questions.as_of import AsOf
+from foretell.questions.errors import InputError
+
+FOUND, OUTSIDE = "as it was found", "changed by other means than foretell"
+LONGEST = 500
+"""Characters of who and why that are kept."""
+
+
+class ConflictingEdits(InputError):
+    """Somebody else changed the same claims in the meantime; nothing was written."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeVersion:
+    """One version of a tree: who made it out of the one before, when, why, and what changed."""
+
+    version: int
+    at: datetime
+    who: str
+    why: str
+    p: float | None
+    """Of the root."""
+    changed: tuple[str, ...] = ()
+    """Claims that came, went, or have other words, children, links, reports or numbers of their own."""
+    edits: tuple[Mapping[str, Any], ...] = ()
+    """The edits as they stand in tree files."""
+    delta: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    digest: str = ""
+
+
+def history_path(path: Path) -> Path:
+    """The file of a tree's versions."""
+    return path.with_name(f"{path.name}.history")
+
+
+def tree_digest(tree: Tree) -> str:
+    """The same for equal trees."""
+    return hashlib.sha256(json.dumps(tree_to_dict(tree), sort_keys=True).encode()).hexdigest()
+
+
+def own_part(node: Proposition) -> Proposition:
+    """A claim without what is computed from others or marks their changes."""
+    link = replace(node.link, stale=False) if isinstance(node.link, JudgedLink) else node.link
+    return replace(node, p=None if node.children else node.p, incomplete=(), stale="", link=link)
+
+
+def changed_claims(before: Tree, after: Tree) -> list[str]:
+    """Claims that came, went or are not what they were by themselves."""
+    ids = dict.fromkeys([*after.nodes, *before.nodes])
+    old = {id: own_part(before.nodes[id]) for id in ids if id in before.nodes}
+    return [id for id in ids if id not in after.nodes or old.get(id) != own_part(after.nodes[id])]
+
+
+def read_history(path: Path) -> list[TreeVersion]:
+    """The versions of a tree file, the oldest first; none where nobody has edited it yet."""
+    file = history_path(path)
+    if not file.is_file():
+        return []
+    found: list[TreeVersion] = []
+    for number, line in enumerate(file.read_bytes().splitlines(), start=1):
+        try:
+            found.append(_version(json.loads(line)))
+        except (ValueError, KeyError, TypeError):
+            if not found:
+                raise InputError("is no history of a tree", path=file, row=number) from None
+            break  # Cut off while it was written: what it would have told was never reported as done.
+    return found
+
+
+def _version(line: Any) -> TreeVersion:
+    body = cast("dict[str, Any]", line)
+    return TreeVersion(
+        version=int(body["version"]),
+        at=datetime.fromisoformat(body["at"]),
+        who=str(body["who"]),
+        why=str(body["why"]),
+        p=body.get("p"),
+        changed=tuple(body.get("changed", ())),
+        edits=tuple(body.get("edits", ())),
+        delta=body["delta"],
+        digest=str(body["digest"]),
+    )
+
+
+def tree_at(path: Path, version: int | None = None) -> Tree:
+    """The tree as it was in a version; as its file has it without one."""
+    if version is None:
+        return read_tree_file(path).tree
+    known = read_history(path)
+    if version not in {one.version for one in known}:
+        hint = f"there are versions 1 to {known[-1].version}" if known else "it was never edited"
+        raise InputError(f"there is no version {version}", path=path, hint=hint)
+    head: dict[str, Any] = {}
+    nodes: dict[str, Any] = {}
+    for one in known:
+        if one.version > version:
+            break
+        head = dict(one.delta["tree"])
+        nodes = {**nodes, **one.delta["nodes"]}
+        nodes = {id: node for id, node in nodes.items() if node is not None}
+    return evaluated(tree_from_dict({**head, "nodes": nodes}).tree)
+
+
+def _delta(before: Tree | None, after: Tree) -> dict[str, Any]:
+    old = tree_to_dict(before)["nodes"] if before is not None else {}
+    body = tree_to_dict(after)
+    new = body.pop("nodes")
+    nodes: dict[str, Any] = {id: node for id, node in new.items() if old.get(id) != node}
+    return {"tree": body, "nodes": {**nodes, **{id: None for id in old if id not in new}}}
+
+
+@contextmanager
+def _locked(path: Path) -> Generator[int]:
+    """The history, open at its end, held by nobody else."""
+    file = os.open(history_path(path), os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield file
+    finally:
+        os.close(file)
+
+
+def _append(file: int, path: Path, version: TreeVersion) -> None:
+    body = {
+        "version": version.version,
+        "at": version.at.isoformat(),
+        "who": version.who[:LONGEST],
+        "why": version.why[:LONGEST],
+        "p": version.p,
+        "changed": list(version.changed),
+        "edits": list(version.edits),
+        "digest": version.digest,
+        "delta": version.delta,
+    }
+    size = os.fstat(file).st_size
+    ended = size == 0 or history_path(path).read_bytes()[-1:] == b"\n"
+    # After a line that was cut off, a new one begins on its own.
+    if not ended:
+        whole = history_path(path).read_bytes()
+        os.ftruncate(file, whole.rfind(b"\n") + 1)
+    os.write(file, (json.dumps(body, ensure_ascii=False) + "\n").encode())
+    os.fsync(file)
+
+
+def _next(
+    known: Sequence[TreeVersion], before: Tree | None, after: Tree, who: str, why: str, edits: Sequence[Edit] = ()
+) -> TreeVersion:
+    return TreeVersion(
+        version=known[-1].version + 1 if known else 1,
+        at=datetime.now(UTC).replace(microsecond=0),
+        who=who,
+        why=why,
+        p=after.nodes[after.root].p,
+        changed=tuple(changed_claims(before, after)) if before is not None else (),
+        edits=tuple(to_dict(edit) for edit in edits),
+        delta=_delta(before, after),
+        digest=tree_digest(after),
+    )
+
+
+def _up_to_date(file: int, path: Path, tree: Tree) -> list[TreeVersion]:
+    """The versions, with one for the tree as it stands in its file where none tells of it yet."""
+    known = read_history(path)
+    if known and known[-1].digest == tree_digest(tree):
+        return known
+    before = tree_at(path, known[-1].version) if known else None
+    found = _next(known, before, tree, "", OUTSIDE if known else FOUND)
+    _append(file, path, found)
+    return [*known, found]
+
+
+def current_version(path: Path) -> int | None:
+    """The number of the version that a file holds; None where nobody has edited it yet."""
+    known = read_history(path)
+    return known[-1].version if known else None
+
+
+def open_version(path: Path) -> tuple[Tree, int]:
+    """The tree of a file and the number of its version: what an edit that takes time starts from."""
+    with _locked(path) as lock:
+        tree = read_tree_file(path).tree
+        return tree, _up_to_date(lock, path, tree)[-1].version
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeCommit:
+    """A tree before and after edits that were written to its file."""
+
+    before: Tree
+    after: Tree
+    version: int
+    """The number it has now; that of before where nothing changed."""
+    merged: tuple[TreeVersion, ...] = ()
+    """Versions that others had written in the meantime, about other claims."""
+
+
+def commit_edits(
+    path: Path,
+    edits: Sequence[Edit],
+    *,
+    who: str,
+    why: str,
+    base: int | None = None,
+    as_of: AsOf | None = None,
+) -> TreeCommit:
+    """Apply edits to the tree in a file and keep the version; whole or not at all.
+
+    `base` is the version that the edits were made for. Where others have written since, edits of other claims are
+    applied on top of theirs, and edits of the same claims are `ConflictingEdits`: nothing is written then.
+    `as_of` is what the edits know, where that is later than what the tree knew.
+    """
+    with _locked(path) as lock:
+        file = read_tree_file(path)
+        known = _up_to_date(lock, path, file.tree)
+        others: tuple[TreeVersion, ...] = ()
+        if base is not None and base != known[-1].version:
+            edits, others = _merged(path, known, file.tree, edits, base)
+        after = resynthesize(file.tree, edits)
+        if as_of is not None and (after.as_of is None or as_of.at > after.as_of.at):
+            after = replace(after, as_of=as_of)
+        if tree_digest(after) == known[-1].digest:
+            return TreeCommit(before=file.tree, after=after, version=known[-1].version, merged=others)
+        write_tree(path, after, file.scenarios)
+        version = _next(known, file.tree, after, who, why, edits)
+        _append(lock, path, version)
+    return TreeCommit(before=file.tree, after=after, version=version.version, merged=others)
+
+
+def replace_tree(path: Path, tree: Tree, *, who: str, why: str) -> int:
+    """Write another tree into the file, as its next version; the number of that version."""
+    with _locked(path) as lock:
+        file = read_tree_file(path)
+        known = _up_to_date(lock, path, file.tree)
+        write_tree(path, tree, file.scenarios)
+        version = _next(known, file.tree, tree, who, why)
+        _append(lock, path, version)
+        return version.version
+
+
+def _merged(
+    path: Path, known: Sequence[TreeVersion], current: Tree, edits: Sequence[Edit], base: int
+) -> tuple[list[Edit], tuple[TreeVersion, ...]]:
+    """The edits as they apply to the current tree, or `ConflictingEdits`."""
+    old = tree_at(path, base)
+    mine = set(changed_claims(old, resynthesize(old, edits)))
+    theirs = set(changed_claims(old, current))
+    others = tuple(one for one in known if one.version > base)
+    if both := [id for id in current.nodes if id in mine & theirs] + sorted(mine & theirs - current.nodes.keys()):
+        raise _conflict(path, base, both, others)
+    try:
+        resynthesize(current, edits)
+    except InvalidTree as error:
+        told = f"{error.problems[0]}; version {known[-1].version} is not the one you looked at ({base})"
+        raise ConflictingEdits(told, path=path, hint=_look(path, base)) from None
+    return [*edits, *_outdated(edits, old, current, theirs)], others
+
+
+def _outdated(edits: Sequence[Edit], old: Tree, current: Tree, theirs: Collection[str]) -> Iterator[Edit]:
+    """Links that were judged from words which somebody else has changed in the meantime."""
+    for id in dict.fromkeys(edit.id for edit in edits if isinstance(edit, SetLink)):
+        for child in current.nodes[id].children if id in current.nodes else ():
+            if child in theirs and child in old.nodes and old.nodes[child].claim != current.nodes[child].claim:
+                yield MarkStale(id=id, why=f"the statement of {child} was changed in the meantime")
+                break
+
+
+def _look(path: Path, base: int) -> str:
+    return f"see what changed with foretell tree diff {path} --from {base}, and edit again"
+
+
+def _conflict(path: Path, base: int, both: Sequence[str], others: Sequence[TreeVersion]) -> ConflictingEdits:
+    told: list[str] = []
+    for one in others:
+        if claims := [id for id in both if id in one.changed]:
+            why = f": {one.why}" if one.why else ""
+            told.append(f"{', '.join(claims)} by {one.who or 'somebody'} in version {one.version}{why}")
+    text = f"changed since version {base}: {'; '.join(told) or ', '.join(both)}. Nothing was written"
+    return ConflictingEdits(text, path=path, hint=_look(path, base))

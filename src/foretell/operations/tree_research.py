@@ -1,0 +1,448 @@
+"""A tree that there is already, worked on by models: leaves examined anew, taken apart, and judgements made again."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from foretell.forecasters.forecaster import Context
+from foretell.forecasters.tree.arithmetic.evaluation import stale_claims
+from foretell.forecasters.tree.edits import AddNode, Edit, SetGrounding, SetLink, SetReport, ShareNode
+from foretell.forecasters.tree.forecaster import CLAIM, TreeForecaster
+from foretell.forecasters.tree.grow.budget import USUAL_TOKENS, LeafBudget
+from foretell.forecasters.tree.grow.event_log import EventLog, TreeJob
+from foretell.forecasters.tree.grow.ground import GroundingPool, GroundingResult, Leaf
+from foretell.forecasters.tree.grow.grow import TreeGrowth, TreeSettings
+from foretell.forecasters.tree.grow.prompting import ClaimSurroundings, TreeQuestion
+from foretell.forecasters.tree.grow.rules import ModelFreeRule, rule_named
+from foretell.forecasters.tree.grow.synthesize import rejudge, rule_of
+from foretell.forecasters.tree.history import TreeCommit, commit_edits, open_version
+from foretell.forecasters.tree.links import AverageLink
+from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree, leaves, parents_of, pre_order
+from foretell.forecasters.tree.tree_file import read_tree_file
+from foretell.forecasters.tree.what_if import claim_changes
+from foretell.models.journal import Journal
+from foretell.models.model import TokenCount
+from foretell.operations.ask import cost_text, typed_run_spec
+from foretell.operations.requests import (
+    TreeExpandRequest,
+    TreeGroundRequest,
+    TreeResearchRequest,
+    TreeResynthesizeRequest,
+)
+from foretell.operations.table import operation
+from foretell.operations.tree_edit import PlannedStep, TreeEditResult, editor
+from foretell.questions.as_of import AsOf, instant
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Cost
+from foretell.questions.question import Question, Target
+from foretell.questions.trace import EmitEvent, ignore_event
+from foretell.runs.runner import check_run, money_notices
+from foretell.runs.runtime import TreeOutput, open_runtime, prices_of
+from foretell.runs.settings import Settings, load_settings
+from foretell.runs.spec import BudgetSpec, RunSpec
+from foretell.runs.tree_options import TreeOptions
+from foretell.runs.tree_runtime import open_forecaster
+
+MOST_SOURCES = 30
+"""Sources of several examinations that are kept."""
+Tell = Callable[[str], None]
+
+
+# What would be done, and what it would cost.
+
+
+JUDGE_TOKENS = TokenCount(input=5_000, output=1_500)
+"""What judging a rule usually takes."""
+ANALYZE_TOKENS = TokenCount(input=4_000, output=1_500)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Planner:
+    """Estimates by the prices of the request's models."""
+
+    request: TreeResearchRequest
+
+    def step(self, claim: str, do: str, calls: int, each: TokenCount, role: str, times: float = 1.0) -> PlannedStep:
+        return PlannedStep(claim=claim, do=do, calls=calls, dollars=self._dollars(each, role, times))
+
+    def _dollars(self, tokens: TokenCount, role: str, times: float) -> float | None:
+        if self.request.model is None:
+            return None
+        spec = typed_run_spec(self.request)
+        price = prices_of(spec).of(spec.models.get(role, spec.models["agent"]))
+        return None if price is None else times * price.dollars(tokens)
+
+    def ground(self, claim: str, grounder: str, trials: int) -> PlannedStep:
+        calls, tokens = USUAL_TOKENS.get(grounder, USUAL_TOKENS["search"])
+        return self.step(claim, f"examine by {grounder}", calls * trials, tokens, "grounder", trials)
+
+    def judge(self, claim: str, rule: str) -> PlannedStep:
+        if isinstance(rule_named(rule), ModelFreeRule):
+            return PlannedStep(claim=claim, do=f"join by {rule}", calls=0, dollars=0.0)
+        return self.step(claim, f"judge the rule {rule}", 1, JUDGE_TOKENS, "synthesizer")
+
+
+def _computed(tree: Tree, start: Iterable[str], asked: Iterable[str]) -> list[PlannedStep]:
+    """Claims above a change that follow by arithmetic."""
+    up, found, stack = parents_of(tree.nodes), dict[str, None](), list(start)
+    while stack:
+        for parent in up[stack.pop()]:
+            if parent not in found:
+                found[parent] = None
+                stack.append(parent)
+    known = set(asked)
+    return [PlannedStep(claim=id, do="compute", calls=0, dollars=0.0) for id in found if id not in known]
+
+
+def _planned(request: TreeResearchRequest, tree: Tree, steps: Sequence[PlannedStep]) -> TreeEditResult:
+    """The tree as it is, with what would be done to it."""
+    return TreeEditResult(tree=tree, path=request.tree, changes=(), stale=tuple(stale_claims(tree)), steps=tuple(steps))
+
+
+# Where models work on a tree.
+
+
+@dataclass(frozen=True, kw_only=True)
+class _TreeWork:
+    """Everything that work on one version of a tree needs."""
+
+    tree: Tree
+    version: int
+    about: TreeQuestion
+    context: Context
+    forecaster: TreeForecaster
+    log: EventLog[TreeJob] = field(default_factory=EventLog[TreeJob])
+
+    @property
+    def pool(self) -> GroundingPool:
+        return GroundingPool(self.forecaster.grounder, self.forecaster.settings.ground)
+
+    @property
+    def settings(self) -> TreeSettings:
+        return self.forecaster.settings
+
+
+def _question(request: TreeResearchRequest, tree: Tree, as_of: AsOf) -> Question:
+    """A tree file does not hold the question it was grown for: the root's claim stands for it."""
+    root = tree.nodes[tree.root].claim
+    closes = instant(request.closes) if request.closes else None
+    return Question(
+        id=f"claim {root}",
+        source="own",
+        text=root,
+        criteria=request.criteria,
+        due=as_of.at,
+        closes_at=closes,
+        targets=(Target(id="yes", resolves_at=closes),),
+        subtype=CLAIM,
+    )
+
+
+def _as_of(request: TreeResearchRequest, tree: Tree) -> AsOf:
+    """The moment that is looked at: as asked, else the tree's own in a backtest, else now."""
+    if request.as_of:
+        return AsOf.day(request.as_of) if len(request.as_of) == 10 else AsOf(at=instant(request.as_of))
+    if tree.as_of is not None and tree.as_of.mode == "backtest":
+        return tree.as_of
+    return AsOf(at=datetime.now(UTC).replace(microsecond=0), mode="live")
+
+
+def _spec(request: TreeResearchRequest, options: TreeOptions, as_of: AsOf) -> RunSpec:
+    usual = TreeOptions()
+    changed = {name: value for name, value in vars(options).items() if value != getattr(usual, name)}
+    limit = request.question_budget if request.question_budget is not None else request.budget
+    budget = BudgetSpec(run=request.budget, question=limit)
+    spec = typed_run_spec(request, forecaster="tree", options=changed, budget=budget)
+    return replace(spec, mode=as_of.mode)
+
+
+@asynccontextmanager
+async def _open_work(
+    request: TreeResearchRequest, options: TreeOptions, settings: Settings, watch: EmitEvent, tell: Tell
+) -> AsyncGenerator[_TreeWork]:
+    tree, version = open_version(request.tree)
+    if request.base is not None and request.base != version:
+        raise InputError(
+            f"is at version {version}, not at {request.base}",
+            path=request.tree,
+            hint=f"see what changed with foretell tree diff {request.tree} --from {request.base}",
+        )
+    as_of = _as_of(request, tree)
+    spec = _spec(request, options, as_of)
+    check_run(spec, settings)
+    for notice in money_notices(spec):
+        tell(notice)
+    question = _question(request, tree, as_of)
+    settings.home.mkdir(parents=True, exist_ok=True)
+    with closing(Journal(settings.journal)) as journal:
+        async with open_runtime(spec, settings, journal, limits=options.limits()) as plain:
+            runtime = replace(plain, trees=TreeOutput(file=request.tree, watch=watch))
+            async with open_forecaster(options, runtime) as (forecaster, runtime):
+                assert isinstance(forecaster, TreeForecaster)
+                context = replace(runtime.context(question), as_of=as_of)
+                slot = f"{question.id}/trial {context.trial}"
+                about = TreeQuestion(question=question, as_of=as_of, target="yes", slot=slot)
+                log = EventLog[TreeJob](watch)
+                yield _TreeWork(
+                    tree=tree, version=version, about=about, context=context, forecaster=forecaster, log=log
+                )
+
+
+def _finished(
+    request: TreeResearchRequest, work: _TreeWork, edits: Sequence[Edit], failed: Sequence[str], why: str
+) -> TreeEditResult:
+    """Commit what was found, beside what others did in the meantime, and say what became of it."""
+    live = work.context.as_of if work.context.as_of.mode == "live" and edits else None
+    done: TreeCommit = commit_edits(
+        request.tree, edits, who=editor(request.who), why=request.why or why, base=work.version, as_of=live
+    )
+    usage: Cost = work.log.usage()
+    return TreeEditResult(
+        tree=done.after,
+        path=request.tree,
+        changes=tuple(claim_changes(done.before, done.after)),
+        stale=tuple(stale_claims(done.after)),
+        version=done.version,
+        merged=done.merged,
+        failed=tuple(failed),
+        notes=(cost_text(usage),) if usage.calls else (),
+    )
+
+
+def _leaf(tree: Tree, id: str) -> Proposition:
+    if id not in tree.nodes:
+        raise InputError(f"{id[:80]} is not in the tree", hint="foretell tree show lists its claims")
+    if tree.nodes[id].children:
+        raise InputError(
+            f"{id} has children: only leaves are examined", hint="foretell tree resynthesize judges it anew"
+        )
+    return tree.nodes[id]
+
+
+# Ground.
+
+
+async def ground(
+    request: TreeGroundRequest,
+    settings: Settings | None = None,
+    *,
+    watch: EmitEvent = ignore_event,
+    tell: Tell = lambda _: None,
+) -> TreeEditResult:
+    """Examine leaves of a tree anew, several times where that is asked for, and work out everything above them.
+
+    Costs money. A leaf that could not be examined keeps the number it had.
+    """
+    settings = settings or load_settings()
+    wanted = leaves_to_ground(read_tree_file(request.tree).tree, request.claims)
+    if not wanted:
+        raise InputError("no leaf is stale, failed or open", path=request.tree, hint="name the leaves to examine anew")
+    if request.plan:
+        tree, planner = read_tree_file(request.tree).tree, _Planner(request=request)
+        steps = [planner.ground(id, request.grounder, request.trials) for id in wanted]
+        return _planned(request, tree, [*steps, *_computed(tree, wanted, wanted)])
+    options = _options(request, grounder=request.grounder, deep_model=request.deep_model)
+    async with _open_work(request, options, settings, watch, tell) as work:
+        found = await asyncio.gather(*(_examined(work, id, request.trials) for id in wanted))
+        edits: list[Edit] = []
+        failed: list[str] = []
+        for id, results in zip(wanted, found, strict=True):
+            node = work.tree.nodes[id]
+            new = combined_grounding(node, results, more=request.more)
+            if new.p is None:
+                failed.append(f"{id} could not be examined: {new.grounding.error}")
+            if new.p is not None or node.p is None:
+                edits.append(new)
+        return _finished(request, work, edits, failed, f"examined {', '.join(wanted)} by {request.grounder}")
+
+
+ground_leaves = operation(TreeGroundRequest)(ground)
+
+
+def leaves_to_ground(tree: Tree, named: Sequence[str]) -> list[str]:
+    """The leaves that are named, else those that are stale, failed or were never examined."""
+    if named:
+        return [_leaf(tree, id).id for id in dict.fromkeys(named)]
+    return [id for id in leaves(tree) if tree.nodes[id].stale or tree.nodes[id].p is None]
+
+
+def _options(request: TreeResearchRequest, **fields: Any) -> TreeOptions:
+    common = ("at_once", "retries", "kernels", "unsandboxed")
+    return TreeOptions(**{name: getattr(request, name) for name in common}, **fields)
+
+
+async def _examined(work: _TreeWork, id: str, trials: int) -> list[GroundingResult]:
+    """So many independent examinations of one leaf, one after the other."""
+    context = replace(work.context, emit=work.log.job(("grounding", id)))
+    place = ClaimSurroundings.of(work.tree.nodes, parents_of(work.tree.nodes), id)
+    found: list[GroundingResult] = []
+    for trial in range(trials):
+        leaf = Leaf(
+            id=id,
+            claim=work.tree.nodes[id].claim,
+            tree_question=work.about,
+            surroundings=place,
+            # Of another version, or another trial, it is another examination.
+            slot=f"{work.about.slot}/{id}/grounding {work.version}.{trial}",
+            budget=LeafBudget(id),
+        )
+        found.append(await work.pool.ground(leaf, replace(context, trial=trial)))
+    return found
+
+
+def combined_grounding(node: Proposition, results: Sequence[GroundingResult], *, more: bool = False) -> SetGrounding:
+    """Several examinations of a leaf as one: the mean, the report nearest to it, all sources, and every number."""
+    made = [(one.p, one.grounding) for one in results if one.p is not None]
+    if not made:
+        return SetGrounding(id=node.id, p=None, grounding=results[0].grounding)
+    earlier: tuple[float, ...] = ()
+    if more and node.p is not None:
+        earlier = (node.grounding.trials if node.grounding is not None else ()) or (node.p,)
+    numbers = (*earlier, *(p for p, _ in made))
+    p = sum(numbers) / len(numbers)
+    told: Grounding = min(made, key=lambda one: abs(one[0] - p))[1]
+    sources = dict.fromkeys(source for _, one in made for source in one.sources)
+    lost = len(results) - len(made)
+    error = next((one.grounding.error for one in results if one.p is None), "")
+    route = (*told.route, *((f"{lost} of {len(results)} trials failed: {error}",) if lost else ()))
+    kept = told.sources if len(made) == 1 else tuple(sources)[:MOST_SOURCES]
+    trials = numbers if len(numbers) > 1 else ()
+    return SetGrounding(id=node.id, p=p, grounding=replace(told, sources=kept, trials=trials, route=route))
+
+
+# Expand.
+
+
+async def expand(
+    request: TreeExpandRequest,
+    settings: Settings | None = None,
+    *,
+    watch: EmitEvent = ignore_event,
+    tell: Tell = lambda _: None,
+) -> TreeEditResult:
+    """Take a leaf of a tree apart, have the parts examined and put together, and work out everything above it.
+
+    Costs money. Where nothing comes of it, the leaf stays as it was.
+    """
+    settings = settings or load_settings()
+    tree = read_tree_file(request.tree).tree
+    id = _leaf(tree, request.claim).id
+    stem = "P" if id == "P0" else f"{id}."
+    if taken := [other for other in tree.nodes if other != id and other.startswith(stem)]:
+        raise InputError(
+            f"{id} cannot be taken apart: the ids of its parts are taken by {', '.join(taken[:5])}", path=request.tree
+        )
+    options = _options(
+        request,
+        grounder=request.grounder,
+        deep_model=request.deep_model,
+        **{name: getattr(request, name) for name in ("rule", "leaves", "rounds", "nodes", "depth", "steps")},
+    )
+    if request.plan:
+        return _expansion_plan(request, tree, id)
+    async with _open_work(request, options, settings, watch, tell) as work:
+        up = parents_of(work.tree.nodes)
+        growth = TreeGrowth(
+            about=replace(work.about, claim=work.tree.nodes[id].claim, slot=f"{work.about.slot}/expand {work.version}"),
+            context=work.context,
+            pool=work.pool,
+            log=work.log,
+            settings=work.settings,
+            dollars=request.budget,
+            root=id,
+            above=ClaimSurroundings.of(work.tree.nodes, up, id),
+        )
+        grown = await growth.run()
+        edits = grafted(grown)
+        failed = [] if edits else [f"{id} stays a leaf: {'; '.join(grown.notes) or 'nothing was added to it'}"]
+        return _finished(request, work, edits, failed, f"took {id} apart")
+
+
+expand_leaf = operation(TreeExpandRequest)(expand)
+
+
+def _expansion_plan(request: TreeExpandRequest, tree: Tree, id: str) -> TreeEditResult:
+    planner = _Planner(request=request)
+    many = min(request.leaves**request.rounds, request.nodes)
+    apart = planner.step(id, "take apart", 2, ANALYZE_TOKENS, "analyzer", 2.0)
+    parts = planner.ground(f"{id}.*", request.grounder, many)
+    joined = planner.judge(id, request.rule)
+    return _planned(request, tree, [apart, parts, joined, *_computed(tree, [id], [id])])
+
+
+def grafted(grown: Tree) -> list[Edit]:
+    """A subtree that was grown from a leaf, as edits of the tree around it; none where it has no number to offer."""
+    top = grown.nodes[grown.root]
+    if not top.children or top.link is None:
+        return []
+    up = parents_of(grown.nodes)
+    found: list[Edit] = []
+    for id in pre_order(grown.nodes, grown.root)[1:]:
+        node = grown.nodes[id]
+        bare = replace(node, children=(), link=None, p=None if node.children else node.p, incomplete=())
+        found.append(AddNode(parent=up[id][0], node=replace(bare, rule="", failed="", report="", key_factor="")))
+    for id, above in up.items():
+        found += [ShareNode(id=id, parent=parent) for parent in above[1:]]
+    for id in pre_order(grown.nodes, grown.root):
+        node = grown.nodes[id]
+        if node.children:
+            failed = node.failed or ("none of its children has a probability" if node.link is None else "")
+            found.append(SetLink(id=id, link=node.link or AverageLink(), rule=node.rule or "linear", failed=failed))
+            found.append(SetReport(id=id, report=node.report, key_factor=node.key_factor, causality=node.causality))
+    return found
+
+
+# Resynthesize.
+
+
+async def resynthesize_judgements(
+    request: TreeResynthesizeRequest,
+    settings: Settings | None = None,
+    *,
+    watch: EmitEvent = ignore_event,
+    tell: Tell = lambda _: None,
+) -> TreeEditResult:
+    """Have stale rules and judgements of a tree made anew, from the leaves up; everything else follows by arithmetic.
+
+    Costs money where a model must be asked. Where it gives no answer, the old judgement stands and stays stale.
+    """
+    settings = settings or load_settings()
+    tree = read_tree_file(request.tree).tree
+    again = _asked_again(tree, request.claims)
+    asked = [*dict.fromkeys([*stale_claims(tree), *again])]
+    if request.plan:
+        planner = _Planner(request=request)
+        # Judged claims above one that is judged anew see another number and are asked too.
+        ahead = [id for id in _above(tree, asked) if rule_of(tree.nodes[id]) == "vanilla" and id not in asked]
+        every = [*asked, *ahead]
+        steps = [planner.judge(id, request.rule or rule_of(tree.nodes[id])) for id in every]
+        return _planned(request, tree, [*steps, *_computed(tree, every, every)])
+    if not asked:
+        version = open_version(request.tree)[1]
+        return TreeEditResult(tree=tree, path=request.tree, changes=(), stale=(), version=version)
+    async with _open_work(request, _options(request, grounder="plain"), settings, watch, tell) as work:
+        # What was answered in vain, or is to be judged anew as it is, is another question than before.
+        slot = f"{work.about.slot}/rejudge" + (f" {work.version}" if again else "")
+        about = replace(work.about, slot=slot)
+        done = await rejudge(work.tree, about, work.context, also=again, rule=request.rule, log=work.log)
+        failed = [f"{id} could not be judged anew: {why}" for id, why in done.failed.items()]
+        return _finished(request, work, done.edits, failed, f"judged {', '.join(asked)} anew")
+
+
+resynthesize_tree = operation(TreeResynthesizeRequest)(resynthesize_judgements)
+
+
+def _asked_again(tree: Tree, named: Sequence[str]) -> list[str]:
+    """Claims that failed, and those that are named although nothing changed."""
+    for id in named:
+        if id not in tree.nodes or not tree.nodes[id].children:
+            raise InputError(f"{id[:80]} is no claim with children", hint="leaves are examined by foretell tree ground")
+    failed = [id for id, node in tree.nodes.items() if node.failed and node.children and node.pinned is None]
+    return [*dict.fromkeys([*failed, *named])]
+
+
+def _above(tree: Tree, start: Iterable[str]) -> list[str]:
+    return [step.claim for step in _computed(tree, start, ())]
