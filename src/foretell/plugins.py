@@ -134,6 +134,7 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "stability": "foretell.studies.trees.stability:study",
         "threshold": "foretell.studies.trees.thresholds:study",
         "consensus": "foretell.studies.trees.consensus:study",
+        "decisions": "foretell.studies.decisions:study",
         "frontier": "foretell.studies.trees.frontier:study",
         "tree-noise": "foretell.studies.trees.noise:study",
         "tree-weights": "foretell.studies.trees.weights:study",

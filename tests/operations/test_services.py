@@ -2,8 +2,9 @@
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +18,9 @@ from foretell.cli.main import cli
 from foretell.data.http import AsyncHttpClient, HttpResponse, NotFound
 from foretell.data.known_services import KNOWN_SERVICES, parse_pace
 from foretell.data.pace import KnownService, PaceStore
-from foretell.operations.doctor import doctor
+from foretell.models.canonical import content_key
+from foretell.models.journal import Journal, JournalEntry, JournalRequest
+from foretell.operations.doctor import DoctorResult, doctor
 from foretell.operations.requests import DoctorRequest, ServicesCheckRequest, ServicesListRequest
 from foretell.operations.services import ServiceChecks, check_services, list_services, service_names
 from foretell.plugins import PAIR
@@ -25,6 +28,7 @@ from foretell.practice.server import PracticeServer, json_response
 from foretell.practice.services import KEY, ServiceOptions, all_services
 from foretell.questions.errors import InputError
 from foretell.runs.settings import KEYS, Settings, load_settings
+from foretell.runs.store import RunStore
 
 CANARY = "sk-canary-77"
 
@@ -137,8 +141,8 @@ def test_the_commands(words: list[str], tmp_path: Path, monkeypatch: pytest.Monk
 # The doctor.
 
 
-def healthy(settings: Settings, **request: str) -> dict[str, Any]:
-    found = asyncio.run(doctor(DoctorRequest(**request), settings))
+def healthy(settings: Settings) -> dict[str, Any]:
+    found = asyncio.run(doctor(DoctorRequest(), settings))
     return {finding.what: finding for finding in found.findings}
 
 
@@ -185,6 +189,40 @@ def test_the_doctor_says_what_is_wrong(what: str, tmp_path: Path) -> None:
     assert [(finding.what, bool(finding.advice)) for finding in wrong] == [(what, True)]
     assert found.exit_code == 1
     assert json.loads(found.to_json())["findings"]
+
+
+def test_the_doctor_knows_newer_files_a_clock_set_back_and_old_replies(tmp_path: Path) -> None:
+    with closing(RunStore(tmp_path / "runs.db")) as store:
+        store.begin("r", "{}", "2999-01-01T00:00:00+00:00")
+    with closing(Journal(tmp_path / "journal.db")) as journal:
+        asked = JournalRequest(key=content_key("x"), kind="tool")
+        journal.keep(asked, JournalEntry(body=b"{}"))
+        journal.database.write("UPDATE kept SET checksum = NULL")
+    found = healthy(Settings(home=tmp_path))
+    assert (found["clock"].state, found["journal.db"].state, found["runs.db"].state) == ("wrong", "ok", "ok")
+    assert "2999-01-01" in found["clock"].detail
+    assert "1 of before there were checksums are taken as they are" in found["journal.db"].detail
+    assert found["disk"].detail.endswith("GB free")
+    with closing(sqlite3.connect(tmp_path / "runs.db")) as con:
+        con.execute("pragma user_version = 99")
+    newer = healthy(Settings(home=tmp_path))["runs.db"]
+    assert (newer.state, "--upgrade" in newer.advice) == ("wrong", True)
+    assert "a newer foretell wrote it: store version 99" in newer.detail
+
+
+def test_the_doctor_reaches_every_service_with_one_call_and_compares_clocks(tmp_path: Path) -> None:
+    async def run() -> DoctorResult:
+        async with practised(tmp_path) as settings:
+            return await doctor(DoctorRequest(reach=True), settings)
+
+    found = asyncio.run(run())
+    reached = [one for one in found.findings if one.what in service_names()]
+    assert len(reached) == len({one.what for one in reached}) > 20
+    assert {one.what: one.detail for one in reached if one.state == "wrong"} == {}
+    (clock,) = (one for one in found.findings if one.what == "clock")
+    assert clock.detail.endswith("as services have it")
+    assert KEY not in found.to_json().replace("practice world", "")
+    assert [one for one in found.findings if one.state in ("missing", "wrong") and not one.advice] == []
 
 
 def test_settings_of_who_asks_are_read_from_the_environment() -> None:

@@ -150,7 +150,7 @@ def main() -> None:
     # What goes wrong is said by the commands; the library's log is for programs that ask for it.
     logging.getLogger("foretell").addHandler(logging.NullHandler())
     # A closed service, a full disk, a clock that was set: whoever waits should know for what.
-    for waits in ("foretell.data.pace", "foretell.models.database.sqlite", "foretell.clock"):
+    for waits in ("foretell.data.pace", "foretell.models.database", "foretell.clock"):
         logging.getLogger(waits).addHandler(NoteHandler())
     try:
         cli()

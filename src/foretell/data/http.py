@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -270,6 +271,8 @@ class AsyncHttpClient:
         timeout = httpx2.Timeout(self.limits.read_seconds, connect=self.limits.connect_seconds)
         name = self._access.user_agent() or user_agent(self._access.contact)
         self._client = httpx2.AsyncClient(transport=transport, timeout=timeout, headers={"User-Agent": name})
+        self._dates: dict[str, tuple[str, float]] = {}
+        """By host: the moment that its first answer named, and the one that this machine's clock showed."""
         logging.getLogger("httpx2").addFilter(self._veil)
         for secret in secrets:
             self.keep_secret(secret)
@@ -281,6 +284,14 @@ class AsyncHttpClient:
     async def __aexit__(self, *_: object) -> None:
         """Close connections."""
         await self.aclose()
+
+    def clock_skew(self) -> float | None:
+        """Seconds that this machine's clock is ahead of the clocks of those who answered; None where nobody did."""
+        ahead: list[float] = []
+        for told, here in self._dates.values():
+            with suppress(ValueError, TypeError):
+                ahead.append(here - parsedate_to_datetime(told).timestamp())
+        return sorted(ahead)[len(ahead) // 2] if ahead else None
 
     async def aclose(self) -> None:
         """Close connections."""
@@ -481,6 +492,7 @@ class AsyncHttpClient:
         self, request: "httpx2.Request", url: str, good: Container[int], progress: Progress | None, mark: str
     ) -> HttpResponse:
         response = await self._client.send(request, stream=True)
+        self._dates.setdefault(request.url.host, (response.headers.get("date", ""), time.time()))
         service = self._service(request)
         if service is not None:
             self._turns.answered_by(service, practice=PRACTICE_HEADER in response.headers)

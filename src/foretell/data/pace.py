@@ -230,7 +230,9 @@ class PaceStore:
                 with self.alone():
                     pass
             rows = db.execute(query, (only,)).fetchall()
-        except sqlite3.OperationalError:  # It lies where nobody here can write, and is of an older version.
+        except (
+            sqlite3.DatabaseError
+        ):  # Damaged: whoever writes next begins anew. Or read-only, and of an older version.
             return {}
         return {name: ServiceState(**dict(zip(columns, values, strict=True))) for name, *values in rows}
 

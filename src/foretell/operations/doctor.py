@@ -1,16 +1,18 @@
 """What is set up on this machine, what is missing, and what to do about each."""
 
+import asyncio
 import json
 import os
 import platform
 import re
 import shutil
 import socket
+import sqlite3
 import sys
 from collections.abc import Iterator
-from contextlib import closing
-from dataclasses import asdict, dataclass
-from datetime import UTC, date, datetime
+from contextlib import closing, suppress
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, date, datetime, timedelta
 from importlib.metadata import PackageNotFoundError, distribution, requires, version
 from pathlib import Path
 from typing import Any, Literal
@@ -19,11 +21,27 @@ from uuid import uuid4
 from foretell.data.atomic_file import write_atomically
 from foretell.data.known_services import KNOWN_SERVICES
 from foretell.data.pace import PaceStore
+from foretell.models.database.sqlite import RESERVED_BYTES, open_read_only
+from foretell.operations.repair import (
+    HomeFile,
+    entry_faults,
+    file_faults,
+    home_files,
+    in_use,
+    missing_runs,
+    newer_parts,
+    repair_file,
+    set_aside_entries,
+)
 from foretell.operations.requests import DoctorRequest
 from foretell.operations.result import Result
+from foretell.operations.services import reach_services
+from foretell.questions.as_of import instant
+from foretell.questions.errors import InputError
+from foretell.questions.storage_errors import storage_error
 from foretell.runs.settings import KEYS, SETTINGS_FILE, Settings, load_settings, read_contact
 
-FindingState = Literal["ok", "missing", "optional", "wrong"]
+FindingState = Literal["ok", "missing", "optional", "wrong", "repaired"]
 OWN_EXTRAS = ("dev", "oracles", "docs")
 """Only for those who work on foretell itself."""
 EXTRAS = {
@@ -40,6 +58,14 @@ EXTRAS = {
 LOCAL_SERVERS = {"Ollama": 11434, "LM Studio": 1234, "llama.cpp or vLLM": 8000}
 """Where programs that serve models usually listen."""
 WAIT = 0.2
+SCARCE_BYTES = 500_000_000
+"""Room on a disk below which one should think of it."""
+REACH_SECONDS = 20.0
+SKEW_SECONDS = 60.0
+"""Seconds that a clock may differ from others'."""
+AHEAD = timedelta(minutes=10)
+"""How far in the future something stored may lie before the clock is doubted."""
+REPAIR = "foretell doctor --repair"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +76,9 @@ class Finding:
     state: FindingState
     detail: str
     advice: str = ""
-    """What to do, where there is something to do."""
+    """What to do, where there is something to do; a command where one does it."""
+    notes: tuple[str, ...] = field(default=())
+    """What a repair did, and what was lost."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,11 +97,11 @@ class DoctorResult(Result):
         return [asdict(finding) for finding in self.findings]
 
     def __str__(self) -> str:
-        marks = {"ok": "ok", "missing": "--", "optional": "  ", "wrong": "!!"}
+        marks = {"ok": "ok", "missing": "--", "optional": "  ", "wrong": "!!", "repaired": "ok"}
         lines: list[str] = []
         for one in self.findings:
-            lines.append(f"{marks[one.state]:2} {one.what:14} {one.detail}")
-            lines += [f"{'':18}{one.advice}"] if one.advice else []
+            lines.append(f"{marks[one.state]:2} {one.what:16} {one.detail}")
+            lines += [f"{'':20}{line}" for line in (*one.notes, one.advice) if line]
         return "\n".join(lines)
 
 
@@ -83,17 +111,23 @@ async def doctor(request: DoctorRequest, settings: Settings | None = None) -> Do
         settings = settings or load_settings()
         keep_contact(settings.home, read_contact(request.contact))
     settings = load_settings() if request.contact is not None else settings or load_settings()
+    skew: float | None = None
+    reached: list[Finding] = []
+    if request.reach:
+        reached, skew = await _reach(settings)
     findings = [
         _python(),
         *_home(settings),
+        *await asyncio.to_thread(lambda: list(_databases(settings, repair=request.repair))),
         _contact(settings),
         *_keys(settings),
         _model(settings),
-        _clock(settings),
+        _clock(settings, skew),
         _database(settings),
         await _sandbox(),
         *_extras(),
         _browser(),
+        *reached,
     ]
     return DoctorResult(findings=tuple(findings))
 
@@ -109,8 +143,13 @@ def keep_contact(home: Path, contact: str) -> None:
 
 
 def _python() -> Finding:
-    detail = f"Python {platform.python_version()}, foretell {version('foretell')}, {platform.system()}"
-    return Finding(what="Python", state="ok", detail=detail)
+    parts = (
+        f"Python {platform.python_version()}",
+        f"foretell {version('foretell')}",
+        f"SQLite {sqlite3.sqlite_version}",
+        platform.system(),
+    )
+    return Finding(what="Python", state="ok", detail=", ".join(parts))
 
 
 def _home(settings: Settings) -> Iterator[Finding]:
@@ -121,12 +160,13 @@ def _home(settings: Settings) -> Iterator[Finding]:
         probe.write_bytes(b"")
         probe.unlink()
     except OSError as error:
-        advice = "set FORETELL_HOME to a folder that can be written to"
+        advice = "export FORETELL_HOME=FOLDER, with a folder that can be written to; what is stored can still be read"
         yield Finding(
             what="home", state="wrong", detail=f"{home} cannot be written to: {error.strerror}", advice=advice
         )
         return
     yield Finding(what="home", state="ok", detail=str(home))
+    yield _disk(home)
     with closing(PaceStore(settings.access.state_file)) as store:
         now = datetime.now(UTC).timestamp()
         closed = [name for name, state in store.states().items() if state.closed > now]
@@ -137,6 +177,81 @@ def _home(settings: Settings) -> Iterator[Finding]:
             detail=f"not asked for now: {', '.join(closed)}",
             advice="foretell services says until when",
         )
+
+
+def _disk(home: Path) -> Finding:
+    usage = shutil.disk_usage(home)
+    detail = f"{usage.free / 1e9:,.1f} GB of {usage.total / 1e9:,.1f} GB free"
+    if usage.free < RESERVED_BYTES:
+        advice = f"free some space: nothing is asked while less than {RESERVED_BYTES // 10**6} MB are left"
+        return Finding(what="disk", state="wrong", detail=detail, advice=advice)
+    if usage.free < SCARCE_BYTES:
+        advice = "free some space, or export FORETELL_HOME=FOLDER on another disk"
+        return Finding(what="disk", state="missing", detail=detail, advice=advice)
+    return Finding(what="disk", state="ok", detail=detail)
+
+
+def _databases(settings: Settings, *, repair: bool) -> Iterator[Finding]:
+    """Every database of the home: whether it is sound, of a version that is known, and as it was written."""
+    for file in home_files(settings):
+        try:
+            yield _looked_at(file, settings, repair=repair)
+        except (OSError, sqlite3.DatabaseError, InputError) as error:
+            yield Finding(
+                what=file.path.name, state="wrong", detail=str(storage_error(error, file.path) or error), advice=REPAIR
+            )
+    aside = sorted(one.name for one in settings.home.glob("*.db.damaged-*") if not one.name.endswith("-wal"))
+    if aside:
+        detail = f"damaged files are still kept: {', '.join(aside[-3:])}"
+        yield Finding(what="", state="optional", detail=detail, advice="delete them when nothing is missed")
+
+
+def _looked_at(file: HomeFile, settings: Settings, *, repair: bool) -> Finding:
+    name = file.path.name
+    if faults := file_faults(file):
+        detail = f"damaged: {'; '.join(faults)}"[:300]
+        if not repair:
+            return Finding(what=name, state="wrong", detail=detail, advice=REPAIR)
+        if in_use(file.path):
+            advice = f"end the processes that use it, then {REPAIR}"
+            return Finding(what=name, state="wrong", detail=f"{detail}; a process has it open", advice=advice)
+        return Finding(what=name, state="repaired", detail=detail, notes=tuple(repair_file(file, settings)))
+    if newer := newer_parts(file):
+        advice = "pip install --upgrade foretell, or export FORETELL_HOME=FOLDER with another folder"
+        return Finding(what=name, state="wrong", detail=f"a newer foretell wrote it: {newer[0]}", advice=advice)
+    detail = f"{file.what}: sound, {file.path.stat().st_size / 1e6:,.1f} MB"
+    if file.what == "runs" and (gone := missing_runs(file)):
+        detail += f", but the journal has paid replies of {gone} runs that are not here"
+        advice = "foretell run SPEC with the same spec: it is the same run, and its replies are free"
+        return Finding(what=name, state="missing", detail=detail, advice=advice)
+    if file.what != "journal":
+        return Finding(what=name, state="ok", detail=detail)
+    wrong, unverified, total = entry_faults(file.path)
+    detail += f", {total:,} replies and tool results"
+    detail += f"; {unverified:,} of before there were checksums are taken as they are" if unverified else ""
+    if not wrong:
+        return Finding(what=name, state="ok", detail=detail)
+    first = f"{wrong[0][1]} {wrong[0][2]} ({bytes(wrong[0][0]).hex()[:12]})"
+    detail = f"{len(wrong)} entries were changed after they were stored and are not used, e.g. {first}"
+    if not repair:
+        return Finding(what=name, state="wrong", detail=detail, advice=REPAIR)
+    return Finding(what=name, state="repaired", detail=detail, notes=(set_aside_entries(file.path, wrong),))
+
+
+async def _reach(settings: Settings) -> tuple[list[Finding], float | None]:
+    """Every service that is set up, asked one cheap thing."""
+    checks, skew = await reach_services(settings, REACH_SECONDS)
+    states: dict[str, FindingState] = {"ok": "ok", "failed": "wrong", "left out": "optional"}
+    findings = [
+        Finding(
+            what=one.service,
+            state=states[one.verdict],
+            detail=f"{one.what}: {one.detail}" if one.what else one.detail,
+            advice=f"foretell services check {one.service}" if one.verdict == "failed" else "",
+        )
+        for one in checks
+    ]
+    return findings, skew
 
 
 def _contact(settings: Settings) -> Finding:
@@ -156,7 +271,10 @@ def _keys(settings: Settings) -> Iterator[Finding]:
     present = sorted({name for names in found.values() for name in names[:1]})
     missing = sorted({KEYS[service][0] for service, names in found.items() if not names})
     state: FindingState = "ok" if present else "missing"
-    yield Finding(what="keys", state=state, detail=f"set: {', '.join(present) or 'none'}")
+    advice = (
+        "" if present else "export OPENAI_API_KEY=… (or another of the keys below), or take a model on this machine"
+    )
+    yield Finding(what="keys", state=state, detail=f"set: {', '.join(present) or 'none'}", advice=advice)
     if missing:
         yield Finding(what="", state="optional", detail=f"not set: {', '.join(missing)}")
 
@@ -181,16 +299,38 @@ def _listens(port: int) -> bool:
         return one.connect_ex(("127.0.0.1", port)) == 0
 
 
-def _clock(settings: Settings) -> Finding:
+def _clock(settings: Settings, skew: float | None) -> Finding:
+    """This machine's clock: simulated, in the past, behind what is stored, or apart from everybody else's."""
     now = datetime.now(UTC)
+    mend = "set this machine's clock (timedatectl set-ntp true): forecasts are stamped with it"
     if settings.clock:
         detail = f"FORETELL_CLOCK is {settings.clock}: a simulation's time"
         return Finding(what="clock", state="wrong", detail=detail, advice="unset FORETELL_CLOCK for live questions")
     facts = max(date.fromisoformat(one.date) for one in KNOWN_SERVICES.values())
     if now.date() < facts:
-        advice = "set this machine's clock: forecasts are stamped with it, and paces go by it"
-        return Finding(what="clock", state="wrong", detail=f"{now:%Y-%m-%d %H:%M} UTC lies in the past", advice=advice)
-    return Finding(what="clock", state="ok", detail=f"{now:%Y-%m-%d %H:%M:%S} UTC by this machine")
+        return Finding(what="clock", state="wrong", detail=f"{now:%Y-%m-%d %H:%M} UTC lies in the past", advice=mend)
+    newest = _newest_stored(settings)
+    if newest is not None and newest > now + AHEAD:
+        detail = f"{now:%Y-%m-%d %H:%M} UTC, but something here was stored at {newest:%Y-%m-%d %H:%M}: it was set back"
+        return Finding(what="clock", state="wrong", detail=detail, advice=mend)
+    if skew is not None and abs(skew) > SKEW_SECONDS:
+        way = "ahead of" if skew > 0 else "behind"
+        detail = f"{timedelta(seconds=round(abs(skew)))} {way} the clocks of services"
+        return Finding(what="clock", state="wrong", detail=detail, advice=mend)
+    agrees = "" if skew is None else ", as services have it"
+    return Finding(what="clock", state="ok", detail=f"{now:%Y-%m-%d %H:%M:%S} UTC by this machine{agrees}")
+
+
+def _newest_stored(settings: Settings) -> datetime | None:
+    """The latest moment that the home knows of: of a run, or when the pace of services was last written."""
+    found: list[datetime] = []
+    asked = {"runs.db": "SELECT max(created) FROM run", "services.db": "SELECT max(wall) FROM clock"}
+    for name, query in asked.items():
+        with suppress(sqlite3.DatabaseError, ValueError, TypeError):
+            with closing(open_read_only(settings.home / name)) as con:
+                (value,) = con.execute(query).fetchone()
+            found.append(datetime.fromtimestamp(value, UTC) if isinstance(value, float) else instant(value))
+    return max(found, default=None)
 
 
 def _database(settings: Settings) -> Finding:
@@ -224,7 +364,8 @@ async def _sandbox() -> Finding:
     try:
         await check_sandbox(KernelLimits())
     except SandboxUnavailable as error:
-        return Finding(what="sandbox", state="missing", detail=str(error), advice="only agents with a notebook need it")
+        advice = "apt install bubblewrap, or the like; only agents with a notebook need it"
+        return Finding(what="sandbox", state="missing", detail=str(error), advice=advice)
     return Finding(what="sandbox", state="ok", detail="bubblewrap was tried and holds; agents may write Python")
 
 

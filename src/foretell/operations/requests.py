@@ -674,7 +674,7 @@ class ScoreRequest(ScoringRequest):
     """
 
     metrics: Literal["usual", "all"] = setting(
-        "usual", "With all: peer score, adjusted Brier, Murphy's parts and the recalibration line too."
+        "usual", "With all: every metric in pages and files, and the recalibration line; docs/metrics.md explains them."
     )
     anchors: bool = setting(True, "Add the rows 0.5, base rate and crowd price.")
     title: str | None = setting(None, "Title of the page that --out FILE.html writes.")
@@ -1537,13 +1537,20 @@ class ServicesCheckRequest(OperationRequest):
 
 
 class DoctorRequest(OperationRequest):
-    """Say what is set up on this machine and what is missing, each with what to do about it.
+    """Say what is set up on this machine, what is missing and what is wrong, each with what to do about it.
 
-    Asks nobody outside. Keys are named, never shown.
+    Looks at extras, keys (named, never shown), sandbox, databases, clock, disk and versions. Asks nobody outside unless
+    told to. The exit code is 1 where something is wrong.
 
       foretell doctor --contact you@example.org
     """
 
+    reach: bool = setting(
+        False, "Also ask every service that is set up one cheap thing, and hold the clock against theirs."
+    )
+    repair: bool = setting(
+        False, "Rebuild damaged databases from what can be read of them; the damaged files are kept beside."
+    )
     contact: str | None = setting(
         None,
         "Your e-mail or web address, kept in the home and told to services that want to know who asks.",

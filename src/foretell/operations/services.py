@@ -245,9 +245,7 @@ async def check_services(request: ServicesCheckRequest, settings: Settings | Non
     wanted = service_names() if request.name is None else [_known_name(request.name)]
     if request.name is not None and _key(request.name, settings) == "missing":
         raise InputError(f"{request.name} needs a key", hint=f"set {variables_in_words(KEYS[request.name])}")
-    async with AsyncHttpClient(limits=ONCE_MORE, access=settings.access) as client:
-        checker = _Checker(settings=settings, client=client, seconds=request.seconds)
-        found = await asyncio.gather(*(checker.check(name) for name in wanted))
+    found, _ = await _checked(settings, wanted, request.seconds)
     facts = {
         "foretell": version("foretell"),
         "Python": platform.python_version(),
@@ -255,6 +253,20 @@ async def check_services(request: ServicesCheckRequest, settings: Settings | Non
     }
     at = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
     return ServiceChecks(checks=tuple(one for checks in found for one in checks), versions=facts, at=at)
+
+
+async def reach_services(settings: Settings, seconds: float) -> tuple[list[ServiceCheck], float | None]:
+    """The first and cheapest check of every service, and how many seconds this machine's clock is ahead of theirs."""
+    found, client = await _checked(settings, service_names(), seconds, most=1)
+    return [one for checks in found for one in checks], client.clock_skew()
+
+
+async def _checked(
+    settings: Settings, names: Sequence[str], seconds: float, most: int | None = None
+) -> tuple[list[list[ServiceCheck]], AsyncHttpClient]:
+    async with AsyncHttpClient(limits=ONCE_MORE, access=settings.access) as client:
+        checker = _Checker(settings=settings, client=client, seconds=seconds, most=most)
+        return await asyncio.gather(*(checker.check(name) for name in names)), client
 
 
 Step = tuple[str, Callable[[], Awaitable[str]]]
@@ -266,6 +278,8 @@ class _Checker:
     settings: Settings
     client: AsyncHttpClient
     seconds: float
+    most: int | None = None
+    """Steps of each service, where not all are wanted."""
 
     async def check(self, name: str) -> list[ServiceCheck]:
         """Everything that can be asked of one service, one thing after the other."""
@@ -279,7 +293,7 @@ class _Checker:
         except InputError as error:
             return [ServiceCheck(service=name, what="open", verdict="failed", detail=self._plain(error))]
         done: list[ServiceCheck] = []
-        for what, step in steps:
+        for what, step in steps[: self.most]:
             # What comes later asks about what was listed first.
             if done and done[0].verdict == "failed":
                 done.append(_left_out(name, f"{done[0].what} failed", what))

@@ -28,7 +28,6 @@ from foretell.scoring.table import ForecastTable
 from foretell.scoring.table_input import TableSource, check_rules, open_table, refuse_repeats, text_rules
 from foretell.studies.consistency import StatedForecast
 from foretell.studies.inputs import (
-    CostOptions,
     RoleOptions,
     SimulationOptions,
     StudyData,
@@ -104,7 +103,8 @@ def _read_tables(settings: Settings, options: TableOptions, data: StudyData) -> 
 def _with_facts(options: TableOptions, data: StudyData) -> StudyData:
     """The data with what tables say of the forecasters: costs, roles and factors."""
     factors = read_factor_table(options.factors) if options.factors else {}
-    costs = read_cost_table(options.costs) if isinstance(options, CostOptions) and options.costs else {}
+    priced: Path | None = getattr(options, "costs", None)
+    costs = read_cost_table(priced) if priced else {}
     roles = read_role_table(options.roles) if isinstance(options, RoleOptions) and options.roles else {}
     for flag, table in (("--costs", costs), ("--roles", roles), ("--factors", factors)):
         if table and not data.tables:

@@ -6,6 +6,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from email.utils import formatdate
 from http import HTTPStatus
 from typing import Any, Self, cast
 from urllib.parse import parse_qsl, unquote
@@ -232,7 +233,7 @@ class _Connection(asyncio.Protocol):
             return
         if response.cut != 0:
             mark = {PRACTICE_HEADER: "yes"} if self._server.practice else {}
-            headers = {**mark, **response.headers}
+            headers = {**mark, "Date": formatdate(usegmt=True), **response.headers}
             if "Transfer-Encoding" not in headers:
                 headers["Content-Length"] = str(len(response.body))
             lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())

@@ -49,7 +49,7 @@ def storage_error(error: BaseException, path: str | Path | None = None) -> Stora
     if code & 0xFF == sqlite3.SQLITE_READONLY:
         return StorageError("it cannot be written to", path=path, hint=READ_ONLY_HINT)
     if code & 0xFF == sqlite3.SQLITE_CANTOPEN:
-        return StorageError("it cannot be opened", path=path, hint="foretell doctor says more")
+        return StorageError("it cannot be opened or made", path=path, hint="foretell doctor says more")
     if code & 0xFF == sqlite3.SQLITE_IOERR:
         return StorageError(
             f"the disk does not work as it should: {error}", path=path, hint="foretell doctor says more"

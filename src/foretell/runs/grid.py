@@ -87,7 +87,7 @@ class Grid:
             if not any(all(factors.get(k) == v for k, v in out.items()) for out in self.without):
                 yield self._run(run_name(factors), factors, levels)
         for one in self.also:
-            given = {_short_name(path): level_label(value) for path, value in one.changes.items()}
+            given = {_short_name(path): level_label(value) for path, value in _spread(one.changes)}
             yield self._run(one.label or run_name(given), given, (one,))
 
     def _run(self, name: str, factors: RunFactors, levels: Sequence[FactorLevel]) -> GridRun:
@@ -141,6 +141,15 @@ def field_path(name: str) -> str:
 def _short_name(path: str) -> str:
     back = {long: short for short, long in SHORT.items()}
     return back.get(path) or path.removeprefix("options.").removeprefix("sampling.")
+
+
+def _spread(changes: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Fields with their values, those of a whole section one by one."""
+    for path, value in changes.items():
+        if isinstance(value, dict) and path in SECTIONS:
+            yield from ((f"{path}.{name}", one) for name, one in cast("dict[str, Any]", value).items())
+        else:
+            yield path, value
 
 
 def _put(written: dict[str, Any], path: str, value: Any) -> None:

@@ -31,8 +31,8 @@ from foretell.scoring.table_input import (
     unit_rules,
 )
 
-TEXTS = ("source", "subtype", "kind", "cluster", "resolved_on")
-NUMBERS = ("price", "prior", "horizon", "liquidity", "weight", "outcome")
+TEXTS = ("source", "subtype", "kind", "cluster", "resolved_on", "category")
+NUMBERS = ("price", "prior", "horizon", "liquidity", "weight", "outcome", "payoff")
 DUE_HINT = "a rule is fitted on what was known before a question was asked: add the day it was asked, e.g. 2025-10-26"
 RESOLVED_HINT = "an answer may be learnt from only after the day it became known: add that day, e.g. 2025-11-02"
 T = TypeVar("T", TrialRows, Examples)
@@ -53,8 +53,10 @@ def read_examples(forecasts: TableSource, outcomes: TableSource, *, drop_unknown
         found = _by_forecaster(f, facts, matched)
     outcome, known_on = _numbers(facts["outcome"]), _days(facts["resolved_on"])
     weight = np.nan_to_num(_numbers(facts["weight"]), nan=1.0)
+    payoff, category = _numbers(facts["payoff"]), _texts(facts["category"])
     return {
-        name: Examples(rows=rows, outcome=outcome, known_on=known_on, weight=weight) for name, rows in found.items()
+        name: Examples(rows=rows, outcome=outcome, known_on=known_on, weight=weight, payoff=payoff, category=category)
+        for name, rows in found.items()
     }
 
 

@@ -88,6 +88,7 @@ def _target_rows(resolved: Sequence[ResolvedTarget], rates: Rates | None) -> Tri
         prior=numbers([rates.rate(q, t, q.as_of) if rates else None for q, t, _ in resolved]),
         cluster=np.array([q.cluster for q in questions], str),
         liquidity=numbers([t.snapshot.volume if t.snapshot else None for _, t, _ in resolved]),
+        price_age=numbers([float((q.due - t.snapshot.at).days) if t.snapshot else None for q, t, _ in resolved]),
         **texts,
     )
 

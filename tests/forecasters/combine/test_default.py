@@ -1,9 +1,11 @@
 """The default rule: what it says untaught, what it learns, when it refuses to have learnt, and odd inputs."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from foretell.forecasters.combine.default import DefaultMethod, FittedTrust, LearningGain, Trust, taught
+from foretell.forecasters.combine.default import UNTAUGHT, DefaultMethod, FittedTrust, LearningGain, Trust, taught
 from foretell.forecasters.combine.rows import Examples, TrialRows, logit, sigmoid
 from foretell.forecasters.combine.rules import TrainingOverlap, apply
 
@@ -41,22 +43,50 @@ def examples(said: TrialRows, outcome, after: int = 7) -> Examples:
     return Examples(rows=said, outcome=np.asarray(outcome, float), known_on=known, weight=np.ones(len(said)))
 
 
-def world(seed: int, *, trust: float, rounds: int = 12, per_round: int = 60) -> Examples:
-    """Rounds a fortnight apart in which the truth lies between trials and price, `trust` of the way to the trials."""
+def world(seed: int, *, trust: float | None, rounds: int = 12, per_round: int = 60) -> Examples:
+    """Rounds a fortnight apart in which the truth lies between trials and price, `trust` of the way to the trials.
+
+    With None the truth is what the rule says before it has learnt.
+    """
     rng = np.random.default_rng(seed)
     n = rounds * per_round
     z, a = rng.normal(0, 2, n), rng.normal(0, 2, n)
-    outcome = rng.random(n) < sigmoid(trust * z + (1 - trust) * a)
     said = rows(sigmoid(z), price=sigmoid(a), day=np.repeat(np.arange(rounds) * 14, per_round))
-    return examples(said, outcome)
+    truth = UNTAUGHT.probabilities(said) if trust is None else sigmoid(trust * z + (1 - trust) * a)
+    return examples(said, rng.random(n) < truth)
 
 
 def test_untaught_it_halves_the_way_to_the_price_and_goes_a_quarter_to_the_base_rate():
     nothing = DefaultMethod().fit(examples(rows(np.empty((1, 0))), []))
-    market = nothing.probabilities(rows([0.8], price=0.4))
+    market = nothing.probabilities(rows([0.401], price=0.4))
     dataset = nothing.probabilities(rows([0.8], kind="dataset", prior=0.4))
-    assert market == pytest.approx(sigmoid((logit(0.8) + logit(0.4)) / 2))
+    assert market == pytest.approx(sigmoid((logit(0.401) + logit(0.4)) / 2), abs=1e-6)
     assert dataset == pytest.approx(sigmoid(0.75 * logit(0.8) + 0.25 * logit(0.4)))
+
+
+def test_far_from_a_price_the_trials_count_little_until_a_past_speaks_for_them():
+    far = rows([0.98], price=0.1)
+    z, a = logit(0.98, 1e-3), logit(0.1, 1e-3)
+    near = 1.5 * np.tanh((z - a) / 1.5)
+    untaught = UNTAUGHT.probabilities(far)
+    assert untaught == pytest.approx(sigmoid(a + 0.5 * near + 0.1 * (z - a - near)))
+    assert untaught < 0.3
+    strong = DefaultMethod().fit(world(7, trust=1.0))
+    assert strong.market.beyond > 0.4
+    assert strong.probabilities(far) > 0.6, "a strong forecaster keeps its lead"
+    weak = DefaultMethod().fit(world(8, trust=0.0))
+    assert weak.probabilities(far) < 0.2
+
+
+def test_the_older_the_price_the_more_the_trials_count():
+    fresh, old = (replace(rows([0.6], price=0.4), price_age=np.array([age])) for age in (0.0, 20.0))
+    assert UNTAUGHT.probabilities(fresh) == UNTAUGHT.probabilities(rows([0.6], price=0.4))
+    assert UNTAUGHT.market.trust_in(old) - UNTAUGHT.market.trust_in(fresh) == pytest.approx(0.1)
+
+
+def test_a_rule_of_an_older_version_reads_and_goes_all_the_way():
+    older = FittedTrust(trust=0.5)
+    assert older.probabilities(rows([0.8], price=0.4)) == pytest.approx(sigmoid((logit(0.8) + logit(0.4)) / 2))
 
 
 def test_without_an_anchor_it_says_what_the_trials_say():
@@ -64,17 +94,17 @@ def test_without_an_anchor_it_says_what_the_trials_say():
     assert nothing.probabilities(rows([[0.2, 0.9], [0.4, 0.9]])) == pytest.approx(rows([[0.2, 0.9], [0.4, 0.9]]).raw)
 
 
-@pytest.mark.parametrize("trust", [0.1, 0.9])
+@pytest.mark.parametrize("trust", [0.0, 0.9])
 def test_many_rounds_teach_whom_to_believe(trust):
-    fitted = DefaultMethod().fit(world(1, trust=trust))
+    fitted = DefaultMethod().fit(world(1, trust=trust, rounds=24))
     assert fitted.proofs[0].kept > 0.5
     assert fitted.market.trust_in(rows([0.5]))[0] == pytest.approx(trust, abs=0.15)
 
 
 def test_what_is_within_noise_is_not_kept():
-    fitted = DefaultMethod().fit(world(2, trust=0.5, rounds=4, per_round=40))
+    fitted = DefaultMethod().fit(world(2, trust=None, rounds=4, per_round=40))
     assert fitted.proofs[0].kept == 0
-    assert fitted.market == FittedTrust(trust=0.5, levels=fitted.market.levels, training=fitted.market.training)
+    assert fitted.market == replace(UNTAUGHT.market, training=fitted.market.training)
 
 
 def test_one_round_proves_nothing_however_large():

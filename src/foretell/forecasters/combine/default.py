@@ -18,15 +18,23 @@ from foretell.metrics.arrays import Floats
 
 # How far to believe the trials where they differ from an anchor, the crowd's price or a base rate.
 #
-# On the log-odds scale, with z for the trials and a for the anchor: slope·a + w·(z − a). The trust w starts at a given
-# value and is moved by examples, for all together and then for each source, subtype, lead time and liquidity as far as
-# they bear it. There are no offsets: those are base rates in disguise, and base rates move.
+# On the log-odds scale, with z for the trials and a for the anchor: slope·a + w·near + v·far. `near` is the way from
+# the anchor to the trials as far as it reaches, r·tanh((z − a)/r), and `far` the rest of it: trials that are far from a
+# price are more often wrong than right, so that the rest counts little until a past speaks for it. The trust w starts
+# at a given value and is moved by examples, for all together and then for each source, subtype, lead time and liquidity
+# as far as they bear it; the older the price, the more the trials count. There are no offsets: those are base rates in
+# disguise, and base rates move.
 
 EDGE = 1e-3
 """No price and no trial is taken for surer than this: the last ticks of a market say little."""
 LIQUIDITY_EDGES = (1e3, 1e5)
-SPREAD, SLOPE_SPREAD, LEVEL_SPREAD = 0.25, 0.2, 0.2
-"""Standard deviations of the normal priors of the common trust, the slope and each level around where they start."""
+REACH, BEYOND = 1.5, 0.1
+"""How far from a price trials are believed at first, in log-odds, and what counts of the way beyond that."""
+PER_DAY, OLDEST = 0.005, 40.0
+"""What a day of the price's age adds to the trust in the trials, and up to how many days."""
+SPREAD, SLOPE_SPREAD, LEVEL_SPREAD, AGE_SPREAD = 0.25, 0.2, 0.2, 0.005
+"""Standard deviations of the normal priors of the common trusts, the slope, each level and a day of the price's age
+around where they start."""
 CORRELATION = 0.1
 """Between outcomes of one source that become known on one day: m of them count for m / (1 + (m−1)·correlation)."""
 
@@ -55,18 +63,27 @@ LEVELS: Mapping[str, Callable[[TrialRows], Strings]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class FittedTrust:
-    """slope·a + w·(z − a), w being the sum of the common trust and what its levels add. Without an anchor: slope·z."""
+    """slope·a + w·near + v·far, w being the sum of the common trust and what its levels and the price's age add.
+
+    Without an anchor: slope·z.
+    """
 
     trust: float
     slope: float = 1.0
     moves: Mapping[str, float] = field(default_factory=dict[str, float])
     """What a level adds to the trust: "fred", "fred/all", "polymarket/lead 2"."""
     levels: tuple[str, ...] = ()
+    reach: float | None = None
+    """How far from the anchor the trust holds in full, in log-odds; None for all the way."""
+    beyond: float = 0.0
+    """The trust in the rest of the way."""
+    per_day: float = 0.0
+    """What a day of the price's age adds to the trust."""
     training: Training = field(default_factory=Training)
 
     def trust_in(self, rows: TrialRows) -> Floats:
         """The trust in the trials of every row; an unseen source, subtype or lead adds nothing."""
-        w = np.full(len(rows), self.trust)
+        w = self.trust + self.per_day * _age(rows)
         for level in self.levels:
             names, code = np.unique(LEVELS[level](rows), return_inverse=True)
             w += np.array([self.moves.get(str(name), 0.0) for name in names], np.float64)[code]
@@ -75,7 +92,21 @@ class FittedTrust:
     def probabilities(self, rows: TrialRows) -> Floats:
         """The blend; NaN where no trial answered."""
         z, a = _log_odds(rows)
-        return sigmoid(self.slope * a + self.trust_in(rows) * (z - a))
+        near, far = _way(z - a, self.reach)
+        return sigmoid(self.slope * a + self.trust_in(rows) * near + self.beyond * far)
+
+
+def _age(rows: TrialRows) -> Floats:
+    """Days between the price and the asking, as far as they count; 0 where they are not known."""
+    return np.clip(np.nan_to_num(rows.price_age), 0.0, OLDEST)
+
+
+def _way(apart: Floats, reach: float | None) -> tuple[Floats, Floats]:
+    """The way from anchor to trials, as far as the trust reaches, and the rest."""
+    if reach is None:
+        return apart, np.zeros_like(apart)
+    near = reach * np.tanh(apart / reach)
+    return near, apart - near
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,11 +116,16 @@ class Trust:
     start: float = 0.5
     """Trust before any example. One half: the trials and a crowd are two forecasters of whom nothing is known."""
     levels: tuple[str, ...] = ("source", "lead", "liquidity")
+    reach: float | None = None
+    beyond: float = 0.0
+    per_day: float = 0.0
     name: str = "trust"
 
     def untaught(self) -> FittedTrust:
         """The rule before any example."""
-        return FittedTrust(trust=self.start, levels=self.levels)
+        return FittedTrust(
+            trust=self.start, levels=self.levels, reach=self.reach, beyond=self.beyond, per_day=self.per_day
+        )
 
     def fit(self, examples: Examples) -> FittedTrust:
         """The trust that past outcomes speak for; with none of them, the start."""
@@ -97,22 +133,24 @@ class Trust:
         examples = examples.take(~np.isnan(examples.rows.raw))
         rows = examples.rows
         z, a = _log_odds(rows)
-        columns, names = [z - a, a], list[str]()
+        near, far = _way(z - a, self.reach)
+        columns, names = [near, a, far, near * _age(rows)], list[str]()
         for level in self.levels:
             values, code = np.unique(LEVELS[level](rows), return_inverse=True)
-            columns += [np.where(code == i, z - a, 0.0) for i in range(len(values))]
+            columns += [np.where(code == i, near, 0.0) for i in range(len(values))]
             names += map(str, values)
         days = np.datetime_as_string(examples.known_on, "D")
         problem = LogisticProblem.of(
             np.column_stack(columns),
             examples.outcome,
             weight=examples.weight * effective_weights(_joined(rows.source, days), CORRELATION),
-            penalty=np.r_[SPREAD, SLOPE_SPREAD, np.full(len(names), LEVEL_SPREAD)] ** -2,
-            centre=np.r_[self.start, 1.0, np.zeros(len(names))],
+            penalty=np.r_[SPREAD, SLOPE_SPREAD, SPREAD, AGE_SPREAD, np.full(len(names), LEVEL_SPREAD)] ** -2,
+            centre=np.r_[self.start, 1.0, self.beyond, self.per_day, np.zeros(len(names))],
         )
-        trust, slope, *moves = fit_logistic_ridge(problem).tolist()
+        trust, slope, beyond, per_day, *moves = fit_logistic_ridge(problem).tolist()
+        found = {"trust": trust, "slope": slope, "beyond": beyond, "per_day": per_day}
         named = dict(zip(names, moves, strict=True))
-        return FittedTrust(trust=trust, slope=slope, moves=named, levels=self.levels, training=training)
+        return replace(self.untaught(), moves=named, training=training, **found)
 
 
 def _log_odds(rows: TrialRows) -> tuple[Floats, Floats]:
@@ -121,7 +159,7 @@ def _log_odds(rows: TrialRows) -> tuple[Floats, Floats]:
     return z, np.where(np.isnan(a), z, a)
 
 
-MARKETS = Trust()
+MARKETS = Trust(reach=REACH, beyond=BEYOND, per_day=PER_DAY)
 DATASETS = Trust(start=0.75, levels=("source", "subtype", "lead"))
 """A base rate knows less of a question than whoever read it: a quarter of the say before the past has spoken."""
 FEWEST = 30
@@ -169,7 +207,7 @@ class FittedDefault:
 
 
 UNTAUGHT = FittedDefault(market=MARKETS.untaught(), dataset=DATASETS.untaught())
-"""The default before any example: half way to the price, a quarter of the way to the base rate."""
+"""The default before any example: half way to a price nearby, a quarter of the way to the base rate."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,6 +234,8 @@ def taught(trust: Trust, examples: Examples) -> tuple[FittedTrust, LearningGain]
         learnt,
         trust=start.trust + share * (learnt.trust - start.trust),
         slope=start.slope + share * (learnt.slope - start.slope),
+        beyond=start.beyond + share * (learnt.beyond - start.beyond),
+        per_day=start.per_day + share * (learnt.per_day - start.per_day),
         moves={name: share * move for name, move in learnt.moves.items()} if share else {},
     )
     return blended, proof

@@ -56,10 +56,13 @@ class TrialRows:
     """Questions that hang together share a cluster; usually the question's id."""
     liquidity: Floats = field(default_factory=lambda: np.empty(0))
     """How much was traded, in dollars; NaN where unknown, which is the default."""
+    price_age: Floats = field(default_factory=lambda: np.empty(0))
+    """Days from the price to the asking; NaN where unknown, which is the default."""
 
     def __post_init__(self) -> None:
-        if not len(self.liquidity):
-            object.__setattr__(self, "liquidity", np.full(self.trials.shape[-1], np.nan))
+        for name in ("liquidity", "price_age"):
+            if not len(getattr(self, name)):
+                object.__setattr__(self, name, np.full(self.trials.shape[-1], np.nan))
         if self.trials.ndim != 2:
             raise ValueError(f"trials must be K × n, not of shape {self.trials.shape}")
         n = self.trials.shape[1]
@@ -114,8 +117,16 @@ class Examples:
     """0 or 1."""
     known_on: Days
     weight: Floats
+    payoff: Floats = field(default_factory=lambda: np.empty(0))
+    """What a dollar on each option returned; NaN where unknown, which is the default."""
+    category: Strings = field(default_factory=lambda: np.empty(0, str))
+    """What a question is about; empty where unknown, which is the default."""
 
     def __post_init__(self) -> None:
+        if not len(self.payoff):
+            object.__setattr__(self, "payoff", np.full(len(self.rows), np.nan))
+        if not len(self.category):
+            object.__setattr__(self, "category", np.full(len(self.rows), ""))
         lengths = {len(self.rows), len(self.outcome), len(self.known_on), len(self.weight)}
         if len(lengths) > 1:
             raise ValueError(f"rows, outcome, known_on and weight differ in length: {sorted(lengths)}")
@@ -129,7 +140,7 @@ class Examples:
 
     def take(self, which: Bools | Ints) -> "Examples":
         """Some of the examples, in the order given."""
-        columns = {name: getattr(self, name)[which] for name in ("outcome", "known_on", "weight")}
+        columns = {name: getattr(self, name)[which] for name in ("outcome", "known_on", "weight", "payoff", "category")}
         return Examples(rows=self.rows.take(which), **columns)
 
     def known_before(self, day: np.datetime64) -> "Examples":
@@ -156,6 +167,7 @@ def rows_of_question(
         horizon=numbers(question.horizon_days(t) for t in targets),
         price=numbers(snapshot and snapshot.price for snapshot in snapshots),
         liquidity=numbers(snapshot and snapshot.volume for snapshot in snapshots),
+        price_age=numbers(None if one is None else float((as_of.at - one.at).days) for one in snapshots),
         prior=numbers(priors or [None] * n),
         question=np.full(n, question.id),
         **{name: np.full(n, getattr(question, name)) for name in ("source", "subtype", "kind", "cluster")},

@@ -1,6 +1,8 @@
 """From a path or an address to a database."""
 
+import logging
 import sqlite3
+import time
 from pathlib import Path
 
 from foretell.models.database.interface import Database
@@ -8,6 +10,9 @@ from foretell.models.database.sqlite import MEMORY, SqliteDatabase
 from foretell.questions.errors import InputError, MissingExtra
 from foretell.questions.storage_errors import DAMAGED_HINT, DamagedFile, storage_error
 
+log = logging.getLogger(__name__)
+YOUNG = 60.0
+"""Seconds that a new file may be empty for."""
 SCHEMES = ("postgresql://", "postgres://")
 
 
@@ -36,6 +41,7 @@ def open_database(
     try:
         if place != MEMORY:
             Path(place).parent.mkdir(parents=True, exist_ok=True)
+            _tell_of_empty(Path(place))
         return SqliteDatabase(place, timeout=timeout, durable=durable)
     except OSError as error:
         raise storage_error(error, place) or error from None
@@ -44,3 +50,13 @@ def open_database(
         if isinstance(problem, DamagedFile):
             problem = DamagedFile(f"this is no {what}, or it is damaged: {error}", path=place, hint=DAMAGED_HINT)
         raise problem or InputError(f"this is no {what}: {error}", path=place) from None
+
+
+def _tell_of_empty(path: Path) -> None:
+    """A file of no bytes is either being made this very moment by another process, or has lost what it held."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return
+    if not found.st_size and time.time() - found.st_mtime > YOUNG:
+        log.warning("%s was empty and is begun anew; foretell doctor says what is missing", path)

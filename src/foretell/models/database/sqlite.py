@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from foretell.models.database.interface import (
@@ -88,6 +89,10 @@ def use_wal(db: sqlite3.Connection) -> None:
             time.sleep(WAL_RETRY_PAUSE)
 
 
+def _can_write(path: Path) -> bool:
+    return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+
+
 def open_read_only(path: str | Path) -> sqlite3.Connection:
     """A file that nobody here can write to, also where its log of the last writes was left behind."""
     address = Path(path).absolute().as_uri()
@@ -126,7 +131,6 @@ FULL_PATIENCE = 300.0
 FULL_PAUSE = 0.5
 FULL_NOTICE = 60.0
 """Seconds between two words about it."""
-_NO_WRITING = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
 
 
 class SqliteDatabase(Database):
@@ -137,22 +141,25 @@ class SqliteDatabase(Database):
     def __init__(self, path: str | Path, *, timeout: float = 60.0, durable: bool = True) -> None:
         """With `durable`, `settled` waits for the disk."""
         super().__init__(str(path))
+        self._copied: TemporaryDirectory[str] | None = None
         self._full_since: float | None = None
         self._full_told = 0.0
         self._groups: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Callable[[], Any]]]] = {}
-        # DBOS and others may run the loop in a thread of their own: the lock, not SQLite, keeps threads apart.
-        self._con = sqlite3.connect(path, isolation_level=None, timeout=timeout, check_same_thread=False)
-        try:
-            use_wal(self._con)
-            # A commit writes at once, which a killed process survives; `settled` waits for the disk, off the loop.
-            self._con.execute("PRAGMA synchronous = NORMAL")
-            self._con.execute("PRAGMA wal_autocheckpoint = 4000")
-        except sqlite3.DatabaseError as error:
-            self._con.close()
-            if error.sqlite_errorcode & 0xFF not in _NO_WRITING or not Path(path).is_file():
-                raise
+        # Beside a log that was left behind, SQLite opens what it cannot write to without a word: so it is asked here.
+        self.read_only = self.place != MEMORY and Path(path).is_file() and not _can_write(Path(path))
+        if self.read_only:
             self._con = open_read_only(path)
-            self.read_only = True
+        else:
+            # DBOS and others may run the loop in a thread of their own: the lock, not SQLite, keeps threads apart.
+            self._con = sqlite3.connect(path, isolation_level=None, timeout=timeout, check_same_thread=False)
+            try:
+                use_wal(self._con)
+                # A commit writes at once, which a killed process survives; `settled` waits for the disk, off the loop.
+                self._con.execute("PRAGMA synchronous = NORMAL")
+                self._con.execute("PRAGMA wal_autocheckpoint = 4000")
+            except sqlite3.DatabaseError:
+                self._con.close()
+                raise
         self._on_disk = durable and self.place != MEMORY and not self.read_only
 
     def _new_life(self) -> Liveness:
@@ -161,15 +168,19 @@ class SqliteDatabase(Database):
     def migrate(self, part: str, scripts: Sequence[str]) -> None:
         """Where the file cannot be written to, a copy is brought up to date and read in its place."""
         with self._lock:
-            if self.read_only and self._version(self, part) < len(scripts):
-                copy = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+            if not self.read_only or self._version(self, part) >= len(scripts):
+                super().migrate(part, scripts)
+                return
+            if self._copied is None:
+                self._copied = TemporaryDirectory(prefix="foretell-copy-", ignore_cleanup_errors=True)
+                path = Path(self._copied.name) / "copy.db"
+                copy = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
                 with closing(self._con):
                     self._con.backup(copy)
                 self._con = copy
-                super().migrate(part, scripts)
-                self._con.execute("PRAGMA query_only = ON")
-            else:
-                super().migrate(part, scripts)
+            self._con.execute("PRAGMA query_only = OFF")
+            super().migrate(part, scripts)
+            self._con.execute("PRAGMA query_only = ON")
 
     @cached_property
     def _flush(self) -> DiskFlush:
@@ -326,3 +337,5 @@ class SqliteDatabase(Database):
         if self._life is not None:
             self._life.close()
         self._con.close()
+        if self._copied is not None:
+            self._copied.cleanup()

@@ -1,0 +1,291 @@
+"""The databases of the home: whether they are sound, and what can be rebuilt of those that are not."""
+
+import json
+import sqlite3
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from foretell.arena.store import MIGRATIONS as ARENA_TABLES
+from foretell.arena.store import SCHEMA_NAME
+from foretell.data.corpus import Corpus
+from foretell.data.pace import STATE_FILE
+from foretell.models.database.interface import SqlRow
+from foretell.models.database.liveness import FileLiveness
+from foretell.models.database.salvage import copy_readable_rows, file_problems, rows_on_pages, schema_versions
+from foretell.models.database.sqlite import open_read_only
+from foretell.models.journal import JOURNAL_TABLES, Journal, entry_fault
+from foretell.operations.run import stored_run
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Forecast
+from foretell.runs.runner import PreparedRun, asks_models, execute_run
+from foretell.runs.settings import KEYS, Settings
+from foretell.runs.store import MIGRATIONS as STORE_TABLES
+from foretell.runs.store import RunStore, cells_of
+
+KNOWN_PARTS = {"store": len(STORE_TABLES), "journal": len(JOURNAL_TABLES), SCHEMA_NAME: len(ARENA_TABLES)}
+"""How many migrations of each part this version knows."""
+KEY_BYTES = 32
+ENTRY_COLUMNS = (9, 10)
+"""Without and with a checksum."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HomeFile:
+    """A database of the home."""
+
+    path: Path
+    what: str
+    part: str = ""
+    """The part whose migrations its version counts."""
+    lost: str = ""
+    """What it means to be without it."""
+
+
+def home_files(settings: Settings) -> list[HomeFile]:
+    """The databases that there are."""
+    home = settings.home
+    files = [
+        HomeFile(path=home / STATE_FILE, what="pace of services", lost="paces and pauses of services begin anew"),
+        HomeFile(path=settings.corpus, what="corpus", lost="foretell corpus import brings the documents in again"),
+    ]
+    if settings.database is None:
+        journal = "replies that cannot be read are asked, and paid, again"
+        runs = "the same spec run again gets every reply out of the journal, free of charge"
+        files[:0] = [
+            HomeFile(path=home / "journal.db", what="journal", part="journal", lost=journal),
+            HomeFile(path=home / "runs.db", what="runs", part="store", lost=runs),
+        ]
+    return [one for one in files if one.path.is_file()]
+
+
+def newer_parts(file: HomeFile) -> list[str]:
+    """Parts of a file that a newer version wrote."""
+    found = schema_versions(file.path)
+    return [
+        f"{part or file.part} version {number}, this one knows {KNOWN_PARTS[part or file.part]}"
+        for part, number in found.items()
+        if number > KNOWN_PARTS.get(part or file.part, number)
+    ]
+
+
+def file_faults(file: HomeFile) -> tuple[str, ...]:
+    """What is wrong with a file as a file; one of no bytes is begun anew by whoever opens it."""
+    return file_problems(file.path) if file.path.stat().st_size else ()
+
+
+def missing_runs(file: HomeFile) -> int:
+    """How many runs the journal has paid replies of that the file of runs does not know."""
+    journal = file.path.with_name("journal.db")
+    if not journal.is_file() or file_problems(journal):
+        return 0
+    with closing(open_read_only(journal)) as con:
+        if "run" not in [row[1] for row in con.execute("PRAGMA table_info(sent)")]:
+            return 0
+        query = "SELECT DISTINCT run FROM sent JOIN kept ON kept.key = sent.key WHERE run IS NOT NULL"
+        paid = {row[0] for row in con.execute(query)}
+    with closing(open_read_only(file.path)) as con:
+        known = con.execute("SELECT 1 FROM sqlite_master WHERE name = 'run'").fetchone()
+        return len(paid - ({row[0] for row in con.execute("SELECT id FROM run")} if known else set()))
+
+
+def entry_faults(path: Path) -> tuple[list[SqlRow], int, int]:
+    """Entries of a sound journal that are not what was stored, how many have no checksum, and how many there are."""
+    with closing(open_read_only(path)) as con:
+        known = [row[1] for row in con.execute("PRAGMA table_info(kept)")]
+        if "checksum" not in known:
+            count = con.execute("SELECT count(*) FROM kept").fetchone()[0] if known else 0
+            return [], count, count
+        wrong, unverified, total = list[SqlRow](), 0, 0
+        for row in con.execute(
+            "SELECT key, kind, model, slot, input, output, cached, dollars, answer, checksum FROM kept"
+        ):
+            total += 1
+            unverified += row[9] is None
+            if entry_fault(row):
+                wrong.append(row)
+    return wrong, unverified, total
+
+
+def in_use(path: Path) -> bool:
+    """Whether a process has a database open."""
+    life = FileLiveness(str(path), read_only=True)
+    ids = (one.name.rpartition("-")[2] for one in path.parent.glob(f"{path.name}-alive-*"))
+    return any(life.alive(int(id, 16)) for id in ids)
+
+
+# Repairing.
+
+
+def repair_file(file: HomeFile, settings: Settings) -> Iterator[str]:
+    """Rebuild a damaged file; the damaged one stays beside it. What was done, and what was lost."""
+    kept = _put_aside(file.path)
+    yield f"the damaged file is kept as {kept.name}"
+    if file.what == "journal":
+        yield from _rebuild_journal(file, kept)
+    elif file.what == "runs":
+        yield from _rebuild_runs(file, kept, settings)
+    elif file.what == "corpus":
+        yield from _rebuild_corpus(file, kept)
+    else:
+        yield file.lost
+
+
+def _put_aside(path: Path) -> Path:
+    """Rename a file and the log beside it."""
+    stamp = f"{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    kept = path.with_name(f"{path.name}.damaged-{stamp}")
+    for number in range(2, 1000):
+        if not kept.exists():
+            break
+        kept = path.with_name(f"{path.name}.damaged-{stamp}-{number}")
+    for end in ("", "-wal"):
+        with suppress(FileNotFoundError):
+            Path(f"{path}{end}").rename(f"{kept}{end}")
+    Path(f"{path}-shm").unlink(missing_ok=True)
+    return kept
+
+
+def _rebuild_journal(file: HomeFile, kept: Path) -> Iterator[str]:
+    Journal(file.path).close()
+    with closing(sqlite3.connect(file.path)) as con:
+        found = copy_readable_rows(kept, con)
+        if "kept" in found.damaged or "kept" not in found.rows:
+            rows = [(*row, None) if len(row) == ENTRY_COLUMNS[0] else row for row in rows_on_pages(kept, _is_entry)]
+            con.executemany(f"INSERT OR IGNORE INTO kept VALUES ({', '.join('?' * ENTRY_COLUMNS[1])})", rows)
+        wrong = [row for row in con.execute("SELECT * FROM kept") if entry_fault(row)]
+        con.executemany("DELETE FROM kept WHERE key = ?", [(row[0],) for row in wrong])
+        # A reply was sent for, whether or not that can still be read.
+        con.execute("INSERT OR IGNORE INTO sent (key, sends) SELECT key, 1 FROM kept")
+        con.execute("UPDATE sent SET owner = NULL")
+        con.commit()
+        total = con.execute("SELECT count(*) FROM kept").fetchone()[0]
+        unanswered = con.execute("SELECT count(*) FROM sent WHERE key NOT IN (SELECT key FROM kept)").fetchone()[0]
+    yield f"{total:,} replies and tool results were saved"
+    if wrong:
+        yield f"{len(wrong):,} were damaged themselves and left out"
+    if unanswered:
+        yield f"{unanswered:,} that were asked for have no answer any more: they are asked, and paid, again when needed"
+
+
+def _is_entry(row: SqlRow) -> bool:
+    """Whether a row that was found on a page is an entry of the journal, whole and unchanged."""
+    if len(row) not in ENTRY_COLUMNS or not isinstance(row[0], bytes) or len(row[0]) != KEY_BYTES:
+        return False
+    if not all(isinstance(part, str) for part in row[1:4]) or not all(isinstance(part, int) for part in row[4:7]):
+        return False
+    if not isinstance(row[8], bytes) or not isinstance(row[7], float | int | None):
+        return False
+    if len(row) == ENTRY_COLUMNS[1] and row[9] is not None:
+        return not entry_fault(row)
+    try:
+        json.loads(row[8])
+    except ValueError:
+        return False
+    return True
+
+
+def set_aside_entries(path: Path, wrong: Sequence[SqlRow]) -> str:
+    """Take entries that are not what was stored out of a journal, into a file beside it."""
+    stamp = f"{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    aside = path.with_name(f"{path.name}.set-aside-{stamp}.jsonl")
+    names = ("key", "kind", "model", "slot", "input", "output", "cached", "dollars", "answer", "checksum")
+    with aside.open("a", encoding="utf-8") as file:
+        for row in wrong:
+            shown = [value.hex() if isinstance(value, bytes) else value for value in row]
+            file.write(json.dumps(dict(zip(names, shown, strict=True))) + "\n")
+    with closing(sqlite3.connect(path, timeout=60)) as con:
+        con.executemany("DELETE FROM kept WHERE key = ?", [(row[0],) for row in wrong])
+        con.commit()
+    return f"{len(wrong)} edited entries were moved to {aside.name}; they are asked, and paid, again when needed"
+
+
+def _rebuild_runs(file: HomeFile, kept: Path, settings: Settings) -> Iterator[str]:
+    RunStore(file.path).close()
+    with closing(sqlite3.connect(file.path)) as con:
+        found = copy_readable_rows(kept, con)
+        broken = _drop_unreadable(con)
+        con.commit()
+    rows = found.rows
+    counts = [rows.get(name, 0) for name in ("run", "cell", "event")]
+    yield "{} runs with {:,} answers and {:,} steps were saved".format(*counts)
+    if broken:
+        yield f"{broken:,} damaged rows were left out"
+    if not rows.get("run"):
+        yield file.lost
+    with closing(RunStore(file.path)) as store:
+        for run, _ in store.specs():
+            yield from _rebuild_run(store, run, settings)
+
+
+def _drop_unreadable(con: sqlite3.Connection) -> int:
+    """Remove rows whose JSON is damaged; how many."""
+    texts = {"run": ("spec", "services"), "cell": ("forecast", "failure"), "event": ("body",), "question": ("body",)}
+    bad = 0
+    for table, columns in texts.items():
+        where = " OR ".join(f"({one} IS NOT NULL AND NOT json_valid({one}))" for one in columns)
+        bad += con.execute(f"DELETE FROM {table} WHERE {where}").rowcount
+    return bad
+
+
+def _rebuild_run(store: RunStore, run: str, settings: Settings) -> Iterator[str]:
+    """Compute answers that a run has lost again from the journal, without asking anybody."""
+    try:
+        prepared = stored_run(store, run)
+    except (InputError, ValueError, KeyError, TypeError) as error:
+        yield f"run {run}: its questions cannot be read ({error}); the same spec run again is the same run"
+        return
+    spec = prepared.spec
+    cells = [cell.key for cell in cells_of(run, prepared.questions, spec.trials)]
+    ended = store.ended(run)
+    missing = [key for key in cells if (key.question, key.due, key.trial) not in ended]
+    if not missing:
+        return
+    if asks_models(spec) and not Path(settings.journal).is_file():
+        yield f"run {run}: {len(missing)} of {len(cells)} answers are not there, and no journal"
+        return
+    again = 0
+    with tempfile.TemporaryDirectory(prefix="foretell-repair-") as folder:
+        row = store.run(run)
+        assert row is not None
+        _replay_into(Path(folder), prepared, settings, row.services)
+        with closing(RunStore(Path(folder) / "runs.db")) as computed:
+            events: dict[Any, list[Any]] = {}
+            for _, key, event in computed.events(run):
+                events.setdefault(key, []).append((key, event))
+            for key in missing:
+                for answer in computed.answers_to(key):
+                    if isinstance(answer, Forecast) and answer.trial == key.trial and not answer.degraded:
+                        store.start_cell(key)
+                        store.add_events(events.get(key, []))
+                        store.finish_cell(key, answer)
+                        again += 1
+    if again:
+        yield f"run {run}: {again} of {len(missing)} missing answers were computed again from the journal"
+    if len(missing) > again:
+        yield f"run {run}: {len(missing) - again} of {len(cells)} answers are open; foretell run SPEC goes on with them"
+
+
+def _replay_into(folder: Path, prepared: PreparedRun, settings: Settings, services: Sequence[str]) -> None:
+    from foretell.runs import event_loop
+    from foretell.runs.backtest import run_sync
+
+    keys = {KEYS[service][0]: "replayed" for service in services if service in KEYS}
+    aside = replace(settings, home=folder, keys=keys, corpus_file=None, database=None, budget=None)
+    Corpus(aside.corpus).close()
+    journal = Journal(settings.journal, mode="replay") if asks_models(prepared.spec) else None
+    run_sync(execute_run(prepared, aside, journal=journal), event_loop.run)
+
+
+def _rebuild_corpus(file: HomeFile, kept: Path) -> Iterator[str]:
+    Corpus(file.path).close()
+    with closing(sqlite3.connect(file.path)) as con:
+        found = copy_readable_rows(kept, con)
+        con.commit()
+    yield f"{found.rows.get('documents', 0):,} documents were saved"
+    if found.damaged or not found.rows:
+        yield file.lost

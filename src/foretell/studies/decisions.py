@@ -1,0 +1,396 @@
+"""Study: who decides best? Options with values, and claims that are true or false, in the shape of Analytica's tables.
+
+After Analytica (2026): Tables 2 and 3 (performance, stability, efficiency), 13 (two factors crossed) and 7 (claims).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from foretell.forecasters.combine.rows import Examples, Strings
+from foretell.metrics.arrays import Bools, Floats, Ints
+from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score
+from foretell.metrics.decisions import DEFAULT_THRESHOLD, best_threshold, decide_tasks, hard_score_variance
+from foretell.metrics.mcnemar import mcnemar
+from foretell.questions.errors import InputError
+from foretell.report.numbers import number, plural
+from foretell.report.study import CellValue, RowStyle, StudyResult, StudyTable
+from foretell.request import setting
+from foretell.studies.configurations import study_notes, study_settings
+from foretell.studies.factors import factors_of, levels_of
+from foretell.studies.inputs import DataInputs, StudyData, TableOptions
+from foretell.studies.layout import column, count, table
+from foretell.studies.scores import mean_of_runs
+from foretell.studies.trees.inputs import ForecastCost
+
+ROW_FACTOR, COLUMN_FACTOR = "rule", "grounder"
+VALIDATION, TEST = "validation", "test"
+CHANCE = "chance"
+NOTES = (
+    "Accu.: share of tasks whose most probable option was worth most. Soft and Hard: value of the options weighed by "
+    "their probabilities, and of the most probable one; 0 is the worst and 100 the best option of a task. BS: mean "
+    "squared error over options. Conf.: highest probability. All × 100, the mean over single trials, tasks resampled.",
+    "Var: variance of the hard score between trials of a task, × 100, averaged over tasks. Imp.: accuracy above that "
+    "of the base, in per cent of it. p: McNemar's exact test against the base, trials joined by their logit mean.",
+)
+CLAIM_NOTES = (
+    "A claim is called True where p is above the forecaster's threshold, which is chosen on the validation split "
+    "alone and judged on the test split; without splits it is one half. True and False: accuracy on true and on false "
+    "claims.",
+)
+
+
+class DecisionOptions(TableOptions):
+    """Tables, which of them is the base, and which factors make rows, columns and groups."""
+
+    base: str | None = setting(
+        None, "The configuration that improvement is measured from; without it, the one without a rule.", metavar="NAME"
+    )
+    rows: str = setting(ROW_FACTOR, "The factor whose levels are the rows of the crossed table.", metavar="FACTOR")
+    columns: str = setting(
+        COLUMN_FACTOR, "The factor whose levels are its columns; each has a base of its own.", metavar="FACTOR"
+    )
+    costs: Path | None = setting(None, "Table of forecaster, dollars and perhaps seconds.", metavar="FILE")
+
+
+def study(inputs: DataInputs, options: DecisionOptions) -> StudyResult:
+    """Who decides best, and at what cost (Analytica's tables)?
+
+    Options with payoffs: accuracy, soft and hard score, confidence, variance, cost and time, and two factors crossed.
+    True/false claims: accuracy by category, with thresholds from the validation split.
+    """
+    data = inputs.data(options)
+    configs = {name: data.tables[name] for name in data.chosen} or dict(data.tables)
+    factors = {name: levels for name, levels in factors_of(data, configs).items() if name in configs}
+    some = next(iter(configs.values()))
+    tasks = TaskRows.of(some)
+    layout = TableLayout(names=tuple(configs), factors=factors, options=options)
+    if tasks is not None:
+        return _choices(configs, tasks, layout, data)
+    if len(np.unique(some.rows.target)) > 1:
+        hint = "payoffs of options are a column of the outcomes; foretell data build options writes it"
+        raise InputError("these are neither options with values nor true/false claims", hint=hint)
+    return _claims(configs, layout, data)
+
+
+# Who is compared with whom.
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableLayout:
+    """The configurations in their groups, each with its base."""
+
+    names: tuple[str, ...]
+    factors: Mapping[str, Mapping[str, str]]
+    options: DecisionOptions
+
+    def level(self, name: str, factor: str) -> str:
+        """The level of a configuration; nothing where the factor does not concern it."""
+        return self.factors.get(name, {}).get(factor, "")
+
+    @cached_property
+    def groups(self) -> dict[str, tuple[str, ...]]:
+        """By level of the column factor, where more than one configuration has each; else all together."""
+        found: dict[str, list[str]] = {}
+        for name in self.names:
+            found.setdefault(self.level(name, self.options.columns), []).append(name)
+        if len(found) < 2 or min(map(len, found.values())) < 2:
+            return {"": self.names}
+        return {level: tuple(names) for level, names in found.items()}
+
+    def base(self, group: Sequence[str]) -> str:
+        """Whom the others of a group are compared with: the one named, the one without a rule, else the first."""
+        if self.options.base is not None:
+            if self.options.base not in self.names:
+                hint = f"there are {', '.join(self.names[:12])}"
+                raise InputError(f"no configuration is called {self.options.base!r}", column="--base", hint=hint)
+            return self.options.base
+        ruled = [name for name in group if self.level(name, self.options.rows)]
+        plain = [name for name in group if name not in ruled]
+        return plain[0] if plain and ruled else group[0]
+
+    def ordered(self) -> list[tuple[str, str]]:
+        """Every configuration with its base, group by group, the base first."""
+        found: list[tuple[str, str]] = []
+        for group in self.groups.values():
+            base = self.base(group)
+            found += [(name, base) for name in sorted(group, key=lambda name: name != base)]
+        return found
+
+    def crossed(self, accuracy: Mapping[str, Interval]) -> list[StudyTable]:
+        """Accuracy by the levels of two factors (the shape of Table 13)."""
+        rows, columns = self.options.rows, self.options.columns
+        levels = levels_of(self.factors)
+        if columns not in levels or (rows not in levels and not any(self.level(n, rows) for n in self.names)):
+            return []
+        across = levels[columns]
+        down = dict.fromkeys(self.level(name, rows) for name in self.names)
+        cells: dict[str, Sequence[CellValue]] = {}
+        for level in sorted(down, key=lambda level: bool(level)):
+            mine = [name for name in self.names if self.level(name, rows) == level]
+            cells[level or f"without {rows}"] = [
+                _mean_accuracy([accuracy[name] for name in mine if self.level(name, columns) == one]) for one in across
+            ]
+        heads = [column(one, f"{columns}: {one}") for one in across]
+        caption = f"Accuracy × 100 by {rows} and {columns}; where several configurations share a cell, their mean."
+        return [table(f"{rows} × {columns}", rows, heads, cells, caption=caption)]
+
+
+def _mean_accuracy(found: Sequence[Interval]) -> CellValue:
+    if len(found) == 1:
+        return found[0]
+    return float(np.mean([one.estimate for one in found])) if found else None
+
+
+# Options with values.
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskRows:
+    """The targets that are options of tasks: all options of an asking have a value, and not all the same."""
+
+    rows: Ints
+    """Places of the options among all targets."""
+    task: Ints
+    """By option, the code of its task."""
+    value: Floats
+    outcome: Floats
+    cluster: Strings
+    """By task."""
+
+    @classmethod
+    def of(cls, examples: Examples) -> "TaskRows | None":
+        """The tasks of a table; None where there is none."""
+        _, code = np.unique(examples.rows.asking, return_inverse=True)
+        n, known = np.bincount(code), np.bincount(code, np.isfinite(examples.payoff))
+        worth = np.nan_to_num(examples.payoff)
+        low, high = np.full(len(n), np.inf), np.full(len(n), -np.inf)
+        np.minimum.at(low, code, worth)
+        np.maximum.at(high, code, worth)
+        rows = np.flatnonzero(((n > 1) & (known == n) & (high > low))[code])
+        if not len(rows):
+            return None
+        _, first, task = np.unique(code[rows], return_index=True, return_inverse=True)
+        return cls(
+            rows=rows,
+            task=task,
+            value=examples.payoff[rows],
+            outcome=examples.outcome[rows],
+            cluster=examples.rows.cluster[rows][first],
+        )
+
+    def __len__(self) -> int:
+        return len(self.cluster)
+
+    def scores(self, p: Floats) -> dict[str, Floats]:
+        """The scores of every task, × 100; NaN where an option was left out."""
+        p = p[self.rows]
+        missing = np.bincount(self.task, np.isnan(p)) > 0
+        kept = ~missing[self.task]
+        found = {name: np.full(len(self), np.nan) for name in ("right", "soft", "hard", "confidence", "brier")}
+        if kept.any():
+            at = np.unique(self.task[kept])
+            decided = decide_tasks(p[kept], self.value[kept], self.task[kept])
+            for name in ("right", "soft", "hard", "confidence"):
+                found[name][at] = 100 * getattr(decided, name)
+            error = np.bincount(self.task[kept], (p[kept] - self.outcome[kept]) ** 2, len(self))
+            found["brier"][at] = 100 * (error / np.maximum(np.bincount(self.task[kept], minlength=len(self)), 1))[at]
+        return found
+
+
+SCORES = ("right", "soft", "hard", "brier", "confidence")
+
+
+def _choices(configs: Mapping[str, Examples], tasks: TaskRows, layout: TableLayout, data: StudyData) -> StudyResult:
+    trials = {name: [tasks.scores(p) for p in one.rows.trials] for name, one in configs.items()}
+    means = {
+        name: {
+            key: _interval(mean_of_runs(np.stack([run[key] for run in runs])), tasks.cluster, data) for key in SCORES
+        }
+        for name, runs in trials.items()
+    }
+    joined = {name: tasks.scores(one.rows.raw)["right"] / 100 for name, one in configs.items()}
+    rows: dict[str, tuple[CellValue, ...]] = {CHANCE: _chance_row(tasks)}
+    for name, base in layout.ordered():
+        mine, reference = means[name], means[base]["right"].estimate
+        gain = 100 * (mine["right"].estimate / reference - 1) if name != base and reference > 0 else None
+        rows[name] = (
+            mine["right"],
+            gain,
+            *(mine[key] for key in SCORES[1:]),
+            _variance([run["hard"] for run in trials[name]]),
+            *_cost_cells(data.costs.get(name)),
+            _p_against(joined[name], joined[base]) if name != base else None,
+            int(np.isfinite(joined[name]).sum()),
+        )
+    columns = (
+        column("Accu.", "share of tasks whose most probable option was worth most"),
+        replace(column("Imp.", "accuracy above that of the base, in per cent of it"), brief=True),
+        replace(column("Soft", "value of the options weighed by their probabilities"), brief=True),
+        replace(column("Hard", "value of the most probable option"), brief=True),
+        replace(column("BS", "Brier score over options × 100"), brief=True, low_is_better=True),
+        replace(column("Conf.", "highest probability"), brief=True),
+        column("Var", "variance of the hard score between trials of a task × 100", 2),
+        column("Cost", "dollars per task and trial", 3),
+        column("Time", "minutes per task and trial", 2),
+        column("p", "McNemar's exact test against the base, two-sided", 3),
+        count("n", "tasks answered"),
+    )
+    bases = {base for _, base in layout.ordered()}
+    styles: dict[str, RowStyle] = {CHANCE: "anchor"}
+    for base in bases:
+        styles[base] = "reference"
+    board = table("Performance, stability and efficiency", "Method", columns, rows, styles=styles)
+    accuracy = {name: one["right"] for name, one in means.items()}
+    return _result(
+        tables=(board, *layout.crossed(accuracy)),
+        sentence=_sentence(accuracy, plural(len(tasks), "task")),
+        notes=NOTES,
+        configs=configs,
+        data=data,
+    )
+
+
+def _interval(values: Floats, cluster: Strings, data: StudyData) -> Interval:
+    known = np.isfinite(values)
+    if not known.any():
+        raise InputError("a configuration judged all options of no task", hint="name the others with --config")
+    return bootstrap_score(values[known], cluster[known], resampling=data.resampling)
+
+
+def _chance_row(tasks: TaskRows) -> tuple[CellValue, ...]:
+    """What choosing at random among the options comes to."""
+    options = np.bincount(tasks.task)
+    even = (1.0 / options)[tasks.task]
+    found = decide_tasks(even, tasks.value, tasks.task)
+    error = np.bincount(tasks.task, (even - tasks.outcome) ** 2) / options
+    soft = 100 * float(found.soft.mean())
+    numbers = (100 * float(np.mean(1 / options)), None, soft, soft, 100 * float(error.mean()))
+    return (*numbers, 100 * float(np.mean(1 / options)), None, None, None, None, len(tasks))
+
+
+def _variance(runs: Sequence[Floats]) -> CellValue:
+    hard = np.stack(runs) / 100
+    several = np.isfinite(hard).sum(axis=0) > 1
+    if not several.any():
+        return None
+    run, task = np.nonzero(np.isfinite(hard) & several)
+    return 100 * hard_score_variance(hard[run, task], task)
+
+
+def _cost_cells(cost: ForecastCost | None) -> tuple[CellValue, CellValue]:
+    if cost is None:
+        return None, None
+    return cost.dollars, None if np.isnan(cost.seconds) else cost.seconds / 60
+
+
+def _p_against(one: Floats, base: Floats) -> CellValue:
+    return mcnemar(one, base).p if np.isfinite(one + base).any() else None
+
+
+# Claims.
+
+
+def _claims(configs: Mapping[str, Examples], layout: TableLayout, data: StudyData) -> StudyResult:
+    some = next(iter(configs.values()))
+    split = some.rows.subtype
+    chosen_on, judged_on = split == VALIDATION, split == TEST
+    tuned = bool(chosen_on.any() and judged_on.any())
+    judged_on = judged_on if tuned else np.ones(len(some), bool)
+    named = {one.strip() for text in some.category.tolist() for one in text.split(";") if one.strip()}
+    categories = {
+        name: np.array([name in [p.strip() for p in t.split(";")] for t in some.category]) for name in sorted(named)
+    }
+    parts = {"True": some.outcome == 1, "False": some.outcome == 0, **categories}
+    cuts = {name: _cut(one, chosen_on) if tuned else DEFAULT_THRESHOLD for name, one in configs.items()}
+    right = {name: _right(one, cuts[name]) for name, one in configs.items()}
+    accuracy = {name: _claim_accuracy(right[name], judged_on, some, data.resampling) for name in configs}
+    rows: dict[str, tuple[CellValue, ...]] = {}
+    for name, base in layout.ordered():
+        cost = data.costs.get(name)
+        rows[name] = (
+            cuts[name],
+            accuracy[name],
+            *(_share(right[name], judged_on & part) for part in parts.values()),
+            None if cost is None else 1000 * cost.dollars,
+            _p_against(_only(right[name], judged_on), _only(right[base], judged_on)) if name != base else None,
+            int(np.isfinite(right[name][judged_on]).sum()),
+        )
+    columns = (
+        column("threshold", "above it a claim is called True", 3),
+        column("Accu.", "share of claims called rightly, %"),
+        *(column(name, f"accuracy on {name} claims, %") for name in parts),
+        column("Cost ×1k", "dollars per thousand claims", 2),
+        column("p", "McNemar's exact test against the base, two-sided", 3),
+        count("n", "claims judged"),
+    )
+    board = table(
+        "Claims", "Method", columns, rows, styles=dict.fromkeys({b for _, b in layout.ordered()}, "reference")
+    )
+    apart = () if tuned else ("The claims have no validation and test split: the threshold is one half for all.",)
+    return _result(
+        tables=(board, *layout.crossed(accuracy)),
+        sentence=_sentence(accuracy, plural(int(judged_on.sum()), "claim")),
+        notes=(*CLAIM_NOTES, *apart),
+        configs=configs,
+        data=data,
+    )
+
+
+def _cut(examples: Examples, rows: Bools) -> float:
+    p = examples.rows.raw
+    known = rows & np.isfinite(p)
+    if not known.any() or np.ptp(examples.outcome[known]) == 0:
+        return DEFAULT_THRESHOLD
+    return best_threshold(p[known], examples.outcome[known]).value
+
+
+def _right(examples: Examples, threshold: float) -> Floats:
+    p = examples.rows.raw
+    return np.where(np.isnan(p), np.nan, (p > threshold) == (examples.outcome == 1))
+
+
+def _claim_accuracy(right: Floats, rows: Bools, examples: Examples, how: Resampling) -> Interval:
+    known = rows & np.isfinite(right)
+    if not known.any():
+        raise InputError("a configuration judged none of the test claims", hint="name the others with --config")
+    return bootstrap_score(100 * right[known], examples.rows.cluster[known], resampling=how)
+
+
+def _share(right: Floats, rows: Bools) -> float | None:
+    known = rows & np.isfinite(right)
+    return 100 * float(right[known].mean()) if known.any() else None
+
+
+def _only(right: Floats, rows: Bools) -> Floats:
+    return np.where(rows, right, np.nan)
+
+
+# Both.
+
+
+def _sentence(accuracy: Mapping[str, Interval], of: str) -> str:
+    best = max(accuracy, key=lambda name: accuracy[name].estimate)
+    share = number(accuracy[best].estimate, 1)
+    return f"{best} decides best of {plural(len(accuracy), 'method')}: right on {share} % of {of}."
+
+
+def _result(
+    *,
+    tables: tuple[StudyTable, ...],
+    sentence: str,
+    notes: tuple[str, ...],
+    configs: Mapping[str, Examples],
+    data: StudyData,
+) -> StudyResult:
+    return StudyResult(
+        name="decisions",
+        title="Who decides best",
+        sentences=(sentence,),
+        tables=tables,
+        notes=(*notes, *study_notes(data, configs)),
+        settings=study_settings(data, configs),
+    )

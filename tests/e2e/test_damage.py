@@ -1,0 +1,165 @@
+"""Damaged files of the home: each is named in one line, and `foretell doctor --repair` rebuilds what can be rebuilt."""
+
+import os
+import random
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fakes.models import BackgroundModels
+from fakes.stored_run import run_id_of
+
+PAGE = 4096
+Damage = Callable[[Path], None]
+
+
+def flip(at: Callable[[int], int], count: int = 64) -> Damage:
+    """Spoil some bytes in the midst of a file."""
+
+    def spoil(path: Path) -> None:
+        content = bytearray(path.read_bytes())
+        start = at(len(content))
+        for place in range(start, min(start + count, len(content))):
+            content[place] ^= 0xA5
+        path.write_bytes(content)
+
+    return spoil
+
+
+def page_of(table: str, part: float) -> Damage:
+    """Spoil one leaf page of a table, the one that lies so far in it."""
+
+    def spoil(path: Path) -> None:
+        with closing(sqlite3.connect(path)) as con:
+            root = con.execute("select rootpage from sqlite_master where name = ?", (table,)).fetchone()[0]
+        content = bytearray(path.read_bytes())
+        leaves = [n for n in leaf_pages(content, root) if n != root] or [root]
+        start = PAGE * (leaves[int(part * (len(leaves) - 1))] - 1)
+        content[start : start + PAGE] = random.Random(7).randbytes(PAGE)
+        path.write_bytes(content)
+
+    return spoil
+
+
+def leaf_pages(content: bytearray, page: int) -> list[int]:
+    start = PAGE * (page - 1)
+    if content[start] in (0x0D, 0x0A):
+        return [page]
+    cells = int.from_bytes(content[start + 3 : start + 5], "big")
+    places = [int.from_bytes(content[start + 12 + 2 * n : start + 14 + 2 * n], "big") for n in range(cells)]
+    below = [int.from_bytes(content[start + at : start + at + 4], "big") for at in places]
+    below.append(int.from_bytes(content[start + 8 : start + 12], "big"))
+    return [leaf for one in below for leaf in leaf_pages(content, one)]
+
+
+def truncated(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2 // PAGE * PAGE])
+
+
+def garbage(path: Path) -> None:
+    path.write_bytes(random.Random(3).randbytes(20_000))
+
+
+DAMAGES: dict[str, tuple[str, Damage]] = {
+    "the header of the journal": ("journal.db", flip(lambda _: 0)),
+    "the first page of the journal": ("journal.db", flip(lambda _: 100, PAGE - 100)),
+    "a page of the journal": ("journal.db", page_of("kept", 0.5)),
+    "half of the journal": ("journal.db", truncated),
+    "all of the journal": ("journal.db", garbage),
+    "the header of the runs": ("runs.db", flip(lambda _: 0)),
+    "a page of the answers": ("runs.db", page_of("cell", 0.5)),
+    "a page of the steps": ("runs.db", page_of("event", 0.5)),
+    "half of the runs": ("runs.db", truncated),
+    "all of the runs": ("runs.db", garbage),
+    "the corpus": ("corpus.db", truncated),
+    "the pace of services": ("services.db", garbage),
+}
+
+
+def test_every_damage_is_named_and_mended(
+    build_house: Callable[..., Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with BackgroundModels(script="foretell.practice.models.scripts:agent_script") as provider:
+        house = build_house(provider.url, count=8)
+        spec = house.spec(trials=2)
+        run = house.run(spec)
+        assert run == run_id_of(spec)
+        answers, whole = house.answers(run), tmp_path / "whole"
+        for name in ("journal.db", "runs.db", "corpus.db"):
+            with closing(sqlite3.connect(house.home / name)) as con:
+                con.execute("pragma wal_checkpoint(truncate)")
+        shutil.copytree(house.home, whole)
+        for what, (name, spoil) in DAMAGES.items():
+            shutil.rmtree(house.home)
+            shutil.copytree(whole, house.home)
+            spoil(house.home / name)
+            damaged = (house.home / name).read_bytes()
+
+            found = house.foretell("doctor")
+            assert (found.returncode, name in found.stdout, "doctor --repair" in found.stdout) == (1, True, True), what
+            for words in (["show", run], ["replay", run], ["corpus", "search", "council", "--as-of", "2026-07-01"]):
+                said = house.foretell(*words)
+                assert said.returncode in (0, 1, 2), (what, said)
+                assert len(said.stderr.strip().splitlines()) <= 1, (what, said.stderr)
+                assert (
+                    said.returncode == 0 or name in said.stderr + said.stdout or "answers are the same" in said.stdout
+                )
+
+            mended = house.foretell("doctor", "--repair")
+            assert mended.returncode == 0, (what, mended.stdout)
+            (kept,) = house.home.glob(f"{name}.damaged-*[0-9]")
+            assert kept.read_bytes() == damaged, what
+            assert house.foretell("doctor").returncode == 0, what
+            # Run again, it is the same run with the same answers; a lost reply is asked for again, and nothing else.
+            provider.reset()
+            house.run(spec)
+            assert house.answers(run) == answers, what
+            asked = sum(provider.stats()["billed"].values())
+            if name != "journal.db" or "header" in what or "first page" in what:
+                assert asked == 0, (what, mended.stdout)
+            elif "page" in what:
+                assert asked < 12, (what, mended.stdout)
+
+        # A file of no bytes holds nothing to rebuild: it is begun anew, which is told; the journal knows what is gone.
+        shutil.rmtree(house.home)
+        shutil.copytree(whole, house.home)
+        (house.home / "runs.db").write_bytes(b"")
+        os.utime(house.home / "runs.db", (0, 0))
+        caplog.clear()
+        assert house.foretell("runs").returncode == 0
+        assert f"{house.home}/runs.db was empty and is begun anew" in caplog.text
+        found = house.foretell("doctor").stdout
+        assert "the journal has paid replies of 1 runs that are not here" in found
+        provider.reset()
+        house.run(spec)
+        assert house.answers(run) == answers
+        assert not provider.stats()["billed"]
+
+
+def test_an_edited_reply_fails_its_cell_and_is_set_aside(house: Any, provider: BackgroundModels) -> None:
+    spec = house.spec()
+    run = house.run(spec)
+    with closing(sqlite3.connect(house.home / "journal.db")) as con:
+        key, answer = con.execute("select key, answer from kept where kind = 'model' limit 1").fetchone()
+        con.execute("update kept set answer = ? where key = ?", (answer.replace(b"0", b"9"), key))
+        con.commit()
+    (house.home / "runs.db").unlink()
+    failed = house.foretell("run", spec.name)
+    assert failed.returncode == 3
+    shown = house.foretell("show", run, "--json")
+    assert '"failed": 1' in shown.stdout
+    assert "was changed after it was stored" in shown.stdout
+    found = house.foretell("doctor")
+    assert found.returncode == 1
+    assert key.hex()[:12] in found.stdout
+    assert house.foretell("doctor", "--repair").returncode == 0
+    assert len(list(house.home.glob("journal.db.set-aside-*.jsonl"))) == 1
+    provider.reset()
+    house.run(spec)
+    assert sum(provider.stats()["billed"].values()) >= 1
+    assert house.foretell("doctor").returncode == 0

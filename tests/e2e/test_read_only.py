@@ -1,0 +1,93 @@
+"""A home that can only be read: what is stored is shown, replayed and served; writing is refused for that reason."""
+
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fakes.stored_run import run_id_of
+
+OWN_MOUNTS = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-user"])] if os.name == "posix" else []
+CHILD = """
+import asyncio, contextlib, io, json, sys
+from click.testing import CliRunner
+from foretell.cli.main import cli
+from foretell.questions.errors import InputError
+ends = []
+for words in json.loads(sys.argv[1]):
+    end = CliRunner().invoke(cli, words)
+    if end.exception is not None and not isinstance(end.exception, (SystemExit, InputError)):
+        raise end.exception
+    said = f"{end.exception}" if isinstance(end.exception, InputError) else end.stderr
+    ends.append([end.exit_code, end.stdout, said])
+print(json.dumps(ends))
+"""
+
+
+def in_read_only_home(house: Any, *commands: list[str]) -> list[Any]:
+    """What commands say in a process for which the home is a read-only mount; a skip where this user has no mounts."""
+    mount = 'mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" && shift && exec "$@"'
+    tried = [*OWN_MOUNTS, "sh", "-c", mount, "sh", str(house.home)]
+    if not OWN_MOUNTS or not shutil.which("unshare") or subprocess.run([*tried, "true"], check=False).returncode:
+        pytest.skip("this user cannot mount in a namespace of its own")
+    end = subprocess.run(
+        [*tried, sys.executable, "-c", CHILD, json.dumps(commands)],
+        cwd=house.folder,
+        env=house.whole_environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert end.returncode == 0, end.stderr
+    return json.loads(end.stdout)
+
+
+def test_a_read_only_home_is_read_and_not_written(house: Any, tmp_path: Path) -> None:
+    spec = house.spec()
+    run = house.run(spec)
+    assert run == run_id_of(spec)
+    # As a process that was killed leaves it: a call on the wire, and the last writes still in the log beside the file.
+    store, journal = (sqlite3.connect(house.home / name) for name in ("runs.db", "journal.db"))
+    journal.execute("update sent set owner = 77")
+    journal.commit()
+    store.execute("update run set created = '2001-02-03T00:00:00+00:00'")
+    store.commit()
+    left = tmp_path / "left"
+    shutil.copytree(house.home, left)
+    store.close()
+    journal.close()
+    shutil.rmtree(house.home)
+    left.rename(house.home)
+
+    reading = [["runs"], ["show", run], ["show", run, "own/1"], ["replay", run], ["services", "list"]]
+    reading += [["site", str(tmp_path / "site")], ["prompts"], ["questions", "questions.jsonl"]]
+    asking = ["ask", "Will it rain?", "--as-of", "2026-08-20", "--model", "openai:gpt-5-mini"]
+    writing = [["run", house.spec("other.yaml", trials=2).name], asking]
+    ends = in_read_only_home(house, *reading, *writing)
+    assert [code for code, *_ in ends[: len(reading)]] == [0] * len(reading), ends
+    assert run in ends[0][1]
+    assert "2001-02-03" in ends[0][1]
+    assert "own/1" in ends[1][1]
+    assert ends[3][1] == "3 of 3 answers are the same, from the journal alone\n"
+    assert run in ends[5][1] + "".join(path.read_text() for path in (tmp_path / "site").rglob("*.html"))
+    for code, _, problem in ends[len(reading) :]:
+        assert code != 0
+        assert problem.startswith(f"{house.home}/runs.db: it cannot be written to")
+
+
+def test_an_older_home_that_cannot_be_written_to_is_read(house: Any) -> None:
+    first = Path(__file__).parents[1] / "runs" / "first_version.sql"
+    (house.home / "runs.db").unlink(missing_ok=True)
+    with closing(sqlite3.connect(house.home / "runs.db")) as con:
+        con.executescript(first.read_text())
+    before = (house.home / "runs.db").read_bytes()
+    (runs,) = in_read_only_home(house, ["runs", "--json"])
+    assert json.loads(runs[1])["total"] > 0
+    assert (house.home / "runs.db").read_bytes() == before
