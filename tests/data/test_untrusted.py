@@ -8,6 +8,7 @@ import os
 import re
 import stat
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from hypothesis import example, given, settings
@@ -17,10 +18,12 @@ from foretell.data.atomic_file import write_atomically
 from foretell.data.datasets.rows import csv_rows
 from foretell.data.http import AsyncHttpClient, SourceError
 from foretell.data.public_address import is_public, leads_inside
-from foretell.data.untrusted import UNSAFE, for_csv, for_json
+from foretell.data.untrusted import UNSAFE, for_csv, for_file_name, for_json
 from foretell.report.outputs import rows_as_csv
 from foretell.report.terminal import console, echo
+from foretell.runs.tree_runtime import TreeFolder
 from foretell.scoring.long_tables import write_rows
+from foretell.web.site import file_of
 
 HOSTILE = "\x1b]52;c;ZWNobw==\x07 \x1b[2J\x9b1;1H\x9d0;owned\x9c \u202egnp.exe\r over"
 
@@ -125,3 +128,32 @@ async def _redirected(location: str) -> None:
 )
 def test_a_redirect_into_a_private_network_is_refused_before_it_is_followed(location: str) -> None:
     asyncio.run(_redirected(location))
+
+
+HOSTILE_NAMES = (
+    "", ".", "..", "../x", "../../etc/passwd", "/etc/passwd", "a/b", "a\\b", "C:\\x", ".hidden", "-rf", "~", "a\x00b",
+    "a\nb", "NUL", "con.json", "LPT1", "aux.", "x" * 5000, "é日本", "\ud800", "a b", "%2e%2e%2f", "x.", "x ", "*?",
+)  # fmt: skip
+
+
+def test_no_name_of_strangers_leaves_its_folder_hides_or_is_too_long(tmp_path: Path) -> None:
+    names = [for_file_name(text) for text in HOSTILE_NAMES]
+    assert len({name.casefold() for name in names}) == len(HOSTILE_NAMES)
+    for name in names:
+        assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,80}", name), name
+        assert not re.match(r"(?i)(con|nul|aux|prn|lpt\d|com\d)(\.|$)", name)
+        assert not name.endswith((".", " "))
+        (tmp_path / f"{name}-{name}-0.json").write_text("")
+    assert len(list(tmp_path.iterdir())) == len(HOSTILE_NAMES)
+    assert [for_file_name(text) for text in ("yes", "fred_DGS10-2", "1.2.3")] == ["yes", "fred_DGS10-2", "1.2.3"]
+
+
+def test_trees_notebooks_and_pages_of_hostile_ids_stay_in_their_folder(tmp_path: Path) -> None:
+    folder = TreeFolder(folder=tmp_path)
+    for text in HOSTILE_NAMES:
+        assert folder.path(text, 0, text).resolve().parent == tmp_path.resolve()
+        page = Path(file_of(f"/trees/view/{quote(text, safe='', errors='replace')}"))
+        assert not page.is_absolute()
+        assert not {"..", "."} & set(page.parts)
+        assert not any(part.startswith((".", "-")) or len(part) > 200 for part in page.parts), page
+    assert ".." not in file_of("/static/../../x.js", "text/javascript").split("/")

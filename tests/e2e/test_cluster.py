@@ -6,7 +6,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +182,43 @@ def test_one_of_two_workers_killed(site: Site, build_house: Build, canary: str, 
         assert secret.encode().hex() not in seen
     with capsys.disabled():
         print(f"[{len(billed)} calls, {again} on the wire sent again, done {seconds:.0f} s after the kill]", end=" ")
+
+
+def test_a_worker_that_wakes_up_finds_its_cells_and_slots_with_others(postgres: str, build_house: Build):
+    """Stopped for longer than its lease, then woken while the other one is at its cells: caps hold, all ends once."""
+    cap = 6
+    with BackgroundModels(script=BRAIN, latency=0.6) as provider, ExitStack() as stack:
+        site = Site(build_house(provider.url, count=QUESTIONS), provider, postgres)
+        stack.callback(site.close)
+        calm = build_house(provider.url, count=QUESTIONS, name="calm")
+        calm.run(calm.spec(trials=TRIALS))
+        once = site.bill()
+        provider.reset()
+        limits = {"FORETELL_LIMITS": f"openai at_once={cap}"}
+        sleeper, other = site.worker(**limits), site.worker(**limits)
+        running = site.run()
+        site.until_kept(len(once) // 6)
+        sleeper.send_signal(signal.SIGSTOP)
+        with closing(RunStore(postgres)) as store:
+            until = time.monotonic() + PATIENCE
+            while not store.database.read("select 1 from takeover"):
+                assert time.monotonic() < until, "nobody took over"
+                time.sleep(0.05)
+        sleeper.send_signal(signal.SIGCONT)
+        told = site.ended(running)
+        assert f"{CELLS} cells, 0 failed" in told
+        assert provider.stats()["peak"] <= cap
+        assert essence(site.answers()) == essence(calm.forecasts(site.run_id))
+        with closing(RunStore(calm.home / "runs.db")) as store:
+            assert site.events() == events_of(store, site.run_id)
+        billed = site.bill()
+        assert billed.keys() == once.keys()
+        with closing(Journal(postgres)) as journal:
+            assert sum(billed.values()) - len(billed) <= journal.maybe_paid() <= HERE
+        for worker in (sleeper, other):
+            assert worker.poll() is None
+            worker.send_signal(signal.SIGTERM)
+            site.ended(worker)
 
 
 def test_requests_per_minute_and_cells_hold_over_workers(site: Site):

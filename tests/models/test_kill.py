@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import random
+import subprocess
 import sys
 from hashlib import sha256
 from pathlib import Path
@@ -70,3 +71,11 @@ def test_killed_run_resumes_without_repeating_a_call(tmp_path: Path, kill_harnes
 def _at_the_fake(request: object) -> str:
     sent = json.dumps(ChatWire(stream=True).body(request, "m", facts_of("m")), separators=(",", ":"))  # type: ignore[arg-type]
     return sha256(f"/v1/chat/completions\n{sent}".encode()).hexdigest()
+
+
+def test_killed_at_random_and_in_the_midst_of_bursts(tmp_path: Path) -> None:
+    child = [sys.executable, str(Path(__file__).with_name("burst_child.py")), str(tmp_path)]
+    end = subprocess.run(child, capture_output=True, text=True, check=False)
+    assert end.returncode == 0, end.stderr
+    killed, *_ = map(int, end.stdout.split())
+    assert killed >= 25

@@ -81,7 +81,7 @@ def test_long_entries_are_found_from_the_end(ledger: SubmissionLedger):
 
 
 @given(st.data())
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=300)
 def test_no_byte_can_be_changed_unseen(data: st.DataObject):
     lines = chain(4)
     where = data.draw(st.integers(0, 3))

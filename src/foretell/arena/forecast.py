@@ -16,7 +16,7 @@ from foretell.questions.as_of import AsOf, Clock
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
 from foretell.questions.trace import EmitEvent, Failed
-from foretell.runs.executor import AnswerCell, Executor, RunProgress
+from foretell.runs.executor import AnswerCell, CellTakenOver, Executor, RunProgress
 from foretell.runs.spec import RunSpec
 from foretell.runs.store import CellKey, RunCell, RunStore
 
@@ -228,7 +228,7 @@ class _EntryForecaster:
     ) -> None:
         self._arena, self._entry, self._run = arena, entry, run
         self._progress, self._slots = progress, slots
-        self._executor = Executor(arena.store)
+        self._executor = Executor(arena.store, claims=arena.claims)
         self._counts, self._reasons = {"made": 0, "failed": 0, "elsewhere": 0}, Counter[str]()
 
     async def answer(self, now: datetime) -> ForecastReport:
@@ -271,11 +271,14 @@ class _EntryForecaster:
     async def _one(self, moment: Moment, cell: RunCell, answer: AnswerCell) -> None:
         store = self._arena.store
         async with self._slots:
-            async with self._arena.claims.claim(f"cell {cell.run}", _name(cell.key)) as mine:
-                if not mine:
-                    self._counts["elsewhere"] += 1
-                elif not await store.aside(store.answered, cell.key):
-                    await self._answered(moment, cell, answer)
+            try:
+                async with self._executor.claimed(cell.key) as mine:
+                    if not mine:
+                        self._counts["elsewhere"] += 1
+                    elif not await store.aside(store.answered, cell.key):
+                        await self._answered(moment, cell, answer)
+            except CellTakenOver:
+                self._counts["elsewhere"] += 1
             self._progress.done += 1
             self._arena.watch(self._progress)
 

@@ -21,6 +21,7 @@ from foretell.models.database import is_database_url, open_database
 from foretell.models.database.interface import Database, SqlRow
 from foretell.models.model import (
     Model,
+    ModelBusy,
     NotInJournal,
     Reply,
     ReplyLost,
@@ -30,6 +31,7 @@ from foretell.models.model import (
     TokenCount,
 )
 from foretell.models.prices import PriceList
+from foretell.models.sending import may_send
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Cost
 
@@ -75,8 +77,12 @@ WHERE sent.owner IS NULL OR sent.owner = ?"""
 _ENTRY = "kept.key, kind, model, slot, input, output, cached, kept.dollars, answer, checksum"
 _FIND = f"SELECT {_ENTRY} FROM kept WHERE key = ?"
 _LOOK = f"SELECT owner, {_ENTRY} FROM sent LEFT JOIN kept ON kept.key = sent.key WHERE sent.key = ?"
+_WITHDRAW = "UPDATE sent SET sends = sends - 1, owner = NULL WHERE key = ? AND owner = ?"
 _GIVE_UP = "UPDATE sent SET unbilled = unbilled + ?, owner = NULL WHERE key = ? AND owner = ?"
-_STORE = "INSERT INTO kept VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+_STORE = """
+INSERT INTO kept SELECT ?, ?, ?, ?, ?, ?, ?, CAST(? AS DOUBLE PRECISION), ?, ?
+WHERE NOT EXISTS (SELECT 1 FROM sent WHERE key = ? AND owner IS NOT NULL AND owner <> ?) ON CONFLICT DO NOTHING"""
+"""Not where another took the request over: it is paid for there, and that answer counts."""
 _COST_BY_MODEL = """
 SELECT model, count(*), sum(input), sum(output), coalesce(sum(dollars), 0.0), count(*) - count(dollars)
 FROM kept WHERE kind = 'model' GROUP BY model ORDER BY model"""
@@ -155,6 +161,10 @@ class UnsettledCalls:
     lost: int = 0
 
 
+class NotSent(ModelBusy):
+    """A request that was held back at the last moment, and may be sent later."""
+
+
 class Recording:
     """One answer on its way into the journal. A class and not a generator, because every call goes through it."""
 
@@ -165,6 +175,7 @@ class Recording:
         self._journal = journal
         self._db = database
         self._asked = asked
+        self._term = 0
 
     async def __aenter__(self) -> "Recording":
         """The intent is written down, as soon as there is room for it and for the answer."""
@@ -173,13 +184,22 @@ class Recording:
         journal.sets_out(asked.key)
         ours = False
         try:
-            ours = await self._db.grouped(lambda: journal.intend(asked))
+            ours = await self._db.grouped(self._intend)
         finally:
             if not ours:
                 journal.landed(asked.key)
         if not ours:
             raise RequestInFlight(f"another process asks for {asked}")
         return self
+
+    def _intend(self) -> bool:
+        self._term = self._db.life.term
+        return self._journal.intend(self._asked)
+
+    def check_sending(self) -> None:
+        """The last look before the wire: who was asleep since the intent may send nothing that others took over."""
+        if not (self._db.life.holds(self._term) and may_send()):
+            raise NotSent("this process was away for a while: what is still its own is looked at before it goes on")
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
@@ -191,6 +211,8 @@ class Recording:
                 # Shielded: a reply that has been paid for is kept, also where nobody waits for it any more.
                 self.stored = await asyncio.shield(self._db.grouped(lambda: self._journal.keep(asked, self.answer)))
                 await self._db.settled()
+            elif isinstance(error, NotSent):
+                await self._db.aside(self._journal.withdraw, asked)
             elif isinstance(error, Exception):
                 await self._db.aside(give_up, asked, billed=isinstance(error, ReplyLost | ReplyTooLong))
             else:  # Cancelled, perhaps by a time limit: the provider may have finished its work.
@@ -271,13 +293,20 @@ class Journal:
         tokens, dollars = answer.tokens, None if answer.dollars is None else float(answer.dollars)
         row = (bytes.fromhex(asked.key), asked.kind, asked.model, asked.slot)
         row = (*row, tokens.input, tokens.output, tokens.cached, dollars, answer.body)
-        added = self._db.write(_STORE, (*row, entry_checksum(row)))
-        return answer.body if added else self.find(asked.key) or answer.body
+        added = self._db.write(_STORE, (*row, entry_checksum(row), row[0], self._db.life.id))
+        stored = answer.body if added else self.find(asked.key)
+        if stored is None:
+            raise RequestInFlight(f"another process took over {asked}")
+        return stored
 
     def give_up(self, asked: JournalRequest, *, billed: bool) -> None:
         """The send ended without an answer. One that was surely not billed no longer counts as maybe paid."""
         key, me = bytes.fromhex(asked.key), self._db.life.id
         self._db.write(_GIVE_UP, (0 if billed else 1, key, me))
+
+    def withdraw(self, asked: JournalRequest) -> None:
+        """Nothing was sent after all."""
+        self._db.write(_WITHDRAW, (bytes.fromhex(asked.key), self._db.life.id))
 
     def sets_out(self, key: str) -> None:
         """One more send under way in this process."""
@@ -464,6 +493,7 @@ class JournalWritingModel:
     async def complete(self, request: Request) -> Reply:
         """The reply as stored: should another process have been quicker with the same request, its reply."""
         async with self._journal.recording(journal_request(request)) as recording:
+            recording.check_sending()
             reply = await self._wire.complete(request)
             dollars = self._prices.charged(request, reply)
             recording.answer = JournalEntry(body=pack_reply(reply), tokens=reply.tokens, dollars=dollars)

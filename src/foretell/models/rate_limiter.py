@@ -296,6 +296,8 @@ class SharedConcurrency:
         self._part = next(_PARTS)
         self._used = 0
         self._allowed = 0
+        self._term = -1
+        """Of the settlement: what was ours is not if others may have taken us for gone since."""
         self._peak = 0.0
         self._settling = False
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -327,7 +329,7 @@ class SharedConcurrency:
     @property
     def _free(self) -> bool:
         # While the leases are settled nothing is handed out: what is in use then is what we have told.
-        return not self._settling and self._used < self._allowed
+        return not self._settling and self._used < self._allowed and self._db.life.holds(self._term)
 
     def _hand_out(self) -> None:
         while self._waiting and self._free:
@@ -354,14 +356,15 @@ class SharedConcurrency:
         try:
             now = self._used + sum(not slot.done() for slot in self._waiting)
             self._peak = max(now, DEMAND_DECAY * self._peak) if now else 0.0
-            held, self._allowed = await self._db.aside(self._settle, self._used, round(self._peak))
+            held, self._allowed, self._term = await self._db.aside(self._settle, self._used, round(self._peak))
         finally:
             self._settling = False
         self._hand_out()
         return held
 
-    def _settle(self, used: int, wanted: int) -> tuple[int, int]:
-        """How many slots we hold from now on, and how many of them we may use."""
+    def _settle(self, used: int, wanted: int) -> tuple[int, int, int]:
+        """How many slots we hold from now on, how many of them we may use, and in which term."""
+        term = self._db.life.term
         me = (self._db.life.id, self._part)
         gone = self._db.life.gone({owner for owner, *_ in self._db.read(_READ_LEASES, (self._place,))})
 
@@ -379,6 +382,8 @@ class SharedConcurrency:
                 statements.write(_WRITE_LEASE, (self._place, *me, held, wanted))
             else:
                 statements.write(_DELETE_LEASE, (self._place, *me))
-            return held, min(share, held)
+            # One who comes back and finds that others have its slots hands out none until they are given back.
+            return held, max(0, min(share, left))
 
-        return self._db.together(work, alone=f"slots/{self._place}")
+        held, allowed = self._db.together(work, alone=f"slots/{self._place}")
+        return held, allowed, term

@@ -665,7 +665,7 @@ class ScoreRequest(ScoringRequest):
     """
 
     metrics: Literal["usual", "all"] = setting(
-        "usual", "With all: peer score, adjusted Brier, Murphy's parts and the recalibration line too."
+        "usual", "With all: every metric in pages and files, and the recalibration line; docs/metrics.md explains them."
     )
     anchors: bool = setting(True, "Add the rows 0.5, base rate and crowd price.")
     title: str | None = setting(None, "Title of the page that --out FILE.html writes.")

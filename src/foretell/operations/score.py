@@ -17,7 +17,7 @@ from foretell.metrics.clusters import ResamplingDesign
 from foretell.metrics.comparison import benjamini_hochberg, holm
 from foretell.metrics.decisions import hard_score_variance
 from foretell.metrics.difficulty import adjusted_brier, difficulty_anchor, market_difficulty, question_difficulty
-from foretell.metrics.metric import LOG_FLOOR
+from foretell.metrics.metric import LOG_FLOOR, METRICS
 from foretell.metrics.power import PowerTarget, questions_needed
 from foretell.metrics.returns import Bettor, kalshi_fee, no_fee, proportional_fee
 from foretell.metrics.scores import metaculus_peer
@@ -136,7 +136,8 @@ def score(request: ScoreRequest, settings: Settings | None = None) -> ScoreResul
     table = _table(request)
     if DIFFICULTY in request.by and DIFFICULTY not in table.targets.groups:
         table = with_difficulty(table)
-    options = replace(scoring_options(request), anchors=request.anchors)
+    every = tuple(METRICS) if request.metrics == "all" else ()
+    options = replace(scoring_options(request), anchors=request.anchors, metrics=every)
     board = score_table(table, options)
     costs = None if request.costs is None else read_costs(request.costs, table.forecasters)
     named = request.forecasts if isinstance(request.forecasts, str | Path) else None

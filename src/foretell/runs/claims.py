@@ -3,13 +3,14 @@
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from foretell.models.database.interface import Database
+from foretell.models.database.interface import Database, Statements
 
 NOBODY = 0
 _TAKE = """
 insert into tick (name, due, owner) values (?, ?, ?)
 on conflict (name, due) do update set owner = excluded.owner where tick.done = 0 and tick.owner = ?"""
 _GIVE_BACK = "delete from tick where name = ? and due = ? and owner = ? and done = 0"
+_OURS = "select due from tick where name = ? and owner = ? and done = 0"
 _DONE = "update tick set done = 1 where name = ? and due = ?"
 
 
@@ -55,6 +56,14 @@ class ClaimTable:
         """Ours no longer, and not done: it can be taken again."""
         self._db.write(_GIVE_BACK, (name, due, self._db.life.id))
         self._ours.discard((name, due))
+
+    def ours(self, statements: Statements, name: str) -> set[str]:
+        """What is still ours under a name, and stays so until the end of the transaction.
+
+        One who was asleep for long, and whom others took for gone, finds out by it before anything is written.
+        """
+        lock = " for share" if self._db.shared else ""
+        return {due for (due,) in statements.read(_OURS + lock, (name, self._db.life.id))}
 
     @asynccontextmanager
     async def claim(self, name: str, what: str) -> AsyncGenerator[bool]:

@@ -7,12 +7,14 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Set
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from foretell.models.budget import Budget
+from foretell.models.database.interface import Statements
+from foretell.models.sending import sending_while
 from foretell.questions.clock_jump import ClockReading, jump_text
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.storage_errors import StorageError, storage_error_in
@@ -122,6 +124,20 @@ def why_hopeless(results: Iterable[Forecast | Failure]) -> str:
     return f"the first {len(problems)} cells all failed: {problems[0]}"
 
 
+class CellTakenOver(Exception):
+    """While this process was asleep, or cut off, others took it for gone, and a cell of its own for theirs."""
+
+
+@dataclass(kw_only=True)
+class CellLease:
+    """A cell that is ours, as far as we know."""
+
+    term: int
+    """Of our sign of life, when we last made sure."""
+    task: asyncio.Task[Any]
+    lost: bool = False
+
+
 class Executor:
     """Runs cells against one store, at most `concurrency` at a time."""
 
@@ -132,9 +148,12 @@ class Executor:
         concurrency: int = 50,
         watch: Callable[[RunProgress], None] | None = None,
         on_event: "WatchEvents | None" = None,
+        claims: ClaimTable | None = None,
     ) -> None:
+        """Who claims cells elsewhere in this process as well hands its claims in."""
         self._store = store
-        self._claims = ClaimTable(store.database)
+        self._claims = claims or ClaimTable(store.database)
+        self._leases: dict[CellKey, CellLease] = {}
         self._concurrency = concurrency
         self._watch: Callable[[RunProgress], None] = watch or (lambda _: None)
         self._on_event = on_event
@@ -181,17 +200,69 @@ class Executor:
             if progress.stopped:
                 return
             key = cell.key
-            async with self._claims.claim(f"cell {key.run}", f"{key.question} {key.due} {key.trial}") as ours:
-                if not ours:
-                    elsewhere.append(cell)
-                    continue
-                if not await self._store.aside(self._store.answered, key):  # Another one may have been quicker.
-                    result = await self.one(cell, answer, progress)
-                    progress.failed += isinstance(result, Failure)
-                    progress.degraded += isinstance(result, Forecast) and result.degraded
-                    self._stop_if_hopeless(result, progress)
+            try:
+                async with self.claimed(key) as ours:
+                    if not ours:
+                        elsewhere.append(cell)
+                        continue
+                    if not await self._store.aside(self._store.answered, key):  # Another one may have been quicker.
+                        result = await self.one(cell, answer, progress)
+                        progress.failed += isinstance(result, Failure)
+                        progress.degraded += isinstance(result, Forecast) and result.degraded
+                        self._stop_if_hopeless(result, progress)
+            except CellTakenOver as reason:
+                log.warning("%s", reason)
+                elsewhere.append(cell)
+                continue
             progress.done += 1
             self._tell(progress)
+
+    @asynccontextmanager
+    async def claimed(self, key: CellKey) -> AsyncGenerator[bool]:
+        """Whether a cell is ours while the block lasts: nobody else answers it, and nothing is written if that ends."""
+        task, store = asyncio.current_task(), self._store
+        assert task is not None
+        # Read before the claim is made: who falls asleep in between makes sure again.
+        term = await store.aside(lambda: store.database.life.term)
+        async with self._claims.claim(*_claim(key)) as ours:
+            if ours:
+                self._leases[key] = CellLease(term=term, task=task)
+            try:
+                yield ours
+            except asyncio.CancelledError:
+                if not ours or not self._leases[key].lost:
+                    raise
+                task.uncancel()
+                raise _taken_over(key) from None
+            finally:
+                if ours:
+                    del self._leases[key]
+
+    def _fence(self, statements: Statements, keys: Set[CellKey]) -> Set[CellKey]:
+        """Those of the cells that are ours; those that were never claimed are not fenced."""
+        claimed = {key for key in keys if key in self._leases}
+        ours = {run: self._claims.ours(statements, f"cell {run}") for run in {key.run for key in claimed}}
+        return {key for key in keys if key not in claimed or _claim(key)[1] in ours[key.run]}
+
+    async def _make_sure(self) -> None:
+        """After a silence in which others may have taken us for gone: what is not ours any more is let go."""
+        life = self._store.database.life
+        term = life.term
+        unsure = {key: lease for key, lease in self._leases.items() if lease.term != term}
+        if unsure:
+            together = self._store.database.together
+            ours = await self._store.aside(together, lambda statements: self._fence(statements, unsure.keys()))
+            for key, lease in unsure.items():
+                if key in ours:
+                    lease.term = term
+                else:
+                    self._let_go(key)
+
+    def _let_go(self, key: CellKey) -> None:
+        lease = self._leases.get(key)
+        if lease is not None and not lease.lost:
+            lease.lost = True
+            lease.task.cancel()
 
     def _stop_if_hopeless(self, result: Forecast | Failure, progress: RunProgress) -> None:
         if self._results is not None:
@@ -202,7 +273,9 @@ class Executor:
 
     async def one(self, cell: RunCell, answer: AnswerCell, progress: RunProgress) -> Forecast | Failure:
         """One cell, answered and stored; within `noting`."""
-        await self._store.aside(self._store.start_cell, cell.key)
+        lease, life = self._leases.get(cell.key), self._store.database.life
+        if not await self._store.aside(self._store.start_cell, cell.key, self._fence):
+            raise _taken_over(cell.key)
         in_order = EventOrdering(self._waiting.setdefault(cell.key, []).append)
 
         def emit(event: TraceEvent) -> None:
@@ -214,7 +287,8 @@ class Executor:
                 progress.dollars += event.dollars or 0.0
 
         try:
-            result = await answer(cell, emit)
+            with sending_while(lambda: lease is None or life.holds(lease.term)):
+                result = await answer(cell, emit)
         except asyncio.CancelledError:
             self._waiting.pop(cell.key, None)  # Another process may be at it by now, and records its events anew.
             raise
@@ -233,7 +307,8 @@ class Executor:
             )
         in_order.release()
         await self._flush(cell.key)
-        await self._store.aside(self._store.finish_cell, cell.key, result)
+        if not await self._store.aside(self._store.finish_cell, cell.key, result, self._fence):
+            raise _taken_over(cell.key)
         return result
 
     @asynccontextmanager
@@ -248,6 +323,7 @@ class Executor:
                 if jump := before.jump_to(now):
                     clock_log.warning("%s; the run goes on, its forecasts keep their dates", jump_text(jump))
                 before = now
+                await self._make_sure()
                 await self._flush()
                 if progress is not None:
                     self._tell(progress)
@@ -269,5 +345,20 @@ class Executor:
                 self._waiting.get(key, []).clear()
             if only:
                 self._waiting.pop(only, None)
-            if events:
-                await self._store.aside(self._store.add_events, events)
+            lost = await self._store.aside(self._store.add_events, events, self._fence) if events else ()
+        for key in lost:
+            if key == only:
+                raise _taken_over(key)
+            self._let_go(key)
+
+
+def _claim(key: CellKey) -> tuple[str, str]:
+    """A cell as the table of claims names it."""
+    return f"cell {key.run}", f"{key.question} {key.due} {key.trial}"
+
+
+def _taken_over(key: CellKey) -> CellTakenOver:
+    where = f"trial {key.trial} of {key.question}, run {key.run}"
+    return CellTakenOver(
+        f"this process was away for a while, and another one took over {where}: nothing is written here"
+    )

@@ -20,6 +20,7 @@ from foretell.data.http import SourceError
 from foretell.data.markets.listing import EventListing, ListingFilter
 from foretell.data.markets.market import Market
 from foretell.data.service import ServiceConfig
+from foretell.data.untrusted import for_file_name
 from foretell.plugins import Names, exists, load, names
 from foretell.questions.as_of import AsOf
 from foretell.questions.codec import from_dict, to_json
@@ -348,7 +349,9 @@ def open_listing(named: SetName, wanted: SetFilter, settings: Settings, now: dat
     name, again = split_again(named.argument)
     days = wanted.again or again
     path = settings.home / "listings" / named.name / f"{_file_name(name)}.json"
-    before = settings.home / "tournaments" / f"{name}.json"  # Where older versions kept what they saw of tournaments.
+    before = (
+        settings.home / "tournaments" / f"{for_file_name(name)}.json"
+    )  # Where older versions kept what they saw of tournaments.
     old = before if named.name == "metaculus" and not path.exists() else path
     known = _stored(old)
     chosen: list[Question] = []

@@ -5,14 +5,14 @@ the events of an unfinished cell are simply dropped and written anew.
 """
 
 import json
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar
 
 from foretell.models.canonical import quick_json
 from foretell.models.database import open_database
-from foretell.models.database.interface import Database, SqlRow, Statements
+from foretell.models.database.interface import Database, SqlRow, SqlValues, Statements
 from foretell.questions import trace as events
 from foretell.questions.codec import from_json, to_json
 from foretell.questions.errors import InputError
@@ -104,6 +104,10 @@ class CellKey:
     def row(self) -> tuple[str, str, str, int]:
         """In the order of the tables."""
         return self.run, self.question, self.due, self.trial
+
+
+CellFence = Callable[[Statements, Set[CellKey]], Set[CellKey]]
+"""Which of these cells are still ours, and stay so until the end of the transaction."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -287,24 +291,49 @@ class RunStore:
         """The number of the newest event of all runs."""
         return self._db.read("select coalesce(max(id), 0) from event")[0][0]
 
-    def start_cell(self, key: CellKey) -> None:
-        """Drop what an unfinished attempt left behind."""
-        self._db.write("delete from event where run = ? and question = ? and due = ? and trial = ?", key.row())
+    def start_cell(self, key: CellKey, fence: CellFence | None = None) -> bool:
+        """Drop what an unfinished attempt left behind; False, and nothing done, where the fence says it is not ours."""
+        delete = "delete from event where run = ? and question = ? and due = ? and trial = ?"
+        return self._write_fenced(key, delete, key.row(), fence)
 
-    def add_events(self, happened: Iterable[tuple[CellKey, TraceEvent]]) -> None:
-        """Append events of any cells in one transaction."""
+    def _write_fenced(self, key: CellKey, sql: str, values: SqlValues, fence: CellFence | None) -> bool:
+        if fence is None:
+            self._db.write(sql, values)
+            return True
+
+        def work(statements: Statements) -> bool:
+            ours = key in fence(statements, {key})
+            if ours:
+                statements.write(sql, values)
+            return ours
+
+        return self._db.together(work)
+
+    def add_events(
+        self, happened: Iterable[tuple[CellKey, TraceEvent]], fence: CellFence | None = None
+    ) -> set[CellKey]:
+        """Append events of any cells in one transaction; which cells are not ours, by the fence, and were left out."""
         # `vars` and not `asdict`: events hold plain JSON, and copying it took longer than writing it.
-        rows = [(*key.row(), type(e).__name__, quick_json(vars(e)).decode()) for key, e in happened]
+        told = list(happened)
+        rows = [(*key.row(), type(e).__name__, quick_json(vars(e)).decode()) for key, e in told]
         insert = "insert into event (run, question, due, trial, kind, body) values (?, ?, ?, ?, ?, ?)"
-        # One after the other: a reader that goes on after the last number it saw must not miss a smaller one.
-        self._db.together(lambda statements: statements.write_many(insert, rows), alone="events")
+        keys = {key for key, _ in told}
 
-    def finish_cell(self, key: CellKey, answer: Forecast | Failure) -> None:
-        """Keep the answer of a cell."""
+        def work(statements: Statements) -> set[CellKey]:
+            lost = set[CellKey]() if fence is None else keys - fence(statements, keys)
+            kept = rows if not lost else [row for row, (key, _) in zip(rows, told, strict=True) if key not in lost]
+            statements.write_many(insert, kept)
+            return lost
+
+        # One after the other: a reader that goes on after the last number it saw must not miss a smaller one.
+        return self._db.together(work, alone="events")
+
+    def finish_cell(self, key: CellKey, answer: Forecast | Failure, fence: CellFence | None = None) -> bool:
+        """Keep the answer of a cell; False, and nothing done, where the fence says it is not ours."""
         text = to_json(answer)
         pair = (text, None) if isinstance(answer, Forecast) else (None, text)
         degraded = isinstance(answer, Forecast) and answer.degraded
-        self._db.write(_FINISH, (*key.row(), *pair, int(degraded)))
+        return self._write_fenced(key, _FINISH, (*key.row(), *pair, int(degraded)), fence)
 
     def answers(self, run: str) -> Iterator[Forecast | Failure]:
         """Every answer of a run, in a fixed order."""

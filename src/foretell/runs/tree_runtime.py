@@ -1,13 +1,12 @@
 """Where trees are grown: the forecaster with its grounders, notebooks, served search and files."""
 
-import hashlib
-import re
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from foretell.data.untrusted import for_file_name
 from foretell.forecasters.forecaster import Forecaster
 from foretell.forecasters.tree.forecaster import TreeForecaster
 from foretell.forecasters.tree.grow.ground import Grounder, Leaf
@@ -42,7 +41,7 @@ class TreeFolder:
         """The file of a tree."""
         if self.file is not None:
             return self.file
-        return self.folder / f"{_file_name_part(question)}-{_file_name_part(target)}-{trial}.json"
+        return self.folder / f"{for_file_name(question)}-{for_file_name(target)}-{trial}.json"
 
     def store(self, question: Question, trial: int, target: str, tree: Tree) -> None:
         """Write a finished tree."""
@@ -53,17 +52,7 @@ class TreeFolder:
     def notebook(self, leaf: Leaf, trial: int) -> Path:
         """The file of a leaf's notebook, beside the tree's."""
         file = self.path(leaf.tree_question.question.id, trial, leaf.tree_question.target)
-        return file.with_name(f"{file.stem}_notebooks") / f"{leaf.id}.ipynb"
-
-
-def _file_name_part(text: str) -> str:
-    """A part of a file name: letters, digits and dashes, with something of the rest so that no two are the same.
-
-    >>> _file_name_part("fred/DGS10"), _file_name_part("yes")
-    ('fred-DGS10-44bcbd', 'yes')
-    """
-    safe = re.sub(r"[^A-Za-z0-9_.-]+", "-", text).strip(".-")[:60]
-    return safe if safe == text else f"{safe}-{hashlib.sha256(text.encode()).hexdigest()[:6]}"
+        return file.with_name(f"{file.stem}_notebooks") / f"{for_file_name(leaf.id)}.ipynb"
 
 
 @asynccontextmanager

@@ -15,7 +15,7 @@ from foretell.models.database.liveness import SessionLiveness
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
 from foretell.runs.cell_queue import CellQueue, QueuedCell, QueueEngine
-from foretell.runs.executor import AnswerCell, Executor, RunProgress
+from foretell.runs.executor import OTHER_PROCESS_POLL_SECONDS, AnswerCell, CellTakenOver, Executor, RunProgress
 from foretell.runs.store import CellKey, RunCell, RunRow, RunStore
 
 # The runs a worker has open: each with whatever answering its cells takes on this machine.
@@ -288,11 +288,27 @@ class Worker:
             question = await self._store.aside(self._store.question, key)
             if question is None or await self._store.aside(self._store.answered, key):
                 return
-            cell = RunCell(run=key.run, question=question, trial=key.trial)
-            found = await self._executor.one(cell, run.answer, self.progress)
+            found = await self._claimed(RunCell(run=key.run, question=question, trial=key.trial), run.answer)
+        if found is None:
+            return
         self.progress.done += 1
         self.progress.failed += isinstance(found, Failure)
         self.progress.degraded += isinstance(found, Forecast) and found.degraded
+
+    async def _claimed(self, cell: RunCell, answer: AnswerCell) -> Forecast | Failure | None:
+        """The answer; None where another one gave it."""
+        while True:
+            try:
+                async with self._executor.claimed(cell.key) as ours:
+                    if ours and await self._store.aside(self._store.answered, cell.key):
+                        return None
+                    if ours:
+                        return await self._executor.one(cell, answer, self.progress)
+            except CellTakenOver as reason:
+                log.warning("%s", reason)
+                raise asyncio.CancelledError from None  # As if it had been let go of: the engine notes nothing.
+            # The worker that had it before has not noticed yet that it is ours.
+            await asyncio.sleep(OTHER_PROCESS_POLL_SECONDS)
 
     async def _leave_it(self, error: Exception) -> None:
         """The cell stays ours, unfinished, until we give it back."""

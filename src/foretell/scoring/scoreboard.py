@@ -9,7 +9,7 @@ import numpy as np
 
 from foretell.metrics.bootstrap import Interval
 from foretell.metrics.comparison import Comparison
-from foretell.metrics.metric import DECISION_METRICS, METRICS, STANDARD_METRICS
+from foretell.metrics.metric import METRICS
 from foretell.questions.errors import MissingExtra
 from foretell.scoring.table import ANCHORS, OVERALL
 
@@ -139,9 +139,9 @@ class Scoreboard:
         return LeaderboardSection(group=group, rows=tuple(rows))
 
     def shown_metrics(self) -> tuple[str, ...]:
-        """The metrics worth a column: the board's own first, then the standard ones that any row has."""
+        """The metrics worth a column: the board's own first, then all that any row has, in the order of the table."""
         present = {name for score in self.scores for name in score.metrics} - {self.metric}
-        return (self.metric, *(name for name in (*STANDARD_METRICS, *DECISION_METRICS) if name in present))
+        return (self.metric, *(name for name in METRICS if name in present))
 
     def rows(self) -> list[dict[str, Any]]:
         """A row per forecaster and group, best first: the group, the counts, and every metric with its interval."""

@@ -84,7 +84,7 @@ def file_of(address: str, kind: str = "text/html") -> str:
         return "index.html"
     parts = urlsplit(address)
     path = parts.path.strip("/")
-    if path.startswith("static/"):
+    if path.startswith("static/") and ".." not in path:
         return path
     names = [re.sub(r"[^A-Za-z0-9._=-]+", "-", unquote(one))[:MAX_NAME].strip(".-") for one in path.split("/")]
     file = "/".join(name or "page" for name in names)

@@ -22,6 +22,7 @@ from foretell.data.datasets.dataset import DatasetRequest, FileFormat
 from foretell.data.datasets.question_set import ContextSource, QuestionSet, QuestionSetBuilder, asked_key
 from foretell.data.datasets.rows import Row, csv_rows, jsonl_rows
 from foretell.data.markets.prophet_arena import ProphetArenaClient, outcomes_exclude
+from foretell.data.untrusted import for_file_name
 from foretell.questions.errors import InputError
 from foretell.questions.exclusivity import Exclusivity, with_some_left_out
 from foretell.questions.question import Question, Snapshot, Target
@@ -387,7 +388,7 @@ async def download_events(client: ProphetArenaClient, name: str, folder: Path) -
     slug, version = dataset_name(name)
     version = version or await client.newest_version(slug)
     packed, checksum = await client.artifact(slug, version)
-    kept = f"{slug}@{version}.jsonl"
+    kept = f"{for_file_name(slug)}@{for_file_name(version)}.jsonl"
     return DownloadCache(folder).put(kept, unpack_events(packed, checksum), url=f"{client.host}/datasets/{slug}")
 
 
@@ -398,7 +399,8 @@ def dataset_folder(folder: Path | None = None) -> Path:
 
 def _kept(name: str, folder: Path) -> Path:
     slug, version = dataset_name(name)
-    found = [folder / f"{slug}@{version}.jsonl"] if version else sorted(folder.glob(f"{slug}@*.jsonl"))
+    file = f"{for_file_name(slug)}@{for_file_name(version) if version else '*'}.jsonl"
+    found = sorted(folder.glob(file))
     if not found or not found[-1].exists():
         raise InputError(f"the data set {name} is not here", hint=f"foretell data pull prophet-arena --dataset {name}")
     return found[-1]

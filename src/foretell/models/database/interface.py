@@ -40,6 +40,15 @@ class Liveness(Protocol):
     id: int
     """Unlike that of anybody else, ever."""
 
+    @property
+    def term(self) -> int:
+        """A number that changes where others may have taken us for gone, and what was ours for theirs."""
+        ...
+
+    def holds(self, term: int) -> bool:
+        """Whether nobody can have taken us for gone since that number was read."""
+        ...
+
     def alive(self, id: int) -> bool:
         """Whether the one with that id is still there."""
         ...

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from foretell.models.database.interface import SqlRow
+from foretell.questions.clock_jump import steady_seconds
 from foretell.questions.storage_errors import storage_error
 
 if TYPE_CHECKING:
@@ -41,6 +42,12 @@ class FileLiveness:
                 self.id = _new_id()
             self._file = locked
             self._sweep()
+
+    term = 0
+
+    def holds(self, term: int) -> bool:
+        """A file stays locked for as long as its process is there, awake or not: nobody takes over from it."""
+        return term == self.term
 
     def alive(self, id: int) -> bool:
         """Whether somebody holds the lock of that id."""
@@ -116,6 +123,10 @@ LOCK_CONNECT_TIMEOUT = 2
 """Seconds that the server may take to let us in: well below the grace, or one who tries in vain would be gone."""
 GRACE = 5.0
 """Seconds without a lock after which one counts as gone: when the server restarts, everybody loses theirs at once."""
+STALE = 5.0
+"""Seconds without a sign after which one counts as without a lock: a stopped process keeps its sessions."""
+LEASE = 5.0
+"""Seconds after its last sign in which one cannot be gone: well below `STALE` and `GRACE` together."""
 FORGET_AFTER = 600.0
 LIVENESS_TABLES = (
     """
@@ -123,6 +134,7 @@ LIVENESS_TABLES = (
         id integer primary key, name text not null, role text not null, since timestamptz not null, gone timestamptz
     );
     """,
+    "alter table life add column seen timestamptz not null default clock_timestamp();",
 )
 # The lock of 64 bits stands in two columns of 32.
 _UPDATE_GONE = """
@@ -130,12 +142,16 @@ with held as (
     select (classid::bigint << 32) | objid::bigint as id from pg_locks
     where locktype = 'advisory' and objsubid = 1 and granted
         and database = (select oid from pg_database where datname = current_database())
-), seen as (select life.id, held.id is not null as here from life left join held on held.id = life.id)
+), looked_at as (
+    select life.id, held.id is not null and seen > clock_timestamp() - make_interval(secs => %s) as here
+    from life left join held on held.id = life.id
+)
 update life set gone = case when here then null else clock_timestamp() end
-from seen where seen.id = life.id and here <> (gone is null)"""
+from looked_at where looked_at.id = life.id and here <> (gone is null)"""
 _REGISTER = """
 insert into life (id, name, role, since) values (%s, %s, %s, clock_timestamp())
-on conflict (id) do update set gone = null, role = excluded.role"""
+on conflict (id) do update set gone = null, role = excluded.role, seen = clock_timestamp()"""
+_SIGN = "update life set seen = clock_timestamp() where id = %s"
 _ALIVE = f"(gone is null or gone > clock_timestamp() - make_interval(secs => {GRACE}))"
 _FORGET = "delete from life where gone < clock_timestamp() - make_interval(secs => %s)"
 
@@ -145,8 +161,9 @@ log = logging.getLogger(__name__)
 class SessionLiveness:
     """Keeps a session with a lock of its own, in a thread that takes it up again when it breaks.
 
-    All who live note in a table who has no lock; one that stays so for `GRACE` seconds is gone. Nobody's clock but the
-    server's counts, and while the server is away nobody dies.
+    All who live give a sign every second and note in a table who has no lock or gives no sign; one that stays so for
+    `GRACE` seconds is gone. Nobody's clock but the server's counts, and while the server is away nobody dies. Whether
+    others may have taken us for gone we know by our own clock: where our last sign is older than `LEASE`.
     """
 
     def __init__(self, database: "PostgresDatabase") -> None:
@@ -158,9 +175,26 @@ class SessionLiveness:
         self._stop = threading.Event()
         self._held = threading.Event()
         self._here = False
+        self._term = 0
+        self._signed = -LEASE
         self._thread = threading.Thread(target=self._live, name="sign of life", daemon=True)
         self._thread.start()
         self._held.wait()
+
+    @property
+    def term(self) -> int:
+        """Changes when we are back after a silence in which others may have taken over what was ours."""
+        return self._term
+
+    def holds(self, term: int) -> bool:
+        """Whether we were never silent for long since that number was read."""
+        return term == self._term and steady_seconds() - self._signed < LEASE
+
+    def _sign_given(self, at: float) -> None:
+        """Noted with the moment before it was sent: the server's count begins later."""
+        if at - self._signed >= LEASE:
+            self._term += 1
+        self._signed = at
 
     def alive(self, id: int) -> bool:
         """Whether that one has its lock, or lost it only a moment ago."""
@@ -204,16 +238,22 @@ class SessionLiveness:
 
     def _hold(self, con: "Connection") -> bool:
         """False while the server still believes in the session that broke."""
+        at = steady_seconds()
         found: SqlRow | None = con.execute("select pg_try_advisory_lock(%s)", (self.id,)).fetchone()
         if found is None or not found[0]:
             return False
         con.execute(_REGISTER, (self.id, self._name, self._role))
+        self._sign_given(at)
         self._held.set()
         self._here = True
         return True
 
     def _look_around(self, con: "Connection") -> None:
         while not self._stop.wait(HEARTBEAT):
-            con.execute(_UPDATE_GONE)
+            at = steady_seconds()
+            if not con.execute(_SIGN, (self.id,)).rowcount:  # We were forgotten.
+                con.execute(_REGISTER, (self.id, self._name, self._role))
+            self._sign_given(at)
+            con.execute(_UPDATE_GONE, (STALE,))
             con.execute(_FORGET, (FORGET_AFTER,))
         con.execute("delete from life where id = %s", (self.id,))

@@ -40,7 +40,8 @@ _SERVER_SIDE = " ".join(
         "tcp_keepalives_interval": 5,
         "tcp_keepalives_count": 3,
         "tcp_user_timeout": 20_000,
-        "idle_in_transaction_session_timeout": 60_000,
+        # A process that is stopped in the midst of a transaction must not hold up the others for long.
+        "idle_in_transaction_session_timeout": 10_000,
     }.items()
 )
 _CONNECT: dict[str, Any] = {

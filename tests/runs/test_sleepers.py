@@ -1,0 +1,249 @@
+"""A process that was asleep for long and wakes up: what others took over meanwhile it neither sends nor writes."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from foretell.models.database import liveness
+from foretell.models.database.interface import Statements
+from foretell.models.database.liveness import SessionLiveness
+from foretell.models.journal import Journal, JournalEntry, JournalRequest, JournalWritingModel
+from foretell.models.model import ModelBusy, Reply, Request, RequestInFlight, UserMessage
+from foretell.models.prices import PriceList
+from foretell.models.rate_limiter import SharedConcurrency
+from foretell.questions.forecast import Forecast
+from foretell.questions.question import Question, Target
+from foretell.questions.trace import EmitEvent, Failed
+from foretell.runs.executor import Executor, RunProgress
+from foretell.runs.store import RunCell, RunStore
+
+Place = Path | str
+DUE = datetime(2026, 1, 1, tzinfo=UTC)
+SOMEBODY = 12345
+QUESTION = Question(id="q", source="own", text="?", due=DUE, targets=(Target(id="yes"),))
+CELL = RunCell(run="r", question=QUESTION, trial=0)
+
+
+def forecast(trial: int = 0) -> Forecast:
+    return Forecast(question_id="q", forecaster="t", as_of=QUESTION.as_of, p={"yes": 0.5}, trial=trial)
+
+
+def hand_over(store: RunStore, owner: int = SOMEBODY) -> None:
+    assert store.database.write("update tick set owner = ?", (owner,)) == 1
+
+
+@pytest.mark.parametrize("moment", ["before the start", "under way", "before the end"])
+def test_a_cell_that_was_taken_over_is_not_written(place: Place, moment: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def answer(cell: RunCell, emit: EmitEvent) -> Forecast:
+        emit(Failed(error="ours"))
+        if moment == "under way":
+            hand_over(store)
+            await asyncio.sleep(60)
+        elif moment == "before the end":
+            hand_over(store)
+        return forecast()
+
+    async def main() -> RunProgress:
+        executor = Executor(store, concurrency=1)
+        running = asyncio.create_task(executor.run([CELL], answer))
+        async with asyncio.timeout(60):
+            while (await store.aside(store.database.read, "select owner from tick")) != [(SOMEBODY,)]:
+                await asyncio.sleep(0.02)
+            await asyncio.sleep(0.6)  # Time enough to write something.
+            assert list(store.answers("r")) == []
+            assert list(store.events("r")) == []
+            # The other one answers, and is gone.
+            store.add_events([(CELL.key, Failed(error="theirs"))])
+            store.finish_cell(CELL.key, forecast())
+            store.database.write("delete from tick", ())
+            return await running
+
+    with closing(RunStore(place)) as store:
+        if moment == "before the start":
+            start = store.start_cell
+
+            def late(*arguments: Any) -> bool:
+                hand_over(store)
+                return start(*arguments)
+
+            monkeypatch.setattr(store, "start_cell", late)
+        progress = asyncio.run(main())
+        assert (progress.done, progress.failed) == (1, 0)
+        assert [event for _, _, event in store.events("r")] == [Failed(error="theirs")]
+
+
+class Wire:
+    """Counts what is sent."""
+
+    def __init__(self) -> None:
+        self.sent = 0
+
+    async def complete(self, request: Request) -> Reply:
+        self.sent += 1
+        return Reply(text="yes")
+
+
+REQUEST = Request(model="compat:m@http://127.0.0.1:9/v1", messages=(UserMessage(text="?"),))
+
+
+def fall_asleep(life: Any) -> None:
+    """As if so long had passed since the last sign of life."""
+    life._signed = -1e9
+
+
+def test_who_was_asleep_sends_nothing_before_it_has_looked(postgres: str) -> None:
+    async def main() -> None:
+        wire = Wire()
+        with closing(Journal(postgres)) as journal:
+            life = journal.database.life
+            assert isinstance(life, SessionLiveness)
+            model = JournalWritingModel(wire, journal, PriceList())
+            intend = journal.intend
+
+            def asleep_after(asked: JournalRequest) -> bool:
+                ours = intend(asked)
+                term = life.term
+                fall_asleep(life)
+                while life.term == term:  # It gives a sign again before anybody else gets a turn.
+                    time.sleep(0.05)
+                return ours
+
+            journal.intend = asleep_after
+            with pytest.raises(ModelBusy, match="away for a while"):
+                await model.complete(REQUEST)
+            assert wire.sent == 0
+            assert journal.maybe_paid() == 0
+            journal.intend = intend
+            assert (await model.complete(REQUEST)).text == "yes"
+            assert wire.sent == 1
+
+    asyncio.run(main())
+
+
+def test_a_cell_sends_nothing_before_its_claim_was_looked_at(postgres: str) -> None:
+    """Its claim stands, so that it goes on; meanwhile every send is refused and tried again."""
+    wire, refused = Wire(), 0
+
+    async def answer(cell: RunCell, emit: EmitEvent) -> Forecast:
+        nonlocal refused
+        life = store.database.life
+        term = life.term
+        fall_asleep(life)
+        while life.term == term:
+            await asyncio.sleep(0.05)
+        while not wire.sent:
+            try:
+                await model.complete(REQUEST)
+            except ModelBusy:
+                refused += 1
+                await asyncio.sleep(0.02)
+        return forecast()
+
+    with closing(RunStore(postgres)) as store, closing(Journal(postgres)) as journal:
+        model = JournalWritingModel(wire, journal, PriceList())
+        progress = asyncio.run(Executor(store).run([CELL], answer))
+        assert (progress.done, progress.failed, wire.sent) == (1, 0, 1)
+        assert refused
+
+
+def test_an_answer_to_what_another_took_over_is_not_stored(place: Place) -> None:
+    with closing(Journal(place)) as mine:
+        asked = JournalRequest(key="ab" * 32, kind="model")
+        assert mine.intend(asked)
+        mine.database.write("update sent set owner = ?", (SOMEBODY,))
+        with pytest.raises(RequestInFlight):
+            mine.keep(asked, JournalEntry(body=b"late"))
+        assert mine.find(asked.key) is None
+
+
+def test_slots_that_others_have_are_not_handed_out(place: Place) -> None:
+    """Six slots; ours were given to others while we were away: nothing new begins before there is room."""
+
+    async def main() -> None:
+        with closing(Journal(place)) as mine, closing(Journal(place)) as theirs:
+            ours, me, they = SharedConcurrency(mine.database, "p", 6), mine.database.life, theirs.database.life.id
+            for _ in range(3):
+                await ours.__aenter__()
+
+            def take_all(statements: Statements) -> None:
+                statements.write("delete from lease where owner = ?", (me.id,))
+                statements.write("insert into lease values ('p', ?, 99, 6, 6)", (they,))
+
+            await theirs.database.aside(theirs.database.together, take_all)
+            if isinstance(me, SessionLiveness):
+                fall_asleep(me)
+            await asyncio.sleep(0.6)  # What was settled is settled anew.
+            await ours.__aexit__()
+            waiting = asyncio.create_task(ours.__aenter__())
+            await asyncio.sleep(0.6)
+            assert not waiting.done()  # Six of theirs are under way, and two of ours that began before.
+            await theirs.database.aside(theirs.database.write, "delete from lease where owner = ?", (they,))
+            async with asyncio.timeout(20):
+                await waiting
+            for _ in range(3):
+                await ours.__aexit__()
+
+    asyncio.run(main())
+
+
+CHILD = """
+import sys, time
+from foretell.runs.claims import ClaimTable
+from foretell.runs.store import RunStore
+store = RunStore(sys.argv[1])
+claims = ClaimTable(store.database)
+print(claims.take("cell r", "q"), flush=True)
+sys.stdin.readline()
+print("q" in store.database.together(lambda statements: claims.ours(statements, "cell r")), flush=True)
+"""
+
+
+@asynccontextmanager
+async def child(place: Place) -> AsyncGenerator[subprocess.Popen[str]]:
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    process = subprocess.Popen([sys.executable, "-c", CHILD, str(place)], **pipes)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_a_stopped_process_keeps_what_is_its_own_or_loses_it_for_good(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On one machine nobody takes over from a process that is there; over many a lease ends, and who wakes knows."""
+    monkeypatch.setattr(liveness, "STALE", 1.5)
+    monkeypatch.setattr(liveness, "_ALIVE", "(gone is null or gone > clock_timestamp() - make_interval(secs => 1.5))")
+
+    async def main() -> None:
+        from foretell.runs.claims import ClaimTable
+
+        with closing(RunStore(place)) as store:
+            claims, shared = ClaimTable(store.database), store.database.shared
+            async with child(place) as stopped:
+                assert stopped.stdin is not None
+                assert stopped.stdout is not None
+                assert stopped.stdout.readline() == "True\n"
+                os.kill(stopped.pid, signal.SIGSTOP)
+                taken, until = False, time.monotonic() + (30 if shared else 1)
+                while not taken and time.monotonic() < until:
+                    taken = claims.take("cell r", "q")
+                    await asyncio.sleep(0.1)
+                assert taken == shared
+                os.kill(stopped.pid, signal.SIGCONT)
+                stopped.stdin.write("\n")
+                stopped.stdin.flush()
+                assert stopped.stdout.readline() == f"{not shared}\n"
+
+    asyncio.run(main())

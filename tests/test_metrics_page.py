@@ -1,0 +1,19 @@
+"""The page of metrics: its examples come out as written, and it explains every metric by name."""
+
+import doctest
+from pathlib import Path
+
+from foretell.metrics.metric import METRICS
+
+PAGE = Path(__file__).parents[1] / "docs" / "metrics.md"
+
+
+def test_every_example_comes_out_as_written():
+    found = doctest.testfile(str(PAGE), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert found.attempted > 20
+    assert found.failed == 0
+
+
+def test_every_metric_is_explained():
+    text = PAGE.read_text(encoding="utf-8")
+    assert [name for name in METRICS if f"**`{name}`**" not in text] == []
