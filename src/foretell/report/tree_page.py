@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from foretell.forecasters.tree.arithmetic.error_bar import error_bar
 from foretell.forecasters.tree.arithmetic.sensitivity import ranges, sensitivities, tornado
 from foretell.forecasters.tree.description import (
     claim_marks,
@@ -50,6 +51,8 @@ def _lead(tree: Tree) -> str:
     top = tree.nodes[tree.root]
     text = f"Probability {format_probability(top.p)}"
     text += f", as of {tree.as_of}." if tree.as_of is not None else "."
+    if (bar := error_bar(tree)) is not None:
+        text += f" The answer lies {bar}."
     if top.incomplete:
         found = ranges(tree)
         between = ""
