@@ -141,7 +141,8 @@ def leaf_spread(
     parts = own * passing
     squares = float(parts @ parts)
     alone, shared = (1 - rho) * squares, rho * float(parts.sum() ** 2)
-    steady = float(((own * lasting) ** 2).sum()) + float(own @ _edge_shift(trials, np.sqrt(single))) ** 2
+    shift = own * _edge_shift(trials, np.sqrt(single))
+    steady = float(((own * lasting) ** 2).sum()) + float(shift.sum()) ** 2 + float(shift @ shift)
     # The part that leaves share in a trial is known only by as many trials as there are.
     fewest = float(max(freedom.max(), 1.0))
     known = alone**2 / max(float(freedom.sum()), 1.0) + shared**2 / fewest
