@@ -6,8 +6,8 @@ from foretell.operations.studies import study
 from foretell.studies.leaks import leak_cases
 
 
-def test_the_study_prints_recall_and_false_drops_by_kind_and_holds_what_the_docs_say() -> None:
-    """Rules alone: nine dated leaks in ten on what only judges, two clean texts in a hundred at most."""
+def test_rules_alone_stop_nine_leaks_in_ten_and_hardly_a_clean_text() -> None:
+    """Two clean texts in a hundred at most; the study prints it by kind, and the docs say the same."""
     result = study("leaks")
     totals = result.table("Stopped, in all")
     judged = {name: str(value).split(" of ") for name, value in totals.column("judged").items()}
