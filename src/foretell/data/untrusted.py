@@ -90,6 +90,15 @@ def for_terminal(text: str) -> str:
     return UNSAFE.sub("\ufffd", text)
 
 
+def for_log(text: object) -> str:
+    r"""The text on one line of a log, without anything that steers whoever reads it in a terminal.
+
+    >>> for_log("a\nERROR forged\x1b[2J")
+    'a ERROR forged�[2J'
+    """
+    return UNSAFE.sub("\ufffd", " ".join(str(text).split()))
+
+
 def for_json(text: str) -> str:
     r"""JSON whose strings cannot steer the terminal it is printed to; it reads back the same.
 

@@ -17,13 +17,14 @@ from foretell.questions.trace import TraceEvent
 from foretell.report.charts.rulers import probability_ruler
 from foretell.report.charts.svg import Chart
 from foretell.report.charts.timelines import Trajectory, stages_plot, trajectory_plot
-from foretell.runs.combine import CombinationSettings, combine_trials, combining_by_name
+from foretell.runs.combine import CombinationSettings, combine_trials
 from foretell.runs.store import CellKey, cells_each
+from foretell.runs.taught import combining_of_row
 from foretell.web.rendering import html_page
 from foretell.web.run_rows import SpendingView, run_row_view
 from foretell.web.state import CurrentState
 from foretell.web.streaming import STREAM, After, Brief, stream
-from foretell.web.trace import trace_view
+from foretell.web.trace import trace_view, what_moved
 
 router = APIRouter()
 MAX_CHARTS = 6
@@ -75,7 +76,11 @@ def read_question(
         "question": _question_text(asked, here.outcomes.of(row.id, question)),
         "asked": moments,
         "trials": trials,
-        "combination": combination_of(list(answers.values()), asked, row.spec.get("aggregate") or "logit-mean"),
+        # Which evidence moved belief how far, on average over trials; of a question with one outcome.
+        "moved": what_moved([trial["trace"] for trial in trials], asked.targets[0].id)
+        if len(asked.targets) == 1
+        else [],
+        "combination": combination_of(list(answers.values()), asked, combining_of_row(store, row)),
         "spending": SpendingView().plus(event for several in events.values() for _, event in several),
         "finished": all(trial["state"] in ("answered", "failed") for trial in trials),
         "background": here.jobs.of(row.id),
@@ -136,13 +141,14 @@ def _trial(
     }
 
 
-def combination_of(answers: Sequence[Forecast | Failure], question: Question, aggregate: str) -> dict[str, Any] | None:
+def combination_of(
+    answers: Sequence[Forecast | Failure], question: Question, how: CombinationSettings
+) -> dict[str, Any] | None:
     """Stage by stage, as the run's spec says: every door shows the same number for it. None where no trial answered."""
     forecasts = [answer for answer in answers if isinstance(answer, Forecast)]
     trials = [forecast for forecast in forecasts if forecast.forecaster != PANEL]
     if not trials:
         return None
-    how = combining_by_name(aggregate)
     sound = [trial for trial in trials if not trial.degraded]
     if not sound:  # Better than nothing, and marked as such.
         how = replace(how, degraded=True)
