@@ -186,12 +186,19 @@ def two_way_replicates(estimate: Floats, first: Floats, second: Floats, cells: F
 
     They are those of the margin that varies more, widened about the estimate; never narrower than that.
     """
-    with np.errstate(invalid="ignore", divide="ignore"):
-        spread = [np.nanvar(one, axis=0) for one in (first, second, cells)]
-        wider = np.where(spread[0] >= spread[1], first, second)
-        most = np.maximum(spread[0], spread[1])
-        scale = np.sqrt(np.maximum(1.0, np.where(most > 0, (spread[0] + spread[1] - spread[2]) / most, 1.0)))
+    spread = [_spread(one) for one in (first, second, cells)]
+    wider, most = np.where(spread[0] >= spread[1], first, second), np.maximum(spread[0], spread[1])
+    share = np.divide(spread[0] + spread[1] - spread[2], most, out=np.ones_like(most), where=most > 0)
+    scale = np.sqrt(np.maximum(1.0, share))
     return estimate + (wider - estimate) * scale
+
+
+def _spread(replicates: Floats) -> Floats:
+    """The variance of every column, draws without a value left out; 0 where there is none."""
+    known = np.isfinite(replicates)
+    n = np.maximum(known.sum(axis=0), 1)
+    mean = np.where(known, replicates, 0.0).sum(axis=0) / n
+    return (np.where(known, replicates - mean, 0.0) ** 2).sum(axis=0) / n
 
 
 # Sums by unit whose units are already there, such as the events of an arena.

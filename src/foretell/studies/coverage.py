@@ -12,7 +12,7 @@ from foretell.report.numbers import percent
 from foretell.report.study import CellValue, StudyResult
 from foretell.request import setting
 from foretell.scoring.engine import resample_units, two_way_replicates
-from foretell.studies.inputs import StudyOptions, StudyServices
+from foretell.studies.inputs import DataInputs, StudyOptions
 from foretell.studies.layout import column, count, draw_settings, table
 
 LEVEL = 0.95
@@ -31,7 +31,7 @@ NOTES = (
 class CoverageOptions(StudyOptions):
     """How many tables are simulated."""
 
-    worlds: int = setting(400, "Simulated tables of each kind.", ge=20)
+    worlds: int = setting(400, "Simulated tables of each kind.", ge=2)
     draws: int = setting(500, "Bootstrap draws of each table.", ge=100)
 
 
@@ -74,15 +74,16 @@ KINDS: Mapping[str, SimulatedTable] = {
 }
 
 
-def study(inputs: StudyServices, options: CoverageOptions) -> StudyResult:
+def study(inputs: DataInputs, options: CoverageOptions) -> StudyResult:
     """Do intervals hold what they promise?
 
     Coverage of the true score in simulated tables with few and many clusters, and with days that questions share.
     """
+    data = inputs.data(options)
     rows: dict[str, tuple[CellValue, ...]] = {}
     for done, (name, kind) in enumerate(KINDS.items()):
         found = {way: _coverage(kind, options, way) for way in WAYS}
-        inputs.progress(done + 1, len(KINDS))
+        data.progress(done + 1, len(KINDS))
         rows[name] = (*(found[way] for way in WAYS), options.worlds)
     columns = (
         column("plain", "% of tables whose interval holds the truth"),
