@@ -148,6 +148,7 @@ def table(questions: Sequence[Question], outcomes: dict, said: dict[str, dict]) 
         "due": np.array([str(q.due.date()) for _, q, _ in kept]),
         "resolution": np.array([str(t.resolves_at.date()) if t.resolves_at else "" for _, _, t in kept]),
         "source": np.array([q.source for _, q, _ in kept]),
+        "horizon": np.array([q.horizon_days(t) or 0 for _, q, t in kept]),
         "template": np.array([f"{q.source} {q.subtype}".removesuffix(" all") for _, q, _ in kept]),
         "outcome": np.array([outcomes[key] for key, _, _ in kept], float),
     }
@@ -199,6 +200,72 @@ def templates_table(found: Table, rows: np.ndarray, methods: Sequence[str]) -> l
         here = rows & (found.columns["template"] == template) if template != "all" else rows
         cells = [template, str(int(here.sum())), f"{found.outcome[here].mean():.0%}"]
         cells += [*[index(found, method, here) for method in methods], lead(found, here, "due")]
+        lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
+RIVALS = """select method, source || '/' || question_id as id, forecast_due_date as due, resolution_date as ends,
+            avg(probability) as p from '{data}/forecasts.parquet'
+            where source in ('acled', 'dbnomics', 'fred', 'wikipedia', 'yfinance')
+            and not coalesce(imputed, false) and method not like '%clairvoyant%' group by all"""
+FEWEST = 600
+"""Events that a rival must have answered on the rounds kept for confirming."""
+
+
+def rivals(found: Table, rows: np.ndarray) -> dict[str, np.ndarray]:
+    """What other methods said of the same events, by name; NaN where one said nothing."""
+    events = zip(*(found.columns[c].tolist() for c in ("question", "due", "resolution")), strict=True)
+    place = {key: i for i, key in enumerate(events)}
+    said: dict[str, np.ndarray] = {}
+    for method, id, due, day, p in duckdb.connect().execute(RIVALS.format(data=DATA)).fetchall():
+        at = place.get((id, due, day))
+        if at is not None:
+            said.setdefault(method, np.full(len(found.outcome), np.nan))[at] = p
+    return {name: p for name, p in sorted(said.items()) if (~np.isnan(p[rows])).sum() >= FEWEST}
+
+
+def apart(found: Table, p: np.ndarray, rows: np.ndarray) -> str:
+    """How far the stack is ahead of other probabilities, by question × resolution date."""
+    design = ResamplingDesign(cluster=found.columns["question"][rows], crossed=found.columns["resolution"][rows])
+    other = (p[rows] - found.outcome[rows]) ** 2
+    compared = compare_paired(
+        found.loss("stack", rows), other, design, statistic=brier_index_from_sums, resampling=RESAMPLING
+    )
+    return f"{compared.diff:+.1f} [{compared.low:+.1f}, {compared.high:+.1f}]"
+
+
+def horizons_table(found: Table, rows: np.ndarray, rival: np.ndarray) -> list[str]:
+    """By source and horizon: the stack, prior, always one half and the rival that answered most."""
+    head = ("source", "days", "events", "0.5", "prior", "stack", "ahead of prior", "ahead of 0.5", "BLF")
+    lines = [f"| {' | '.join(head)} | ahead of BLF (on its events) |"]
+    lines.append("|---|---|---|---|---|---|---|---|---|---|")
+    for source in (*np.unique(found.columns["source"]).tolist(), "all"):
+        for days in (7, 30, 90, 180, 0):
+            here = rows & (found.columns["source"] == source) if source != "all" else rows
+            here = here & (found.columns["horizon"] == days) if days else here
+            both = here & ~np.isnan(rival)
+            if not here.any():
+                continue
+            half = np.full(len(found.outcome), 0.5)
+            cells = [source, str(days or "all"), str(int(here.sum())), "50.0", index(found, "baseline", here)]
+            cells += [index(found, "stack", here), apart(found, found.said["baseline"], here), apart(found, half, here)]
+            score = brier_index(float(((rival[both] - found.outcome[both]) ** 2).mean())) if both.any() else np.nan
+            cells += [f"{score:.2f}", apart(found, rival, both)] if both.sum() >= 30 else ["–", "–"]
+            lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
+def rivals_table(found: Table, rows: np.ndarray, others: dict[str, np.ndarray]) -> list[str]:
+    """Every method on file against the stack on the events that it answered, at each horizon."""
+    lines = ["| method | events | method | stack | stack ahead | 7 days | 30 days | 90 days | 180 days |"]
+    lines.append("|---|---|---|---|---|---|---|---|---|")
+    for name, p in others.items():
+        both = rows & ~np.isnan(p)
+        score = brier_index(float(((p[both] - found.outcome[both]) ** 2).mean()))
+        cells = [name, str(int(both.sum())), f"{score:.2f}", index(found, "stack", both), apart(found, p, both)]
+        for days in (7, 30, 90, 180):
+            here = both & (found.columns["horizon"] == days)
+            cells.append(apart(found, p, here) if here.sum() >= 100 else "–")
         lines.append("| " + " | ".join(cells) + " |")
     return lines
 
@@ -273,6 +340,11 @@ def main() -> None:
     }
     methods = ("baseline", "base rate by horizon", "no series", "models alone", "stack")
     lines = ["### Ahead of the paper's baseline", "", *sets_table(sets), ""]
+    others = rivals(found, ~early)
+    longest = max(others.values(), key=lambda p: int((~np.isnan(p)).sum()))
+    title = "### By source and horizon, rounds kept for confirming (intervals by question × resolution date)"
+    lines += [title, "", *horizons_table(found, ~early, longest), ""]
+    lines += ["### Methods on file, rounds kept for confirming", "", *rivals_table(found, ~early, others), ""]
     lines += ["### By template, rounds kept for confirming", "", *templates_table(found, ~early, methods), ""]
     lines += ["### By template, rounds used for choosing", "", *templates_table(found, early, methods), ""]
     lines += ["### By round", "", *rounds_table(found, methods), ""]

@@ -10,7 +10,7 @@ from typing import Any
 
 from babel import Locale
 
-from foretell.tools.dates.find import fold
+from foretell.tools.dates.folding import fold
 
 LANGUAGES = re.findall(
     r"\w+",

@@ -255,6 +255,7 @@ def ground_leaves(
     deep_model: str | None = None,
     trials: int = 1,
     more: bool = False,
+    spend: float | None = None,
     settings: Settings | None = None,
 ) -> TreeEditResult:
     """Examine leaves of a tree anew, several times where that is asked for, and work out everything above them."""

@@ -140,6 +140,7 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "tree-noise": "foretell.studies.trees.noise:study",
         "tree-weights": "foretell.studies.trees.weights:study",
         "tree-scale": "foretell.studies.trees.scale:study",
+        "tree-uncertainty": "foretell.studies.trees.uncertainty:study",
         "tree-roles": "foretell.studies.trees.roles:study",
         "habits": "foretell.studies.habits:study",
         "consistency": "foretell.studies.consistency:study",

@@ -34,6 +34,7 @@ from foretell.submit.prophet_arena import (
     ProphetArenaSubmitter,
     ProphetArenaWriter,
     read_events,
+    signature_fits,
 )
 from foretell.submit.sending import SEND_ONCE
 
@@ -172,6 +173,33 @@ def _official_submits(url: str) -> None:
         assert client.open_windows("me") == []
 
 
+def _official_signatures(url: str) -> None:
+    """Signed receipts of our practice server, checked by the official client and by us; forged ones too."""
+    from arena.seals import check_signature
+
+    from arena import Client
+
+    key = httpx2.get(f"{url}/verify/key", headers={"Authorization": f"Bearer {KEY}"}).json()["public_key"]
+    with Client(api_key=KEY, api_url=url) as client:
+        told = client.submit_forecast("me", "cup-final", {"Red": 0.7, "Blue": 0.2}).receipt
+    assert told is not None
+    good = told.model_dump(mode="json")
+    other = {**good, "seal": "0" * 64}
+    later = {**good, "recorded_at": "2030-01-01T00:00:00Z"}
+    forged = {**good, "signature": "A" * 86}
+    for receipt, public, fits in (
+        (good, key, True),
+        (other, key, False),
+        (later, key, False),
+        (forged, key, False),
+        (good, "B" * 43, False),
+        (good, "no key", False),
+    ):
+        theirs = check_signature(receipt["seal"], receipt["recorded_at"], receipt["signature"], public)
+        assert theirs is signature_fits(Payload(url="", value=receipt), public) is fits
+    assert signature_fits(Payload(url="", value={**good, "signature": None}), key) is None
+
+
 def _official_dataset(url: str) -> None:
     from arena import Client, datasets
 
@@ -206,7 +234,7 @@ async def _we_submit(url: str) -> None:
         items = submitter.plan(forecasts, ()).ready
         sent = await submitter.send(items)
         assert [one.state for one in sent] == ["taken", "taken"]
-        assert sent[0].answer["seal_fits"] is True
+        assert (sent[0].answer["seal_fits"], sent[0].answer["signature_fits"]) == (True, True)
         assert await submitter.stands(items) == [True, True]
     await asyncio.to_thread(_official_finds, url, stated)
 
@@ -293,6 +321,12 @@ CHECKS = [
         service=SERVICE,
         what="the official client submits to our practice server, live and weekly, and its receipts open their seals",
         function=_served(lambda url: asyncio.to_thread(_official_submits, url)),
+        module=OFFICIAL,
+    ),
+    Check(
+        service=SERVICE,
+        what="signatures of receipts (Ed25519) are checked as the official client does it, forged ones too",
+        function=_served(lambda url: asyncio.to_thread(_official_signatures, url)),
         module=OFFICIAL,
     ),
     Check(

@@ -41,7 +41,7 @@ def main(command: list[str], said: Path) -> None:
     with said.open("w") as file:
         run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=file)
     until = time.monotonic() + PATIENCE
-    while run.poll() is None and replies() < 20 and time.monotonic() < until:
+    while run.poll() is None and replies() < 12 and time.monotonic() < until:
         time.sleep(0.005)
     ballast = fill()
     while run.poll() is None and "the disk is full" not in said.read_text() and time.monotonic() < until:

@@ -12,6 +12,7 @@ from foretell.operations.ask import AskResult, ask, prepare_ask
 from foretell.operations.requests import AskRequest
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Numeric
+from foretell.runs.combine import combining_by_name
 from foretell.runs.settings import Settings
 from foretell.web.pages.question import combination_of
 
@@ -38,7 +39,7 @@ def test_the_answer_is_a_distribution(tmp_path: Path):
     shown = StringIO()
     found.print(Console(file=shown, width=200))
     assert shown.getvalue().startswith("5 goals  between 1 goals and 10 goals with 90 %")
-    combination = combination_of(found.trials, found.question, "mean")
+    combination = combination_of(found.trials, found.question, combining_by_name("mean"))
     assert combination is not None
     assert combination["quantiles"]["q50"] == "5 goals"
 

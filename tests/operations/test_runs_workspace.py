@@ -43,7 +43,7 @@ def made(settings: Settings, p: float = 0.2) -> str:
     write(Path("questions.csv"), [{k: v for k, v in row.items() if k != "outcome"} for row in ROWS])
     spec: dict[str, Any] = {"questions": "questions.csv", "forecaster": "always", "options": {"p": p}}
     id = run(spec, settings=settings).run
-    assert list_runs(settings=settings).stored[0].score == {"decided": 0}
+    assert list_runs(settings=settings).stored[0].score["decided"] == 0
     told = [{"question": r["id"], "target": "yes", "due": r["due"], "outcome": r["outcome"]} for r in ROWS]
     assert resolve_run(id, outcomes=write(Path("outcomes.csv"), told), settings=settings).new == 3
     return id

@@ -210,6 +210,22 @@ def test_the_doctor_knows_newer_files_a_clock_set_back_and_old_replies(tmp_path:
     assert "a newer foretell wrote it: store version 99" in newer.detail
 
 
+def test_the_doctor_sets_edited_replies_of_a_server_aside(tmp_path: Path, postgres: str) -> None:
+    settings = Settings(home=tmp_path, database=postgres)
+    keys = [content_key(n) for n in range(3)]
+    with closing(Journal(postgres)) as journal:
+        for key in keys:
+            asked = JournalRequest(key=key, kind="tool")
+            journal.intend(asked)
+            journal.keep(asked, JournalEntry(body=b"{}"))
+        journal.database.write("UPDATE kept SET answer = ? WHERE key = ?", (b"[]", bytes.fromhex(keys[1])))
+    found = asyncio.run(doctor(DoctorRequest(repair=True), settings))
+    assert [one.state for one in found.findings if one.notes] == ["repaired"]
+    assert keys[1] in next(tmp_path.glob("journal.db.set-aside-*.jsonl")).read_text()
+    with closing(Journal(postgres)) as journal:
+        assert [journal.find(key) for key in keys] == [b"{}", None, b"{}"]
+
+
 def test_the_doctor_reaches_every_service_with_one_call_and_compares_clocks(tmp_path: Path) -> None:
     async def run() -> DoctorResult:
         async with practised(tmp_path) as settings:

@@ -94,6 +94,10 @@ def test_runs_of_before_go_on_as_they_began(tmp_path: Path):
     with closing(RunStore(tmp_path / "old.db")) as store:
         store.begin(spec.id, spec.to_json(), NOW.isoformat())
         assert begin_run(store, spec, NOW) == spec
+    with closing(RunStore(tmp_path / "aside.db")) as store:
+        assert begin_run(store, spec, NOW, again=True) == spec
+    with closing(RunStore(tmp_path / "new.db")) as store:
+        assert begin_run(store, spec, NOW).marked
     assert models_of_run(spec).setting("agent") == ModelSettings()
 
 

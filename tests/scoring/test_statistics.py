@@ -15,7 +15,7 @@ from foretell.studies.inputs import StudyData
 
 def tables(*, forecasters: int = 2, clusters: int = 40, days: int = 20, seed: int = 0) -> tuple[Any, Any]:
     rng = np.random.default_rng(seed)
-    outcomes = [
+    outcomes: list[dict[str, Any]] = [
         {
             "question": f"q{c}",
             "target": f"t{k}",

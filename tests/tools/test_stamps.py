@@ -9,7 +9,8 @@ from foretell.questions.as_of import AsOf
 from foretell.tools.dates.addresses import late_address
 from foretell.tools.dates.ages import age_stamp, without_age
 from foretell.tools.dates.find import find_dates
-from foretell.tools.dates.stamps import late_entry, late_row, late_stamp, told_state
+from foretell.tools.dates.records import late_entry, late_row, told_state
+from foretell.tools.dates.stamps import late_stamp
 
 WRITTEN = (
     "{0:%Y-%m-%d}",

@@ -174,7 +174,7 @@ def test_a_local_corpus_is_fenced_like_the_web() -> None:
     assert "Before" in text
     assert "Rewritten" not in text
     assert "Market" not in text
-    assert sorted(event.layer for event in events if isinstance(event, LeakBlocked)) == ["address", "content"]
+    assert sorted(event.layer for event in events if isinstance(event, LeakBlocked)) == ["address", "date"]
     corpus.close()
 
 

@@ -7,6 +7,8 @@ from fastapi.testclient import TestClient
 
 from fakes.stored_run import StoredRunBuilder
 from foretell.operations.requests import ListingFields
+from foretell.questions.resolution import Resolution
+from foretell.runs.outcomes import RunOutcomes
 from foretell.runs.runner import prepare_run
 from foretell.runs.settings import Settings
 from foretell.runs.spec import spec_from_mapping
@@ -21,8 +23,8 @@ def test_runs_are_listed_with_how_far_they_are(client: TestClient, store: RunSto
     (line,) = client.get("/api/runs").json()["runs"]
     assert (line["id"], line["cells"], line["done"], line["failed"]) == (run, 4, 3, 1)
     told = client.get("/runs").text
-    assert run in told
-    assert "1 failed" in told
+    assert run[:8] in told
+    assert "Failed 1 of 4" in told
 
 
 def test_a_run_shows_progress_cost_failures_and_questions(client: TestClient, store: RunStore) -> None:
@@ -93,10 +95,80 @@ def test_only_what_goes_on_here_can_be_stopped(client: TestClient, store: RunSto
 def test_in_a_browser(page: Any, site: Any, store: RunStore) -> None:
     run = StoredRunBuilder(questions=3, trials=3, failing=1).keep(store)
     page.goto(f"{site.url}/runs")
-    page.get_by_role("link", name=run).click()
+    page.locator(f'a[href="/runs/{run}"]').click()
     page.get_by_text("Finished: 8 forecasts, 1 failure.").wait_for()
     page.get_by_role("link", name="number 2").click()
     page.get_by_role("heading", name="Will the harbour bridge number 2 be approved?").wait_for()
+
+
+def decided(store: RunStore, run: str, outcomes: tuple[int, ...] = (0, 1, 0)) -> None:
+    """Let the questions of a run come out."""
+    questions = store.questions(run)
+    told = [
+        Resolution(question_id=question.id, target_id="yes", due=question.due, outcome=outcome)
+        for question, outcome in zip(questions, outcomes, strict=False)
+    ]
+    assert RunOutcomes(store).keep(run, questions, told) == len(told)
+
+
+def test_a_run_says_how_good_it_was(client: TestClient, store: RunStore) -> None:
+    run = StoredRunBuilder(questions=3, trials=2).keep(store)
+    assert client.get(f"/api/runs/{run}").json()["score"]["bi"] is None
+    assert "Nothing has come out yet" in client.get(f"/runs/{run}").text
+    decided(store, run)
+    view = client.get(f"/api/runs/{run}").json()
+    lines = view["questions"]
+    assert view["score"]["decided"] == 3
+    assert [line["brier"] for line in lines] == [
+        pytest.approx((line["leading"]["p"] - line["leading"]["outcome"]) ** 2) for line in lines
+    ]
+    # The list, the page and the command show one number.
+    (listed,) = client.get("/api/runs").json()["runs"]
+    assert listed["score"] == view["score"]
+    worst, *_ = client.get(f"/api/runs/{run}", params={"sort": "score"}).json()["questions"]
+    assert worst["brier"] == max(line["brier"] for line in lines)
+    (yes,) = client.get(f"/api/runs/{run}", params={"outcome": "yes"}).json()["questions"]
+    assert yes["leading"]["outcome"] == 1
+    assert client.get(f"/api/runs/{run}", params={"flag": "odd"}).status_code == 422
+    told = client.get(f"/runs/{run}").text
+    assert "Does it mean what it says?" in told
+    assert view["headline"] in told
+    table = client.get(f"/api/runs/{run}/answers.csv").text.splitlines()
+    assert len(table) == 4
+    assert table[0].startswith("question,due,text,target,p")
+    asked = client.get(f"/api/runs/{run}/questions/own%2F0001").json()["question"]
+    assert asked["targets"][0]["outcome"] == 1
+    assert "Brier score" in client.get(f"/runs/{run}/questions/own%2F0001").text
+
+
+def test_runs_that_are_ticked_stand_on_one_board(client: TestClient, store: RunStore) -> None:
+    runs = [StoredRunBuilder(questions=3, trials=trials).keep(store) for trials in (1, 2, 3)]
+    for run in runs:
+        decided(store, run)
+    board = client.get("/api/board", params={"run": runs}).json()
+    assert len({one["forecaster"] for one in board["scores"]} - {"always 0.5", "base rate", "crowd price"}) == 3
+    assert "3 runs on one board" in client.get("/board", params={"run": runs}).text
+    assert "Tick two runs" in client.get("/board", params={"run": runs[:1]}).text
+    assert client.get("/board", params={"run": ["nobody", runs[0]]}).status_code == 404
+
+
+def test_a_run_is_named_archived_and_removed_in_the_page(client: TestClient, store: RunStore, token: str) -> None:
+    run = StoredRunBuilder(questions=1).keep(store)
+    client.get("/login", params={"token": token})
+    csrf = client.get(f"/runs/{run}").text.partition('name="csrf" value="')[2].partition('"')[0]
+    said = {"csrf": csrf, "name": "autumn", "tags": "cheap, <b>bold", "note": "a\x1b[31mnote"}
+    client.post(f"/runs/{run}/labels", data=said)
+    told = client.get("/runs/autumn").text
+    assert "&lt;b&gt;bold" in told
+    assert "\x1b" not in told
+    assert [one["name"] for one in client.get("/api/runs", params={"tag": "cheap"}).json()["runs"]] == ["autumn"]
+    client.post(f"/runs/{run}/labels", data={**said, "tags": "", "archived": "yes"})
+    listed = client.get("/api/runs").json()
+    assert (listed["runs"], listed["archived"]) == ([], 1)
+    assert client.get("/api/runs", params={"archived": True}).json()["runs"][0]["tags"] == []
+    assert client.post(f"/runs/{run}/remove", data={"csrf": "forged"}).status_code == 403
+    client.post(f"/runs/{run}/remove", data={"csrf": csrf})
+    assert client.get("/api/runs", params={"archived": True}).json()["total"] == 0
 
 
 def test_pages_over_a_shared_database(postgres: str, tmp_path: Path, token: str) -> None:

@@ -142,7 +142,9 @@ class NoteHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """One line."""
-        click.echo(f"note: {record.getMessage()}", err=True)
+        from foretell.data.untrusted import for_log
+
+        click.echo(f"note: {for_log(record.getMessage())}", err=True)
 
 
 def main() -> None:
@@ -160,9 +162,11 @@ def main() -> None:
         from foretell.questions.storage_errors import storage_error_in
 
         error = error if isinstance(error, InputError) else storage_error_in(error) or error
+        from foretell.report.terminal import echo, show_exception
+
         if not isinstance(error, InputError):
+            sys.excepthook = show_exception
             raise
-        from foretell.report.terminal import echo
 
         echo(f"foretell: {error}", err=True)
         sys.exit(error.exit_code)

@@ -9,12 +9,11 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from foretell.cli.commands import request_command
 from foretell.cli.progress import progress_bar
 from foretell.operations import requests
 from foretell.questions.errors import InputError, MissingExtra
+from foretell.report.terminal import echo
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -75,7 +74,7 @@ def _run_app(app: "FastAPI", request: requests.ServeRequest, token: str) -> None
     listening.listen()  # Before the link is printed: whoever opens it at once is not refused.
     name = f"[{request.host}]" if ":" in request.host else request.host
     link = f"http://{name}:{listening.getsockname()[1]}/login?token={token}"
-    click.echo(f"foretell serves at {link}\nCtrl-C ends it. Whoever has this link can spend what your keys allow.")
+    echo(f"foretell serves at {link}\nCtrl-C ends it. Whoever has this link can spend what your keys allow.")
     if request.open:
         import webbrowser
 
@@ -130,9 +129,9 @@ async def _mcp(request: requests.McpRequest) -> None:
         raise InputError(problem, hint="take a long random one")
     token = given or secrets.token_urlsafe(32)
     listening = listen(HOST, request.port)
-    click.echo(f"serving http://{HOST}:{listening.getsockname()[1]}{PATH} until Ctrl-C", err=True)
+    echo(f"serving http://{HOST}:{listening.getsockname()[1]}{PATH} until Ctrl-C", err=True)
     if not given:
-        click.echo(f"token: {token}", err=True)
+        echo(f"token: {token}", err=True)
     await serve_http(permissions, listening, token)
 
 
@@ -173,7 +172,6 @@ mcp = request_command(requests.McpRequest, _mcp, name="mcp", service=True)
 
 async def _worker(request: requests.WorkerRequest) -> None:
     from foretell.operations.shared_runs import cluster_status, drop_run, run_worker, shared_url
-    from foretell.report.terminal import echo
     from foretell.runs.settings import load_settings
     from foretell.runs.worker import WorkerCapacity, WorkerSignals
 
@@ -181,7 +179,7 @@ async def _worker(request: requests.WorkerRequest) -> None:
     shared_url(settings)
     if request.drop is not None:
         run, cells = await drop_run(settings, request.drop)
-        click.echo(f"run {run}: {cells} cells are no longer queued; `foretell run` queues them anew")
+        echo(f"run {run}: {cells} cells are no longer queued; `foretell run` queues them anew")
     if request.status:
         for line in (await cluster_status(settings)).lines():
             echo(line)
@@ -199,19 +197,18 @@ async def _worker(request: requests.WorkerRequest) -> None:
         signals.rest.set()
 
     on_signals(stop)
-    click.echo(f"up to {request.concurrency} cells at once; Ctrl-C to finish and leave", err=True)
+    echo(f"up to {request.concurrency} cells at once; Ctrl-C to finish and leave", err=True)
     capacity = WorkerCapacity(here=request.concurrency, everywhere=request.everywhere)
     done = await run_worker(settings, capacity, signals, idle=request.idle)
-    click.echo(f"{done.done} cells, {done.failed} failed, ${done.dollars:.4f} in {done.calls} calls")
+    echo(f"{done.done} cells, {done.failed} failed, ${done.dollars:.4f} in {done.calls} calls")
 
 
 async def _arena_run(request: requests.ArenaRunRequest) -> None:
     from foretell.operations.arena import run_arena
-    from foretell.report.terminal import echo
 
     def begin(arena: "LiveArena", stop: asyncio.Event) -> None:
         on_signals(stop.set)
-        click.echo(f"arena {arena.name}: {len(arena.spec.entries)} entries; Ctrl-C to leave", err=True)
+        echo(f"arena {arena.name}: {len(arena.spec.entries)} entries; Ctrl-C to leave", err=True)
 
     await run_arena(request, echo, begin)
 
@@ -229,12 +226,12 @@ async def _practice(request: requests.PracticeRequest) -> None:
 
     settings = load_settings()
     if request.stop:
-        click.echo("Stopped." if stop_practice() else "There is no practice world to stop.", err=True)
+        echo("Stopped." if stop_practice() else "There is no practice world to stop.", err=True)
     elif request.command:
         sys.exit(await run_in_practice(request, settings))
     elif request.env:
-        click.echo(start_in_background(request, settings), nl=False)
-        click.echo(f"Try: {TRY_NEXT}\nStop it: foretell practice --stop", err=True)
+        echo(start_in_background(request, settings), nl=False)
+        echo(f"Try: {TRY_NEXT}\nStop it: foretell practice --stop", err=True)
     else:
         await _serve_practice(request, settings)
 
@@ -250,10 +247,10 @@ async def _serve_practice(request: requests.PracticeRequest, settings: "Settings
         request.env_file.unlink(missing_ok=True)
     async with open_practice(request, settings, stopped) as environment:
         lines = shell_lines(environment)
-        click.echo(lines, nl=False)
+        echo(lines, nl=False)
         if request.env_file is not None:
             write_atomically(request.env_file, lines.encode(), private=True)
-        click.echo(f"Serving until Ctrl-C. In a shell with the lines above, try: {TRY_NEXT}", err=True)
+        echo(f"Serving until Ctrl-C. In a shell with the lines above, try: {TRY_NEXT}", err=True)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stopped.wait(), None if request.hours is None else request.hours * 3600)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from foretell.cli.commands import RequestCommand, field_parameter, json_option, read_request
+from foretell.report.terminal import echo
 
 if TYPE_CHECKING:
     from foretell.studies.registry import Study
@@ -64,8 +65,8 @@ def study(context: click.Context) -> None:
 
     formatter = context.make_formatter()
     formatter.write_dl(list(study_questions(".trees." if context.meta.get(TREE) else "").items()))
-    click.echo(formatter.getvalue(), nl=False)
-    click.echo("\nRun one with: foretell study NAME (foretell study NAME --help lists its options)")
+    echo(formatter.getvalue(), nl=False)
+    echo("\nRun one with: foretell study NAME (foretell study NAME --help lists its options)")
 
 
 def study_command(chosen: "Study") -> click.Command:
@@ -75,7 +76,7 @@ def study_command(chosen: "Study") -> click.Command:
         from foretell.cli.progress import run_progress
         from foretell.operations.studies import run_study, save_study
         from foretell.report.study_report import write_study
-        from foretell.report.terminal import console, echo
+        from foretell.report.terminal import console
         from foretell.runs.settings import load_settings
 
         request = read_request(chosen.options, values)
@@ -86,7 +87,7 @@ def study_command(chosen: "Study") -> click.Command:
         written = [file.name for file in result.files]
         written += [path for out in outs for path in write_study(result, out)]
         for path in written:
-            click.echo(f"Wrote {path}", err=True)
+            echo(f"Wrote {path}", err=True)
         if as_json:
             echo(result.to_json())
         else:
@@ -94,7 +95,7 @@ def study_command(chosen: "Study") -> click.Command:
         for warning in result.warnings:
             echo(warning, err=True)
         if keep:
-            click.echo(f"Saved in {save_study(load_settings(), result)}", err=True)
+            echo(f"Saved in {save_study(load_settings(), result)}", err=True)
         if not result.ok:
             sys.exit(1)
 

@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import os
 import re
 import sqlite3
 import threading
@@ -17,6 +18,7 @@ from foretell.data.dates import parse_stated_date
 from foretell.data.pages import PageUnavailable, read_html, read_page
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
+from foretell.questions.storage_errors import DAMAGED_HINT, DamagedFile, storage_error
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS documents (
@@ -111,12 +113,13 @@ class Corpus:
         self.path = path
         self._lock = threading.Lock()
         try:
-            self._db = sqlite3.connect(path, check_same_thread=False)
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = NORMAL")
-            self._db.executescript(_SCHEMA)
+            self._db = _connected(path)
         except sqlite3.Error as error:
-            raise InputError(f"not a corpus: {error}", path=path, hint="name another file") from None
+            problem = storage_error(error, path)
+            if problem is not None and not isinstance(problem, DamagedFile):
+                raise problem from None
+            hint = f"name another file; {DAMAGED_HINT}"
+            raise InputError(f"not a corpus, or damaged: {error}", path=path, hint=hint) from None
 
     def __len__(self) -> int:
         with self._lock:
@@ -142,9 +145,12 @@ class Corpus:
         if not words:
             return []
         until = _date_to_text(as_of.at) if as_of.mode == "backtest" else None
-        with self._lock:
-            best = self._db.execute(_BEST, (words, until, until, limit)).fetchall()
-            rows = [self._db.execute(_SHOWN, (words, one)).fetchone() for (one,) in best]
+        try:
+            with self._lock:
+                best = self._db.execute(_BEST, (words, until, until, limit)).fetchall()
+                rows = [self._db.execute(_SHOWN, (words, one)).fetchone() for (one,) in best]
+        except sqlite3.DatabaseError as error:
+            raise storage_error(error, self.path) or error from None
         return [
             CorpusHit(
                 document=CorpusDocument(
@@ -161,16 +167,37 @@ class Corpus:
         ]
 
     def _store(self, batch: list[CorpusDocument]) -> CorpusCounts:
-        with self._lock, self._db:
-            before = self._last_id()
-            self._db.executemany(_INSERT, [_row(one) for one in batch])
-            added = self._last_id() - before
+        try:
+            with self._lock, self._db:
+                before = self._last_id()
+                self._db.executemany(_INSERT, [_row(one) for one in batch])
+                added = self._last_id() - before
+        except sqlite3.DatabaseError as error:
+            raise storage_error(error, self.path) or error from None
         undated = sum(one.published is None and one.captured is None for one in batch)
         return CorpusCounts(added=added, known=len(batch) - added, undated=undated)
 
     def _last_id(self) -> int:
         """Grows by one with every new document, for none is ever taken out."""
         return self._db.execute("SELECT coalesce(max(id), 0) FROM documents").fetchone()[0]
+
+
+def _connected(path: str | Path) -> sqlite3.Connection:
+    """The file, made where it is missing; one that cannot be written to is only read."""
+    file = Path(path)
+    if file.is_file() and not (os.access(file, os.W_OK) and os.access(file.parent, os.W_OK)):
+        log = Path(f"{file}-wal")
+        mode = "mode=ro" if log.exists() and log.stat().st_size else "immutable=1"
+        return sqlite3.connect(f"{file.absolute().as_uri()}?{mode}", uri=True, check_same_thread=False)
+    db = sqlite3.connect(path, check_same_thread=False)
+    try:
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = NORMAL")
+        db.executescript(_SCHEMA)
+    except sqlite3.Error:
+        db.close()
+        raise
+    return db
 
 
 def _row(one: CorpusDocument) -> tuple[str | None, ...]:

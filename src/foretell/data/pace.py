@@ -24,6 +24,7 @@ from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
 from foretell.data.known_services import DAY, HOUR, KNOWN_SERVICES, ServiceFacts, ServiceLimit
+from foretell.data.untrusted import for_log
 from foretell.questions.clock_jump import ClockReading, jump_text, steady_seconds
 
 log = logging.getLogger(__name__)
@@ -495,7 +496,7 @@ class ServiceTurns:
         if wait > 0 and closed > self._announced.get(service.name, 0.0) + 1.0:
             self._announced[service.name] = closed
             until = datetime.fromtimestamp(closed, UTC)
-            log.warning("%s is not asked before %s UTC: %s", service.facts.title, f"{until:%H:%M:%S}", reason)
+            log.warning("%s is not asked before %s UTC: %s", service.facts.title, f"{until:%H:%M:%S}", for_log(reason))
 
     def spared(self, service: KnownService) -> bool:
         """Whether a service is a practice server on this machine, which has no limits but those of settings."""
@@ -515,7 +516,7 @@ class ServiceTurns:
         """Tell whoever watches why a service is not asked at all."""
         if service.name not in self._announced:
             self._announced[service.name] = 0.0
-            log.warning("%s", problem)
+            log.warning("%s", for_log(problem))
 
     def close(self) -> None:
         """Close the file."""

@@ -119,6 +119,8 @@ class Context:
     """The seed of the run; None leaves sampling to the provider."""
     trial: int = 0
     """Which of several independent trials this is."""
+    marked: bool = True
+    """Whether strangers' words are kept from looking like ours in prompts; runs of older versions go on without."""
 
     @cached_property
     def rng(self) -> np.random.Generator:

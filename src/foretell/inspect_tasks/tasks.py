@@ -16,7 +16,7 @@ from foretell.data.datasets.outcome_files import read_outcomes
 from foretell.data.datasets.set_filter import LateText, SetFilter
 from foretell.forecasters.prompt.elicitation import ElicitationCall, call_of
 from foretell.forecasters.prompt.prediction_context import PredictionContext, known_at
-from foretell.forecasters.prompt.rendering import read_view
+from foretell.forecasters.prompt.rendering import read_view, readable
 from foretell.inspect_tasks.samples import CLUSTER_KEY, QUESTION_KEY
 from foretell.inspect_tasks.scorers import answered, brier, log_score
 from foretell.models.budget import BYTES_PER_TOKEN
@@ -99,7 +99,7 @@ def estimate_tokens_of(model: Model) -> None:
 def sample_of(question: Question, outcomes: Mapping[str, int], view: str) -> Sample:
     """A question whose outcomes are known, as of its date; no tool and no fence stand behind it."""
     context = PredictionContext(question=known_at(question, question.as_of), as_of=question.as_of)
-    system, user = call_of(ElicitationCall(wording="default"), context, read_view(view)).messages
+    system, user = call_of(ElicitationCall(wording="default"), readable(context), read_view(view)).messages
     return Sample(
         id=f"{question.id}@{question.due.date().isoformat()}",
         input=[ChatMessageSystem(content=system.text), ChatMessageUser(content=user.text)],

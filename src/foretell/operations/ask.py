@@ -37,6 +37,7 @@ from foretell.runs.runner import PreparedRun, check_run, execute_run, prepare_ru
 from foretell.runs.settings import Settings, load_settings
 from foretell.runs.spec import TYPED_PREFIX, BudgetSpec, QuestionsSpec, RunSpec
 from foretell.runs.store import RunStore
+from foretell.runs.taught import combining_of_run
 from foretell.scoring.scoreboard import rows_as_text
 from foretell.tools.late_text import late_passages, without_late_passages
 
@@ -350,7 +351,7 @@ def stored_answer(store: RunStore, spec: RunSpec, question: Question) -> AskResu
     # The same words asked earlier today belong to the same run, with an answer of their own.
     at = question.as_of_in(spec.mode).at
     answers = [one for one in store.answers(spec.id) if one.question_id == question.id and one.as_of.at == at]
-    how = combining_by_name(spec.aggregate)
+    how = combining_of_run(store, spec)
     # An answer on top of a failure is better than none, if it says so.
     found = combine_trials(answers, [question], how) or combine_trials(answers, [question], replace(how, degraded=True))
     failures = [answer for answer in answers if isinstance(answer, Failure)]

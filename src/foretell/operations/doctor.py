@@ -22,9 +22,12 @@ from foretell.data.atomic_file import write_atomically
 from foretell.data.known_services import KNOWN_SERVICES
 from foretell.data.pace import PaceStore
 from foretell.models.database.sqlite import RESERVED_BYTES, open_read_only
+from foretell.models.journal import Journal
 from foretell.operations.repair import (
+    ENTRIES,
+    EntryCheck,
     HomeFile,
-    entry_faults,
+    check_entries,
     file_faults,
     home_files,
     in_use,
@@ -192,7 +195,15 @@ def _disk(home: Path) -> Finding:
 
 
 def _databases(settings: Settings, *, repair: bool) -> Iterator[Finding]:
-    """Every database of the home: whether it is sound, of a version that is known, and as it was written."""
+    """Every database of the home: whether it is sound, of a version that is known, and as it was written.
+
+    A journal on a server may be long: its entries are read only where it is to be repaired.
+    """
+    if repair and settings.database is not None:
+        with closing(Journal(settings.database)) as journal:
+            check = EntryCheck.of(journal.database.stream(ENTRIES))
+        detail = f"{check.total:,} replies and tool results on the server are as they were stored"
+        yield _edited(check, settings, repair=True) or Finding(what="journal", state="ok", detail=detail)
     for file in home_files(settings):
         try:
             yield _looked_at(file, settings, repair=repair)
@@ -200,7 +211,7 @@ def _databases(settings: Settings, *, repair: bool) -> Iterator[Finding]:
             yield Finding(
                 what=file.path.name, state="wrong", detail=str(storage_error(error, file.path) or error), advice=REPAIR
             )
-    aside = sorted(one.name for one in settings.home.glob("*.db.damaged-*") if not one.name.endswith("-wal"))
+    aside = sorted(one.name for one in settings.home.glob("*.db.damaged-*") if not one.name.endswith(("-wal", "-shm")))
     if aside:
         detail = f"damaged files are still kept: {', '.join(aside[-3:])}"
         yield Finding(what="", state="optional", detail=detail, advice="delete them when nothing is missed")
@@ -215,7 +226,7 @@ def _looked_at(file: HomeFile, settings: Settings, *, repair: bool) -> Finding:
         if in_use(file.path):
             advice = f"end the processes that use it, then {REPAIR}"
             return Finding(what=name, state="wrong", detail=f"{detail}; a process has it open", advice=advice)
-        return Finding(what=name, state="repaired", detail=detail, notes=tuple(repair_file(file, settings)))
+        return Finding(what=name, state="repaired", detail=f"was {detail}", notes=tuple(repair_file(file, settings)))
     if newer := newer_parts(file):
         advice = "pip install --upgrade foretell, or export FORETELL_HOME=FOLDER with another folder"
         return Finding(what=name, state="wrong", detail=f"a newer foretell wrote it: {newer[0]}", advice=advice)
@@ -226,16 +237,23 @@ def _looked_at(file: HomeFile, settings: Settings, *, repair: bool) -> Finding:
         return Finding(what=name, state="missing", detail=detail, advice=advice)
     if file.what != "journal":
         return Finding(what=name, state="ok", detail=detail)
-    wrong, unverified, total = entry_faults(file.path)
-    detail += f", {total:,} replies and tool results"
-    detail += f"; {unverified:,} of before there were checksums are taken as they are" if unverified else ""
-    if not wrong:
-        return Finding(what=name, state="ok", detail=detail)
-    first = f"{wrong[0][1]} {wrong[0][2]} ({bytes(wrong[0][0]).hex()[:12]})"
-    detail = f"{len(wrong)} entries were changed after they were stored and are not used, e.g. {first}"
+    check = check_entries(file.path)
+    detail += f", {check.total:,} replies and tool results"
+    detail += f"; {check.unverified:,} of before there were checksums are taken as they are" if check.unverified else ""
+    return _edited(check, settings, repair=repair) or Finding(what=name, state="ok", detail=detail)
+
+
+def _edited(check: EntryCheck, settings: Settings, *, repair: bool) -> Finding | None:
+    """Entries of the journal that are not what was stored."""
+    if not check.wrong:
+        return None
+    first = f"{check.wrong[0][1]} {check.wrong[0][2]} ({bytes(check.wrong[0][0]).hex()[:12]})"
+    detail = f"{len(check.wrong)} entries were changed after they were stored and are not used, e.g. {first}"
     if not repair:
-        return Finding(what=name, state="wrong", detail=detail, advice=REPAIR)
-    return Finding(what=name, state="repaired", detail=detail, notes=(set_aside_entries(file.path, wrong),))
+        return Finding(what="journal.db", state="wrong", detail=detail, advice=REPAIR)
+    with closing(Journal(settings.journal)) as journal:
+        done = set_aside_entries(journal, check.wrong, settings.home)
+    return Finding(what="journal.db", state="repaired", detail=detail, notes=(done,))
 
 
 async def _reach(settings: Settings) -> tuple[list[Finding], float | None]:

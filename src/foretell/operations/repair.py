@@ -3,9 +3,9 @@
 import json
 import sqlite3
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -93,22 +93,39 @@ def missing_runs(file: HomeFile) -> int:
         return len(paid - ({row[0] for row in con.execute("SELECT id FROM run")} if known else set()))
 
 
-def entry_faults(path: Path) -> tuple[list[SqlRow], int, int]:
-    """Entries of a sound journal that are not what was stored, how many have no checksum, and how many there are."""
+ENTRIES = "SELECT key, kind, model, slot, input, output, cached, dollars, answer, checksum FROM kept"
+
+
+@dataclass(kw_only=True)
+class EntryCheck:
+    """How the entries of a journal stand to their checksums."""
+
+    wrong: list[SqlRow] = field(default_factory=list[SqlRow])
+    """Those that are not what was stored."""
+    unverified: int = 0
+    """Those that have no checksum."""
+    total: int = 0
+
+    @classmethod
+    def of(cls, rows: Iterable[SqlRow]) -> "EntryCheck":
+        """Look at every one."""
+        check = cls()
+        for row in rows:
+            check.total += 1
+            check.unverified += row[9] is None
+            if entry_fault(row):
+                check.wrong.append(row)
+        return check
+
+
+def check_entries(path: Path) -> EntryCheck:
+    """The entries of a sound journal."""
     with closing(open_read_only(path)) as con:
         known = [row[1] for row in con.execute("PRAGMA table_info(kept)")]
-        if "checksum" not in known:
-            count = con.execute("SELECT count(*) FROM kept").fetchone()[0] if known else 0
-            return [], count, count
-        wrong, unverified, total = list[SqlRow](), 0, 0
-        for row in con.execute(
-            "SELECT key, kind, model, slot, input, output, cached, dollars, answer, checksum FROM kept"
-        ):
-            total += 1
-            unverified += row[9] is None
-            if entry_fault(row):
-                wrong.append(row)
-    return wrong, unverified, total
+        if "checksum" in known:
+            return EntryCheck.of(con.execute(ENTRIES))
+        count = con.execute("SELECT count(*) FROM kept").fetchone()[0] if known else 0
+        return EntryCheck(unverified=count, total=count)
 
 
 def in_use(path: Path) -> bool:
@@ -133,6 +150,7 @@ def repair_file(file: HomeFile, settings: Settings) -> Iterator[str]:
         yield from _rebuild_corpus(file, kept)
     else:
         yield file.lost
+    Path(f"{kept}-shm").unlink(missing_ok=True)  # Made anew by whoever reads it.
 
 
 def _put_aside(path: Path) -> Path:
@@ -189,18 +207,15 @@ def _is_entry(row: SqlRow) -> bool:
     return True
 
 
-def set_aside_entries(path: Path, wrong: Sequence[SqlRow]) -> str:
-    """Take entries that are not what was stored out of a journal, into a file beside it."""
-    stamp = f"{datetime.now(UTC):%Y%m%d-%H%M%S}"
-    aside = path.with_name(f"{path.name}.set-aside-{stamp}.jsonl")
+def set_aside_entries(journal: Journal, wrong: Sequence[SqlRow], home: Path) -> str:
+    """Take entries that are not what was stored out of a journal, into a file of the home."""
+    aside = home / f"journal.db.set-aside-{datetime.now(UTC):%Y%m%d-%H%M%S}.jsonl"
     names = ("key", "kind", "model", "slot", "input", "output", "cached", "dollars", "answer", "checksum")
     with aside.open("a", encoding="utf-8") as file:
         for row in wrong:
             shown = [value.hex() if isinstance(value, bytes) else value for value in row]
             file.write(json.dumps(dict(zip(names, shown, strict=True))) + "\n")
-    with closing(sqlite3.connect(path, timeout=60)) as con:
-        con.executemany("DELETE FROM kept WHERE key = ?", [(row[0],) for row in wrong])
-        con.commit()
+    journal.database.write_many("DELETE FROM kept WHERE key = ?", [(row[0],) for row in wrong])
     return f"{len(wrong)} edited entries were moved to {aside.name}; they are asked, and paid, again when needed"
 
 

@@ -254,6 +254,10 @@ class TreeShowRequest(TreeFileRequest):
 
     inputs: bool = setting(False, "Also what the answer hangs on: slope and share of every input.")
     paths: bool = setting(False, "Also the ways from the root to each leaf, with the product of the slopes.")
+    lasting: float = setting(
+        0.0, "Standard deviation of what the grounder gets wrong every time: widens the error bar.", metavar="SD",
+        ge=0, le=0.5,
+    )  # fmt: skip
 
 
 class TreeCheckRequest(TreeFileRequest):
@@ -516,8 +520,9 @@ class TreeGroundRequest(_TreeResearchRequest):
 
     foretell tree ground t.json P1.2 P3 --trials 5 --model openai:NAME --search brave
 
-    Without a claim, those that are stale, failed or were never examined. Numbers above are worked out anew; claims that
-    were judged as a whole from the old reports are marked stale.
+    Without a claim, those that are stale, failed or were never examined. Several trials give a leaf its spread, from
+    which the error bar of the answer follows; with --spend money goes to the leaves that the answer is least sure of.
+    Numbers above are worked out anew; claims that were judged as a whole from the old reports are marked stale.
     """
 
     claims: tuple[ShortText, ...] = setting((), "The leaves.", argument=True, metavar="[CLAIM]...")
@@ -525,6 +530,10 @@ class TreeGroundRequest(_TreeResearchRequest):
     deep_model: str | None = _DEEP_MODEL
     trials: int = setting(1, "How often each is examined, independently.", ge=1, le=100)
     more: bool = setting(False, "Keep earlier trials and add to them.")
+    spend: float | None = setting(
+        None, "Spend about so much on more trials, each where slope² × variance of the answer is largest.",
+        metavar="DOLLARS", gt=0, le=10_000,
+    )  # fmt: skip
 
 
 class TreeExpandRequest(_TreeResearchRequest):

@@ -3,12 +3,13 @@
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
+from functools import wraps
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from foretell.data.untrusted import for_json
-from foretell.report.terminal import TextColumn, show_text, text_table
+from foretell.data.untrusted import for_json, for_terminal
+from foretell.report.terminal import TextColumn, console, show_text, text_table
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -36,6 +37,18 @@ class Result:
     def exit_code(self) -> int:
         """How a command ends: 0, 1 where something could not be done, 3 where an answer rests on a failure."""
         return 0 if self.ok else 1
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Whatever words a result has for itself, printing them steers no terminal."""
+        super().__init_subclass__(**options)
+        words: Callable[[Result], str] | None = cls.__dict__.get("__str__")
+        if words is not None:
+
+            @wraps(words)
+            def harmless(self: Result) -> str:
+                return for_terminal(words(self))
+
+            cls.__str__ = harmless
 
     def to_dict(self) -> Any:
         """Plain data: the fields by name, unless a result says otherwise."""
@@ -72,10 +85,8 @@ class Result:
             return self.to_json()
         from io import StringIO
 
-        from rich.console import Console
-
         text = StringIO()
-        self.print(Console(file=text, width=80, no_color=True, force_terminal=False))
+        self.print(console(file=text, width=80, no_color=True, force_terminal=False))
         return text.getvalue().rstrip("\n")
 
 

@@ -336,11 +336,18 @@ class ReplayResult(Result):
     run: str
     same: int
     total: int
+    problems: tuple[str, ...] = ()
+    """Why answers could not be computed again."""
 
     @property
     def ok(self) -> bool:
         """Whether all of them are."""
         return self.same == self.total
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The problems."""
+        return self.problems
 
     def __str__(self) -> str:
         return f"{self.same} of {self.total} answers are the same, from the journal alone"
@@ -363,9 +370,12 @@ def replay(request: ReplayRequest, settings: Settings | None = None) -> ReplayRe
         Corpus(aside.corpus).close()
         run_sync(execute_run(prepared, aside, journal=Journal(settings.journal, mode="replay")), event_loop.run)
         with closing(RunStore(aside.store)) as again:
-            after = [to_json(answer) for answer in again.answers(run)]
+            answers = list(again.answers(run))
+    after = [to_json(answer) for answer in answers]
+    known = set(before)
+    problems = [a.error for a in answers if isinstance(a, Failure) and to_json(a) not in known]
     same = sum(_without_seconds(a) == _without_seconds(b) for a, b in zip(before, after, strict=False))
-    return ReplayResult(run=run, same=same, total=len(before))
+    return ReplayResult(run=run, same=same, total=len(before), problems=tuple(dict.fromkeys(problems))[:5])
 
 
 def _without_seconds(answer: str) -> str:

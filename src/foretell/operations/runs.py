@@ -184,26 +184,27 @@ def list_runs(request: RunsRequest, settings: Settings | None = None) -> RunsRes
     """The runs on this machine, the newest first."""
     settings = settings or load_settings()
     with closing(RunStore(settings.store)) as store:
-        rows, asked = store.runs(), store.asked()
-        shown = [row for row in rows if _fits(row, request)]
-        archived = 0 if request.archived else sum(row.archived for row in shown)
-        shown = [row for row in shown if request.archived or not row.archived]
-        states: dict[str, RunState] = {row.id: store.state(row, asked.get(row.id, 0)) for row in shown}
-        shown = [row for row in shown if request.state in (None, states[row.id])]
+        found, archived = chosen_runs(store, request)
         end = None if request.limit is None else request.offset + request.limit
-        chosen = shown[request.offset : end]
-        money, scores = money_of(store, settings, [row.id for row in chosen]), KeptScores(store).of(chosen)
+        shown = found[request.offset : end]
+        rows, asked = [row for row, _ in shown], store.asked()
+        money, scores = money_of(store, settings, [row.id for row in rows]), KeptScores(store).of(rows)
+        every = len(store.runs())
     listed = tuple(
-        ListedRun(
-            row=row,
-            questions=asked.get(row.id, 0),
-            state=states[row.id],
-            money=money[row.id],
-            score=scores[row.id],
-        )
-        for row in chosen
+        ListedRun(row=row, questions=asked.get(row.id, 0), state=state, money=money[row.id], score=scores[row.id])
+        for row, state in shown
     )
-    return RunsResult(stored=listed, total=len(shown), archived=archived, every=len(rows))
+    return RunsResult(stored=listed, total=len(found), archived=archived, every=every)
+
+
+def chosen_runs(store: RunStore, request: RunsRequest) -> tuple[Sequence[tuple[RunRow, RunState]], int]:
+    """The runs that fit with their states, and how many more fit that are archived."""
+    asked = store.asked()
+    fitting = [row for row in store.runs() if _fits(row, request)]
+    shown = [row for row in fitting if request.archived or not row.archived]
+    states: list[tuple[RunRow, RunState]] = [(row, store.state(row, asked.get(row.id, 0))) for row in shown]
+    found = [one for one in states if request.state in (None, one[1])]
+    return found, 0 if request.archived else sum(row.archived for row in fitting)
 
 
 def _fits(row: RunRow, request: RunsRequest) -> bool:
@@ -342,7 +343,7 @@ class ResolveResult(Result):
         others = [
             f"{name} {self.score[key]['estimate']:.1f}"
             for key, name in (("price", "market"), ("base_rate", "base rate"))
-            if key in self.score
+            if self.score.get(key)
         ]
         beside = f" ({', '.join(others)})" if others else ""
         return f"{text}\nBrier index {found['estimate']:.1f} {bracket(found['low'], found['high'], 1)}{beside}"

@@ -16,6 +16,7 @@ from foretell.data.http import AsyncHttpClient, SourceError
 from foretell.data.markets.metaculus import MetaculusClient
 from foretell.data.markets.prices import market_ref
 from foretell.data.markets.prophet_arena import ProphetArenaClient
+from foretell.forecasters.base_rates.rates import Rates
 from foretell.operations.requests import (
     ExportRequest,
     ForecastBenchTeamFields,
@@ -28,11 +29,12 @@ from foretell.operations.result import ReportResult, Result
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
-from foretell.runs.combine import combine_trials, combining_by_name, one_forecast_per_question
+from foretell.runs.combine import CombinationSettings, combine_trials, one_forecast_per_question
 from foretell.runs.question_sets import open_benchmark
 from foretell.runs.settings import KEYS, Settings, clock_of, load_settings
 from foretell.runs.spec import RunSpec, spec_from_json
 from foretell.runs.store import RunStore, find_run
+from foretell.runs.taught import combining_of_run
 from foretell.submit.forecast_file import read_forecasts
 from foretell.submit.forecastbench import (
     ForecastBenchSubmitter,
@@ -222,9 +224,17 @@ def forecasts_to_submit(
     if spec.mode != "live":
         hint = "forecasts for a live platform come from a run with mode: live"
         raise InputError(f"run {spec.id} is a backtest: it pretends that it is another day", hint=hint)
-    how = replace(combining_by_name(combine or spec.aggregate), degraded=degraded)
+    how = replace(_combining(settings, spec, combine), degraded=degraded)
     found = one_forecast_per_question(answers, questions, how)
     return SubmissionForecasts(forecasts=tuple(found), questions=tuple(questions))
+
+
+def _combining(
+    settings: Settings, spec: RunSpec, combine: str | None, rates: Rates | None = None
+) -> CombinationSettings:
+    """A named way of combining, else that of the run."""
+    with closing(RunStore(settings.store)) as store:
+        return combining_of_run(store, replace(spec, aggregate=combine or spec.aggregate), rates)
 
 
 def _run_answers(settings: Settings, start: str) -> tuple[RunSpec, list[Forecast | Failure], Sequence[Question]]:
@@ -414,7 +424,7 @@ def export_forecastbench(request: ExportRequest) -> ExportResult:
     forecasts = combine_trials(
         [answer for answer in answers if _day_of(answer) == day],
         questions,
-        replace(combining_by_name(request.combine or spec.aggregate, rates), degraded=request.degraded),
+        replace(_combining(settings, spec, request.combine, rates), degraded=request.degraded),
     )
     body = build_submission(forecasts, questions, team, reasoning=request.reasoning)
     coverages = check_submission(body, questions)

@@ -33,13 +33,14 @@ from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast, Numeric
 from foretell.questions.question import Question
 from foretell.report.tournament_page import TournamentDay, TournamentRow, markdown_summary, tournament_page
-from foretell.runs.combine import combining_by_name, one_forecast_per_question
+from foretell.runs.combine import CombinationSettings, one_forecast_per_question
 from foretell.runs.executor import RunProgress
 from foretell.runs.question_sets import MAX_QUESTIONS, TOURNAMENT_PREFIX, Tournament
 from foretell.runs.runner import WatchProgress, asks_models, check_run, execute_run, prepare_run
 from foretell.runs.settings import Settings, clock_of, load_settings
 from foretell.runs.spec import BudgetSpec, QuestionsSpec, RunSpec, spec_from_mapping, yaml_mapping
 from foretell.runs.store import RunStore
+from foretell.runs.taught import combining_of_run
 from foretell.submit.ledger import LockHeld, SubmissionHistory, SubmissionLedger, locked
 from foretell.submit.metaculus import PLATFORM, MetaculusOptions, MetaculusSubmitter, read_posts
 from foretell.submit.metaculus_client import MetaculusWriter, OpenMetaculusQuestion, questions_in_post
@@ -561,18 +562,19 @@ class TournamentVisit:
         progress.add(done)
         with closing(RunStore(self.settings.store)) as store:
             answers = list(store.answers(self.run))
+            how = combining_of_run(store, spec)
         self.stopped = done.stopped
-        return self._taken(questions, answers, spec.aggregate, state)
+        return self._taken(questions, answers, how, state)
 
     def _taken(
         self,
         questions: Sequence[Question],
         answers: Sequence[Forecast | Failure],
-        aggregate: str,
+        how: CombinationSettings,
         state: TournamentState,
     ) -> list[Forecast]:
         """The forecasts that may be sent go to the outbox; the other questions wait for the next visit."""
-        how = replace(combining_by_name(aggregate), degraded=self.request.degraded)
+        how = replace(how, degraded=self.request.degraded)
         found = {one.question_id: one for one in one_forecast_per_question(answers, questions, how)}
         ready: list[Forecast] = []
         for question in questions:

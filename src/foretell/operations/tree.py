@@ -12,6 +12,7 @@ from rich.text import Text
 
 from foretell.data.atomic_file import write_atomically
 from foretell.forecasters.tree import exports
+from foretell.forecasters.tree.arithmetic.error_bar import error_bar
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
 from foretell.forecasters.tree.arithmetic.scaling import scale_tree
 from foretell.forecasters.tree.arithmetic.sensitivity import beta_paths, sensitivities
@@ -75,13 +76,15 @@ def tree_rows(tree: Tree) -> list[dict[str, Any]]:
     ]
 
 
-def print_tree(tree: Tree, console: "Console") -> None:
-    """The outline of a tree: id, probability, claim and remarks, one line each."""
+def print_tree(tree: Tree, console: "Console", lasting: float = 0.0) -> None:
+    """The outline of a tree: id, probability, claim and remarks, one line each; and its error bar, where it has one."""
     for row in tree_rows(tree):
         marks = f" ({row['marks']})" if row["marks"] else ""
         head, p = f"{'  ' * row['depth']}{row['id']} ", format_probability(row["p"])
         line = Text.assemble(head, (p, "bold"), f" {one_line(row['claim'])}", (marks, "yellow"))
         console.print(line, highlight=False)
+    if (bar := error_bar(tree, lasting=lasting)) is not None:
+        show_text(console, f"The answer lies {bar}.\n")
 
 
 # Growing.
@@ -251,6 +254,8 @@ class ShownTree(Result):
     """Also show what the answer depends on."""
     paths: bool = False
     """Also show the ways from the root to each leaf."""
+    lasting: float = 0.0
+    """Standard deviation of what the grounder gets wrong every time."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -265,6 +270,8 @@ class ShownTree(Result):
         """The claims with their probabilities, and the inputs and paths where they were asked for."""
         tree = self.file.tree
         body: dict[str, Any] = {"root": tree.root, "p": tree.nodes[tree.root].p, "claims": self.rows()}
+        if (bar := error_bar(tree, lasting=self.lasting)) is not None:
+            body["error_bar"] = asdict(bar)
         if self.inputs:
             body["inputs"] = [asdict(one) for one in sensitivities(tree)]
         if self.paths:
@@ -273,7 +280,7 @@ class ShownTree(Result):
 
     def print(self, console: "Console") -> None:
         """The outline; then a table of inputs, and a line for each path."""
-        print_tree(self.file.tree, console)
+        print_tree(self.file.tree, console, self.lasting)
         if self.inputs:
             table = Table("input", "p", "slope", "share", Column("claim", overflow="fold"), box=None)
             for row in sensitivities(self.file.tree):
@@ -287,7 +294,8 @@ class ShownTree(Result):
 
 def show_tree(request: TreeShowRequest) -> ShownTree:
     """The tree in a file with every probability, worked out from its leaves."""
-    return ShownTree(file=read_tree_file(request.file), inputs=request.inputs, paths=request.paths)
+    file = read_tree_file(request.file)
+    return ShownTree(file=file, inputs=request.inputs, paths=request.paths, lasting=request.lasting)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from foretell.forecasters.forecaster import Context
+from foretell.forecasters.tree.arithmetic.error_bar import leaf_trials, next_trials, root_slopes
 from foretell.forecasters.tree.arithmetic.evaluation import stale_claims
 from foretell.forecasters.tree.edits import AddNode, Edit, SetGrounding, SetLink, SetReport, ShareNode
 from foretell.forecasters.tree.forecaster import CLAIM, TreeForecaster
@@ -22,7 +23,7 @@ from foretell.forecasters.tree.history import TreeCommit, commit_edits, open_ver
 from foretell.forecasters.tree.links import AverageLink
 from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree, leaves, parents_of, pre_order
 from foretell.forecasters.tree.tree_file import read_tree_file
-from foretell.forecasters.tree.what_if import claim_changes
+from foretell.forecasters.tree.what_if import claim_changes, resynthesize
 from foretell.models.journal import Journal
 from foretell.models.model import TokenCount
 from foretell.operations.ask import cost_text, typed_run_spec
@@ -237,6 +238,8 @@ async def ground(
     Costs money. A leaf that could not be examined keeps the number it had.
     """
     settings = settings or load_settings()
+    if request.spend is not None:
+        return await _spend(request, request.spend, settings, watch, tell)
     wanted = leaves_to_ground(read_tree_file(request.tree).tree, request.claims)
     if not wanted:
         raise InputError("no leaf is stale, failed or open", path=request.tree, hint="name the leaves to examine anew")
@@ -262,6 +265,55 @@ async def ground(
 ground_leaves = operation(TreeGroundRequest)(ground)
 
 
+async def _spend(
+    request: TreeGroundRequest, dollars: float, settings: Settings, watch: EmitEvent, tell: Tell
+) -> TreeEditResult:
+    """More trials where the answer is least sure: for half of the money, then for the rest by what that showed."""
+    tree = read_tree_file(request.tree).tree
+    price = _Planner(request=request).ground("", request.grounder, 1).dollars
+    if price is None:
+        raise InputError("nobody knows what a trial costs", column="--spend", hint="state it with --model-price 0.5/2")
+    if price == 0:
+        raise InputError("a trial costs nothing", column="--spend", hint="say how many with --trials")
+    count = min(int(dollars / price + 1e-9), MOST_TRIALS)
+    if count < 1:
+        raise InputError(f"a trial costs about ${price:.4f}", column="--spend", hint="spend more")
+    if request.plan:
+        given, planner = _shared_out(tree, request.claims, count), _Planner(request=request)
+        steps = [planner.ground(id, request.grounder, times) for id, times in given.items()]
+        return _planned(request, tree, [*steps, *_computed(tree, given, given)])
+    options = _options(request, grounder=request.grounder, deep_model=request.deep_model)
+    async with _open_work(request, options, settings, watch, tell) as work:
+        edits: list[Edit] = []
+        failed: list[str] = []
+        now = work.tree
+        for turn, part in enumerate(filter(None, (count - count // 2, count // 2))):
+            given = _shared_out(now, request.claims, part)
+            jobs = [_examined(work, id, times, turn=turn) for id, times in given.items()]
+            for id, results in zip(given, await asyncio.gather(*jobs), strict=True):
+                new = combined_grounding(now.nodes[id], results, more=True)
+                if new.p is None:
+                    failed.append(f"{id} could not be examined: {new.grounding.error}")
+                else:
+                    edits.append(new)
+                    now = resynthesize(now, [new])
+        return _finished(request, work, edits, failed, f"{count} more trials where the answer is least sure")
+
+
+MOST_TRIALS = 1_000
+"""Trials that one spending may buy."""
+
+
+def _shared_out(tree: Tree, named: Sequence[str], count: int) -> dict[str, int]:
+    """By leaf, how many of so many trials it gets; those with none are left out."""
+    chosen = {_leaf(tree, id).id for id in named}
+    trials = {id: one for id, one in leaf_trials(tree).items() if not chosen or id in chosen}
+    if not trials:
+        raise InputError("no leaf has a number yet", hint="examine them first, without --spend")
+    given = next_trials(root_slopes(tree), trials, count)
+    return {id: times for id, times in given.items() if times}
+
+
 def leaves_to_ground(tree: Tree, named: Sequence[str]) -> list[str]:
     """The leaves that are named, else those that are stale, failed or were never examined."""
     if named:
@@ -274,12 +326,12 @@ def _options(request: TreeResearchRequest, **fields: Any) -> TreeOptions:
     return TreeOptions(**{name: getattr(request, name) for name in common}, **fields)
 
 
-async def _examined(work: _TreeWork, id: str, trials: int) -> list[GroundingResult]:
+async def _examined(work: _TreeWork, id: str, trials: int, *, turn: int = 0) -> list[GroundingResult]:
     """So many independent examinations of one leaf, one after the other."""
-    context = replace(work.context, emit=work.log.job(("grounding", id)))
+    context = replace(work.context, emit=work.log.job(("grounding", f"{id} {turn}" if turn else id)))
     place = ClaimSurroundings.of(work.tree.nodes, parents_of(work.tree.nodes), id)
     found: list[GroundingResult] = []
-    for trial in range(trials):
+    for trial in range(turn * MOST_TRIALS, turn * MOST_TRIALS + trials):
         leaf = Leaf(
             id=id,
             claim=work.tree.nodes[id].claim,

@@ -80,10 +80,10 @@ class ArenaReport:
         """What is printed, as text."""
         from io import StringIO
 
-        from rich.console import Console
+        from foretell.report.terminal import console
 
         out = StringIO()
-        self.print(Console(file=out, width=width, color_system=None), by=by)
+        self.print(console(file=out, width=width, color_system=None), by=by)
         return out.getvalue()
 
     def markdown(self) -> str:

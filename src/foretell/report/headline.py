@@ -59,6 +59,30 @@ def pair_headline(pair: PairComparison) -> str:
     return f"{text} A true gap of this size would take about {pair.pilot.questions_needed():,} targets to show."
 
 
+def run_headline(against_rate: Comparison | None, against_price: Comparison | None) -> str:
+    """How a run stands to the base rate and to the market, each with its interval.
+
+    >>> run_headline(None, None)
+    'Too little has come out to say how good it is.'
+    """
+    said = [
+        _standing(gap, name) for gap, name in ((against_rate, "the base rate"), (against_price, "the market")) if gap
+    ]
+    if not said:
+        return "Too little has come out to say how good it is."
+    text = ", ".join(said)
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _standing(gap: Comparison, name: str) -> str:
+    interval, by = bracket(gap.low, gap.high, 1), number(abs(gap.diff), 1)
+    if not interval:
+        return f"{'ahead of' if gap.diff >= 0 else 'behind'} {name} by {by} on too few questions for an interval"
+    if gap.low > 0 or gap.high < 0:
+        return f"{'better' if gap.diff > 0 else 'worse'} than {name} by {by} {interval}"
+    return f"level with {name}, within noise: {number(gap.diff, 1)} {interval}"
+
+
 def scope(section: LeaderboardSection, board: Scoreboard) -> str:
     """What a group rests on, e.g. "791 targets of 375 questions, 12 forecasters"."""
     if not section.rows:

@@ -17,7 +17,7 @@ from foretell.report.headline import headline, level_text, pair_headline, scope
 from foretell.report.html import HtmlBlock, advice_blocks, page, settings_text
 from foretell.report.markup import clean, markdown_text
 from foretell.report.numbers import CellValue, metric_text, percent
-from foretell.report.study import RowStyle, StudyColumn, StudyRow, StudyTable
+from foretell.report.study import RowStyle, StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
 from foretell.report.study_report import LEAST_NAME, markdown_table, rich_study_table
 from foretell.scoring.breakdown import breakdown, comparable, paired_matrix
 from foretell.scoring.score import PairComparison, ScoringOptions
@@ -105,6 +105,25 @@ def markdown_board(board: Scoreboard, anchors: Collection[str] = ANCHORS) -> str
     for section in board.sections(anchors):
         parts += markdown_table(board_table(board, section, board.shown_metrics()[1:]))
     return "\n\n".join([*parts, *map(markdown_text, _notes(board))]) + "\n"
+
+
+def board_study(board: Scoreboard, title: str) -> StudyResult:
+    """A board as a study: the sentence, a table for each group, and the forest plot of the first."""
+    sections, word = board.sections(), metric_text(board.metric)
+    rows = [
+        ForestRow(name=row.name, interval=interval, anchor=row.anchor)
+        for row in sections[0].rows
+        if (interval := row.metric(word.name)) is not None
+    ]
+    drawn = forest_plot(rows, label=word.label, decimals=word.decimals, reference=board.reference)
+    return StudyResult(
+        name="board",
+        title=title,
+        sentences=(headline(board),),
+        tables=tuple(board_table(board, section, board.shown_metrics()[1:]) for section in sections),
+        charts=(StudyChart(name="forest", title=word.label, chart=drawn),),
+        notes=tuple(_notes(board)),
+    )
 
 
 def print_pair(pair: PairComparison, console: "Console") -> None:

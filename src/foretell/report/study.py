@@ -202,10 +202,10 @@ class StudyResult:
 
     def __str__(self) -> str:
         """The text that a terminal of 80 columns shows, without colour."""
-        from rich.console import Console
+        from foretell.report.terminal import console
 
         text = StringIO()
-        self.print(Console(file=text, width=80, color_system=None))
+        self.print(console(file=text, width=80, color_system=None))
         return text.getvalue()
 
     def to_markdown(self) -> str:

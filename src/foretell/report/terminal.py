@@ -9,6 +9,8 @@ from foretell.data.untrusted import for_terminal
 from foretell.report.markup import clean, shorten
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from rich.console import Console
     from rich.segment import Segment
     from rich.table import Table as RichTable
@@ -104,7 +106,8 @@ def console(**options: Any) -> "Console":
             for segment in super().render(*given, **more):
                 yield segment if segment.control else segment._replace(text=for_terminal(segment.text))
 
-    return HarmlessConsole(**options)
+    # Square brackets and colons in a text are no markup of ours.
+    return HarmlessConsole(markup=False, emoji=False, **options)
 
 
 def show_text(console: "Console", text: str) -> None:
@@ -112,11 +115,18 @@ def show_text(console: "Console", text: str) -> None:
     console.file.write(for_terminal(text))
 
 
-def echo(text: str, *, err: bool = False) -> None:
+def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
     """A line on standard output or on the error stream, without anything that steers a terminal."""
     import click
 
-    click.echo(for_terminal(text), err=err)
+    click.echo(for_terminal(text), err=err, nl=nl)
+
+
+def show_exception(kind: type[BaseException], error: BaseException, at: "TracebackType | None") -> None:
+    """A traceback on the error stream; what strangers put into an error steers nothing there either."""
+    import traceback
+
+    sys.stderr.write(for_terminal("".join(traceback.format_exception(kind, error, at))))
 
 
 def _least(columns: Sequence[TextColumn], lines: Sequence[Sequence[str]], chosen: Sequence[int]) -> int:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from foretell.forecasters.tree.arithmetic.error_bar import error_bar
 from foretell.forecasters.tree.arithmetic.sensitivity import ranges, sensitivities, tornado
 from foretell.forecasters.tree.description import (
     claim_marks,
@@ -50,6 +51,8 @@ def _lead(tree: Tree) -> str:
     top = tree.nodes[tree.root]
     text = f"Probability {format_probability(top.p)}"
     text += f", as of {tree.as_of}." if tree.as_of is not None else "."
+    if (bar := error_bar(tree)) is not None:
+        text += f" The answer lies {bar}."
     if top.incomplete:
         found = ranges(tree)
         between = ""
@@ -108,6 +111,10 @@ def _facts(tree: Tree, node: Proposition) -> Iterator[tuple[str, str]]:
         yield "key factor", key_factor
     if grounding is not None and grounding.grounder:
         yield "grounded by", grounding.grounder
+    if grounding is not None and grounding.route:
+        yield "how it was examined", "; ".join(grounding.route)
+    if grounding is not None and len(grounding.trials) > 1:
+        yield "trials", ", ".join(format_probability(p) for p in grounding.trials)
     if grounding is not None and grounding.notebook:
         yield "notebook", grounding.notebook
 

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from foretell.data.untrusted import for_log
 from foretell.models.budget import Budget
 from foretell.models.database.interface import Statements
 from foretell.models.sending import sending_while
@@ -211,7 +212,7 @@ class Executor:
                         progress.degraded += isinstance(result, Forecast) and result.degraded
                         self._stop_if_hopeless(result, progress)
             except CellTakenOver as reason:
-                log.warning("%s", reason)
+                log.warning("%s", for_log(reason))
                 elsewhere.append(cell)
                 continue
             progress.done += 1
@@ -295,7 +296,7 @@ class Executor:
         except StorageError:  # Nothing could be recorded either: the run ends, and goes on when it is started again.
             raise
         except Exception as error:  # the boundary of a cell: whatever broke is recorded, and the run goes on
-            log.warning("cell %s failed: %s", cell.key, error)
+            log.warning("cell %s failed: %s", for_log(cell.key), for_log(error))
             problem = f"{type(error).__name__}: {error}"
             emit(Failed(error=problem))
             result = Failure(

@@ -43,9 +43,10 @@ class RunOutcomes:
         self._db.write_many(_KEEP, rows)
         return len(rows)
 
-    def of(self, run: str) -> list[Resolution]:
-        """What is known of a run's questions."""
+    def of(self, run: str, question: str | None = None) -> list[Resolution]:
+        """What is known of a run's questions, or of one of them."""
         query = "select question, due, target, outcome, payoff, resolved_at from run_outcome where run = ?"
+        query, values = (query, (run,)) if question is None else (f"{query} and question = ?", (run, question))
         return [
             Resolution(
                 question_id=question,
@@ -55,7 +56,7 @@ class RunOutcomes:
                 payoff=payoff,
                 resolved_at=None if at is None else datetime.fromisoformat(at),
             )
-            for question, due, target, outcome, payoff, at in self._db.read(query, (run,))
+            for question, due, target, outcome, payoff, at in self._db.read(query, values)
         ]
 
     def count(self) -> dict[str, tuple[int, str]]:

@@ -112,13 +112,19 @@ def prepare_run(
     return PreparedRun(spec=spec, benchmark=benchmark, questions=questions, warnings=message, notes=notes, now=now)
 
 
-def begin_run(store: RunStore, spec: RunSpec, now: datetime, services: Sequence[str] = ()) -> RunSpec:
-    """Store a run, and return it with what was chosen for its models when it was made, now or earlier."""
+def begin_run(
+    store: RunStore, spec: RunSpec, now: datetime, services: Sequence[str] = (), *, again: bool = False
+) -> RunSpec:
+    """Store a run, and return it with what was chosen for its models when it was made, now or earlier.
+
+    With `again` nothing is chosen: a run is computed once more as it was.
+    """
     known = store.run(spec.id)
     if known is not None:
-        spec = replace(spec, efforts=known.spec.get("efforts", {}))
-    elif "agent" in spec.models and not spec.efforts:
-        spec = replace(spec, efforts=default_efforts(models_of_run(spec)))
+        spec = replace(spec, efforts=known.spec.get("efforts", {}), marked=known.spec.get("marked", False))
+    elif "agent" in spec.models and not again:
+        spec = replace(spec, marked=True)
+        spec = spec if spec.efforts else replace(spec, efforts=default_efforts(models_of_run(spec)))
     began = now.isoformat(timespec="seconds")
     store.begin(spec.id, spec.to_json(), began, services=services, folder=Path.cwd())
     return spec
@@ -139,7 +145,8 @@ async def execute_run(  # noqa: PLR0913 - who watches, and where things go
     The journal, a given one too, is closed at the end.
     """
     store = RunStore(settings.store)
-    spec = begin_run(store, prepared.spec, datetime.now(UTC), settings.services)
+    again = journal is not None and journal.mode == "replay"
+    spec = begin_run(store, prepared.spec, datetime.now(UTC), settings.services, again=again)
     store.keep_questions(spec.id, prepared.questions)
     RunOutcomes(store).keep(spec.id, prepared.questions, prepared.benchmark.questions.resolutions)
     cells = cells_of(spec.id, prepared.questions, spec.trials)

@@ -11,6 +11,7 @@ import numpy as np
 from foretell.data.http import AsyncHttpClient, SourceError
 from foretell.data.markets.prices import market_ref
 from foretell.data.series.series import Series, SeriesInMemory, SeriesSource, SeriesUnavailable
+from foretell.data.untrusted import question_for_prompt
 from foretell.forecasters.base_rates.past import Past
 from foretell.forecasters.forecaster import (
     CannotForecast,
@@ -167,13 +168,15 @@ class PlainRuntime:
             emit=emit,
             seed=self.spec.seed,
             trial=trial,
+            marked=self.spec.marked,
         )
 
     def answers(self, forecaster: Forecaster) -> AnswerCell:
         """Cells answered by a forecaster."""
 
         def answer(cell: RunCell, emit: EmitEvent) -> Awaitable[Forecast | Failure]:
-            return attempt(forecaster, cell.question, self.context(cell.question, cell.trial, emit))
+            question = question_for_prompt(cell.question) if self.spec.marked else cell.question
+            return attempt(forecaster, question, self.context(question, cell.trial, emit))
 
         return answer
 
@@ -214,7 +217,7 @@ class Runtime(PlainRuntime):
             JournaledTool(tool=tool, journal=self.journal, scope=scope, emit=context.emit)
             for tool in self._reaching(question, context)
         ]
-        sources = SourceStore()
+        sources = SourceStore(marked=self.spec.marked)
         summary = SummarizeResults(
             sources=sources,
             model=context.model("summariser"),

@@ -94,7 +94,7 @@ def runs_like(store: RunStore, prepared: PreparedRun) -> Iterator[QuestionMatch]
     for run, written in store.specs():
         asked = written.get("questions", {})
         questions = {name: value for name, value in asked.items() if name not in ("digest", "quarantined")}
-        rest = {name: value for name, value in written.items() if name not in ("questions", "efforts")}
+        rest = {name: value for name, value in written.items() if name not in ("questions", "efforts", "marked")}
         if {**rest, "questions": questions} != wanted:
             continue
         stored = store.questions(run)

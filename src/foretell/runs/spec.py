@@ -86,6 +86,9 @@ class RunSpec:
     efforts: Mapping[str, str] = field(default_factory=dict[str, str])
     """By role: how long its model thinks, where `sampling` does not say. Chosen when a run is made and stored with it;
     no part of its id, so that the same file stays the same run when more is known of its models."""
+    marked: bool = False
+    """Whether ids and notes of ours carry a mark, and questions are shown without anything that looks like ours: so it
+    is in every run that is made now. Runs of older versions go on as they began, so that their replies are found."""
 
     def __post_init__(self) -> None:
         for written in self.prices.values():
@@ -106,7 +109,7 @@ class RunSpec:
 
     def bare(self) -> "RunSpec":
         """The same without what was only found out when the run was made, and is no part of what it is."""
-        return replace(self, efforts={}, questions=replace(self.questions, quarantined=0))
+        return replace(self, efforts={}, marked=False, questions=replace(self.questions, quarantined=0))
 
     def with_digest(self, digest: str) -> "RunSpec":
         """The same for these questions."""
@@ -115,7 +118,7 @@ class RunSpec:
     def to_json(self) -> str:
         """Canonical JSON. What came in later is left out where it is the usual: older runs keep their id."""
         fields = asdict(self)
-        for name in ("sampling", "prices", "efforts"):
+        for name in ("sampling", "prices", "efforts", "marked"):
             if not fields[name]:
                 del fields[name]
         usual = QuestionsSpec(dataset="")
@@ -151,6 +154,8 @@ def yaml_mapping(text: str) -> Any:
 
 def spec_from_mapping(data: Any) -> RunSpec:
     """A spec as a person writes it, in full or in short; a wrong field raises an `InputError` that names it."""
+    if isinstance(data, dict) and "marked" in data:
+        raise InputError("marks are chosen when a run is made", column="marked", hint="leave it out")
     if isinstance(data, dict) and "efforts" in data:
         raise InputError(
             "efforts by role are chosen when a run is made", column="efforts", hint="write sampling.effort"

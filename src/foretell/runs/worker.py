@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TypeVar
 
+from foretell.data.untrusted import for_log
 from foretell.models.database.interface import Statements
 from foretell.models.database.liveness import SessionLiveness
 from foretell.questions.errors import InputError
@@ -305,7 +306,7 @@ class Worker:
                     if ours:
                         return await self._executor.one(cell, answer, self.progress)
             except CellTakenOver as reason:
-                log.warning("%s", reason)
+                log.warning("%s", for_log(reason))
                 raise asyncio.CancelledError from None  # As if it had been let go of: the engine notes nothing.
             # The worker that had it before has not noticed yet that it is ours.
             await asyncio.sleep(OTHER_PROCESS_POLL_SECONDS)

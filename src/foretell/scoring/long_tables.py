@@ -19,11 +19,12 @@ from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question, Target
 from foretell.questions.resolution import Resolution
 from foretell.runs.backtest import Backtest
-from foretell.runs.combine import combine_trials, combining_by_name
+from foretell.runs.combine import combine_trials
 from foretell.runs.outcomes import RunOutcomes
 from foretell.runs.past import StoredRates
 from foretell.runs.settings import Settings
 from foretell.runs.store import RunRow, RunStore, find_run
+from foretell.runs.taught import combining_of_row
 
 Row = dict[str, Any]
 
@@ -207,7 +208,7 @@ def final_forecasts(
 ) -> list[Forecast]:
     """One forecast per question of a run, its trials combined as its spec says: the number that every door shows."""
     rates = StoredRates(table=store.rates(row.id))
-    how = combining_by_name(row.spec.get("aggregate") or "logit-mean", rates if rates.table else None)
+    how = combining_of_row(store, row, rates if rates.table else None)
     return combine_trials(answers, questions, how)
 
 

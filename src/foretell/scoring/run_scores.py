@@ -26,6 +26,10 @@ THIS_RUN = "this run"
 FEWEST_OUTCOMES = 2
 """Decided questions that a score with an interval takes at least."""
 RUN_DRAWS = 500
+SUMMARY_VERSION = 1
+"""Of what is kept: raised where the summary says something else than before."""
+MOST_PARTS = 12
+"""Categories or sources that are listed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +96,18 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RunPart:
+    """A part of a run's questions, and how far the run is ahead of a reference on it."""
+
+    column: str
+    """category or source."""
+    name: str
+    reference: str
+    difference: Comparison
+    """In points of the Brier index."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunScores:
     """A run's answers beside what happened."""
 
@@ -104,6 +120,8 @@ class RunScores:
     """Brier index of the run less that of the market's price, on the targets that have both."""
     against_rate: Comparison | None = None
     """The same against the base rate."""
+    parts: tuple[RunPart, ...] = ()
+    """Where it was won and lost: the difference to the market, else to the base rate, by category or source."""
 
     @property
     def decided(self) -> int:
@@ -123,9 +141,7 @@ class RunScores:
         return self.metric("bi")
 
     def summary(self) -> dict[str, Any]:
-        """The run's scores as plain data: what lists show."""
-        if self.board is None:
-            return {"decided": self.decided}
+        """The run's scores as plain data: what lists show. None for what cannot be said yet."""
         found = {
             "bi": self.index,
             "price": self.metric("bi", CROWD),
@@ -135,11 +151,17 @@ class RunScores:
             "against_price": self.against_price,
             "against_base_rate": self.against_rate,
         }
-        return {"decided": self.decided} | {
-            name: {"estimate": getattr(one, "estimate", getattr(one, "diff", None)), "low": one.low, "high": one.high}
-            for name, one in found.items()
-            if one is not None
-        }
+        return {"decided": self.decided} | {name: _plain(one) for name, one in found.items()}
+
+
+def _plain(found: Interval | Comparison | None) -> dict[str, float] | None:
+    if found is None:
+        return None
+    return {
+        "estimate": found.diff if isinstance(found, Comparison) else found.estimate,
+        "low": found.low,
+        "high": found.high,
+    }
 
 
 _KEEP = """
@@ -162,9 +184,11 @@ class KeptScores:
         for row in rows:
             decided, when = told.get(row.id, (0, ""))
             if not decided:
-                found[row.id] = {"decided": 0}
+                found[row.id] = RunScores(run=row.id, answers=()).summary()
                 continue
-            state = f"{row.done} {row.failed} {row.degraded} {decided} {when} {row.spec.get('aggregate')}"
+            state = (
+                f"{SUMMARY_VERSION} {row.done} {row.failed} {row.degraded} {decided} {when} {row.spec.get('aggregate')}"
+            )
             seen, text = kept.get(row.id, ("", ""))
             if seen != state:
                 text = json.dumps(score_run(self._store, row).summary())
@@ -188,16 +212,37 @@ def score_run(store: RunStore, row: RunRow) -> RunScores:
         table = read_table(forecasts, outcome_rows(questions, resolutions), ReadOptions(drop_unknown=True))
     except InputError:  # What was answered is not what came out.
         return scored
-    options = ScoringOptions(reference=BASE_RATE, resampling=Resampling(draws=RUN_DRAWS))
-    board = score_table(table, options)
-    priced = [one.forecaster for one in board.scores]
-    against_price = None
-    if CROWD in priced:
-        by_price = score_table(table, ScoringOptions(reference=CROWD, resampling=options.resampling))
-        against_price = _against(by_price)
+    column = next((name for name in ("category", "source") if _distinct(table, name) > 1), "")
+    by, resampling = (column,) if column else (), Resampling(draws=RUN_DRAWS)
+    board = score_table(table, ScoringOptions(reference=BASE_RATE, by=by, resampling=resampling))
+    by_price = None
+    if any(one.forecaster == CROWD for one in board.scores):
+        by_price = score_table(table, ScoringOptions(reference=CROWD, by=by, resampling=resampling))
     return RunScores(
-        run=row.id, answers=told, board=board, table=table, against_price=against_price, against_rate=_against(board)
+        run=row.id,
+        answers=told,
+        board=board,
+        table=table,
+        against_price=_against(by_price) if by_price else None,
+        against_rate=_against(board),
+        parts=_parts(by_price or board, column) if column else (),
     )
+
+
+def _distinct(table: ForecastTable, column: str) -> int:
+    labels = table.targets.groups.get(column)
+    return 0 if labels is None else len({labels.names[code] for code in labels.codes} - {""})
+
+
+def _parts(board: Scoreboard, column: str) -> tuple[RunPart, ...]:
+    """By category or source, best first; the largest that there is room for."""
+    found = [
+        RunPart(column=column, name=one.group[column], reference=one.reference, difference=one.comparison)
+        for one in board.differences
+        if one.forecaster == THIS_RUN and one.group.get(column)
+    ]
+    largest = sorted(found, key=lambda part: -part.difference.n)[:MOST_PARTS]
+    return tuple(sorted(largest, key=lambda part: -part.difference.diff))
 
 
 def _against(board: Scoreboard) -> Comparison | None:

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from foretell.data.untrusted import for_terminal
 from foretell.metrics.bootstrap import Interval
 from foretell.metrics.comparison import Comparison
 from foretell.metrics.metric import METRICS
@@ -232,6 +233,7 @@ def rows_as_text(rows: list[dict[str, Any]]) -> str:
     B            0.25
     """
     names, cells = _cells(rows)
+    cells = [[for_terminal(cell) for cell in line] for line in cells]
     numeric = [any(isinstance(row.get(name), float | int) for row in rows) for name in names]
     widths = [max(len(line[i]) for line in (names, *cells)) for i in range(len(names))]
     return "\n".join(

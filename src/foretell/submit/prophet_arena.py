@@ -33,6 +33,8 @@ from foretell.submit.submission import (
 FORECASTS = "/forecasts"
 ATTEMPTS = "/forecasts/attempts"
 RECEIPT = "pa-receipt-1."
+SIGNED = "prophet-arena/seal/v1"
+"""What a signature is for, so that it can stand for nothing else."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,12 +85,38 @@ class ProphetArenaEvent:
 
 def seal_fits(receipt: Payload) -> bool:
     """Whether the key of a receipt opens its seal: the key holds the record, and the seal is its checksum."""
-    key = receipt.need("key").text().removeprefix(RECEIPT)
     try:
-        opening = base64.urlsafe_b64decode(key + "=" * (-len(key) % 4))
+        opening = _decoded(receipt.need("key").text().removeprefix(RECEIPT))
     except ValueError:
         return False
     return hashlib.sha256(opening).hexdigest() == receipt.need("seal").text()
+
+
+def signature_fits(receipt: Payload, public_key: str) -> bool | None:
+    """Whether the arena signed the seal and its moment with its key (Ed25519).
+
+    None where nobody can tell: the receipt is not signed, or the package `cryptography` is not installed.
+    """
+    signature = receipt.optional_text("signature")
+    try:
+        from cryptography.exceptions import InvalidSignature
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    except ImportError:
+        return None
+    if not signature or not public_key:
+        return None
+    # The register writes moments to the microsecond.
+    at = f"{receipt.need('recorded_at').time():%Y-%m-%dT%H:%M:%S.%f}Z"
+    signed = f"{SIGNED}|{receipt.need('seal').text()}|{at}".encode()
+    try:
+        Ed25519PublicKey.from_public_bytes(_decoded(public_key)).verify(_decoded(signature), signed)
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
+def _decoded(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 
 class ProphetArenaWriter:
@@ -105,6 +133,7 @@ class ProphetArenaWriter:
         wait_seconds: float = 2.0,
     ) -> None:
         self._client = client
+        self._public_key: str | None = None
         self._host = host
         headers = {"Authorization": f"Bearer {key}"}
         self._poster = Poster(http=http, headers=headers, secret=key, wait_seconds=wait_seconds)
@@ -142,7 +171,21 @@ class ProphetArenaWriter:
             name: found.value for name in (*names, "listed", "listing_note") if (found := row.get(name)) is not None
         }
         receipt = row.get("receipt")
-        return told if receipt is None else told | {"seal_fits": seal_fits(receipt)}
+        if receipt is None:
+            return told
+        fits: dict[str, Any] = {"seal_fits": seal_fits(receipt)}
+        if receipt.get("signature") is not None:
+            fits["signature_fits"] = await self._signed(receipt)
+        return told | fits
+
+    async def _signed(self, receipt: Payload) -> bool | None:
+        """Whether a receipt bears the arena's signature; the forecast was taken, whatever comes of this."""
+        try:
+            if self._public_key is None:
+                self._public_key = await self._client.public_key()
+            return signature_fits(receipt, self._public_key)
+        except SourceError:
+            return None
 
     async def report_failure(self, agent: str, event: str, error: str) -> None:
         """Tell the arena that the agent came to no forecast of an event; it is shown to the agent's owner alone."""

@@ -50,6 +50,8 @@ NOWHERE = AddressPatterns(())
 CLOSED = address_patterns(_TABLES["platforms"])
 REWRITTEN = address_patterns(_TABLES["living"])
 ENCYCLOPEDIC = address_patterns(_TABLES["encyclopedias"])
+MIRRORS = address_patterns(_TABLES["mirrors"])
+PROFILES = address_patterns(_TABLES["profiles"])
 REDIRECTORS = address_patterns(_TABLES["redirectors"])
 FRONT_PAGES = address_patterns(_TABLES["publishers"])
 LIVE = {source: address_patterns(lines) for source, lines in _TABLES["live_data"].items()}
@@ -67,22 +69,76 @@ def _closed_with(hosts: tuple[str, ...]) -> AddressPatterns:
 
 
 _LIVING_PATH = re.compile(
-    r"/wiki/|/(?:live|live-?blogs?|live-?updates?|liveticker|trackers?|[\w-]+-tracker|[\w-]*live-(?:updates?|blog|results"
-    r"|coverage|ticker)[\w-]*|[\w-]+-as-it-happened[\w-]*)(?:/|\.\w{2,5}$|$)"
-    r"|/(?:latest|standings|rankings?|leaderboards?|scoreboard|odds|quotes?|tags?(?:/[^/]+)?|topics?(?:/[^/]+)?|category(?:/[^/]+)?|categories|search|feed|rss"
-    r"|current|now|today|archives?|home|index|sitemap|statistics|stats|results|dashboard)(?:\.\w{2,5})?$"
+    r"/wiki/|/(?:live|live-?blogs?|live-?updates?|liveticker|en-direct|en-vivo|ao-vivo|trackers?|[\w-]+-tracker"
+    r"|[\w-]*live-(?:updates?|blog|results|coverage|ticker)[\w-]*|[\w-]+-as-it-happened[\w-]*)(?:/|\.\w{2,5}$|$)"
+    r"|/(?:latest(?:-news)?|standings|rankings?|leaderboards?|scoreboard|scores|tables?|fixtures(?:-and)?-results"
+    r"|schedule-and-results|odds|quotes?(?:/[^/]+)?|(?:tags?|topics?|hubs?|authors?|sections?|collections?"
+    r"|categor(?:y|ies)"
+    r"|channel|thema|themen|tema|temas|sujet|dossier|rubrik|etiqueta|argomento)(?:/[^/]+)?|search|feeds?|rss|atom"
+    r"|current"
+    r"|now|today|archives?|home|index|default|main|sitemap|statistics|stats|results|dashboards?(?:/[^/]+)?|status"
+    r"|timeline"
+    r"|changelog|release-notes|history|weather(?:/[^/]+){0,3}|live-?scores?|headlines|newswire"
+    r"|trending|popular|most-read|whats-new|updates)(?:\.\w{2,5})?$"
 )
 """Lists, boards, live reports and wikis, wherever they are: what stands there changes, and its date with it."""
+_FRONT = re.compile(
+    r"(?:/[a-z]{2}(?:-[a-z]{2})?)?(?:/(?:news|blog|blogs|politics|business|world|sports?|markets?|economy|finance|tech"
+    r"|technology|science|health|opinion|nachrichten|politik|wirtschaft|actualites?|noticias|economia|notizie|nieuws"
+    r"|nyheter"
+    r"|novosti|haberler|berita|tin-tuc|press|press-releases|media)){0,2}"
+)
+"""The front page of a site or of a section of it."""
+_WIKI_PARAMS = frozenset(("title", "action", "curid", "oldid", "diff"))
+_LIST_PARAMS = frozenset(("page", "paged", "offset", "s", "q", "query", "search", "sort", "filter"))
+_WRAPPED = re.compile(r"^/(?:[\w-]+/){0,3}(?:https?:|www\.)", re.IGNORECASE)
+_WRAPPING_PARAMS = frozenset(("url", "u", "uri", "link", "target", "src", "q", "page", "site", "address", "dest"))
+_STORED_COPY = re.compile(r"/web/\d{4,14}")
 
 
 def is_living(url: str) -> bool:
-    """Whether a page is rewritten for ever under its address."""
+    """Whether a page is rewritten for ever under its address, or is a mirror of such a page."""
     addresses = _readable(url)
     if REWRITTEN.over_any(addresses) is not None:
         return True
     if not addresses or not url.lower().startswith("http"):
         return False
-    return not addresses[0].path.strip("/") or _LIVING_PATH.search(addresses[0].path) is not None
+    own = addresses[0]
+    if MIRRORS.over(own) is not None or _wraps(own):
+        # What counts is the page behind; without one in the address, nobody can tell what is shown.
+        behind = [place for place in addresses[1:] if place.host != own.host]
+        newest = own.host == "web.archive.org" and not _STORED_COPY.match(own.path)
+        return newest or not behind or any(map(_is_rewritten, behind))
+    return _is_rewritten(own)
+
+
+def _wraps(own: Address) -> bool:
+    """Whether an address shows the page of another one that it carries."""
+    if _WRAPPED.match(own.path):
+        return True
+    return any(
+        name in _WRAPPING_PARAMS and value.startswith(("http://", "https://", "http%")) for name, value in own.params
+    )
+
+
+def _is_rewritten(address: Address) -> bool:
+    labels = address.host.split(".")
+    if "wiki" in labels[:-1] or labels[0] in ("live", "status"):
+        return True
+    names = {name for name, _ in address.params}
+    if names & _WIKI_PARAMS and address.path.endswith(".php"):
+        return True
+    if _FRONT.fullmatch(address.path) or _LIVING_PATH.search(address.path) is not None:
+        return True
+    if names & _LIST_PARAMS and address.path.count("/") <= 1:
+        return True
+    return PROFILES.over(address) is not None and _PROFILE.fullmatch(address.path) is not None
+
+
+_PROFILE = re.compile(
+    r"/(?:@?[\w.-]+|(?:r|u|user|c|channel|in|company|groups|hashtag)/[\w.-]+)(?:/(?:about|posts|videos|new|top|hot"
+    r"|best|likes))?"
+)
 
 
 def is_encyclopedia(url: str) -> bool:

@@ -17,7 +17,8 @@ from foretell.data.untrusted import for_terminal
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question
 from foretell.tools.dates.addresses import late_address
-from foretell.tools.dates.find import FoundDate, find_in_folded, fold, lower
+from foretell.tools.dates.find import FoundDate, find_in_folded
+from foretell.tools.dates.folding import fold, lower
 from foretell.tools.dates.stamps import is_after, late_stamps
 
 CUT_MARK = "[a passage written later is left out]"
@@ -201,7 +202,7 @@ def _line_at(text: str, place: int) -> str:
 
 def _unfolded(text: str, plain: str, place: int) -> int:
     """Where in the text itself a place of its folded form is. Folding changes neither the number nor order of lines."""
-    if text.isascii():
+    if text == plain:
         return place
     before = plain.rfind("\n", 0, place) + 1
     start = sum(len(line) + 1 for line in text.split("\n")[: plain.count("\n", 0, place)])

@@ -11,7 +11,7 @@ from foretell.models.model import Model, ModelError, ModelSettings, Request, Sys
 from foretell.models.structured_output import closed_object
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question
-from foretell.tools.fence import AdmittedSource, SourceStore
+from foretell.tools.fence import AdmittedSource, SourceStore, marked
 from foretell.tools.names import LOOKUP_URL, SUMMARIZE_RESULTS, WEB_SEARCH
 from foretell.tools.tool import (
     LeakRefused,
@@ -181,10 +181,12 @@ class SummarizeResults:
 
     async def _summary(self, asked: str, sources: Sequence[tuple[AdmittedSource, str]]) -> str:
         criteria = f"\nHow it is decided: {self.question.criteria}" if self.question.criteria else ""
-        task = f"Forecaster's question: {self.question.text}{criteria}\nTask: {asked}\n\nSources:"
+        mark = self.sources.mark(*(one.title + text for one, text in sources))
+        told = f" (each begins with its id and <{mark}>)" if mark else ""
+        task = f"Forecaster's question: {self.question.text}{criteria}\nTask: {asked}\n\nSources{told}:"
         for one, text in sources:
             day = f" ({one.published.date().isoformat()})" if one.published is not None else ""
-            task += f"\n\n[{one.id}] {one.title}{day}\n{text}"
+            task += f"\n\n[{one.id}] {marked(one.title, mark)}{day}\n{text}"
         messages = (SystemMessage(text=INSTRUCTION), UserMessage(text=task))
         try:
             reply = await self.model.complete(Request(model=self.name, messages=messages, settings=self.settings))

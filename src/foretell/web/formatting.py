@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from foretell.report.markup import UNSAFE
+from foretell.report.numbers import bracket, signed
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -158,6 +159,24 @@ def some(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
+def span(found: Mapping[str, float]) -> str:
+    """The interval of a number in plain data.
+
+    >>> span({"low": 61.5, "high": 71.7})
+    '[61.5, 71.7]'
+    """
+    return bracket(found["low"], found["high"], 1)
+
+
+def points(value: float) -> str:
+    """A difference in points.
+
+    >>> points(0.42), points(-3.0)
+    ('+0.4', '−3.0')
+    """
+    return signed(value, 1)
+
+
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "percent": percent,
     "dollars": dollars,
@@ -165,6 +184,8 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "when": when,
     "lasting": duration,
     "some": some,
+    "span": span,
+    "signed": points,
     "markdown": markdown,
     "excerpt": excerpt,
     "web": web_address,

@@ -1,13 +1,17 @@
 """Runs as lists show them, and what a run or a trial has cost."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
+from foretell.operations.requests import RunsRequest
+from foretell.operations.runs import chosen_runs
 from foretell.questions.codec import from_json
 from foretell.questions.question import Question
 from foretell.questions.trace import ModelCalled, TraceEvent
 from foretell.runs.spec import TYPED_PREFIX
-from foretell.runs.store import RunRow, RunStore, cells_each
+from foretell.runs.store import RunRow, RunState, RunStore, cells_each
+from foretell.scoring.run_scores import KeptScores
 
 TITLE_LENGTH = 200
 """Characters of a title at most."""
@@ -36,6 +40,21 @@ class RunRowView:
     """Forecasts that rest on a failure."""
     quarantined: int = 0
     """Questions that were left out, because their own text was written after the moment of asking."""
+    state: RunState = "done"
+    name: str = ""
+    """What people call it."""
+    note: str = ""
+    tags: tuple[str, ...] = ()
+    archived: bool = False
+    problem: str = ""
+    """Why it was given up."""
+    score: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Brier index with its interval, beside the market and the base rate; `decided` questions."""
+
+    @property
+    def called(self) -> str:
+        """What a link to it says: its name, else what it asks."""
+        return self.name or self.title or self.id
 
     @property
     def finished(self) -> bool:
@@ -50,16 +69,22 @@ class RunList:
     runs: tuple[RunRowView, ...]
     total: int
     offset: int
+    archived: int = 0
+    """How many are left out because they are archived."""
 
 
-def list_runs(store: RunStore, *, offset: int = 0, limit: int = RUNS_PER_PAGE) -> RunList:
-    """So many runs from a place in the list on."""
-    rows = store.runs()
-    views = tuple(run_row_view(store, row) for row in rows[offset : offset + limit])
-    return RunList(runs=views, total=len(rows), offset=offset)
+def list_runs(
+    store: RunStore, wanted: RunsRequest | None = None, *, offset: int = 0, limit: int = RUNS_PER_PAGE
+) -> RunList:
+    """So many of the runs that are wanted, from a place in the list on."""
+    chosen, archived = chosen_runs(store, wanted or RunsRequest())
+    shown = chosen[offset : offset + limit]
+    scores = KeptScores(store).of([row for row, _ in shown])
+    views = tuple(run_row_view(store, row, scores[row.id]) for row, _ in shown)
+    return RunList(runs=views, total=len(chosen), offset=offset, archived=archived)
 
 
-def run_row_view(store: RunStore, row: RunRow) -> RunRowView:
+def run_row_view(store: RunStore, row: RunRow, score: Mapping[str, Any] | None = None) -> RunRowView:
     """A run as one line."""
     spec = row.spec
     ((questions,),) = store.database.read("select count(*) from question where run = ?", (row.id,))
@@ -79,6 +104,13 @@ def run_row_view(store: RunStore, row: RunRow) -> RunRowView:
         done=row.done,
         failed=row.failed,
         degraded=row.degraded,
+        state=store.state(row, questions),
+        name=row.name,
+        note=row.note,
+        tags=row.tags,
+        archived=row.archived,
+        problem=row.problem,
+        score=score or {},
         quarantined=int(spec.get("questions", {}).get("quarantined", 0)),
     )
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+import re
 import secrets
 from dataclasses import dataclass, field
 from ipaddress import ip_address
@@ -12,7 +13,10 @@ from fastapi import Depends, HTTPException, Request
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 COOKIE = "foretell_session"
+MAX_FIELDS = 200
+"""Fields of the largest form."""
 FIELD, HEADER = "csrf", "x-csrf-token"
+_HOST = re.compile(r"(?P<name>[A-Za-z0-9._-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(:\d{1,5})?")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,10 +71,9 @@ class AccessRules:
 
 
 def _host_name(header: str) -> str:
-    try:
-        return (urlsplit(f"//{header}").hostname or "").lower()
-    except ValueError:
-        return ""
+    """The name in a Host header; empty where there is anything else in it, such as what follows a bracket."""
+    found = _HOST.fullmatch(header)
+    return found["name"].strip("[]").lower() if found else ""
 
 
 def _is_number(name: str) -> bool:
@@ -145,7 +148,10 @@ async def form_of(request: Request) -> dict[str, list[str]]:
     if not request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
         return {}
     body = (await request.body()).decode("utf-8", "replace")
-    return parse_qs(body, keep_blank_values=True, max_num_fields=200)
+    try:
+        return parse_qs(body, keep_blank_values=True, max_num_fields=MAX_FIELDS)
+    except ValueError:
+        raise HTTPException(413, f"a form may have {MAX_FIELDS} fields at most") from None
 
 
 TokenRequired = Annotated[None, Depends(_trusted)]

@@ -12,8 +12,10 @@ from fastapi import Depends, HTTPException, Request
 
 from foretell.models.journal import Journal, UnsettledCalls
 from foretell.questions.trace import ModelCalled
+from foretell.runs.outcomes import RunOutcomes
 from foretell.runs.settings import Settings
 from foretell.runs.store import RunRow, RunStore, cells_each
+from foretell.scoring.run_scores import RunScores, score_run
 from foretell.web.background_runs import BackgroundRuns
 from foretell.web.boards import LeaderboardCache
 from foretell.web.connections import OpenConnections
@@ -25,6 +27,8 @@ WINDOW_SECONDS = 600.0
 """How far the pace of a run is looked back on."""
 FEWEST_SECONDS = 3.0
 """Must have passed before the time left is guessed."""
+CACHED_SCORES = 12
+"""Runs whose scores are held in memory."""
 LOOK_SHARE = 20
 """After a look into the journal, so many times as long passes before the next."""
 # Written so that no index on the run is used: what is new stands at the end of the table, and is read from there.
@@ -42,6 +46,15 @@ class RunTotals:
     endings: Counter[str] = field(default_factory=Counter[str])
 
 
+@dataclass(frozen=True, kw_only=True)
+class HeldScores:
+    """The scores of a run, what they were made from, and when they may be made again while it goes on."""
+
+    seen: tuple[object, ...]
+    again: float
+    scores: RunScores
+
+
 class WebState:
     """Made once per application. The store is safe for many threads: routes that read it are plain functions."""
 
@@ -49,6 +62,7 @@ class WebState:
         self.settings = settings
         self.access = access
         self.store = RunStore(settings.store)
+        self.outcomes = RunOutcomes(self.store)
         self.jobs = BackgroundRuns(settings)
         self.boards = LeaderboardCache(self.store, settings.home / "standings")
         self.leaving = threading.Event()
@@ -59,6 +73,7 @@ class WebState:
         self._seen: dict[str, deque[tuple[float, int]]] = {}
         """By run: when how many cells were done. The store has no clock times."""
         self._totals: dict[str, RunTotals] = {}
+        self._scores: dict[str, HeldScores] = {}
         self._journal: Journal | None = None
         self._unsettled: dict[str, tuple[float, UnsettledCalls]] = {}
         """By run: when to look again, and what was seen last."""
@@ -73,12 +88,32 @@ class WebState:
     def run(self, start: str) -> RunRow:
         """The run whose id is that, or begins so if only one does."""
         found = self.store.run(start)
-        if found is None and len(start) >= 4:
-            near = [row for row in self.store.runs() if row.id.startswith(start)]
+        if found is None and start:
+            rows = self.store.runs()
+            near = [row for row in rows if row.name == start] or [
+                row for row in rows if len(start) >= 4 and row.id.startswith(start)
+            ]
             found = near[0] if len(near) == 1 else None
         if found is None:
             raise HTTPException(404, f"there is no run {start[:80]!r}")
         return found
+
+    def scores(self, row: RunRow, *, finished: bool) -> RunScores:
+        """How good a run is by what has come out; made anew when an answer or an outcome came in.
+
+        While a run goes on, they lag behind a little: so many times as long as they took to make.
+        """
+        seen, start = (row.done, row.failed, row.degraded, self.outcomes.count().get(row.id)), time.monotonic()
+        with self._lock:
+            before = self._scores.get(row.id)
+        if before is not None and (before.seen == seen or (not finished and start < before.again)):
+            return before.scores
+        scores, end = score_run(self.store, row), time.monotonic()
+        with self._lock:
+            self._scores[row.id] = HeldScores(seen=seen, again=end + LOOK_SHARE * (end - start), scores=scores)
+            while len(self._scores) > CACHED_SCORES:
+                self._scores.pop(next(iter(self._scores)))
+        return scores
 
     def seconds_left(self, run: RunRowView) -> float | None:
         """Until the run is finished, at the pace of the last minutes; None where that is not known yet."""

@@ -1,35 +1,33 @@
 # ruff: noqa: E501 (tables of wordings)
 """Leaks and clean texts made from templates: kinds × languages × ways to write a date.
 
-They are wider than the rules on purpose. Half of the wordings of each kind (by a hash of the wording) are the ones that
-rules were tuned on, the other half only judges them.
+They are wider than the rules on purpose. Some kinds only judge; of the others half of the wordings (by a hash of the
+wording) are the ones that rules were tuned on, and the other half only judges.
 """
 
 import hashlib
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from itertools import product
 from typing import Literal
 
 from babel.dates import format_date
+from tests.tools.adversarial import kinds
+from tests.tools.adversarial.dates_written import PROSE, DayForms
 
 from foretell.questions.as_of import AsOf
 from foretell.tools.tool import SourceItem
 
 CUTOFF = AsOf.day("2024-04-01")
 PUBLISHED = date(2024, 3, 10)
-PROSE = (
-    "The bank's governors met behind closed doors for two days. Members differed over how soon prices would settle, and the"
-    " minutes of earlier meetings show how close such votes can be. Wages have grown faster than output for a year."
-)
 
 Must = Literal["drop", "keep"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Written:
+class PlantedText:
     """One text with what must become of it."""
 
     kind: str
@@ -41,6 +39,8 @@ class Written:
     @property
     def tuned(self) -> bool:
         """Whether rules may be tuned on it."""
+        if self.kind in kinds.ONLY_JUDGED or self.kind in kinds.ONLY_TUNED:
+            return self.kind in kinds.ONLY_TUNED
         return hashlib.sha256(f"{self.kind}/{self.wording}".encode()).digest()[0] % 2 == 0
 
 
@@ -207,35 +207,19 @@ PLANNED_TITLES = (
 )  # fmt: skip
 
 
-def forms(day: date) -> dict[str, str]:
-    """Ways to write a day, by the names that templates use."""
-    moment = datetime(day.year, day.month, day.day, 8, tzinfo=UTC)
-    words = {
-        name: format_date(day, "long", name)
-        for name in ("de", "fr", "es", "it", "pt", "nl", "pl", "tr", "ru", "ja", "ko", "zh")
-    }
-    return words | {
-        "long": format_date(day, "long", "en"), "dmy": format_date(day, "d MMMM yyyy", "en"), "iso": day.isoformat(),
-        "dotted": f"{day:%d.%m.%Y}", "weekday": f"{day:%A}", "year": str(day.year), "y": f"{day:%Y}", "m": f"{day:%m}", "d": f"{day:%d}",
-        "slug": format_date(day, "d-MMMM-yyyy", "en").lower(), "compact": f"{day:%Y%m%d}", "mdyslug": format_date(day, "MMMM-d-yyyy", "en").lower(),
-        "deslug": format_date(day, "d-MMMM-yyyy", "de").lower(), "dashed": f"{day:%d-%m-%Y}", "monthname": f"{day:%B}".lower(),
-        "mdyslash": f"{day:%m/%d/%Y}", "unix": str(int(moment.timestamp())), "rfc": f"{day:%a, %d %b %Y} 08:00:00 GMT", "prose": PROSE,
-    }  # fmt: skip
-
-
-def all_cases(seed: int = 7) -> list[Written]:
+def all_cases(seed: int = 7) -> list[PlantedText]:
     """Every case, the same for the same seed."""
-    return [*_leaks(random.Random(seed)), *_clean(random.Random(seed + 1))]
+    return [*_leaks(random.Random(seed)), *_more_leaks(), *_clean(random.Random(seed + 1)), *_more_clean()]
 
 
 def _later(draw: random.Random, low: int = 45, high: int = 900) -> date:
     return CUTOFF.at.date() + timedelta(days=draw.randint(low, high))
 
 
-def _leaks(draw: random.Random) -> Iterator[Written]:
+def _leaks(draw: random.Random) -> Iterator[PlantedText]:
     for made in (_stamped, _aged, _templated, _titled, _addressed):
         for kind, wording, leak in made(draw):
-            yield Written(kind=kind, wording=wording, must="drop", item=leak)
+            yield PlantedText(kind=kind, wording=wording, must="drop", item=leak)
 
 
 Made = Iterator[tuple[str, str, SourceItem]]
@@ -251,7 +235,7 @@ def _stamped(draw: random.Random) -> Made:
         day = _later(draw).isoformat().translate(str.maketrans("0123456789", DIGITS[name]))
         yield "digits", f"{name} {stamp}", item(f"{stamp.format(day)}\n{PROSE}")
     for stamp in HIDDEN:
-        yield "hidden characters", stamp, item(f"{stamp.format(**forms(_later(draw)))}\n{PROSE}")
+        yield "hidden characters", stamp, item(f"{stamp.format_map(DayForms(_later(draw)))}\n{PROSE}")
     for name, write in ERAS.items():
         yield "calendars", name, item(f"{write(_later(draw))}\n{PROSE}")
 
@@ -266,45 +250,106 @@ def _templated(draw: random.Random) -> Made:
     kinds = {"head of a report": HEADS, "citations and data": CITED, "rows of numbers": ROWS, "states": STATES}
     for kind, templates in kinds.items():
         for template, _ in product(templates, range(3)):
-            yield kind, template, item(template.format(**forms(_later(draw))))
+            yield kind, template, item(template.format_map(DayForms(_later(draw))))
     for template, year in product(COPYRIGHT, ("2025", "2026")):
         yield "copyright", template, item(template.format(year=year, prose=PROSE))
 
 
 def _titled(draw: random.Random) -> Made:
     for template, _ in product(TITLES, range(3)):
-        yield "titles", template, item(title=template.format(**forms(_later(draw))))
+        yield "titles", template, item(title=template.format_map(DayForms(_later(draw))))
 
 
 def _addressed(draw: random.Random) -> Made:
     for template, _ in product(ADDRESSES, range(3)):
-        yield "addresses", template, item(url=template.format(**forms(_later(draw))))
+        yield "addresses", template, item(url=template.format_map(DayForms(_later(draw))))
     for address in LIVING:
         yield "living pages", address, item(url=address)
 
 
-def _clean(draw: random.Random) -> Iterator[Written]:
+def _clean(draw: random.Random) -> Iterator[PlantedText]:
     for made in (_scheduled, _past, _planned):
         for kind, wording, clean in made(draw):
-            yield Written(kind=kind, wording=wording, must="keep", item=clean)
+            yield PlantedText(kind=kind, wording=wording, must="keep", item=clean)
 
 
 def _scheduled(draw: random.Random) -> Made:
     for template, place, _ in product(SCHEDULES, ("{text}\n{prose}", "{prose}\n{text}", "{prose} {text}"), range(2)):
-        text = template.format(**forms(_later(draw)))
+        text = template.format_map(DayForms(_later(draw)))
         yield "scheduled", template, item(place.format(text=text, prose=PROSE))
 
 
 def _past(draw: random.Random) -> Made:
     for template, _ in product(PASTS, range(4)):
         day = PUBLISHED - timedelta(days=draw.randint(0, 400)) if "Published" not in template else PUBLISHED
-        yield "past", template, item(template.format(**forms(day)))
+        yield "past", template, item(template.format_map(DayForms(day)))
 
 
 def _planned(draw: random.Random) -> Made:
     for template, _ in product(PLANNED_ADDRESSES, range(4)):
-        yield "plans in addresses", template, item(url=template.format(**forms(_later(draw))))
+        yield "plans in addresses", template, item(url=template.format_map(DayForms(_later(draw))))
     for template, _ in product(PLANNED_TITLES, range(5)):
-        yield "plans in titles", template, item(title=template.format(**forms(_later(draw))))
+        yield "plans in titles", template, item(title=template.format_map(DayForms(_later(draw))))
     for address in LASTING:
         yield "lasting pages", address, item(url=address)
+
+
+# The wordings of `kinds`, each with days of its own: a new one changes no other.
+
+
+def _days(wording: str, count: int, *, past: bool = False) -> Iterator[DayForms]:
+    draw = random.Random(wording)
+    for _ in range(count):
+        day = PUBLISHED - timedelta(days=draw.randint(0, 60)) if past else _later(draw, 200, 900)
+        yield DayForms(day)
+
+
+def _placed(text: str, draw: random.Random) -> SourceItem:
+    """The text at the head, in the middle or at the end of a page."""
+    return item(
+        draw.choice(("{text}\n{prose}", "{prose}\n{text}", "{prose}\n{text}\n{prose}")).format(text=text, prose=PROSE)
+    )
+
+
+def _more_leaks() -> Iterator[PlantedText]:
+    for kind, languages in kinds.STAMPED.items():
+        for language, stamps in languages.items():
+            for stamp in stamps:
+                for day in _days(stamp, 2):
+                    for style in ("", "_s"):
+                        text = stamp.replace("{}", day[language + style])
+                        yield PlantedText(
+                            kind=kind, wording=stamp, must="drop", item=_placed(text, random.Random(text))
+                        )
+    for kind, templates in kinds.LEAKS.items():
+        yield from _texts(kind, templates, "drop")
+    yield from _places("dated titles", "dated addresses", kinds.LEAK_TITLES, kinds.LEAK_ADDRESSES, "drop")
+    for address in kinds.LEAK_LIVING:
+        yield PlantedText(kind="living pages and mirrors", wording=address, must="drop", item=item(url=address))
+
+
+def _more_clean() -> Iterator[PlantedText]:
+    for kind, templates in kinds.CLEAN.items():
+        yield from _texts(kind, templates, "keep")
+    for kind, templates in kinds.PAST.items():
+        yield from _texts(kind, templates, "keep", past=True)
+    yield from _places("clean: titles", "clean: addresses", kinds.CLEAN_TITLES, kinds.CLEAN_ADDRESSES, "keep")
+
+
+def _texts(kind: str, templates: Sequence[str], must: Must, *, past: bool = False) -> Iterator[PlantedText]:
+    for template in templates:
+        for day in _days(template, 2, past=past):
+            text = template.format_map(day)
+            yield PlantedText(kind=kind, wording=template, must=must, item=_placed(text, random.Random(text)))
+
+
+def _places(
+    in_titles: str, in_addresses: str, titles: Sequence[str], addresses: Sequence[str], must: Must
+) -> Iterator[PlantedText]:
+    for template in titles:
+        for day in _days(template, 2):
+            yield PlantedText(kind=in_titles, wording=template, must=must, item=item(title=template.format_map(day)))
+    for template in addresses:
+        for day in _days(template, 2):
+            address = template.format_map(day).replace(" ", "-")
+            yield PlantedText(kind=in_addresses, wording=template, must=must, item=item(url=address))

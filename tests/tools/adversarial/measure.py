@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.tools.adversarial.cases import CUTOFF, Written, all_cases
+from tests.tools.adversarial.cases import CUTOFF, PlantedText, all_cases
 from tests.tools.doubles import question
 
 from foretell.tools.rules import FenceRules
@@ -18,23 +18,23 @@ PAGE = Path(__file__).parents[3] / "docs" / "fence.md"
 BEGIN, END = "<!-- generated leaks: begin -->", "<!-- generated leaks: end -->"
 
 
-def stopped(case: Written) -> bool:
+def stopped(case: PlantedText) -> bool:
     """Whether the rules alone refuse a text."""
     rules = FenceRules(as_of=CUTOFF, question=question())
     return isinstance(rules.admit(case.item, "web_search"), Refusal)
 
 
-def share(cases: Sequence[Written]) -> str:
+def share(cases: Sequence[PlantedText]) -> str:
     """How many of the cases are stopped."""
     return f"{sum(map(stopped, cases))} of {len(cases)}" if cases else "–"
 
 
-def halves(cases: Sequence[Written]) -> str:
+def halves(cases: Sequence[PlantedText]) -> str:
     """How many are stopped of the wordings that rules were tuned on, and of the others."""
     return " | ".join(share([case for case in cases if case.tuned is tuned]) for tuned in (True, False))
 
 
-def table(cases: Sequence[Written]) -> str:
+def table(cases: Sequence[PlantedText]) -> str:
     """Recall on leaks and false drops on clean texts, by kind, on both halves of the wordings."""
     lines = ["| kind | must be | stopped, wordings tuned on | stopped, other wordings |", "|---|---|---:|---:|"]
     for kind in dict.fromkeys(case.kind for case in cases):

@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from foretell.data.http import NotFound, SourceError
 from foretell.data.payload import MalformedPayload, Payload
+from foretell.data.untrusted import for_log
 from foretell.questions.as_of import AsOf, UtcDatetime, instant
 from foretell.questions.exclusivity import Exclusivity, with_some_left_out
 from foretell.questions.question import Question, Target
@@ -93,7 +94,7 @@ def ignore_skipped(skipped: SkippedEntry) -> None:
 
 def log_skipped(skipped: SkippedEntry) -> None:
     """The listener of those who keep no list: what was skipped is named in the log."""
-    log.warning("skipped %s %s: %s", skipped.platform, skipped.id, skipped.reason)
+    log.warning("skipped %s %s: %s", skipped.platform, for_log(skipped.id), for_log(skipped.reason))
 
 
 @dataclass(frozen=True, kw_only=True)

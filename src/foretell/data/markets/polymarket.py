@@ -218,6 +218,11 @@ OFFSET = "offset:"
 """Cursors of servers that count instead: how many entries to pass over."""
 YES = "yes"
 OVER: tuple[str, ...] = ("resolved", "settled")
+UNDER_WAY = frozenset(
+    {"requested", "initialized", "inactive", "active", "posed", "proposed", "reproposed", "challenged", "disputed"}
+    | {"arbitration"}
+)
+"""Words for a market whose result is still to come, as the official client 0.14.0 lists them."""
 CATEGORIES = (
     *("Politics", "Sports", "Crypto", "Finance", "Economy", "Business", "Tech", "Science", "Culture", "Pop Culture"),
     *("Geopolitics", "World", "Elections", "Esports", "Weather", "Health", "Mentions"),

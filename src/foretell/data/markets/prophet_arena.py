@@ -71,6 +71,11 @@ class ProphetArenaClient(JsonService):
         except NotFound:
             return ""
 
+    async def public_key(self) -> str:
+        """The key that the arena signs receipts with; empty where it names none."""
+        found = await self.read("/verify/key")
+        return found.words("public_key") or found.words("key")
+
     async def artifact(self, slug: str, version: str) -> tuple[bytes, str]:
         """A version of a data set as it is packed, and the checksum of what is in it, empty where none is told."""
         path = f"/datasets/{quote(slug, safe='')}/versions/{quote(version, safe='')}/download"

@@ -13,7 +13,7 @@ from http import HTTPStatus
 from itertools import groupby
 
 from foretell.data.http import SourceError
-from foretell.data.payload import Payload
+from foretell.data.payload import Payload, readable
 from foretell.data.series.series import FetchedSeries, SeriesUnavailable, WebSeries, known_series
 from foretell.data.service import JsonService, ServiceConfig
 from foretell.questions.as_of import AsOf
@@ -137,16 +137,18 @@ def read_weather(answer: Payload, block: str) -> WeatherTable:
     if abs(told.number()) >= DAY.total_seconds():
         told.wrong("less than a day")
     offset = timedelta(seconds=told.number())
-    times = tuple(_moment(one, offset) for one in table.need("time").items())
+    written = table.need("time").items()
+    places, unreadable = readable(list(enumerate(written)), lambda one: (one[0], _moment(one[1], offset)))
     columns: dict[str, tuple[float | None, ...]] = {}
-    notes: list[str] = []
+    notes: list[str] = list(unreadable)
     for name, column in table.members().items():
         if name == "time" or _unit(answer, block, name) in ("iso8601", "unixtime"):
             continue
         cells = column.items()
-        if len(cells) != len(times):
+        if len(cells) != len(written):
             column.wrong("as long as time")
-        columns[name] = tuple(_number(cell, notes) for cell in cells)
+        columns[name] = tuple(_number(cells[place], notes) for place, _ in places)
+    times = tuple(time for _, time in places)
     return WeatherTable(times=times, offset=offset, columns=columns, notes=tuple(notes))
 
 

@@ -8,6 +8,7 @@ from foretell.data.http import NotFound, SourceError
 from foretell.data.markets.listing import OnSkipped, SkippedEntry, UnsupportedEvent, ignore_skipped, readable
 from foretell.data.markets.polymarket import (
     OVER,
+    UNDER_WAY,
     PolymarketClient,
     PolymarketOutcome,
     outcomes,
@@ -123,8 +124,10 @@ def _catalogue_verdict(
 ) -> SettledOutcome | None:
     """By the prices a closed market shows, as far as they are final."""
     stage, at = resolution_stage(row), row.optional_time("closedTime")
-    if stage and stage not in OVER:
+    if stage in UNDER_WAY:
         return None
+    if stage and stage not in OVER:
+        (row.get("umaResolutionStatus") or row.need("resolutionStatus")).wrong("a stage that we know")
     if side.price is None:
         # How a market from before the order book came out is not told any more; another may still tell.
         return None if row.is_set("enableOrderBook") else SettledOutcome(outcome=None, at=at)
@@ -160,8 +163,9 @@ def _decided(row: Payload) -> tuple[str, list[float]] | None:
 
 def resolution_pays(row: Payload) -> list[float] | None:
     """What shares of both sides are worth by an entry of the data service; None while it is not resolved."""
-    if row.need("status").text() != "resolved":
-        return None
+    status = row.need("status")
+    if status.text() != "resolved":
+        return None if status.text() in UNDER_WAY else status.wrong("a stage that we know")
     if (payouts := row.get("payouts")) is not None:
         pays = [one.number() / MICRO for one in payouts.items()]
         return pays if len(pays) == 2 and all(0.0 <= one <= 1.0 for one in pays) else payouts.wrong("two payoffs")

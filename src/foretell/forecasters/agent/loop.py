@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from foretell.data.untrusted import for_prompt
 from foretell.forecasters.agent.actions import (
     MOST_ACTIONS,
     AgentAction,
@@ -37,7 +38,7 @@ from foretell.models.model import (
 )
 from foretell.questions.forecast import Ending, Numeric
 from foretell.questions.trace import BeliefRevised, EmitEvent, ToolUsed
-from foretell.tools.fence import FencedTools, Observation
+from foretell.tools.fence import FencedTools, Observation, marked
 from foretell.tools.names import SUBMIT
 
 LONGEST_ECHO = 2000
@@ -299,7 +300,8 @@ class AgentTrial:
         results = [observation.text for observation in seen if observation is not None]
         if len(results) < len(seen):
             return self._standing(StopReason.BUDGET, "while a tool was at work")
-        results[-1] += f"\n\n(Step {self.number} of {self.steps} is done" + "".join(f"; {n}" for n in notes) + ".)"
+        note = f"(Step {self.number} of {self.steps} is done" + "".join(f"; {n}" for n in notes) + ".)"
+        results[-1] += f"\n\n{marked(note, seen[-1].mark if seen[-1] is not None else '')}"
         self.messages.append(turn.spoken)
         answers = dict(turn.refused)
         for action, text in zip(turn.actions, results, strict=True):
@@ -318,7 +320,7 @@ class AgentTrial:
         except BudgetExceeded:
             return None
         except ModelError as error:
-            return Observation(text=f"{action.tool} failed: {error}. Try another way.", failed=True)
+            return Observation(text=f"{action.tool} failed: {for_prompt(str(error))}. Try another way.", failed=True)
 
     async def _salvage(self, unusable: Sequence[Reply], problem: str, *, last: bool) -> TrialResult:
         """The number in the model's text if there is only one way to read it, else the belief as it stands.

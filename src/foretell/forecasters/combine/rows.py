@@ -108,6 +108,14 @@ class TrialRows:
         return np.char.add(np.char.add(self.question.astype(str), "@"), np.datetime_as_string(self.due, "D"))
 
 
+def stacked(parts: Sequence[TrialRows]) -> TrialRows:
+    """Rows of several questions as one table; where one had fewer trials, the rest counts as failed."""
+    most = max(len(part.trials) for part in parts)
+    trials = [np.pad(part.trials, ((0, most - len(part.trials)), (0, 0)), constant_values=np.nan) for part in parts]
+    columns = {f.name: np.concatenate([getattr(one, f.name) for one in parts]) for f in fields(TrialRows)[1:]}
+    return TrialRows(trials=np.concatenate(trials, axis=1), **columns)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Examples:
     """Rows with their answers and the day each answer became known: what a rule may learn from."""

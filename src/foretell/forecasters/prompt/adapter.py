@@ -8,7 +8,7 @@ from typing import Any
 from foretell.forecasters.agent.agent import BeliefAgent
 from foretell.forecasters.forecaster import AdmitAll, CannotForecast, Context, Forecaster
 from foretell.forecasters.prompt.prediction_context import PredictionContext, PredictionContexts
-from foretell.forecasters.prompt.rendering import BOTH, ContextView, material, read_view
+from foretell.forecasters.prompt.rendering import BOTH, ContextView, material, read_view, readable
 from foretell.forecasters.prompt.summaries import words
 from foretell.models.model import ToolSpec
 from foretell.models.structured_output import closed_object
@@ -96,7 +96,8 @@ class ContextAdapter:
     async def forecast(self, question: Question, context: Context) -> Forecast:
         """The forecast of the other forecaster, under this name."""
         shared = await self.contexts.of(question, context.as_of)
-        shown, surroundings = self._shown_question(shared), self._surroundings(shared, question, context)
+        shown = self._shown_question(readable(shared) if context.marked else shared)
+        surroundings = self._surroundings(shared, question, context)
         try:
             made = await self._inner().forecast(shown, surroundings)
         except CannotForecast as reason:

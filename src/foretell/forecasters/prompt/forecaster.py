@@ -13,7 +13,7 @@ from foretell.forecasters.forecaster import CannotForecast, Context, forecast_of
 from foretell.forecasters.prompt.answers import ElicitedAnswer
 from foretell.forecasters.prompt.elicitation import Elicitation, ElicitationCall, call_of, read_elicitation
 from foretell.forecasters.prompt.prediction_context import PredictionContext, PredictionContexts, QuestionOnly
-from foretell.forecasters.prompt.rendering import BOTH, ContextView, read_view
+from foretell.forecasters.prompt.rendering import BOTH, ContextView, read_view, readable
 from foretell.models.model import ModelError, ModelSettings
 from foretell.models.names import ModelRole
 from foretell.models.structured_output import ask_until_usable
@@ -105,7 +105,7 @@ class PromptForecaster:
         return self._made(shared, context, said, stated)
 
     async def _ask(self, ask: ElicitationCall, shared: PredictionContext, context: Context) -> CallResult:
-        call = call_of(ask, shared, self.shown)
+        call = call_of(ask, readable(shared) if context.marked else shared, self.shown)
         # The slot tells apart what is asked in equal words: trials and votes. Each is paid for once.
         request = context.request(
             self.role,

@@ -1,9 +1,10 @@
 """A context as text: the same bytes for every model, with sources and market shown or left out."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
+from foretell.data.untrusted import listed_for_prompt, question_for_prompt
 from foretell.forecasters.agent.answer_format import target_keys
 from foretell.forecasters.agent.prompts import crowd_name, days_left
 from foretell.forecasters.prompt.prediction_context import PredictionContext, RankedSource, one_line
@@ -85,6 +86,20 @@ def render(context: PredictionContext, view: ContextView = BOTH) -> str:
     ]
     message = [f"# {heading}\n\n{text}" for heading, text in sections if text]
     return "\n\n".join([*message, *filter(None, [material(context, view)])])
+
+
+def readable(context: PredictionContext) -> PredictionContext:
+    """The context as models read it: nothing in it looks like an id, a heading or another source of ours."""
+    sources = tuple(
+        replace(
+            one,
+            title=listed_for_prompt(one.title),
+            summary=listed_for_prompt(one.summary),
+            url=listed_for_prompt(one.url),
+        )
+        for one in context.sources
+    )
+    return replace(context, question=question_for_prompt(context.question), sources=sources)
 
 
 def material(context: PredictionContext, view: ContextView = BOTH) -> str:

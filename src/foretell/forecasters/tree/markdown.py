@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 
+from foretell.forecasters.tree.arithmetic.error_bar import error_bar
 from foretell.forecasters.tree.arithmetic.sensitivity import ranges, sensitivities
 from foretell.forecasters.tree.description import (
     claim_marks,
@@ -39,6 +40,8 @@ def to_markdown(tree: Tree, outcomes: Iterable[WhatIfResult] = ()) -> str:
     top = tree.nodes[tree.root]
     as_of = f" as of {tree.as_of}" if tree.as_of is not None else ""
     parts = [f"# {escape_markdown(top.claim)}", f"**Probability {format_probability(top.p)}**{as_of}"]
+    if (bar := error_bar(tree)) is not None:
+        parts.append(f"The answer lies {bar}.")
     parts += _warnings(tree)
     parts += [escape_markdown(note) for note in tree.notes]
     parts += ["## The tree", "\n".join(_outline(tree))]
@@ -133,6 +136,8 @@ def _grounding(grounding: Grounding) -> Iterator[str]:
     notebook = f" Notebook: {escape_markdown(grounding.notebook)}." if grounding.notebook else ""
     if by or notebook:
         yield (by + notebook).strip()
+    if grounding.route:
+        yield f"How it was examined: {escape_markdown('; '.join(grounding.route))}"
     if grounding.sources:
         yield "\n".join(["Sources:", "", *(f"- {escape_markdown(source)}" for source in grounding.sources)])
 

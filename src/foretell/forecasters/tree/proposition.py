@@ -60,6 +60,8 @@ class Proposition:
     report: str = ""
     """What the synthesizer wrote about the children."""
     grounding: Grounding | None = None
+    together: Mapping[str, float] = field(default_factory=dict[str, float])
+    """By pair of children ("P1 P2"), how far they are judged to move together: the correlation."""
     incomplete: tuple[str, ...] = ()
     """Computed: claims at or below this one without a number of their own, for which the tree's `missing` stands in."""
     notes: tuple[str, ...] = ()

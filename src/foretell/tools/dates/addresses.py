@@ -2,17 +2,25 @@
 
 import re
 from collections.abc import Iterator
-from datetime import date
+from datetime import UTC, date, datetime
 from urllib.parse import unquote
 
 from foretell.questions.as_of import AsOf
 from foretell.tools.addresses import UnreadableAddress, address_of
-from foretell.tools.dates.find import find_in_folded, fold, lower, month_numbers
+from foretell.tools.dates.find import find_in_folded, month_numbers
+from foretell.tools.dates.folding import fold, lower
+from foretell.tools.dates.records import late_period
 from foretell.tools.dates.stamps import is_after
-from foretell.tools.dates.words import SCHEDULED
+from foretell.tools.dates.words import FIXTURE, PLANNED, SCHEDULED
 
 _FOLDERS = re.compile(r"/((?:19|20)\d{2})/(\d{1,2}|[a-z]{3,9})(?:/(\d{1,2}))?(?=/|$)|/((?:19|20)\d{2})-(\d{2})(?=/|$)")
 _COMPACT = re.compile(r"(?<!\d)(20\d\d)[-_.]?(0[1-9]|1[0-2])[-_.]?(0[1-9]|[12]\d|3[01])(?!\d)")
+_LONG_COMPACT = re.compile(
+    r"(?<!\d)(20\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(?:[01]\d|2[0-3])[0-5]\d(?:[0-5]\d)?(?!\d)"
+)
+_SHORT_COMPACT = re.compile(r"(?<=/)(2\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(?=[-_][a-z])")
+_PARTS = re.compile(r"\bd(?:ay)? (\d{1,2}) m(?:onth)? (\d{1,2}) y(?:ear)? (20\d\d)(?!\d)")
+_WEEK = re.compile(r"(?<!\d)(20\d\d)-?w(\d\d)(?!\w)")
 _SPACED = re.compile(r"(?<!\d)(\d{1,2}) (\d{1,2}) (20\d\d)(?!\d)")
 _SEPARATORS = re.compile(r"[-_+./?&=#,%]+")
 
@@ -34,15 +42,34 @@ def late_address(url: str, as_of: AsOf, *, title: str = "") -> str | None:
     for text, before, days in _in_folders(place):
         if all(is_after(day, as_of) for day in days) and not SCHEDULED.search(before):
             return text
+    if (moment := _late_moment(address.params, as_of)) is not None:
+        return moment
     words = _SEPARATORS.sub(" ", place)
-    if SCHEDULED.search(words) or SCHEDULED.search(lower(fold(title))):
+    if any(plan.search(place) for plan in (SCHEDULED, PLANNED, FIXTURE) for place in (words, lower(fold(title)))):
         return None
+    if (period := late_period(f"{words} ", as_of)) is not None:
+        return period
     for text, days in (
         *_in_digits(place, words),
         *((words[f.start : f.end], f.readings) for f in find_in_folded(words)),
     ):
-        if all(is_after(day, as_of) for day in days):
+        if days and all(is_after(day, as_of) for day in days):
             return text
+    return None
+
+
+_UNIX_TIME = re.compile(r"1[5-9]\d{8}(?:\d{3})?")
+_NAMES_OF_THINGS = frozenset(
+    ("id", "p", "a", "pid", "aid", "article", "story", "post", "user", "uid", "item", "page", "n")
+)
+
+
+def _late_moment(params: frozenset[tuple[str, str]], as_of: AsOf) -> str | None:
+    """Seconds since 1970 in a query, but for names of articles, which may look like that."""
+    for name, value in sorted(params):
+        moment = _UNIX_TIME.fullmatch(value) if name not in _NAMES_OF_THINGS else None
+        if moment is not None and not as_of.admits(datetime.fromtimestamp(int(value[:10]), UTC)):
+            return f"{name}={value}"
     return None
 
 
@@ -57,13 +84,18 @@ def _in_folders(place: str) -> Iterator[tuple[str, str, tuple[date, ...]]]:
 
 
 def _in_digits(place: str, words: str) -> Iterator[tuple[str, tuple[date, ...]]]:
-    for found in _COMPACT.finditer(place):
-        if days := tuple(_valid(int(found[1]), int(found[2]), int(found[3]))):
-            yield found[0], days
+    for pattern in (_COMPACT, _LONG_COMPACT, _SHORT_COMPACT):
+        for found in pattern.finditer(place):
+            year = int(found[1]) + (2000 if len(found[1]) == 2 else 0)
+            yield found[0], tuple(_valid(year, int(found[2]), int(found[3])))
+    for found in _WEEK.finditer(place):
+        if 1 <= int(found[2]) <= 52:
+            yield found[0], (date.fromisocalendar(int(found[1]), int(found[2]), 1),)
+    for found in _PARTS.finditer(words):
+        yield found[0], tuple(_valid(int(found[3]), int(found[2]), int(found[1])))
     for found in _SPACED.finditer(words):
         a, b, year = (int(one) for one in found.groups())
-        if days := (*_valid(year, b, a), *_valid(year, a, b)):
-            yield found[0], days
+        yield found[0], (*_valid(year, b, a), *_valid(year, a, b))
 
 
 def _valid(year: int, month: int, day: int) -> Iterator[date]:

@@ -3,55 +3,129 @@
 import re
 from functools import cache, lru_cache
 
-from foretell.tools.dates.find import age_patterns, fold, lower
+from foretell.tools.dates.find import age_patterns
+from foretell.tools.dates.folding import fold, lower
 from foretell.tools.dates.words import ASIAN_STAMP, SMALL, TOKEN, is_future, is_stamp
 
-_ENGLISH = r"(?:an?|a few|\d+)\s*(?:s|m|h|d|secs?|mins?|minutes?|hrs?|hours?|days?|weeks?|months?|years?)\s+ago"
-_WITHOUT_NUMBER = (
+_NAMED_DAYS = (
     "just now|moments ago|today|yesterday|gerade eben|heute|gestern|hier|ayer|hoy|ieri|oggi|ontem|hoje|bugun|dun"
-    "|только что|сегодня|вчера|刚刚|昨天|今天|昨日|本日|방금|어제|오늘"
+    "|только что|сегодня|вчера|לפני יומיים|אתמול|היום|منذ یومین|امس|الیوم|دیروز|امروز"
 )
+_WITHOUT_NUMBER = frozenset(_NAMED_DAYS.split("|"))
+_WITHOUT_NUMBER_ASIAN = "刚刚|剛剛|昨天|今天|昨日|本日|たった今|방금|어제|오늘"
+_ENGLISH_UNIT = re.compile(
+    r"(?:s|m|h|d|w|secs?|seconds?|mins?|minutes?|hrs?|hours?|days?|wks?|weeks?|mos?|months?|yrs?|years?)"
+)
+_SHORT_AGE = re.compile(r"[·•]\s?\d{1,2}(?:s|m|h|d|w|mo|y|hrs?)\s?(?:$|[·•|])", re.MULTILINE)
+"""How social media write it, between marks of their own."""
 _ASIAN_SMALL = frozenset(("に", "の", "を", "于", "於", "了", "에", "最終", "最后", "最後"))
 _LONGEST = 60
 _PIECES = re.compile(r"[|·•()\[\]]| - ")
+_NUMBER = re.compile(r"\d+")
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
 _BYLINE = ("by ", "von ", "par ", "por ")
+_META_WORDS = (
+    "points point views view comments comment replies reply likes shares listed active streamed premiered live viewed "
+    "answered asked commented replied shared joined online seen visited activity changed added uploaded bumped "
+    "kommentare commentaires comentarios комментариев"
+)
+_META = frozenset(_META_WORDS.split())
 _LEADING_AGE = re.compile(
     r"^\s*(?:an?|\d+)\s+(?:minute|hour|day|week|month|year)s?\s+ago\s*[·•|–—:-]*\s*", re.IGNORECASE
 )
+_MOST_WORDS = 6
 
 
 @cache
-def _age() -> re.Pattern[str]:
-    forms = {re.escape(pattern).replace(r"\{\}", r"(?:\d+|an?|one|a few)") for pattern in age_patterns()}
-    ordered = sorted({*forms, _ENGLISH}, key=len, reverse=True)
-    return re.compile(f"(?:{'|'.join(ordered)}|{_WITHOUT_NUMBER})")
+def _spaced() -> frozenset[tuple[str, ...]]:
+    """The ways to tell an age in languages that put spaces between words, word by word."""
+    return frozenset(tuple(_words(one)) for one in age_patterns() if not _UNSPACED.search(one))
+
+
+@cache
+def _unspaced() -> re.Pattern[str]:
+    """The others."""
+    forms = {
+        re.escape(one).replace(r"\{\}", r"\d+").replace(r"\ ", r"\s?")
+        for one in age_patterns()
+        if _UNSPACED.search(one)
+    }
+    return re.compile(f"(?:{'|'.join(sorted(forms, key=len, reverse=True))}|{_WITHOUT_NUMBER_ASIAN})")
+
+
+def _words(piece: str) -> list[str]:
+    """The words of a piece, with {} for a number that stands alone or before letters."""
+    return [word.strip(".,:;!") for word in _NUMBER.sub(" {} ", piece.replace("{}", "0")).split()]
 
 
 def age_stamp(text: str) -> str | None:
     """A line, or a piece of one between separators, in which the text tells its age."""
-    for line in lower(fold(text)).split("\n"):
-        for piece in _PIECES.split(line[:200]):
-            if 2 < len(piece) <= _LONGEST and (age := _age_of(piece.strip(" \t.:,"))) is not None:
+    folded = fold(text)
+    if ("·" in folded or "•" in folded) and (short := _SHORT_AGE.search(folded)) is not None:
+        return short[0].strip()
+    for plain in folded.split("\n"):
+        if not plain:
+            continue
+        for piece in _PIECES.split(plain[:200]):
+            if 1 < len(piece) <= _LONGEST and (age := _age_of(piece.strip(" \t.:,"))) is not None:
                 return age
     return None
 
 
 @lru_cache(maxsize=256)
-def _age_of(piece: str) -> str | None:
-    """The age that a piece of a line consists of, with nothing but a stamp word or a clock beside it."""
-    found = _age().search(piece)
-    if found is None:
+def _age_of(plain: str) -> str | None:
+    """The age that a piece of a line consists of, with nothing but a stamp word, a name or a clock beside it."""
+    piece = lower(plain)
+    if not piece.isascii() and _UNSPACED.search(piece):
+        found = _unspaced().search(piece)
+        return None if found is None else _by_the_rest(piece, found[0], piece[: found.start()], piece[found.end() :])
+    words = _words(piece)
+    if "{}" not in words and not any(one in piece for one in ("ago", *_WITHOUT_NUMBER)):
         return None
-    before, after = piece[: found.start()], piece[found.end() :]
-    if found[0][-1:].isascii() and (before[-1:].isalnum() or after[:1].isalnum()):
-        return None
+    for start in range(len(words)):
+        for end in range(min(len(words), start + _MOST_WORDS), start, -1):
+            if _is_age(words[start:end]):
+                name = plain[
+                    : max(0, piece.find(words[start + 1] if words[start] == "{}" and end - start > 1 else words[start]))
+                ]
+                before, after = " ".join(words[:start]), " ".join(words[end:])
+                return _by_the_rest(piece, " ".join(words[start:end]), before, after, name=name)
+    return None
+
+
+def _is_age(words: list[str]) -> bool:
+    if tuple(words) in _spaced() or " ".join(words) in _WITHOUT_NUMBER:
+        return True
+    if len(words) < 3 or words[-1] != "ago":
+        return False
+    number, unit = words[:-2], words[-2]
+    return number in (["{}"], ["a"], ["an"], ["one"], ["a", "few"]) and _ENGLISH_UNIT.fullmatch(unit) is not None
+
+
+def _by_the_rest(piece: str, age: str, before: str, after: str, *, name: str = "") -> str | None:
     rest = TOKEN.findall(ASIAN_STAMP.sub(" ", f"{before} {after}"))
-    counted = any(letter.isdigit() for letter in found[0])
-    if counted and not after and before.startswith(_BYLINE):
+    counted = "{}" in age or any(letter.isdigit() for letter in age)
+    if any(map(is_future, rest)):
+        return None
+    if counted and not after and (before.startswith(_BYLINE) or _is_name(name)):
         return piece
-    stamped = any(map(is_stamp, rest)) or ASIAN_STAMP.search(piece) is not None
+    if counted and _META.intersection(rest) and len(rest) <= 8:
+        return piece
+    stamped = any(map(is_stamp, rest)) or ASIAN_STAMP.search(piece) is not None or ":" in piece
+    if stamped and counted and " by " in f" {before} ":
+        return piece
     plain = all(is_stamp(word) or word in SMALL or word.isdigit() or word in _ASIAN_SMALL for word in rest)
-    return piece if plain and (stamped or counted) and not any(map(is_future, rest)) else None
+    return piece if plain and (stamped or counted) else None
+
+
+def _is_name(text: str) -> bool:
+    """Whether words before an age are the name of a person or of a paper: "Ana Berg, 4 hrs ago"."""
+    words = text.strip(" ,").split()
+    # The number itself stands last.
+    words = words[:-1] if words and words[-1].isdigit() else words
+    return (
+        1 <= len(words) <= 3 and text.rstrip(" 0123456789").endswith(",") and all(word[:1].isupper() for word in words)
+    )
 
 
 def without_age(text: str) -> str:

@@ -2,7 +2,6 @@
 
 import json
 import re
-import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -10,61 +9,7 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, Literal
 
-# Texts are folded first: one kind of digits, no accents, nothing invisible. Then plain patterns suffice.
-
-_INVISIBLE = re.compile(
-    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]"
-)
-_LETTERS = str.maketrans(
-    {
-        **{chr(code): str(unicodedata.digit(chr(code))) for code in range(0x10000) if chr(code).isdecimal()},
-        **dict.fromkeys("‐‑‒–—―−﹣－", "-"),
-        **dict.fromkeys("’‘‛′´`ʹʼ״׳", "'"),
-        **{
-            "ı": "i",
-            "ł": "l",
-            "Ł": "L",
-            "ø": "o",
-            "Ø": "O",
-            "đ": "d",
-            "Đ": "D",
-            "ي": "ی",
-            "ى": "ی",
-            "ك": "ک",
-            "。": ".",
-            "、": ",",
-            "،": ",",
-            "॰": ".",
-        },
-    }
-)
-
-
-_NO_MARKS = {code: None for code in range(0x10000) if unicodedata.category(chr(code))[0] == "M"}
-_THAI_DOT = re.compile(r"(?<=[ก-ฮ])\.(?=[ก-ฮ])")
-"""Abbreviated months are written with dots inside."""
-
-
-@lru_cache(maxsize=8)
-def fold(text: str) -> str:
-    """The text with ASCII digits and without accents, vowel signs, invisible characters or fancy dashes. Case is kept.
-
-    >>> fold("Mis à jour le ５ févr. ۲۰۲۴")
-    'Mis a jour le 5 fevr. 2024'
-    """
-    if text.isascii():
-        return text
-    # Digits first: NFKD would turn superscripts into digits of the number before them.
-    plain = unicodedata.normalize("NFKD", _INVISIBLE.sub("", text).translate(_LETTERS))
-    return _THAI_DOT.sub("", unicodedata.normalize("NFC", plain.translate(_NO_MARKS)).translate(_LETTERS))
-
-
-def lower(folded: str) -> str:
-    """Lower case of the same length, so that places in one are places in the other."""
-    low = folded.lower()
-    if len(low) == len(folded):
-        return low
-    return "".join(one.lower() if len(one.lower()) == 1 else one for one in folded)
+from foretell.tools.dates.folding import fold, lower
 
 
 @cache
@@ -75,7 +20,7 @@ def _calendar_words() -> dict[str, Any]:
 @cache
 def months() -> dict[str, tuple[int, ...]]:
     """Month names of all languages, folded and in lower case; some mean different months in different languages."""
-    return {name: tuple(numbers) for name, numbers in _calendar_words()["months"].items()}
+    return {name.strip("'"): tuple(numbers) for name, numbers in _calendar_words()["months"].items()}
 
 
 @cache
@@ -110,20 +55,48 @@ Order = Literal["day first", "month first", "unknown"]
 
 # Each pattern begins with a digit and is checked for its surroundings afterwards: so the search is quick.
 _YEAR = re.compile(r"[12]\d{3}(?!\d|%|[.,]\d{3}(?!\d))")
-_NUMERIC = re.compile(r"\d{1,4}(?:(?P<s>[-/.])\s?\d{1,2}(?P=s)\s?\d{1,4})(?!\d)")
-_COMPACT = re.compile(r"20\d{6}(?!\d)")
+_NUMERIC = re.compile(r"\d{1,4}[ \t]{0,2}(?P<s>[-/._~·:])[ \t]{0,2}\d{1,2}[ \t]{0,2}(?P=s)[ \t]{0,2}\d{1,4}(?!\d)")
+_COMPACT = re.compile(r"20\d{6}(?:\d{6})?(?!\d)")
+_NAMED = re.compile(r"\d(?P<s>[-/.]?)(?P<m>[^\W\d_]{3,9})(?P=s)'?\d{2}(?!\w)")
+_QUOTED_YEAR = re.compile(r"'2\d(?!\d)")
+_NAMED_FIRST = re.compile(r"\b(?P<m>[a-z]{3,9})\.? (?P<d>\d{1,2}),? '(?P<y>\d\d)$")
+_SHORT_YEAR = re.compile(r"[-']2\d(?![\w-])")
+_NAMED_MONTH = re.compile(r"\b(?P<m>[a-z]{3})[-'](?P<y>2\d)$")
+_CLOCK_YEAR = re.compile(r":\d{2}(?: [a-z]{3,4})? 20\d\d(?!\d)")
+_CLOCK_WITHIN = re.compile(
+    r"\b(?P<m>[a-z]{3,9}) {1,2}(?P<d>\d{1,2}),? \d{2}:\d{2}(?::\d{2})?(?: [a-z]{3,4})? (?P<y>20\d\d)$"
+)
+_WEEK = re.compile(r"(?P<y>20\d\d)-?w(?P<w>\d\d)(?:-?(?P<d>[1-7]))?(?!\w)")
+_WEEK_WORDS = (
+    "kw",
+    "kalenderwoche",
+    "cw",
+    "week",
+    "wk",
+    "semaine",
+    "semana",
+    "settimana",
+    "vecka",
+    "viikko",
+    "tydzien",
+)
+_WEEK_FIRST = re.compile(rf"\b(?:{'|'.join(_WEEK_WORDS)})\.? ?(?P<w>\d{{1,2}})(?:,? (?:of )?|/)(?P<y>20\d\d)(?!\d)")
 _NO_DATE_BEFORE = frozenset("0123456789.,/$€£-")
 _NO_YEAR_BEFORE = frozenset(",$€£")
 _EAST_ASIAN = re.compile(r"(?P<y>\d{4})\s*[年년]\s*(?P<m>\d{1,2})\s*[月월](?:\s*(?P<d>\d{1,2})\s*[日号號일])?")
 _ERA = re.compile(
     r"(?P<era>令和|平成|民[國国])\s*(?P<n>\d{1,3}|元)\s*年\s*(?P<m>\d{1,2})\s*月(?:\s*(?P<d>\d{1,2})\s*日)?"
 )
+_SHORT_ERA = re.compile(r"\br(?P<n>\d{1,2})[./-](?P<m>\d{1,2})[./-](?P<d>\d{1,2})(?!\d)")
+"""Reiwa in Latin letters, as forms have it: R6.6.5."""
+_CHINESE = re.compile("[\u3040-\u30ff\u4e00-\u9fff]")
 _ERA_START = {"令和": 2018, "平成": 1988, "民國": 1911, "民国": 1911}
 _VIETNAMESE = re.compile(
     r"(?:(?P<d>\d{1,2})\s*)?(?:thang|thg|th\.?)\s*(?P<m>\d{1,2})\s*(?:,|nam|/)?\s*(?:nam\s*)?(?P<y>20\d\d)"
 )
+_VIETNAMESE_MONTHS = ("thang", "thg", " th ", " th.", " th1", "0th", "1th", "2th")
 _TOKEN = re.compile(r"\d+|[^\W\d_]+")
-_GAP = re.compile(r"[\s.,'/()\-ºª°]{0,5}\Z")
+_GAP = re.compile(r"[\s.,'/()\-ºª°*_~]{0,5}\Z")
 _FILLERS = frozenset(
     _WORD.findall(
         "of de del di d den the st nd rd th er re e o a os as ano r y u yil yili year anno annee г года год року р ж "
@@ -132,6 +105,9 @@ _FILLERS = frozenset(
     )
 )
 """Words between day, month and year."""
+_ROMAN_NUMBERS = "i ii iii iv v vi vii viii ix x xi xii"
+_ROMAN = {word: place for place, word in enumerate(_ROMAN_NUMBERS.split(), start=1)}
+"""Months of dates such as 5.VI.2024."""
 _BEFORE, _AFTER = 44, 36
 """How far a date in words reaches around its year."""
 
@@ -154,7 +130,9 @@ def find_in_folded(low: str, order: Order = "unknown") -> list[FoundDate]:
 def _find(low: str, order: Order) -> tuple[FoundDate, ...]:
     found: dict[int, FoundDate] = {}
     end = -1
-    in_numbers = sorted((*_in_signs(low), *_in_digits(low, order)), key=lambda one: (one.start, -one.end))
+    in_numbers = sorted(
+        (*_in_signs(low), *_in_digits(low, order), *_with_names(low)), key=lambda one: (one.start, -one.end)
+    )
     for one in in_numbers:
         if one.start >= end and one.readings:
             found[one.start] = one
@@ -180,9 +158,12 @@ def _in_signs(low: str) -> Iterator[FoundDate]:
         for one in _ERA.finditer(low):
             year = _ERA_START[one["era"]] + (1 if one["n"] == "元" else int(one["n"]))
             yield _signed(one, year)
-    for pattern in (_EAST_ASIAN,) * east_asian + (_VIETNAMESE,) * (" th" in low):
+    for pattern in (_EAST_ASIAN,) * east_asian + (_VIETNAMESE,) * any(word in low for word in _VIETNAMESE_MONTHS):
         for one in pattern.finditer(low):
             yield _signed(one, int(one["y"]))
+    if not low.isascii() and _CHINESE.search(low) is not None:
+        for one in _SHORT_ERA.finditer(low):
+            yield _signed(one, 2018 + int(one["n"]))
 
 
 def _signed(one: re.Match[str], year: int) -> FoundDate:
@@ -191,27 +172,45 @@ def _signed(one: re.Match[str], year: int) -> FoundDate:
 
 
 def _in_digits(low: str, order: Order) -> Iterator[FoundDate]:
+    taiwanese = not low.isascii() and _CHINESE.search(low) is not None
     for one in _NUMERIC.finditer(low):
-        before = low[max(0, one.start() - 2) : one.start()]
+        before, after = low[max(0, one.start() - 2) : one.start()], low[one.end() : one.end() + 2]
         clock = before[-1:] == ":" and before[:1].isdigit()
-        if before[-1:] not in _NO_DATE_BEFORE and not clock and low[one.end() : one.end() + 1] != "%":
-            yield FoundDate(one.start(), one.end(), tuple(dict.fromkeys(_numeric(one[0], one["s"], order))))
+        longer = after[:1] in (".", "/") and after[1:].isdigit()
+        year_first = before[-1:] == "," and one[0][:4].isdigit()
+        if (year_first or before[-1:] not in _NO_DATE_BEFORE) and not clock and not longer and after[:1] != "%":
+            days = _numeric(one[0], one["s"], order, taiwanese=taiwanese)
+            yield FoundDate(one.start(), one.end(), tuple(dict.fromkeys(days)))
     for one in _COMPACT.finditer(low):
-        if not low[max(0, one.start() - 1) : one.start()].isdigit():
-            days = tuple(_day(int(one[0][:4]), int(one[0][4:6]), int(one[0][6:])))
+        digits = one[0]
+        if not low[max(0, one.start() - 1) : one.start()].isdigit() and (len(digits) == 8 or digits[8:12] < "2400"):
+            days = tuple(_day(int(digits[:4]), int(digits[4:6]), int(digits[6:8])))
             yield FoundDate(one.start(), one.end(), days)
+    for pattern in (_WEEK,) * ("w" in low) + (_WEEK_FIRST,) * any(word in low for word in _WEEK_WORDS):
+        for one in pattern.finditer(low):
+            yield FoundDate(one.start(), one.end(), tuple(_week(one)))
 
 
-def _numeric(text: str, separator: str, order: Order) -> list[date]:
+def _week(one: re.Match[str]) -> Iterator[date]:
+    """The first day of a week of the year, or the day named."""
+    try:
+        yield date.fromisocalendar(int(one["y"]), int(one["w"]), int(one.groupdict().get("d") or 1))
+    except ValueError:
+        return
+
+
+def _numeric(text: str, separator: str, order: Order, *, taiwanese: bool = False) -> list[date]:
     a, b, c = (part.strip() for part in text.split(separator))
-    if len(a) == 4:
+    if len(a) == 4 and len(c) <= 2:
         # Now and then day and month change places behind the year as well.
         return list(_day(int(a), int(b), int(c))) or list(_day(int(a), int(c), int(b)))
-    if len(a) > 2 or len(c) not in (2, 4):
+    if taiwanese and len(a) == 3 and a.startswith("1") and len(c) <= 2:
+        return list(_day(int(a) + 1911, int(b), int(c)))
+    if len(a) > 2 or len(c) not in (2, 4) or separator == ":":
         return []
     if len(c) == 2:
         # 05.06.24 and 5/6/24 are dates; 24-06-05 and 1-2-24 may be anything.
-        if separator == "-":
+        if separator not in "./":
             return []
         c = f"20{c}"
     day_first, month_first = list(_day(int(c), int(b), int(a))), list(_day(int(c), int(a), int(b)))
@@ -220,6 +219,28 @@ def _numeric(text: str, separator: str, order: Order) -> list[date]:
     if order == "month first":
         return month_first or day_first
     return day_first + month_first
+
+
+def _with_names(low: str) -> Iterator[FoundDate]:
+    """Dates with the name of the month that end in no whole year: 5-Jun-24, Jun 5, '24, Jun-24, Jun 5 08:15:42 2024."""
+    for one in _NAMED.finditer(low):
+        start = one.start() - low[max(0, one.start() - 1) : one.start()].isdigit()
+        if not low[max(0, start - 1) : start].isalnum():
+            day, year = int(low[start : one.start() + 1]), 2000 + int(one[0][-2:])
+            days = tuple(found for number in month_numbers(one["m"]) for found in _day(year, number, day))
+            yield FoundDate(start, one.end(), days)
+    for ends, whole in _NAMES_BY_ENDING:
+        for end in ends.finditer(low):
+            one = whole.search(low, max(0, end.start() - 28), end.end())
+            if one is not None:
+                year = int(one["y"]) + (2000 if len(one["y"]) == 2 else 0)
+                day = int(one.groupdict().get("d") or 0)
+                days = tuple(found for number in month_numbers(one["m"]) for found in _day(year, number, day or 1))
+                yield FoundDate(one.start(), one.end(), days, "day" if day else "month")
+
+
+_NAMES_BY_ENDING = ((_QUOTED_YEAR, _NAMED_FIRST), (_CLOCK_YEAR, _CLOCK_WITHIN), (_SHORT_YEAR, _NAMED_MONTH))
+"""How each of them ends, which is rare and quickly found, and all of it."""
 
 
 def _in_words(low: str, year: re.Match[str]) -> FoundDate | None:
@@ -236,7 +257,7 @@ def _in_words(low: str, year: re.Match[str]) -> FoundDate | None:
 
 def _day_and_month(tokens: list[tuple[str, int, int]], *, backwards: bool) -> tuple[int, tuple[int, ...], int]:
     """The day (0 for none), the months that may be meant, and where the date ends on that side."""
-    day, month, edge = 0, (), 0
+    day, month, edge, roman = 0, (), 0, False
     for word, start, end in tokens:
         if word.isdigit():
             if day or len(word) > 2 or not 1 <= int(word) <= 31:
@@ -244,6 +265,8 @@ def _day_and_month(tokens: list[tuple[str, int, int]], *, backwards: bool) -> tu
             day = int(word)
         elif not month and (numbers := month_numbers(word)):
             month = numbers
+        elif not month and word in _ROMAN:
+            month, roman = (_ROMAN[word],), True
         elif word in _FILLERS or (len(word) <= 3 and not word.isascii()):
             continue
         else:
@@ -251,7 +274,7 @@ def _day_and_month(tokens: list[tuple[str, int, int]], *, backwards: bool) -> tu
         edge = start if backwards else end
         if day and month:
             break
-    return day, month, edge
+    return (0, (), 0) if roman and not day else (day, month, edge)
 
 
 def _tokens(low: str, start: int, end: int, *, backwards: bool) -> list[tuple[str, int, int]]:

@@ -7,7 +7,8 @@ from foretell.tools.blocklist import is_living
 from foretell.tools.dates.addresses import late_address
 from foretell.tools.dates.ages import age_stamp, without_age
 from foretell.tools.dates.find import Order
-from foretell.tools.dates.stamps import late_entry, late_row, late_stamp, late_title, late_yearless_stamp, told_state
+from foretell.tools.dates.records import late_entry, late_period, late_row, late_title, told_state
+from foretell.tools.dates.stamps import late_stamp, late_yearless_stamp
 from foretell.tools.tool import SourceItem
 
 OLDEST_YEAR = 1990
@@ -71,6 +72,8 @@ def _states_late_date(item: SourceItem, as_of: AsOf) -> str | None:
         return f"its title is dated after the cutoff: {title!r}"
     if (row := late_row(item.title, words, as_of)) is not None:
         return f"it holds numbers of a day after the cutoff: {row!r}"
+    if (period := late_period(words, as_of)) is not None:
+        return f"it tells results of a time after the cutoff: {period!r}"
     if (entry := late_entry(item.title, words, as_of)) is not None:
         return f"a live report with an entry after the cutoff: {entry!r}"
     for url in (item.url, *item.hops):

@@ -8,28 +8,39 @@ import re
 from functools import cache
 from typing import Literal
 
-from foretell.tools.dates.find import fold, lower
+from foretell.tools.dates.folding import fold, lower
 
 STAMPS = {
     "en": "updated update! updates! updating modified edited revised revision corrected correction "
     "amended published publication editor's! released posted! reviewed accessed retriev archived "
     "captured cached crawled fetched filed! issued! uploaded timestamp datemodified datepublished "
     "datecreated lastmod "
-    "lastupdate pubdate refreshed generated checked verified printed created written submitted recorded compiled",
+    "lastupdate lastbuild pubdate refreshed generated checked verified printed created written submitted recorded "
+    "compiled "
+    "aired! broadcast! premiered! streamed! taken! scanned! saved! built! snapshot crawl! indexed! observed! "
+    "observation "
+    "measured! decided! adopted! signed! dated! sent! received! wrote! replied! answered! asked! joined! committed! "
+    "merged! tagged! seen! listed! closed! resolved! settled! ended! finished! completed! died! approved! accepted! "
+    "visited! entered! passed! determined! discontinued! voted! ratified! authordate commitdate dtstamp "
+    "delivered! given! started! registered! enacted! sworn! handed! promulgated! gazetted! createdate modifydate "
+    "creationdate moddate "
+    "datetimeoriginal exif",
+    "mail": "gesendet envoyé enviado inviato verzonden skickat wysłan отправлен 送信 发送 寄件",
     "de": "aktualis veröffentl erschienen geändert bearbeitet abgerufen zugriff erstellt korrigiert "
     "publiziert letzte! "
-    "änderung stand!",
-    "fr": "mis mise! actualis publié publie modifi consult édité révisé corrigé parution paru! créé rédigé",
+    "änderung stand! besucht datenstand dateistand aufnahmedatum aufgenommen gedruckt verfasst geschrieben eingestellt",
+    "fr": "mis mise! écrit! posté! enregistré actualis publié publie modifi consult édité révisé corrigé parution "
+    "paru! créé rédigé",
     "es": "actualiz publicad publicac modificad consultad editad revisad corregid cread",
     "pt": "atualiz actualiz publicad publicaç modificad acessad acesso postad criad editad alterad",
     "it": "aggiorn pubblicat pubblicaz modificat consultat corrett creata creato",
     "nl": "gecreëerd bijgewerkt gepubliceerd geüpdatet geupdate gewijzigd geraadpleegd geplaatst aangemaakt",
-    "af": "opdatering bygewerk gepubliseer geskep",
+    "af": "opdatering opgedateer bygewerk gepubliseer geskep",
     "sv": "uppdater publicer ändrad ändrat hämtad skapad",
     "da": "opdater udgivet publicer offentliggjort ændring ændret oprettet",
     "nb": "oppdater publiser endret opprett",
     "fi": "päivit julkais muokat haettu luotu",
-    "is": "uppfær birt! breytt búið!",
+    "is": "uppfær birt! breytt búið! birtist skrifað",
     "pl": "aktualiz zaktualiz opublikow publikac zmodyfikow zmieni utworz dodan dostęp",
     "cs": "aktualiz publikov zveřejn vydán uprav vytvoř změn",
     "sk": "aktualiz publikov zverejn vydan uprav vytvor zmen",
@@ -43,16 +54,16 @@ STAMPS = {
     "ro": "actualiz publicat modificat accesat creată",
     "hu": "frissít megjelen közzét módosít létrehoz",
     "el": "ενημέρωσ ενημερώθ δημοσίευσ δημοσιεύ τροποποι δημιουργ",
-    "tr": "güncel yayın yayım düzenle değiştir yenile oluştur",
+    "tr": "güncel giriş! eklenme yayın yayım düzenle değiştir yenile oluştur",
     "az": "yenilə yeniləm yaradıl dərc",
     "kk": "жаңарт жариял құрыл",
-    "uz": "yangilan yaratil chop",
+    "uz": "yangilan yaratil chop elon! qilingan",
     "ka": "განახლ გამოქვეყნ შეიქმნ შექმნ",
     "hy": "թարմաց հրապարակ ստեղծ",
     "mn": "шинэчл үүсгэ нийтэл",
     "ar": "تحديث تحدیث حدّث نشر تعديل خلقت إنشاء أنشئ كتب",
-    "fa": "بروزرسانی بهروزرسانی روزآمد انتشار منتشر ویرایش ایجاد",
-    "ur": "اپڈیٹ تجدید تخلیق شائع اشاعت ترمیم",
+    "fa": "بروزرسانی بهروز روزآمد انتشار منتشر ویرایش ایجاد",
+    "ur": "اپڈیٹ اپ! ڈیٹ! تجدید تخلیق شائع اشاعت ترمیم",
     "he": "עודכן עדכון פורסם פרסום נערך נוצר",
     "hi": "अपडेट अद्यतन प्रकाशित संशोधित बनाया निर्मित आखिरी",
     "bn": "আপডেট প্রকাশ হালনাগাদ তৈরি সম্পাদ",
@@ -67,8 +78,12 @@ STAMPS = {
     "si": "යාවත් පළ",
     "vi": "nhật cậpnhật xuất đăng sửa tạo",
     "id": "diperbar pembaru perbaru diterbit dipublikas dimutakhir tayang dibuat diubah",
+    "my": "ပြင်ဆင်ချိန် ထုတ်ပြန်",
+    "am": "የታተመው የዘመነ ታተመ",
+    "ga": "nuashonra foilsi",
+    "mt": "aġġorna ppubblika",
     "ms": "dikemas kemas disiar dicipta diterbit",
-    "fil": "nagawa nailathala inilathala huling na-update isinapanahon",
+    "fil": "nagawa nailathala inilathala huling noong! isinapanahon",
     "sw": "imesasishwa imechapishwa ilisasishwa",
     "lt": "atnauj paskelb publik redag sukur keist",
     "lv": "atjaun publicē publiskots izveidot labots",
@@ -137,6 +152,7 @@ SMALL = frozenset(
         fold(
             "on at am le el il op den dne dnia em a as of the date time last first la las los les de "
             "del di da du dato kl um "
+            "wib wita mez mesz eest eet aest acst pht sast cat eat wat gst pkt ict "
             "utc gmt est edt et pt pst pdt cet cest bst ist msk jst kst sgt hkt uhr h hs hrs pm p m "
             "z by from original page "
             "was were has been is this article story version ago zuletzt update jour fois dernière "
@@ -168,7 +184,38 @@ SCHEDULED = re.compile(
     r"|予測|예정|일정|预告|预测|日历|تقویم|موعد"
 )
 """Words of plans and forecasts, in headlines, addresses and tables."""
-
+PLAN_KEY = re.compile(
+    r"start|\bend(?!ed)|_end(?!ed)|enddate|endtime|begin|clos(?:e|es|ing)(?!d)|expir|\bdue|due_|matur|deadline|sched"
+    r"|kick|event"
+    r"|game|match|round|session(?! started)|race|commence|valid|until|next|not_?after|notbefore|resolves|resolve_by"
+    r"|open(?!ed)|depart"
+    r"|arriv|check|dtend|trigger|plan|launch|premiere(?!d)|target|\beta\b|estimat|forecast|project|horizon|election"
+    r"|vote"
+    r"|hearing|trial|polling|final|semi|release_?date|air_?date|settlement_?date|termin|frist|delivery|birthday"
+    r"|effective"
+)
+"""Names of fields that hold a time to come."""
+FIXTURE = re.compile(
+    r"\bvs?\b\.? |\bversus\b|\bpicks\b|\bpreview|\bpredict|\btip-?off\b|\blive stream|\bhow to watch|\bbetting\b"
+    r"|\blineups?\b"
+)
+"""Words beside the day of a match that is still to be played, unless a score is there too."""
+PLANNED = re.compile(
+    r"\b(?:ends|closes|opens|begins|starts|(?:end|close|open|begin|start) (?:on|at|in|from)|(?:start|end|closing"
+    r"|opening|court|call) "
+    r"dates?|opening hours|airs|premieres|expir\w+|due|deadline|until|till|before|upcoming"
+    r"|coming|next"
+    r"|valid|matur\w+|targets?|consensus|guidance|planned|set for|called for|postponed|regist\w+|tickets?|doors"
+    r"|venue|kick-?off|fixtures?|agenda"
+    r"|calendar"
+    r"|available|ships?|release date|out on|in cinemas|pre-?order\w*|departure|arrival|check-(?:in|out)|embargo\w*"
+    r"|hearing|trial|election day|polling day|draft(?: pick)?:|tour|festival|summit|anniversary|applications?|auction"
+    r"|notes due|coupon|strike|expiry|call date|notice day|trading day|lease|guaranteed|warranty|best before|use by"
+    r"|vesting|patent|end of life|support ends|offer|visa|term|frist|termin|gultig|laufzeit|echeance|valable|scadenza"
+    r"|vence|vencimiento|plazo|prazo|validade|limite|срок|действ|wazn\w+|termin|lejar\w*|vade|son tarih)\b"
+    r"|満期|期限|締切|締め切り|截止|到期|满期|有效期|만기|마감|기한|กำหนด|हिन्दी|अंतिम तिथि|مهلت|الموعد|מועד"
+)
+"""Words of plans in a line that is no sentence."""
 
 WILL = frozenset(
     lower(

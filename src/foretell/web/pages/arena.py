@@ -1,5 +1,6 @@
 """Arenas: the list, the board with its filters, events and the life of one; and two entries or runs compared."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -13,11 +14,13 @@ from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
 from foretell.report.charts.svg import Chart
 from foretell.report.charts.timelines import MarketHistory, history_plot
+from foretell.report.leaderboard import board_study
 from foretell.report.study import StudyResult
 from foretell.report.study_report import study_parts
 from foretell.runs.store import RunStore
 from foretell.scoring.arena_table import arena_as_table
-from foretell.scoring.score import ScoringOptions
+from foretell.scoring.score import ScoringOptions, score_table
+from foretell.scoring.scoreboard import Scoreboard
 from foretell.studies.comparison import ADVICE, comparison_study
 from foretell.web.boards import ArenaFilters, filter_options
 from foretell.web.rendering import html_page, json_and_page
@@ -36,6 +39,7 @@ select event, category, status, closes_at, settled from listed where arena = ? a
 order by coalesce(closes_at, '') desc, event limit ? offset ?"""
 Offset = Annotated[int, Query(ge=0, le=10_000_000)]
 Name = Annotated[str, Query(max_length=300)]
+Runs = Annotated[tuple[str, ...], Query(max_length=50, description="Runs by name or id; may be repeated.")]
 
 
 def arena_rows(store: RunStore) -> list[dict[str, Any]]:
@@ -178,6 +182,29 @@ def show_comparison(
     return html_page(
         request, "compare.html", study, reason=reason, parts=parts, choices=choices, first=first, second=second
     )
+
+
+@router.get("/api/board", tags=["compare"])
+def read_run_board(here: CurrentState, run: Runs) -> dict[str, Any]:
+    """Several runs on one board: who leads, and by more than noise?"""
+    return _board(here, run).to_dict()
+
+
+@router.get("/board", include_in_schema=False)
+def show_run_board(request: Request, here: CurrentState, run: Runs = ()) -> Response:
+    """The board of the runs that were ticked."""
+    study, reason = None, "" if len(run) > 1 else "Tick two runs or more in the list."
+    if not reason:
+        try:
+            study = board_study(_board(here, run), f"{len(run)} runs")
+        except InputError as error:
+            reason = str(error)
+    return html_page(request, "board.html", study, reason=reason, parts=study_parts(study, ADVICE) if study else [])
+
+
+def _board(here: WebState, runs: Sequence[str]) -> Scoreboard:
+    table, _, _ = run_table(here.settings, [here.run(one).id for one in dict.fromkeys(runs)])
+    return score_table(table, ScoringOptions(resampling=COMPARE_RESAMPLING))
 
 
 def _comparison(here: WebState, first: str, second: str, arena: str) -> StudyResult:

@@ -12,11 +12,14 @@ from foretell.forecasters.combine.trials import PANEL
 from foretell.questions.exclusivity import probability_of_none
 from foretell.questions.forecast import Failure, Forecast, Numeric
 from foretell.questions.question import Question
+from foretell.questions.resolution import Resolution
 from foretell.questions.trace import TraceEvent
+from foretell.report.charts.rulers import probability_ruler
 from foretell.report.charts.svg import Chart
 from foretell.report.charts.timelines import Trajectory, stages_plot, trajectory_plot
-from foretell.runs.combine import CombinationSettings, combine_trials, combining_by_name
+from foretell.runs.combine import CombinationSettings, combine_trials
 from foretell.runs.store import CellKey, cells_each
+from foretell.runs.taught import combining_of_row
 from foretell.web.rendering import html_page
 from foretell.web.run_rows import SpendingView, run_row_view
 from foretell.web.state import CurrentState
@@ -70,10 +73,10 @@ def read_question(
         "run": run_row_view(store, row),
         "mode": str(row.spec.get("mode", "")),
         "clairvoyant": bool(row.spec.get("clairvoyant")),
-        "question": _question_text(asked),
+        "question": _question_text(asked, here.outcomes.of(row.id, question)),
         "asked": moments,
         "trials": trials,
-        "combination": combination_of(list(answers.values()), asked, row.spec.get("aggregate") or "logit-mean"),
+        "combination": combination_of(list(answers.values()), asked, combining_of_row(store, row)),
         "spending": SpendingView().plus(event for several in events.values() for _, event in several),
         "finished": all(trial["state"] in ("answered", "failed") for trial in trials),
         "background": here.jobs.of(row.id),
@@ -81,7 +84,8 @@ def read_question(
     }
 
 
-def _question_text(question: Question) -> dict[str, Any]:
+def _question_text(question: Question, resolutions: Sequence[Resolution]) -> dict[str, Any]:
+    outcomes = {one.target_id: one for one in resolutions if one.due == question.due}
     return {
         "id": question.id,
         "due": question.due.isoformat(),
@@ -99,6 +103,8 @@ def _question_text(question: Question) -> dict[str, Any]:
                 "resolves_at": target.resolves_at.isoformat() if target.resolves_at else None,
                 # What a market said when the question was asked.
                 "price": target.snapshot.price if target.snapshot else None,
+                "outcome": outcomes[target.id].outcome if target.id in outcomes else None,
+                "decided_at": outcomes[target.id].resolved_at if target.id in outcomes else None,
             }
             for target in question.targets
         ],
@@ -131,13 +137,14 @@ def _trial(
     }
 
 
-def combination_of(answers: Sequence[Forecast | Failure], question: Question, aggregate: str) -> dict[str, Any] | None:
+def combination_of(
+    answers: Sequence[Forecast | Failure], question: Question, how: CombinationSettings
+) -> dict[str, Any] | None:
     """Stage by stage, as the run's spec says: every door shows the same number for it. None where no trial answered."""
     forecasts = [answer for answer in answers if isinstance(answer, Forecast)]
     trials = [forecast for forecast in forecasts if forecast.forecaster != PANEL]
     if not trials:
         return None
-    how = combining_by_name(aggregate)
     sound = [trial for trial in trials if not trial.degraded]
     if not sound:  # Better than nothing, and marked as such.
         how = replace(how, degraded=True)
@@ -192,7 +199,20 @@ def show_question(request: Request, view: Annotated[dict[str, Any], Depends(read
         for target in leading
     ]
     stages = [_stages(combination, target["id"]) for target in leading]
-    return html_page(request, "question.html", view, targets=leading, paths=paths, stages=stages)
+    ruler = _ruler(view) if len(targets) == 1 else None
+    return html_page(request, "question.html", view, targets=leading, paths=paths, stages=stages, ruler=ruler)
+
+
+def _ruler(view: dict[str, Any]) -> Chart | None:
+    """The answer to a question of one outcome between 0 and 100 %, with trials, market and what happened."""
+    (target,), combination = view["question"]["targets"], view["combination"]
+    if combination is None:
+        return None
+    id, trials = (
+        target["id"],
+        [trial["p"][target["id"]] for trial in combination["trials"] if target["id"] in trial["p"]],
+    )
+    return probability_ruler(combination["p"].get(id), trials, target["price"], target["outcome"], large=True)
 
 
 def _trajectory(trial: dict[str, Any], target: str) -> Trajectory:

@@ -1,14 +1,20 @@
 """Runs: the list, one of them with progress, failures, cost and questions, and its texts as they are."""
 
 import asyncio
+import csv
+import io
 import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import islice
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Literal, cast
 
-from fastapi import APIRouter, HTTPException, Query, Request, Response
+from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 from fastapi.responses import PlainTextResponse, RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
+from foretell.data.untrusted import for_csv
 from foretell.operations import run as operations
 from foretell.operations.questions import QuestionsResult, check_questions
 from foretell.operations.requests import (
@@ -17,21 +23,28 @@ from foretell.operations.requests import (
     QuestionsRequest,
     ReplayRequest,
     RunRequest,
+    RunsRemoveRequest,
+    RunsRenameRequest,
+    RunsRequest,
+    RunsResolveRequest,
+    RunsTagRequest,
     ShowRequest,
 )
+from foretell.operations.runs import remove_runs, rename_run, resolve_run, tag_run
 from foretell.questions import trace as kinds
-from foretell.questions.codec import from_json
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
-from foretell.questions.question import Question
 from foretell.questions.trace import TraceEvent
+from foretell.report.headline import run_headline
 from foretell.request import setting
 from foretell.runs.question_sets import find_set, set_names, sets_here
 from foretell.runs.spec import yaml_mapping
 from foretell.runs.store import CellKey, RunRow, RunStore, cells_each
+from foretell.scoring.run_scores import QuestionAnswer, RunScores
 from foretell.web.forms import body_of, form_fields, form_values
 from foretell.web.pages.ask import UNPRICED, StartedRun, start_from_form, start_run
-from foretell.web.rendering import html_page, json_and_page, link_to
+from foretell.web.rendering import html_page, link_to
+from foretell.web.run_figures import answer_ruler, score_figures, score_rulers
 from foretell.web.run_rows import RUNS_PER_PAGE, RunList, list_runs, run_row_view
 from foretell.web.security import FIELD, TokenRequired, form_of
 from foretell.web.state import CurrentState, WebState
@@ -45,6 +58,7 @@ MAX_TEXT = 1_000_000
 Offset = Annotated[int, Query(ge=0, le=10_000_000, description="Leave out so many from the start.")]
 Limit = Annotated[int, Query(ge=1, le=500)]
 Text = Annotated[str, Query(max_length=2000)]
+ShortWord = Annotated[str, Query(max_length=200)]
 _BEGUN_SQL = """
 select count(*) from (
     select distinct question, due, trial from event where run = ?
@@ -53,10 +67,52 @@ select count(*) from (
 _FAILED_SQL = (
     "select question, due, failure from cell where run = ? and failure is not null order by question, due, trial"
 )
-_PAGE_SQL = "select body from question where run = ? order by id, due limit ? offset ?"
 _CELLS_SQL = """
-select question, due, trial, forecast, failure from cell
-where run = ? and question >= ? and question <= ? order by question, due, trial"""
+select trial, forecast, failure from cell where run = ? and question = ? and due = ? order by trial"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFilters:
+    """Which runs the page lists, as its address says it."""
+
+    find: ShortWord = ""
+    tag: ShortWord = ""
+    state: Literal["", "running", "stopped", "failed", "done"] = ""
+    archived: bool = False
+
+    def request(self) -> RunsRequest:
+        """The same as the command takes it."""
+        tags = (self.tag,) if self.tag else ()
+        return RunsRequest(find=self.find, tag=tags, state=self.state or None, archived=self.archived)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerFilters:
+    """Which answers of a run the page lists, and in which order, as its address says it."""
+
+    sort: Literal["asked", "gap", "score", "answer"] = "asked"
+    outcome: Literal["", "yes", "no", "open"] = ""
+    flag: Literal["", "failed", "degraded"] = ""
+    find: ShortWord = ""
+
+    def chosen(self, answers: Sequence[QuestionAnswer]) -> list[QuestionAnswer]:
+        """Those that pass, in order; what has no number to sort by comes last."""
+        found = [one for one in answers if self._passes(one)]
+        if self.sort == "asked":
+            return found
+        keys: dict[str, Callable[[QuestionAnswer], float | None]] = {
+            "gap": lambda one: one.gap,
+            "score": lambda one: None if one.brier is None else -one.brier,
+            "answer": lambda one: None if one.leading.p is None else -one.leading.p,
+        }
+        key = keys[self.sort]
+        return sorted(found, key=lambda one: math.inf if (value := key(one)) is None else value)
+
+    def _passes(self, one: QuestionAnswer) -> bool:
+        outcome = one.leading.outcome
+        wanted = {"": True, "yes": outcome == 1, "no": outcome == 0, "open": not one.decided}[self.outcome]
+        flagged = {"": True, "failed": bool(one.failed), "degraded": bool(one.degraded)}[self.flag]
+        return wanted and flagged and self.find.casefold() in one.question.text.casefold()
 
 
 class RunBody(body_of(RunRequest, "out", "where", "spec")):
@@ -90,26 +146,40 @@ class PickedSet(ListingFields):
 
 
 @router.get("/api/runs", tags=["runs"])
-def read_runs(here: CurrentState, offset: Offset = 0, limit: Limit = RUNS_PER_PAGE) -> RunList:
-    """All runs of this machine, the newest first."""
-    return list_runs(here.store, offset=offset, limit=limit)
+def read_runs(
+    here: CurrentState,
+    filters: Annotated[RunFilters, Depends()],
+    offset: Offset = 0,
+    limit: Limit = RUNS_PER_PAGE,
+) -> RunList:
+    """The runs of this machine, the newest first, each with its state and score."""
+    return list_runs(here.store, filters.request(), offset=offset, limit=limit)
 
 
 @router.get("/runs", include_in_schema=False)
-def show_runs(request: Request, here: CurrentState, offset: Offset = 0) -> Response:
+def show_runs(
+    request: Request, here: CurrentState, filters: Annotated[RunFilters, Depends()], offset: Offset = 0
+) -> Response:
     """The list, and the form that starts a run."""
-    return _runs_page(request, here, offset, {}, "")
+    return _runs_page(request, here, offset, {}, "", filters=filters)
 
 
-def _runs_page(
+def _runs_page(  # noqa: PLR0913 - the list and the form below it
     request: Request,
     here: WebState,
     offset: int,
     given: dict[str, Any],
     problem: str,
     looked: QuestionsResult | None = None,
+    filters: RunFilters | None = None,
 ) -> Response:
+    filters = filters or RunFilters()
+    view, status = list_runs(here.store, filters.request(), offset=offset), 422 if problem else 200
     more: dict[str, Any] = {
+        "filters": filters,
+        "tags": sorted({tag for row in here.store.runs() for tag in row.tags}),
+        "rulers": score_rulers(view.runs),
+        "spent": {run.id: here.totals(run.id).spending.dollars for run in view.runs},
         "fields": form_fields(RunRequest, leave_out=("where",)),
         "picker": form_fields(PickedSet, proposals={"dataset": sets_here()}),
         "given": given,
@@ -117,17 +187,42 @@ def _runs_page(
         "sets": set_names(),
         "looked": looked,
     }
-    view, status = list_runs(here.store, offset=offset), 422 if problem else 200
     return html_page(request, "runs.html", view, status=status, size=RUNS_PER_PAGE, **more)
 
 
-@json_and_page(router, "/api/runs/{run}", "/runs/{run}", "run.html", tags=["runs"])
-def read_run(here: CurrentState, run: str, offset: Offset = 0) -> dict[str, Any]:
-    """How far a run is, what it costs, what failed and why, and a page of its questions."""
-    row, last = here.run(run), here.store.last_event()
+@router.get("/api/runs/{run}", tags=["runs"])
+def read_run(
+    here: CurrentState, run: str, filters: Annotated[AnswerFilters, Depends()], offset: Offset = 0
+) -> dict[str, Any]:
+    """How far a run is, how good, what it costs, what failed and why, and a page of its questions."""
+    return _run_view(here, here.run(run), filters, offset)[0]
+
+
+@router.get("/runs/{run}", include_in_schema=False)
+def show_run(
+    request: Request,
+    here: CurrentState,
+    run: str,
+    filters: Annotated[AnswerFilters, Depends()],
+    offset: Offset = 0,
+) -> Response:
+    """The run as a page, with its pictures."""
+    view, scores = _run_view(here, here.run(run), filters, offset)
+    rulers = [answer_ruler(line["leading"]) for line in view["questions"]]
+    return html_page(request, "run.html", view, filters=filters, rulers=rulers, **score_figures(scores))
+
+
+def _run_view(here: WebState, row: RunRow, filters: AnswerFilters, offset: int) -> tuple[dict[str, Any], RunScores]:
+    last = here.store.last_event()
     line, totals = run_row_view(here.store, row), here.totals(row.id)
-    return {
+    scores = here.scores(row, finished=line.finished)
+    chosen = filters.chosen(scores.answers)
+    view = {
         "run": line,
+        # How good it was: numbers with their intervals, and a sentence.
+        "score": scores.summary(),
+        "headline": run_headline(scores.against_rate, scores.against_price) if scores.board else "",
+        "found": len(chosen),
         "spec": row.spec,
         "services": row.services,
         # Cells that have begun and are not over.
@@ -140,13 +235,14 @@ def read_run(here: CurrentState, run: str, offset: Offset = 0) -> dict[str, Any]
         # How often trials ended in which way: submitted, at the step limit, at the budget, …
         "endings": dict(totals.endings.most_common(MAX_ENDINGS)),
         "failures": _failures(here.store, row.id) if row.failed else [],
-        "questions": _questions(here.store, row, offset),
+        "questions": [_question_view(here.store, row, one) for one in chosen[offset : offset + QUESTIONS_PER_PAGE]],
         "offset": offset,
         "size": QUESTIONS_PER_PAGE,
         "finished": line.finished,
         "background": here.jobs.of(row.id),
         "last": last,
     }
+    return view, scores
 
 
 def _failures(store: RunStore, run: str) -> list[dict[str, Any]]:
@@ -161,27 +257,103 @@ def _failures(store: RunStore, run: str) -> list[dict[str, Any]]:
     ]
 
 
-def _questions(store: RunStore, row: RunRow, offset: int) -> list[dict[str, Any]]:
-    """A page of questions with what their trials said so far, and how many have not."""
-    rows = store.database.read(_PAGE_SQL, (row.id, QUESTIONS_PER_PAGE, offset))
-    questions = [from_json(body, Question) for (body,) in rows]
-    if not questions:
-        return []
-    cells: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    span = (row.id, questions[0].id, questions[-1].id)
-    for id, due, trial, forecast, failure in store.database.read(_CELLS_SQL, span):
+def _question_view(store: RunStore, row: RunRow, one: QuestionAnswer) -> dict[str, Any]:
+    """A question with what its trials said so far, how many have not, the answer and what became of it."""
+    question, due = one.question, one.question.due.isoformat()
+    cells: list[dict[str, Any]] = []
+    for trial, forecast, failure in store.database.read(_CELLS_SQL, (row.id, question.id, due)):
         answer = json.loads(forecast or failure or "{}")
         p = answer.get("p", {}) if forecast is not None else None
         error = "" if forecast is not None else str(answer.get("error", ""))
         degraded = str(answer.get("problem", "")) if answer.get("ending") == "degraded" else ""
-        cells.setdefault((id, due), []).append({"trial": trial, "p": p, "error": error, "degraded": degraded})
-    views: list[dict[str, Any]] = []
-    for question in questions:
-        due = question.due.isoformat()
-        ended = cells.get((question.id, due), [])
-        waiting = max(cells_each(row.spec) - len(ended), 0)
-        views.append({"id": question.id, "due": due, "text": question.text, "cells": ended, "waiting": waiting})
-    return views
+        cells.append({"trial": trial, "p": p, "error": error, "degraded": degraded})
+    shown = one.leading
+    return {
+        "id": question.id,
+        "due": due,
+        "text": question.text,
+        "category": question.category or question.source,
+        "outcomes": len(one.targets),
+        "leading": {
+            "label": "" if len(one.targets) == 1 else shown.label,
+            "p": shown.p,
+            "trials": shown.trials,
+            "price": shown.price,
+            "outcome": shown.outcome,
+        },
+        "brier": one.brier,
+        # Brier score of the price less that of the answer: above 0 is better than the market.
+        "gap": one.gap,
+        "cells": cells,
+        "waiting": max(cells_each(row.spec) - len(cells), 0),
+    }
+
+
+class CsvResponse(Response):
+    """A table as a file."""
+
+    media_type = "text/csv"
+
+
+@router.get("/api/runs/{run}/answers.csv", tags=["runs"], response_class=CsvResponse)
+def download_answers(here: CurrentState, run: str, filters: Annotated[AnswerFilters, Depends()]) -> Response:
+    """What the page of a run shows, as a table: one row for each outcome of each question."""
+    row = here.run(run)
+    scores = here.scores(row, finished=True)
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(("question", "due", "text", "target", "p", "trials", "price", "outcome", "brier", "price_brier"))
+    for one in filters.chosen(scores.answers):
+        for target in one.targets:
+            said = (target.p, " ".join(f"{p:.4g}" for p in target.trials), target.price, target.outcome)
+            named = (one.question.id, one.question.due.isoformat(), one.question.text, target.id)
+            writer.writerow([for_csv(value) for value in (*named, *said, target.brier, target.price_brier)])
+    headers = {"Content-Disposition": f'attachment; filename="{row.id}.csv"'}
+    return CsvResponse(text.getvalue(), headers=headers)
+
+
+# What people say of a run.
+
+
+@router.post("/runs/{run}/labels", include_in_schema=False)
+async def send_labels(request: Request, here: CurrentState, _: TokenRequired, run: str) -> Response:
+    """The form that names, tags, archives and notes."""
+    sent, row = await form_of(request), here.run(run)
+    said = {name: values[0].strip() for name, values in sent.items()}
+    tags = [tag.strip() for tag in said.get("tags", "").split(",") if tag.strip()]
+    archive = bool(said.get("archived"))
+    labelled = RunsTagRequest.read({
+        "run": row.id,
+        "tags": tags,
+        "remove": [tag for tag in row.tags if tag not in tags],
+        "note": said.get("note", ""),
+        "archive": archive,
+        "unarchive": not archive,
+    })  # fmt: skip
+    renamed = RunsRenameRequest.read({"run": row.id, "name": said.get("name", "")})
+
+    def write() -> None:
+        if renamed.name != row.name:
+            rename_run(renamed, here.settings)
+        tag_run(labelled, here.settings)
+
+    await run_in_threadpool(write)
+    return RedirectResponse(link_to("run", row.id), status_code=303)
+
+
+@router.post("/runs/{run}/remove", include_in_schema=False)
+def send_remove(here: CurrentState, _: TokenRequired, run: str) -> Response:
+    """The button that removes it."""
+    remove_runs(RunsRemoveRequest(runs=(here.run(run).id,), yes=True), here.settings)
+    return RedirectResponse(link_to("runs"), status_code=303)
+
+
+@router.post("/runs/{run}/resolve", include_in_schema=False)
+async def send_resolve(here: CurrentState, _: TokenRequired, run: str) -> Response:
+    """The button that looks how its questions came out."""
+    id = here.run(run).id
+    await run_in_threadpool(resolve_run, RunsResolveRequest(run=id), here.settings)
+    return RedirectResponse(link_to("run", id), status_code=303)
 
 
 @router.post("/api/runs", tags=["runs"], status_code=202)

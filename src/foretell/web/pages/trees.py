@@ -9,6 +9,7 @@ from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse
 
 from foretell.forecasters.tree import GROUNDERS, RULES
 from foretell.forecasters.tree.arithmetic.circuit import Circuit
+from foretell.forecasters.tree.arithmetic.error_bar import error_bar
 from foretell.forecasters.tree.arithmetic.scaling import links_without_bayes_net
 from foretell.forecasters.tree.arithmetic.sensitivity import circuit_and_values, input_text, sensitivities, tornado
 from foretell.forecasters.tree.description import (
@@ -307,6 +308,7 @@ def read_tree(file: KnownTree, name: str) -> dict[str, Any]:
         "as_of": None if tree.as_of is None else str(tree.as_of),
         "notes": tree.notes,
         "failures": tree_failures(tree),
+        "error_bar": error_bar(tree),
         "stale": stale_parts(tree),
         "warnings": [str(one) for one in file.warnings if not shown_apart(tree, one.node)],
         "cards": _cards(tree, circuit),
@@ -416,6 +418,8 @@ def read_claim(file: KnownTree, node: KnownClaim, name: str) -> dict[str, Any]:
         "grounding": grounding.report,
         "error": grounding.error,
         "failed": node.failed,
+        "route": grounding.route,
+        "trials": grounding.trials,
         "stale": node.stale,
         "sources": grounding.sources,
         "notebook": bool(grounding.notebook),

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from foretell.data.untrusted import for_prompt
 from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.grounders.plain import (
     CONCLUSION_SCHEMA,
@@ -137,7 +138,7 @@ class _SearchConversation:
         except BudgetExceeded:
             raise
         except ModelError as error:
-            return Observation(text=f"{name} failed: {error}. Try another way.", failed=True)
+            return Observation(text=f"{name} failed: {for_prompt(str(error))}. Try another way.", failed=True)
 
     def _object_to(self, reply: Reply, problem: str) -> None:
         """As plain text: providers want a result for every call that stays in the conversation."""

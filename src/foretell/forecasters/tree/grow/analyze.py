@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.grow.claims import (
+    JudgedPairs,
     claim_faults,
     claim_likeness,
     correlated_claims,
@@ -284,8 +285,10 @@ async def analyze(about: TreeQuestion, context: Context, settings: AnalyzeSettin
     draft.notes += similar_claims({id: node.claim for id, node in draft.nodes.items() if id != draft.root})
     if settings.correlations:
         parents = [id for id, node in draft.nodes.items() if len(node.children) > 1]
-        for notes in await asyncio.gather(*(_correlations(about, context, draft, parent) for parent in parents)):
-            draft.notes += notes
+        judged = await asyncio.gather(*(_correlations(about, context, draft, parent) for parent in parents))
+        for parent, found in zip(parents, judged, strict=True):
+            draft.nodes[parent] = replace(draft.nodes[parent], together=found.together)
+            draft.notes += found.notes
 
 
 async def _extend(draft: AnalysisDraft, request: StructuredRequest, context: Context) -> bool:
@@ -328,9 +331,9 @@ def _task(about: TreeQuestion, draft: AnalysisDraft) -> str:
     )
 
 
-async def _correlations(about: TreeQuestion, context: Context, draft: AnalysisDraft, parent: str) -> list[str]:
+async def _correlations(about: TreeQuestion, context: Context, draft: AnalysisDraft, parent: str) -> JudgedPairs:
     children = {id: draft.nodes[id].claim for id in draft.nodes[parent].children}
     try:
         return await correlated_claims(about, context, parent, children)
     except ModelError as error:
-        return [f"whether the children of {parent} are independent was not judged: {error}"]
+        return JudgedPairs({}, [f"whether the children of {parent} are independent was not judged: {error}"])

@@ -175,21 +175,37 @@ def repeated_claims(claims: Mapping[str, str]) -> list[tuple[str, ...]]:
     return [tuple(ids) for ids in groups.values() if len(ids) > 1]
 
 
-async def correlated_claims(about: TreeQuestion, context: Context, parent: str, claims: Mapping[str, str]) -> list[str]:
-    """A note on every pair of claims that a model holds to move together: one call for all children of one parent."""
+class JudgedPairs(NamedTuple):
+    """Pairs of claims that a model holds to move together."""
+
+    together: Mapping[str, float]
+    """By pair ("P1 P2"), the correlation."""
+    notes: list[str]
+    """On those that are far from independent."""
+
+
+async def correlated_claims(
+    about: TreeQuestion, context: Context, parent: str, claims: Mapping[str, str]
+) -> JudgedPairs:
+    """How far pairs of claims move together, as a model judges it: one call for all children of one parent."""
     pair = object_schema({"a": TEXT, "b": TEXT, "correlation": {**NUMBER, "minimum": -1, "maximum": 1}, "reason": TEXT})
     place = {id: n for n, id in enumerate(claims)}
 
-    def read(answer: Mapping[str, Any]) -> list[str]:
+    def read(answer: Mapping[str, Any]) -> JudgedPairs:
         notes: dict[tuple[str, ...], str] = {}
+        together: dict[tuple[str, ...], float] = {}
         for one in answer["pairs"]:
             # Those that name other ids, or one claim twice, say nothing.
             ids = tuple(sorted({str(one["a"]), str(one["b"])} & place.keys(), key=place.__getitem__))
+            if len(ids) == 2:
+                together[ids] = float(one["correlation"])
             if len(ids) == 2 and abs(one["correlation"]) >= TOGETHER:
                 reason = " ".join(str(one["reason"]).split())[:200]
                 moved = f"{ids[0]} and {ids[1]} are judged to move together (correlation {one['correlation']:+.1f})"
                 notes[ids] = f"{moved}: {reason}" if reason else moved
-        return [notes[ids] for ids in sorted(notes, key=lambda ids: [place[id] for id in ids])]
+        order = sorted(together, key=lambda ids: [place[id] for id in ids])
+        pairs = {" ".join(ids): together[ids] for ids in order if together[ids]}
+        return JudgedPairs(pairs, [notes[ids] for ids in order if ids in notes])
 
     request = StructuredRequest(
         role="judge",

@@ -8,6 +8,7 @@ import logging
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from foretell.data.untrusted import for_log
 from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.grow.budget import LeafBudget
 from foretell.forecasters.tree.grow.prompting import ClaimSurroundings, TreeQuestion
@@ -147,7 +148,7 @@ class GroundingPool:
             except TimeoutError:
                 problem = f"no answer within {self.settings.seconds:g} s"
             except Exception as error:  # the boundary of a leaf: whatever a grounder does, the tree goes on
-                log.info("leaf %s, attempt %d: %s", leaf.id, attempt, error)
+                log.info("leaf %s, attempt %d: %s", for_log(leaf.id), attempt, for_log(error))
                 problem = str(error) or type(error).__name__
         error = f"{problem} ({attempt} attempts)" if attempt > 1 else problem
         return GroundingResult(p=None, grounding=Grounding(grounder=self.grounder.name, error=error), attempts=attempt)

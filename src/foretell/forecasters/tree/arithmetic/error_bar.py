@@ -1,0 +1,229 @@
+"""How sure the answer is: an error bar from leaves that were examined several times, and where more would help most.
+
+Each leaf's number is the mean of its trials, and their spread says how far that mean may be off. Leaves share what they
+have of spread with one another, since a few trials tell little alone. Errors of the same trial may go together: that is
+measured over all pairs of leaves, and judged correlations between claims are added to it. The variance of the answer is
+Σᵢⱼ ∂ᵢ·∂ⱼ·covᵢⱼ (Analytica 2026, 4.2), and the bar is that of Student's t with as many degrees of freedom as the
+variance was known by (Satterthwaite 1946).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import sqrt
+from typing import TYPE_CHECKING
+
+from foretell.forecasters.tree.arithmetic.circuit import slopes
+from foretell.forecasters.tree.arithmetic.evaluation import circuit_and_values
+from foretell.forecasters.tree.proposition import Tree, leaves
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Floats = npt.NDArray[np.float64]
+
+PRIOR_TRIALS = 4.0
+"""How many trials the common spread of all leaves counts for in the spread of one."""
+LEVEL = 0.9
+"""How often an error bar is to cover the truth."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErrorBar:
+    """How far the answer may be off, as far as repeated examination shows it."""
+
+    p: float
+    sd: float
+    """Standard deviation of the answer's error."""
+    low: float
+    high: float
+    level: float
+    freedom: float
+    """Degrees of freedom by which the standard deviation is known."""
+    correlation: float
+    """Between the errors of two leaves in the same trial, as measured."""
+    contributions: Mapping[str, float] = field(default_factory=dict[str, float])
+    """By leaf, slope² × variance of its number: what another dollar is best spent on."""
+    once: tuple[str, ...] = ()
+    """Leaves that were examined once, for which the spread of the others stands in."""
+
+    def __str__(self) -> str:
+        """In words."""
+        spread = f"{self.level:.0%} of such bars hold the chance that perfect examination of the leaves would give"
+        return f"between {self.low:.3f} and {self.high:.3f} ({spread})"
+
+
+def error_bar(tree: Tree, *, level: float = LEVEL, lasting: float = 0.0) -> ErrorBar | None:
+    """The error bar of the root; None where no leaf was examined more than once.
+
+    `lasting` is the standard deviation of what a grounder gets wrong about a claim every time: repetition does not show
+    it. It is known only from claims that came out.
+    """
+    circuit, values = circuit_and_values(tree)
+    slope = slopes(circuit.ops, values, circuit.claims[tree.root])
+    trials = {id: one for id, one in leaf_trials(tree).items() if id in circuit.input_places}
+    if all(len(one) < 2 for one in trials.values()):
+        return None
+    own = {id: slope[circuit.input_places[id]] for id in trials}
+    spread = leaf_spread(own, trials, lasting=lasting)
+    judged = 0.0
+    sd_of = dict(zip(trials, spread.sd.tolist(), strict=True))
+    for node in tree.nodes.values():
+        for pair, correlation in node.together.items():
+            a, _, b = pair.partition(" ")
+            parts = [_error_of(tree, circuit.claims.get(one), one, sd_of) for one in (a, b)]
+            if None not in parts and all(one in circuit.pinnable for one in (a, b)):
+                over = [slope[circuit.claims[one]] * (part or 0.0) for one, part in zip((a, b), parts, strict=True)]
+                judged += 2 * (correlation - spread.correlation) * over[0] * over[1]
+    variance = max(spread.variance + judged, 0.0)
+    p = values[circuit.claims[tree.root]]
+    low, high = bar_ends(p, sqrt(variance), spread.freedom, level)
+    return ErrorBar(
+        p=p,
+        sd=sqrt(variance),
+        low=low,
+        high=high,
+        level=level,
+        freedom=spread.freedom,
+        correlation=spread.correlation,
+        contributions={id: (own[id] * sd_of[id]) ** 2 for id in trials},
+        once=tuple(id for id, one in trials.items() if len(one) < 2),
+    )
+
+
+def _error_of(tree: Tree, place: int | None, id: str, sd: Mapping[str, float]) -> float | None:
+    """The standard deviation of the error of a claim's number: a leaf's own, a parent's from the leaves beneath it."""
+    if id in sd:
+        return sd[id]
+    if place is None:
+        return None
+    circuit, values = circuit_and_values(tree)
+    slope = slopes(circuit.ops, values, place)
+    known = [(slope[circuit.input_places[leaf]] * one) ** 2 for leaf, one in sd.items()]
+    return sqrt(sum(known))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeafSpread:
+    """What repeated examination of leaves says about the errors of their numbers."""
+
+    sd: "Floats"
+    """Of each leaf's number, in the order of the leaves."""
+    single: "Floats"
+    """Of one trial of each leaf."""
+    variance: float
+    """Of the answer."""
+    freedom: float
+    correlation: float
+
+
+def leaf_spread(
+    slope: Mapping[str, float], trials: Mapping[str, Sequence[float]], *, lasting: float = 0.0
+) -> LeafSpread:
+    """The spread of every leaf and of the answer that moves with them by these slopes."""
+    import numpy as np
+
+    count = np.array([len(one) for one in trials.values()], dtype=float)
+    sums = np.array([np.var(one, ddof=1) * (len(one) - 1) if len(one) > 1 else 0.0 for one in trials.values()])
+    freedom = np.maximum(count - 1, 0.0)
+    common = float(sums.sum() / freedom.sum())
+    single = (sums + PRIOR_TRIALS * common) / (freedom + PRIOR_TRIALS)
+    rho = _together(list(trials.values()), np.sqrt(single))
+    passing = np.sqrt(single / count)
+    own = np.array([slope[id] for id in trials])
+    parts = own * passing
+    squares = float(parts @ parts)
+    alone, shared = (1 - rho) * squares, rho * float(parts.sum() ** 2)
+    steady = float(((own * lasting) ** 2).sum()) + float(own @ _edge_shift(trials, np.sqrt(single))) ** 2
+    # The part that leaves share in a trial is known only by as many trials as there are.
+    fewest = float(max(freedom.max(), 1.0))
+    known = alone**2 / max(float(freedom.sum()), 1.0) + shared**2 / fewest
+    total = alone + shared
+    return LeafSpread(
+        sd=np.sqrt(single / count + lasting**2),
+        single=np.sqrt(single),
+        variance=total + steady,
+        freedom=(total + steady) ** 2 / known if known > 0 else 1e6,
+        correlation=rho,
+    )
+
+
+def _edge_shift(trials: Mapping[str, Sequence[float]], sd: "Floats") -> "Floats":
+    """How far the mean of numbers that cannot leave [0, 1] is off: near an end they can only err to one side.
+
+    That of a normal error that is held at the ends.
+    """
+    import numpy as np
+    from scipy.special import ndtr
+
+    def over(distance: "Floats") -> "Floats":
+        return np.exp(-(distance**2) / 2) / np.sqrt(2 * np.pi) - distance * ndtr(-distance)
+
+    mean = np.array([float(np.mean(one)) for one in trials.values()])
+    spread = np.maximum(sd, 1e-9)
+    return spread * (over(mean / spread) - over((1 - mean) / spread))
+
+
+def _together(trials: Sequence[Sequence[float]], sd: "Floats") -> float:
+    """The correlation between leaves' errors in the same trial, over all pairs; none below 0 is believed."""
+    import numpy as np
+
+    rows = [
+        (np.asarray(one, dtype=float) - np.mean(one)) / spread
+        for one, spread in zip(trials, sd, strict=True)
+        if len(one) > 1 and spread > 0
+    ]
+    length = min((len(row) for row in rows), default=0)
+    if len(rows) < 2 or length < 3:
+        return 0.0
+    table = np.stack([row[:length] for row in rows])
+    squares = float((table**2).sum())
+    pairs = float((table.sum(axis=0) ** 2).sum()) - squares
+    rho = min(max(pairs / ((len(rows) - 1) * squares), 0.0), 1.0) if squares > 0 else 0.0
+    # A ratio of sums over few trials falls short of the correlation behind it (Olkin and Pratt 1958).
+    return min(rho + rho * (1 - rho) / (length - 1), 1.0)
+
+
+def bar_ends(p: float, sd: float, freedom: float, level: float) -> tuple[float, float]:
+    """The ends of an error bar, within [0, 1]."""
+    from scipy.special import stdtrit
+
+    reach = float(stdtrit(freedom, 0.5 + level / 2)) * sd
+    return max(0.0, p - reach), min(1.0, p + reach)
+
+
+def next_trials(slope: Mapping[str, float], trials: Mapping[str, Sequence[float]], count: int) -> dict[str, int]:
+    """How to share out so many more trials: each to the leaf whose mean they take the most off the answer's variance.
+
+    The variance of a mean of n trials falls by σ²/n − σ²/(n + 1) with one more, and the answer's by slope² times that.
+    Before any leaf has a spread of its own, all count as equally unsure.
+
+    >>> next_trials({"P1": 0.6, "P2": 0.2}, {"P1": (0.4, 0.5), "P2": (0.4, 0.5)}, 4)
+    {'P1': 4, 'P2': 0}
+    """
+    known = any(len(one) > 1 for one in trials.values())
+    single = leaf_spread(slope, trials).single.tolist() if known else [1.0] * len(trials)
+    weight = {id: (slope[id] * sd) ** 2 for id, sd in zip(trials, single, strict=True)}
+    given = dict.fromkeys(trials, 0)
+    for _ in range(count):
+        left = {id: weight[id] / ((len(one) + given[id]) * (len(one) + given[id] + 1)) for id, one in trials.items()}
+        given[max(left, key=lambda id: left[id])] += 1
+    return given
+
+
+def root_slopes(tree: Tree) -> dict[str, float]:
+    """How the answer moves with each leaf that has a number."""
+    circuit, values = circuit_and_values(tree)
+    slope = slopes(circuit.ops, values, circuit.claims[tree.root])
+    places = circuit.input_places
+    return {id: slope[places[id]] if id in places else 0.0 for id in leaves(tree) if tree.nodes[id].p is not None}
+
+
+def leaf_trials(tree: Tree) -> dict[str, tuple[float, ...]]:
+    """What every examination of each leaf with a number came to; one alone where only its number is known."""
+    found: dict[str, tuple[float, ...]] = {}
+    for id in leaves(tree):
+        node = tree.nodes[id]
+        if node.p is not None:
+            found[id] = (node.grounding.trials if node.grounding is not None else ()) or (node.p,)
+    return found

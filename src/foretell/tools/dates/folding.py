@@ -1,0 +1,198 @@
+"""Texts made plain before dates are looked for: one kind of digits, no accents, nothing invisible, no disguises."""
+
+import re
+import unicodedata
+from functools import lru_cache
+from html import unescape
+
+# Plain patterns suffice afterwards. Places in a text are always places in the folded one.
+
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
+    "\U000e0000-\U000e007f\U000e0100-\U000e01ef]"
+)
+_LETTERS = str.maketrans(
+    {
+        **{chr(code): str(unicodedata.digit(chr(code))) for code in range(0x10000) if chr(code).isdecimal()},
+        **dict.fromkeys("‐‑‒–—―−﹣－", "-"),
+        **dict.fromkeys("’‘‛′´`ʹʼ״׳", "'"),
+        **dict.fromkeys("⁄∕⧸／", "/"),
+        **dict.fromkeys("∶꞉：︓", ":"),
+        **dict.fromkeys("\u3164\uffa0\u2800", " "),
+        **{
+            "ı": "i",
+            "ł": "l",
+            "Ł": "L",
+            "ø": "o",
+            "Ø": "O",
+            "đ": "d",
+            "Đ": "D",
+            "ي": "ی",
+            "ى": "ی",
+            "ك": "ک",
+            "。": ".",
+            "、": ",",
+            "،": ",",
+            "॰": ".",
+        },
+    }
+)
+_NO_MARKS = {code: None for code in range(0x10000) if unicodedata.category(chr(code))[0] == "M"}
+_THAI_DOT = re.compile(r"(?<=[ก-ฮ])\.(?=[ก-ฮ])")
+"""Abbreviated months are written with dots inside."""
+
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#x[0-9a-f]{1,6}|[a-z]{2,8});", re.IGNORECASE)
+_INLINE_TAG = re.compile(
+    r"</?(?:b|i|u|s|em|strong|span|font|small|sup|sub|mark|wbr|a|bdi|bdo)(?:\s[^<>\d\n]{0,200})?/?>", re.I
+)
+_SPACED_OUT = re.compile(r"(?<!\S)(?:[^\s|](?: |\u00a0)){5,}[^\s|](?!\S)")
+_LETTER_DIGITS = re.compile(r"(?<!\w)[12][0-9oOlI]{3}([-/.])[0-9oOlI]{1,2}\1[0-9oOlI]{1,2}(?!\w)")
+_DIGIT_LIKE = str.maketrans("oOlI", "0011")
+_LOOK_ALIKE = str.maketrans(
+    "аАвВеЕіІјЈкКмМнНоОрРсСтТуУхХѕЅһԁԛԝᴀαΑβΒεΕηΗιΙκΚμΜνΝοΟρΡτΤυΥχΧᎠᎡᎢᎪᎫᎬᎳᎷᎻᎽᏀᏃᏌᏎᏕᏙᏚᏞᏟᏢᏦ",
+    "aAbBeEiIjJkKmMhHoOpPcCtTyYxXsShdqwaaAbBeEnHiIkKuMvNoOpPtTuYxXDRTAJEWMHYGZUSSVSLCPK",
+)
+_MIXED = re.compile(
+    r"[a-zA-Z]{0,40}[\u0370-\u03ff\u0400-\u04ff\u0500-\u052f\u13a0-\u13ef\u1d00-\u1d7f][a-zA-Z\u0370-\u03ff\u0400-\u0"
+    r"4ff\u0500-\u052f\u13a0-\u13ef\u1d00-\u1d7f]{2,40}"
+)
+_LATIN = re.compile(r"[a-zA-Z]")
+_HAN_NUMBER = re.compile(r"[〇零○一二三四五六七八九十]{1,4}(?=\s?[年月日号號])")
+_HAN = {sign: place for place, sign in enumerate("〇一二三四五六七八九")} | {"零": 0, "○": 0}
+
+_ONES = "one two three four five six seven eight nine"
+_ORDINALS = (
+    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth "
+    "sixteenth seventeenth eighteenth nineteenth twentieth"
+)
+_ORDINAL_NUMBERS = {
+    **{word: place for place, word in enumerate(_ORDINALS.split(), start=1)},
+    **{f"twenty {word}": 20 + place for place, word in enumerate(_ORDINALS.split()[:9], start=1)},
+    "thirtieth": 30,
+    "thirty first": 31,
+}
+_TWENTIES = {
+    "twenty twenty {}": _ONES,
+    "two thousand twenty {}": _ONES,
+    "two thousand and twenty {}": _ONES,
+    "deux mille vingt {}": "et-un deux trois quatre cinq six sept huit neuf",
+    "dos mil veinti{}": "uno dos tres cuatro cinco seis siete ocho nueve",
+    "duemilaventi{}": "uno due tre quattro cinque sei sette otto nove",
+    "dois mil e vinte e {}": "um dois tres quatro cinco seis sete oito nove",
+    "zweitausend{}undzwanzig": "ein zwei drei vier funf sechs sieben acht neun",
+    "zweitausendund{}undzwanzig": "ein zwei drei vier funf sechs sieben acht neun",
+    "tweeduizend{}entwintig": "een twee drie vier vijf zes zeven acht negen",
+}
+_YEAR_WORDS = {
+    phrase.format(word.replace("-", " ")): 2020 + place
+    for phrase, words in _TWENTIES.items()
+    for place, word in enumerate(words.split(), start=1)
+} | {"twenty thirty": 2030, "two thousand thirty": 2030, "two thousand and thirty": 2030, "deux mille trente": 2030}
+_MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
+
+
+def _either(phrases: dict[str, int]) -> str:
+    return "|".join(sorted((phrase.replace(" ", r"[ -]{1,3}") for phrase in phrases), key=len, reverse=True))
+
+
+_WORDED_YEAR = re.compile(rf"\b(?:{_either(_YEAR_WORDS)})\b", re.IGNORECASE)
+_WORDED_DAY = re.compile(
+    rf"\b(?P<before>{_either(_ORDINAL_NUMBERS)})\b(?=,? (?:day )?(?:of )?(?:{_MONTHS})\b)"
+    rf"|(?<=[a-z]) (?:the )?(?P<after>{_either(_ORDINAL_NUMBERS)})\b(?=,? (?:20\d\d|in the year))",
+    re.IGNORECASE,
+)
+_SPELT = ("wenty", "housand", "WENTY", "HOUSAND", "eux mil", " mil ", "ausend", "uemila", "eduizend")
+_ORDINAL_SEEN = re.compile(
+    r"(?:irst|econd|hird|ifth|ixth|hth|inth|enth|elfth|urth|ieth)(?:,? (?:day )?(?:of )?[A-Z]|,? 20\d\d)"
+)
+"""Something that a day in words could belong to."""
+_SPACED_OUT_SEEN = re.compile(r" \S \S \S \S")
+_LETTER_DIGITS_SEEN = re.compile(r"[-/.][0-9]?[oOlI][0-9]?[-/.\s]|[-/.][0-9]?[oOlI][0-9]?$|2[oOlI0-9]{3}[-/.]")
+_SPACES = re.compile(r"[\s-]+")
+
+
+@lru_cache(maxsize=16)
+def fold(text: str) -> str:
+    """The text with ASCII digits and without accents, vowel signs, invisible characters, entities or fancy dashes.
+
+    Case is kept. Years in words, letters that pose as digits or as other letters, and s p a c e d   o u t words are
+    written plainly.
+
+    >>> fold("Mis à jour le ５ févr. ۲۰۲۴")
+    'Mis a jour le 5 fevr. 2024'
+    >>> fold("Uрdаted: the fifth of June, two thousand and twenty-four, 2 0 2 4 - O 6")
+    'Updated: the 5 of June, 2024, 2024-O6'
+    """
+    if "&" in text and ";" in text:
+        text = _ENTITY.sub(_read_entity, text)
+    if "<" in text:
+        text = _INLINE_TAG.sub("", text)
+    if "%2" in text:
+        text = text.replace("%20", " ").replace("%2F", "/").replace("%3A", ":").replace("%2D", "-")
+    if not text.isascii():
+        text = _plain_letters(text)
+    if _SPACED_OUT_SEEN.search(text) is not None:
+        text = _SPACED_OUT.sub(lambda found: _SPACES_ONLY.sub("", found[0]), text)
+    if _LETTER_DIGITS_SEEN.search(text) is not None:
+        text = _LETTER_DIGITS.sub(lambda found: found[0].translate(_DIGIT_LIKE), text)
+    if any(word in text for word in _SPELT):
+        text = _WORDED_YEAR.sub(lambda found: str(_YEAR_WORDS[_SPACES.sub(" ", found[0].lower())]), text)
+    return _WORDED_DAY.sub(_in_digits, text) if _ORDINAL_SEEN.search(text) is not None else text
+
+
+_SPACES_ONLY = re.compile(r"\s")
+
+
+_NON_ASCII = re.compile(r"[^\x00-\x7f]+")
+
+
+@lru_cache(maxsize=20_000)
+def _plain_run(text: str) -> str:
+    """A run of other letters and signs; the same ones come again and again."""
+    # Digits first: NFKD would turn superscripts into digits of the number before them.
+    plain = unicodedata.normalize("NFKD", _INVISIBLE.sub("", text).translate(_LETTERS))
+    return unicodedata.normalize("NFC", plain.translate(_NO_MARKS)).translate(_LETTERS)
+
+
+def _plain_letters(text: str) -> str:
+    plain = _NON_ASCII.sub(lambda found: _plain_run(found[0]), text)
+    if plain.isascii():
+        return plain
+    plain = _THAI_DOT.sub("", plain)
+    if "年" in plain or "月" in plain:
+        plain = _HAN_NUMBER.sub(lambda found: _from_han(found[0]), plain)
+    return _MIXED.sub(_one_script, plain)
+
+
+def _read_entity(found: re.Match[str]) -> str:
+    """What an entity stands for; a line stays one line."""
+    return unescape(found[0]).replace("\n", " ").replace("\r", " ")
+
+
+def _one_script(found: re.Match[str]) -> str:
+    """A word whose letters are of several scripts, in the letters they look like."""
+    word = found[0]
+    return word if word.isascii() or _LATIN.search(word) is None else word.translate(_LOOK_ALIKE)
+
+
+def _from_han(signs: str) -> str:
+    if "十" not in signs:
+        return "".join(str(_HAN[sign]) for sign in signs)
+    tens, _, ones = signs.partition("十")
+    if len(tens) > 1 or len(ones) > 1 or "十" in ones:
+        return signs
+    return str(10 * (_HAN[tens] if tens else 1) + (_HAN[ones] if ones else 0))
+
+
+def _in_digits(found: re.Match[str]) -> str:
+    number = _ORDINAL_NUMBERS[_SPACES.sub(" ", (found["before"] or found["after"]).lower())]
+    return str(number) if found["before"] else f" {number}"
+
+
+@lru_cache(maxsize=16)
+def lower(folded: str) -> str:
+    """Lower case of the same length, so that places in one are places in the other."""
+    low = folded.lower()
+    if len(low) == len(folded):
+        return low
+    return "".join(one.lower() if len(one.lower()) == 1 else one for one in folded)

@@ -1,0 +1,405 @@
+"""A date in its text, and whether what stands around it says that the text, or part of it, was written on that day."""
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+from foretell.tools.dates.find import FoundDate, month_numbers, weekdays
+from foretell.tools.dates.folding import lower
+from foretell.tools.dates.told import is_told_as_done
+from foretell.tools.dates.words import (
+    ASIAN_STAMP,
+    FIXTURE,
+    FUTURE_SIGN,
+    PLAN_KEY,
+    PLANNED,
+    SCHEDULED,
+    SMALL,
+    TOKEN,
+    WILL,
+    is_future,
+    is_stamp,
+)
+
+SENTENCE_END = re.compile(r"(?<=[.!?;])\s+(?=[^\Wa-z]|[\"'(\[])|\n\s{0,9}(?=\n|[^\Wa-z]|[\"'(\[#*|<-])|[。！？]")
+_AS_OF = re.compile(
+    r"(?:\bas (?:of|at)(?: (?:the )?(?:market )?close(?: of (?:trading|business))?(?: on)?)?|\bdata (?:to|through"
+    r"|until)|\bcurrent (?:as of|to|through)|\bstand|\bau|\bal"
+    r"|по состоянию(?: на)?|時点|现在|截至|截止)\W{0,4}(?:[a-z]{3,9},?\s+)?$"
+)
+_LABEL = re.compile(r"^[\W_]{0,8}([^\W\d_]+(?:[\s'-]{1,3}[^\W\d_]+){0,4})\s{0,2}[:：]\s*$")
+_CLOCK_AFTER = re.compile(
+    r"^[\s,t|·•@-]{0,6}(?:at|um|a las|kl\.?|as|alle|ore)?\s?\d{1,2}\s?(?:[:h]\s?\d{2}|\.\d{2}\s?uhr|\s?[ap]\.?m\b)"
+)
+_ASIAN_CLOCK = re.compile(r"^[\s\d:時时分秒시분초()\[\]日曜月火水木金土,.-]{0,18}")
+_CITY_BEFORE = re.compile(
+    r"^[\W_]{0,8}(?:\([^)\n]{2,30}\)\s?)?[^\W\d_][^\d\n|:;?!()]{1,40}?(?:\([^)\n]{2,25}\))?\s?[,/:-]?\s?"
+    r"(?:[^\W\d_]{2,12}\.?,?\s+)?$"
+)
+_AGENCY_AFTER = re.compile(
+    r"^[\s,]{0,4}(?:\([^)\n]{2,30}\)\s?(?:--?|:)|/[^/\n]{2,30}/|(?:--?|:)\s?\([^)\n]{2,30}\)|\s--?\s)"
+)
+_BYLINE = re.compile(
+    r"^[\W_]{0,8}(?:by|von|par|por|di|door|av|af|od|autor|auteur|author|oleh|автор|от|yazan|ecrit par|text|reporter"
+    r"|記者|기자)\s?:?\s+[^\n]{2,60}$"
+)
+_BRACKET_BEFORE = re.compile(r"^[^\n(\[]{0,30}[(\[]\s*$")
+_BRACKET_AFTER = re.compile(r"^(?:[,\s]{1,2}\d{1,2}:\d{2}(?::\d{2})?(?:\s?[ap]m)?)?\s{0,3}[)\]]\s{0,3}\S[^(]*$")
+_WORDS = re.compile(r"[^\W\d_]+")
+_CONDITION = re.compile(r"\b(?:if|whether|unless|provided that|resolves?)\b")
+_SEPARATOR_BEFORE, _SEPARATOR_AFTER = re.compile(r"[|·•]\s{0,4}$"), re.compile(r"^\s{0,4}[|·•]")
+_HEAD_LINES, _HEAD_CHARACTERS = 3, 300
+_LONGEST_HEAD_LINE = 160
+_BY_NAME = re.compile(r"\b[Bb]y (?=[A-Z@]|u/|the (?!end|time|deadline))")
+_TO_BE = re.compile(r"\b(?:to be|(?:is|are|was|were|due|set|expected|planned) to|may|might|could|should|must|if)\b")
+_SENTENCE = 160
+_REACH = 200
+"""Characters of a line that are looked at on each side of a date: lines of strangers may be endless."""
+
+# What machines write.
+
+_SECONDS_AFTER = re.compile(r"^(?:t|\s|,\s?|:|\st)\s?\d{2}:\d{2}(?::\d{2}|z|[+-]\d{2}:\d{2})|^t\d{4,6}")
+_SECONDS_BEFORE = re.compile(r"\d{2}:\d{2}:\d{2}(?:\.\d{1,6})?z?[ ,]{1,2}$")
+_CLOCK_WITHIN = re.compile(r"\d{2}:\d{2}:\d{2}|\d{14}")
+_SEGMENT = re.compile(r"[^,;{}<>\[\n]{0,80}$|<[^<>\n]{0,120}$")
+_KEY = re.compile(r"[\"'<\s]?(?P<key>[a-z@][a-z_:.@/-]{0,40})[\"']?\s?(?P<sign>[:=>])\s?[\"'(]{0,2}$")
+_STAMP_KEY = re.compile(
+    r"date(?!s)|datum|fecha|data$|creat|modif|updat|publi|lastmod|observ|snapshot|as_?of|retriev|fetch|access|crawl"
+    r"|stamp"
+    r"|^ts$|time$|^day$|^[xt]$|saved|built|build|revis|version|sent|receiv|filed|decided|signed|record|taken|aired"
+    r"|resolved|settled|closed|ended|finish|complet|died|death|scan|print|tdrc|tdor|posted|seen|_at$|_on$|issued"
+)
+_EVENT_NEAR = re.compile(
+    r"\bvenue|\bwhere\b|\blocation\b|\btime:|\btickets?|\bplace:|\bort:|\blieu\b|\blugar\b|\bdoors\b|event"
+)
+
+# What people put beside the dates of what they publish.
+
+_META = re.compile(
+    r"\b(?:views?|likes?|comments?|repl(?:y|ies)|shares?|points?|plays?|re(?:post|tweet)s?|followers|subscribers"
+    r"|min read"
+    r"|\d+ min(?:utes?|s)?\b|episode|ep\.|transcript|podcast|show notes|newsletter|press release|immediate release"
+    r"|statement"
+    r"|photo\w*|foto\w*|image|picture|bild|credit|letter|remarks|graphic|chart|figure|source|quelle|fuente|fonte"
+    r"|box score|match report|duration|listen|watch"
+    r"|permalink|edited|attendance|joined|member since|current draft|this version|working paper|official journal"
+    r"|notice|memo"
+    r"|s\d{1,2} ?e\d{1,3})\b|источник|фото|出所|来源|來源|출처|@\w{3,}|・|件の"
+)
+_REPORT_BEFORE = re.compile(
+    r"\b(?:ranking|rankings|standings|turnout|statement|minutes|transcript|call|newsletter|snapshot|report|box score"
+    r"|show notes|spieltag|kurs|schlusskurs|cours|result|results|episode|journal|release|gazette|bulletin|revision"
+    r"|cached"
+    r"|verdict|decision|ruling|judgment|order|opinion|medal|match|photo|price|close|quote|version|status|value"
+    r"|observation|page|final|score|settled|dated|crawl|crawled|brief|briefing|notes|review|chart|data|verdict)"
+    r"(?:\W{0,3}\b(?:of|after|vom|du|del|dated|as of|as at|from|at|in)\b|\s?[:,-])\W{0,4}(?:[a-z]{3,9},?\s)?$"
+    r"|\b(?:history|results?|outcome|status|decision|price|close|quote|chart|data|graphic|version"
+    r"|approved)[^(\n]{0,20}\($"
+    r"|\b(?:verdict|ranking|standings|turnout|attendance|kurs|schlusskurs|medal|snapshot|minutes|transcript"
+    r"|current date) $"
+)
+_NOW = re.compile(
+    r"(?:\btoday(?:'s date)?|\bit is now|\bcurrent date|\bserver time|\bsession started|\bheute ist|\bnous sommes"
+    r"|\boggi e"
+    r"|\bhoy es|\bhoje e|\bdzis jest|сегодня|今日は|今天是|오늘은)[\s,':a-z]{0,16}$"
+)
+_VERSION_BEFORE = re.compile(
+    r"(?:\bv?\d{1,4}(?:\.\d{1,6}){1,3}\S{0,8}|\bversion|\brelease notes?|\bwhat's new"
+    r"|\bchangelog)[\])]?[\s:,/(-]{0,4}(?:on\s)?$"
+)
+_CHAT_AFTER = re.compile(
+    r"^,?\s\d{1,2}:\d{2}(?::\d{2})?(?:\s?[APap][Mm])?\]?\s?[->]?\s?[A-Z][a-z]+(?: [A-Z][a-z]+)?:\s"
+)
+_HEADING = re.compile(r"^\s{0,3}(?:#{1,6}|\*\*|==+)\s?$")
+_AUTHOR_AFTER = re.compile(r"^[\s,]{1,4}[^\n<]{2,40}<[^\s<>@]{1,40}@")
+_WROTE_AFTER = re.compile(
+    r"^[^\n]{0,60}\b(?:wrote|schrieb|escribio|scrisse|a ecrit|escreveu|schreef|skrev|napisal|написал\w*)\s?:"
+)
+_CITY_ALONE = re.compile(
+    r"^\W{0,4}(?:(?:fait|done|dado|given) (?:a|at|en) )?[A-Z][\w.'-]{2,20}(?: [A-Z][\w.'-]{2,20}){0,2}, (?:den |am "
+    r"|this |le "
+    r"|a |the |el |il )?$"
+)
+_SCORE = re.compile(
+    r"[a-z.)]\s(?:\d{1,3}\s?[-:]\s?\d{1,3})(?=[\s(,.;]|$)(?!\s?(?:june|july|pm|am|uhr|h\b))"
+    r"|\b[wld]\s\d{1,3}-\d{1,3}\b|\b\d-\d \d-\d\b"
+    r"|\b(?:ft|final|full time|result|results?|score)\b[^\n]{0,60}[a-z]\s\d{1,3}\b"
+    r"|[a-z]\s\d{1,3},?\s[a-z][a-z .]{1,20}\s\d{1,3}\s(?:final|ft)\b"
+)
+_FIGURE_AFTER = re.compile(r"^\W{0,2}[:=]\s?[$€£¥]?[-+]?\d(?!\d?[:h]\d\d)")
+_SPAN_BEFORE = re.compile(r"\b(?:from|until|till|to|by|ab|bis|a partir|dal|desde) $")
+_DECIMAL = re.compile(r"\d[.,]\d")
+_LONGEST_LEAD = 60
+_ON_DAY = frozenset(("on", "am", "le", "el", "il", "em", "op", "den", "dne", "dnia", "at", "in", "the"))
+_CLOCK_LIKE = re.compile(r"\b(?:[01]?\d|2[0-3])[:.][0-5]\d\b")
+_VOTES = re.compile(r"\d{1,2}(?:[.,]\d{1,2})?\s?%")
+
+
+@dataclass(frozen=True)
+class DatePlace:
+    """A date in its text, and what stands around it."""
+
+    plain: str
+    """Folded, with its capitals."""
+    low: str
+    found: FoundDate
+
+    @cached_property
+    def line_start(self) -> int:
+        """Where its line begins, or as far back as is looked at."""
+        least = max(0, self.found.start - _REACH)
+        found = self.low.rfind("\n", least, self.found.start)
+        return least if found < 0 else found + 1
+
+    @cached_property
+    def line_end(self) -> int:
+        """Where its line ends, or as far on as is looked at."""
+        most = min(len(self.low), self.found.end + _REACH)
+        found = self.low.find("\n", self.found.end, most)
+        return most if found < 0 else found
+
+    @cached_property
+    def opens_line(self) -> bool:
+        """Whether `before` reaches back to the beginning of the line."""
+        return self.line_start == 0 or self.low[self.line_start - 1] == "\n"
+
+    @cached_property
+    def before(self) -> str:
+        """The line up to the date."""
+        return self.low[self.line_start : self.found.start]
+
+    @cached_property
+    def after(self) -> str:
+        """The line behind the date."""
+        return self.low[self.found.end : self.line_end]
+
+    @cached_property
+    def segment(self) -> str:
+        """What stands before the date since the last separator of fields."""
+        found = _SEGMENT.search(self.before[-120:])
+        return found[0] if found is not None else ""
+
+    @cached_property
+    def short_line(self) -> bool:
+        """Whether the whole line is in sight and no longer than a heading."""
+        ended = self.line_end == len(self.low) or self.low[self.line_end] == "\n"
+        return self.opens_line and ended and self.line_end - self.line_start <= _LONGEST_HEAD_LINE
+
+    @cached_property
+    def planned(self) -> bool:
+        """Whether the line, or its heading, speaks of plans."""
+        # Those who wrote something are no deadline.
+        before, after = self.plain[self.line_start : self.found.start], self.plain[self.found.end : self.line_end]
+        line = lower(_BY_NAME.sub("", f"{before} {after}"))
+        ahead = PLANNED.search(line) or SCHEDULED.search(line) or FUTURE_SIGN.search(line) or _TO_BE.search(line)
+        return bool(ahead) or not WILL.isdisjoint(TOKEN.findall(line)) or self.under_a_plan
+
+    @cached_property
+    def under_a_plan(self) -> bool:
+        """Whether a line shortly before is the heading of an agenda or of a forecast."""
+        above = self.low[max(0, self.line_start - 400) : self.line_start].split("\n")[-4:]
+        return any(len(line) < 60 and SCHEDULED.search(line) for line in above)
+
+    def sentence_before(self, place: int, reach: int = 90) -> str:
+        """The sentence up to a place."""
+        part = self.plain[max(0, place - reach) : place]
+        ends = [one.end() for one in SENTENCE_END.finditer(part)]
+        return lower(part[ends[-1] :] if ends else part)
+
+    def sentence_after(self, reach: int = 90) -> str:
+        """The rest of the sentence behind the date."""
+        part = self.plain[self.found.end : self.found.end + reach]
+        end = SENTENCE_END.search(part)
+        return lower(part[: end.start()] if end is not None else part)
+
+    def shown(self) -> str:
+        """The date with a few words before it."""
+        return " ".join(self.plain[max(self.line_start, self.found.start - 30) : self.found.end].split())
+
+    def is_stamp(self) -> bool:
+        """Whether the date is that of the text or of a part of it."""
+        if self.stamp_word_before() or self._labelled() or self._data_as_of() or self._keyed():
+            return True
+        if self.found.precision != "day":
+            return False
+        return (
+            self._stamp_word_after()
+            or self._heads_a_report()
+            or self._by_machine()
+            or self._published()
+            or self._leading_stamp()
+            or self._figure()
+            or self._scored()
+            or self._told_as_done()
+        )
+
+    def _told_as_done(self) -> bool:
+        """Whether its sentence tells what happened on that day."""
+        before = self.sentence_before(self.found.start, _SENTENCE)
+        return is_told_as_done(before, self.low[self.found.start : self.found.end], self.sentence_after(_SENTENCE))
+
+    # Words of publishing and reading.
+
+    def stamp_word_before(self) -> bool:
+        """Whether a stamp word stands before the date, with nothing but weekday, clock and small words between."""
+        start = max(0, self.found.start - 60)
+        before = self.low[start : self.found.start]
+        if ASIAN_STAMP.search(before[-14:]):
+            return not FUTURE_SIGN.search(before[-30:] + self.low[self.found.end : self.found.end + 20])
+        for place, token in enumerate(reversed(list(TOKEN.finditer(before)))):
+            word = token[0]
+            if is_stamp(word) and not (word in SMALL and place == 0 and word != "update"):
+                return self._tells_of_the_past(start + token.start())
+            if place == 0 and word == "by":
+                # "received by 5 June" is a deadline.
+                return False
+            small = word.isdigit() or word in SMALL or word in weekdays() or len(word) <= 2 or bool(month_numbers(word))
+            if place >= 6 or not small or (is_future(word) and word not in SMALL):
+                return False
+        return False
+
+    def _tells_of_the_past(self, stamp: int) -> bool:
+        """Whether a stamp word is no plan: "will be published on" is one, "Published on" is none."""
+        sentence = TOKEN.findall(self.sentence_before(stamp))
+        if any(map(is_future, sentence[-3:])):
+            return False
+        if len(sentence) <= 3 or self.plain[stamp].isupper():
+            return True
+        return not WILL.intersection(TOKEN.findall(self.sentence_after()))
+
+    def _stamp_word_after(self) -> bool:
+        """Whether a stamp word follows the date, as in many languages of Asia, in Turkish and in brackets."""
+        after = self.low[self.found.end : self.found.end + 40].split("\n\n", 1)[0]
+        if looks_ahead(self.sentence_before(self.found.start)[-50:]) or FUTURE_SIGN.search(after):
+            return False
+        if _CONDITION.search(self.sentence_before(self.found.start, _SENTENCE)):
+            return False
+        if ASIAN_STAMP.match(_ASIAN_CLOCK.sub("", after)):
+            return True
+        tokens = TOKEN.findall(after)[:4]
+        for place, word in enumerate(tokens):
+            if is_stamp(word) and word not in SMALL:
+                return not any(map(is_future, tokens[place + 1 : place + 3]))
+            if not (word.isdigit() or word in SMALL or len(word) <= 2 or word in weekdays()):
+                return False
+        return False
+
+    def _data_as_of(self) -> bool:
+        """Whether a sentence or a line begins with "as of" the date, and tells no plan."""
+        sentence = self.sentence_before(self.found.start)
+        if _AS_OF.search(sentence) is None or len(TOKEN.findall(sentence)) > 5:
+            return False
+        return not (looks_ahead(f"{sentence} {self.after[:60]}") or self.under_a_plan)
+
+    def _labelled(self) -> bool:
+        """Whether the line is a label in a language of other letters and the date: most likely when it was written."""
+        label = _LABEL.match(self.plain[self.line_start : self.found.start]) if self.opens_line else None
+        if label is None or label[1].isascii() or TOKEN.search(_CLOCK_AFTER.sub("", self.after)):
+            return False
+        return not (looks_ahead(self.before) or SCHEDULED.search(self.before) or PLANNED.search(self.before))
+
+    # Fields and clocks.
+
+    def _keyed(self) -> bool:
+        """Whether the date is the value of a field that says when something was done."""
+        key = _KEY.search(self.segment)
+        if key is None or _STAMP_KEY.search(key["key"]) is None or PLAN_KEY.search(self.segment):
+            return False
+        word = key["key"].strip(" \"'<")
+        if word in ("date", "datum", "data", "fecha", "time") and key["sign"] == ":" and '"' not in self.segment:
+            if len(_WORDS.findall(self.before)) > 2:
+                return False
+            near = self.low[max(0, self.line_start - 200) : self.line_end + 200]
+            return not (_EVENT_NEAR.search(near) or SCHEDULED.search(self.before) or self.under_a_plan)
+        return not self.under_a_plan
+
+    def _by_machine(self) -> bool:
+        """Whether the date comes with seconds or a zone, as programs write it, and is no time of a plan."""
+        clocked = (
+            _SECONDS_AFTER.match(self.after)
+            or _SECONDS_BEFORE.search(self.before)
+            or _CLOCK_WITHIN.search(self.low, self.found.start, self.found.end)
+        )
+        if not clocked:
+            return False
+        return not (PLAN_KEY.search(self.segment) or looks_ahead(self.segment) or self.under_a_plan)
+
+    # Layouts of reports and posts.
+
+    def _heads_a_report(self) -> bool:
+        """Datelines, bylines, lines of date and time alone, and dates between separators at the head of a text."""
+        if not self.opens_line:
+            return False
+        before, after = self.before, self.after
+        ahead = looks_ahead(before)
+        in_head = self.line_start <= _HEAD_CHARACTERS and self.low.count("\n", 0, self.line_start) <= _HEAD_LINES
+        if in_head and not ahead and _BYLINE.match(before):
+            return True
+        if ahead or SCHEDULED.search(before) or FIXTURE.search(before):
+            return False
+        if _AGENCY_AFTER.match(after) and (_CITY_BEFORE.match(before) or after.lstrip()[:1] in ("(", "/")):
+            return True
+        if _BRACKET_BEFORE.match(before) and _BRACKET_AFTER.match(after):
+            return True
+        if (in_head or _CLOCK_AFTER.match(after)) and self._alone():
+            return True
+        separated = _SEPARATOR_BEFORE.search(before) or _SEPARATOR_AFTER.match(after)
+        line = self.low[self.line_start : self.line_end]
+        return in_head and bool(separated) and len(line) < _LONGEST_HEAD_LINE and not SCHEDULED.search(line)
+
+    def _alone(self) -> bool:
+        """Whether the line holds nothing but day and time, and what follows is no entry of an agenda."""
+        words = _WORDS.findall(f"{self.before} {_CLOCK_AFTER.sub('', self.after, count=1)}")
+        if not all(word in SMALL or word in weekdays() for word in words):
+            return False
+        follows = self.low[self.line_end : self.line_end + 120].split(".")[0]
+        ahead = SCHEDULED.search(follows[:40]) or WILL.intersection(TOKEN.findall(follows))
+        return not (ahead or self.under_a_plan)
+
+    def _published(self) -> bool:
+        """Lines of posts, podcasts, captions, press releases, versions, letters and mails, and what says "today"."""
+        if _NOW.search(self.before):
+            return True
+        if not self.opens_line or self.planned or FIXTURE.search(f"{self.before} {self.after}"):
+            return False
+        if _VERSION_BEFORE.search(self.before) or _AUTHOR_AFTER.match(self.after) or _WROTE_AFTER.match(self.after):
+            return True
+        if not self.before.strip(" [") and _CHAT_AFTER.match(self.plain[self.found.end : self.line_end]):
+            return True
+        if _HEADING.match(self.before) and len(self.after) < 40:
+            return True
+        if not self.short_line:
+            return False
+        if _REPORT_BEFORE.search(self.before) or _META.search(f"{self.before} {self.after}"):
+            return True
+        alone = not self.after.strip(" .")
+        return alone and _CITY_ALONE.match(self.plain[self.line_start : self.found.start]) is not None
+
+    def _figure(self) -> bool:
+        """Whether the line gives a figure for that day: "Closing price, 5 June 2024: 88.20"."""
+        if not self.short_line or self.planned or FIXTURE.search(f"{self.before} {self.after}"):
+            return False
+        if _FIGURE_AFTER.match(self.after) and not _SPAN_BEFORE.search(self.before):
+            return True
+        in_brackets = self.before.endswith("(") and self.after.startswith(")")
+        timed = _CLOCK_AFTER.match(self.after) is not None
+        return (in_brackets or timed) and _DECIMAL.search(self.before) is not None
+
+    def _leading_stamp(self) -> bool:
+        """Whether a short line begins with a stamp word and ends with the day: "Streamed live on Jun 5, 2024"."""
+        if not self.short_line or len(self.before) > _LONGEST_LEAD or self.after.strip(" .)"):
+            return False
+        words = TOKEN.findall(self.before)
+        return bool(words) and words[-1] in _ON_DAY and any(map(is_stamp, words[:2])) and not self.planned
+
+    def _scored(self) -> bool:
+        """Whether the line tells a score or shares of votes."""
+        if not self.short_line:
+            return False
+        rest = _CLOCK_LIKE.sub(" ", f"{self.before}|{self.after}")
+        return bool(_SCORE.search(rest) or (_VOTES.search(rest) and ":" in self.after[:2])) and not self.planned
+
+
+def looks_ahead(words: str) -> bool:
+    """Whether folded words in lower case speak of something to come."""
+    return bool(FUTURE_SIGN.search(words)) or any(map(is_future, TOKEN.findall(words)))

@@ -1,0 +1,67 @@
+"""Pictures of runs: scores on rulers, calibration, where a run was won and lost."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from foretell.metrics.bootstrap import Interval
+from foretell.metrics.comparison import Comparison
+from foretell.report.charts.calibration import reliability_diagram
+from foretell.report.charts.ranking import ForestRow, forest_plot
+from foretell.report.charts.rulers import probability_ruler, score_ruler
+from foretell.report.charts.svg import Chart
+from foretell.scoring.run_scores import THIS_RUN, RunScores
+from foretell.web.run_rows import RunRowView
+
+
+def score_rulers(runs: Sequence[RunRowView]) -> dict[str, Chart]:
+    """By run, its score on a ruler; all on the same one."""
+    scored = {run.id: run.score for run in runs if run.score.get("bi")}
+    numbers = [value for score in scored.values() for value in _numbers(score) if math.isfinite(value)]
+    if not numbers:
+        return {}
+    low, high = 10 * math.floor(min(numbers) / 10), 10 * math.ceil(max(numbers) / 10)
+    return {
+        id: score_ruler(
+            (score["bi"]["estimate"], score["bi"]["low"], score["bi"]["high"]),
+            low,
+            max(high, low + 10),
+            price=_estimate(score["price"]),
+            rate=_estimate(score["base_rate"]),
+        )
+        for id, score in scored.items()
+    }
+
+
+def _numbers(score: Mapping[str, Any]) -> list[float]:
+    found = [score["bi"][end] for end in ("estimate", "low", "high")]
+    return found + [score[name]["estimate"] for name in ("price", "base_rate") if score[name]]
+
+
+def _estimate(found: Mapping[str, float] | None) -> float | None:
+    return None if found is None else found["estimate"]
+
+
+def answer_ruler(shown: Mapping[str, Any]) -> Chart:
+    """The answer to a question with its trials, the market's price and what happened."""
+    return probability_ruler(shown["p"], shown["trials"], shown["price"], shown["outcome"])
+
+
+def score_figures(scores: RunScores) -> dict[str, Any]:
+    """Does it mean what it says, and where was it won and lost?"""
+    if scores.table is None:
+        return {"reliability": None, "parts": None}
+    table, parts = scores.table, None
+    if scores.parts:
+        rows = [
+            ForestRow(name=f"{one.name} ({one.difference.n})", interval=_interval(one.difference))
+            for one in scores.parts
+        ]
+        label = f"Brier index less that of the {scores.parts[0].reference}"
+        parts = forest_plot(rows, label=label, reference=0.0, stacked=True)
+    outcome, weight = table.targets.outcome, table.targets.weight
+    return {"reliability": reliability_diagram(table.p_of(THIS_RUN), outcome, weight, name=THIS_RUN), "parts": parts}
+
+
+def _interval(gap: Comparison) -> Interval:
+    return Interval(estimate=gap.diff, low=gap.low, high=gap.high, se=gap.se, n_clusters=gap.n_clusters, draws=0)

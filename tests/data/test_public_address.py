@@ -1,0 +1,65 @@
+"""Addresses that lead behind somebody's door, in all their spellings: none is fetched, by a redirect neither."""
+
+import asyncio
+
+import pytest
+
+from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
+from foretell.data.pages import PageUnavailable, PublicAddressGuard
+from foretell.data.public_address import is_public, leads_inside
+
+INSIDE = (
+    "http://127.0.0.1/", "http://127.8.8.8/", "http://127.1/", "http://0/", "http://0.0.0.0/", "http://2130706433/",
+    "http://0x7f000001/", "http://0x7f.0.0.1/", "http://0177.0.0.1/", "http://017700000001/", "http://localhost/",
+    "http://localhost./", "http://LOCALHOST/", "http://a.localhost/", "http://[::1]/", "http://[0:0:0:0:0:0:0:1]/",
+    "http://[::]/", "http://[::ffff:127.0.0.1]/", "http://[::ffff:7f00:1]/", "http://[::127.0.0.1]/", "http://[::7f00:1]/",
+    "http://[64:ff9b::7f00:1]/", "http://[64:ff9b:1::7f00:1]/", "http://[64:ff9b:1:ffff::a00:1]/", "http://[2002:7f00:1::]/",
+    "http://[2001:0:7f00:1::80ff:fffe]/", "http://[fec0::1]/", "http://[fe80::1]/", "http://[fe80::1%25eth0]/",
+    "http://[fd00::1]/", "http://[ff02::1]/", "http://10.0.0.1/", "http://172.16.0.1/", "http://192.168.1.1/",
+    "http://100.64.0.1/", "http://169.254.169.254/", "http://198.18.0.1/", "http://224.0.0.1/", "http://240.0.0.1/",
+    "http://255.255.255.255/", "http://192.0.2.1/", "http://[::ffff:169.254.169.254]/", "http://[::ffff:10.0.0.1]/",
+    "http://①②⑦.⓪.⓪.①/", "http://127。0。0。1/",
+)  # fmt: skip
+OUTSIDE = ("93.184.216.34", "8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808")
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(INSIDE) >= 37
+
+
+@pytest.mark.parametrize("url", INSIDE)
+def test_an_address_behind_a_door_is_not_fetched(url: str) -> None:
+    with pytest.raises(PageUnavailable, match=r"not on the public web|not known|cannot be read|no address"):
+        asyncio.run(PublicAddressGuard().admit(url))
+
+
+@pytest.mark.parametrize("address", OUTSIDE)
+def test_a_public_address_is_public(address: str) -> None:
+    assert is_public(address)
+    assert not leads_inside(address)
+
+
+@pytest.mark.parametrize("url", [url for url in INSIDE if "localhost" not in url.lower()][:12])
+def test_a_redirect_from_the_public_web_is_not_followed_inside(url: str) -> None:
+    """The site stands for a public one; it is this machine that plays it."""
+    asked: list[str] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append((await reader.readuntil(b"\r\n\r\n")).decode())
+        writer.write(f"HTTP/1.1 302 Found\r\nLocation: {url}\r\nContent-Length: 0\r\n\r\n".encode())
+        await writer.drain()
+        writer.close()
+
+    async def main() -> None:
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        async with server, AsyncHttpClient(limits=HttpLimits(attempts=1)) as client:
+
+            async def admit(url: str) -> str:
+                return "127.0.0.1"
+
+            with pytest.raises(SourceError, match=r"from the public web into a private network|Invalid IPv4 address"):
+                await client.get(f"http://public.example:{port}/", admit=admit)
+
+    asyncio.run(main())
+    assert len(asked) == 1
