@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from fakes.models import FakeModels, ModelFault
 from foretell.models.canonical import content_key, pack_reply, request_key, unpack_reply
+from foretell.models.database import sqlite
 from foretell.models.journal import DamagedReply, Journal, JournalEntry, JournalRequest
 from foretell.models.limits import ModelLimits
 from foretell.models.model import (
@@ -30,6 +31,7 @@ from foretell.models.providers.scripted import ScriptedModel
 from foretell.models.router import ModelRouter
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Cost
+from foretell.questions.storage_errors import DiskFull
 
 Place = Path | str
 
@@ -271,6 +273,48 @@ def test_an_edited_entry_is_named_and_not_used(place: Place, edit: str):
             asyncio.run(again(journal))
     with closing(Journal(place, mode="replay")) as journal, pytest.raises(DamagedReply):
         asyncio.run(again(journal))
+
+
+def test_a_reply_that_a_full_disk_holds_up_is_not_asked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Whoever waited for it has given up meanwhile, and somebody else asks."""
+    monkeypatch.setattr(sqlite, "FULL_PAUSE", 0.01)
+    key, sent = content_key("x"), list[int]()
+
+    async def main(journal: Journal) -> tuple[bytes, int]:
+        def room(pages: int) -> None:
+            journal.database.read(f"PRAGMA max_page_count = {pages}")
+
+        async def produce() -> bytes:
+            sent.append(1)
+            room(1)
+            return b"x" * 100_000
+
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await journal.once(key, "tool", produce)
+        second = asyncio.create_task(journal.once(key, "tool", produce))
+        await asyncio.sleep(0.05)
+        room(1_000_000)
+        return await second, journal.maybe_paid()
+
+    with closing(Journal(tmp_path / "journal.db")) as journal:
+        assert asyncio.run(main(journal)) == (b"x" * 100_000, 0)
+    assert sent == [1]
+
+
+def test_a_disk_that_stays_full_is_told_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sqlite, "FULL_PATIENCE", 0.0)
+    sent: list[int] = []
+
+    async def produce() -> bytes:
+        sent.append(1)
+        return b"reply"
+
+    with closing(Journal(tmp_path / "journal.db")) as journal:
+        monkeypatch.setattr(sqlite, "RESERVED_BYTES", 10**18)
+        with pytest.raises(DiskFull, match=r"journal.db: the disk is full but for .* kB \(free some space"):
+            asyncio.run(journal.once(content_key("x"), "tool", produce))
+        assert (sent, journal.sends()) == ([], 0)
 
 
 def test_answers_of_before_there_were_checksums_are_taken_as_they_are(place: Place):

@@ -34,6 +34,7 @@ from foretell.models.prices import PriceList
 from foretell.models.sending import may_send
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Cost
+from foretell.questions.storage_errors import NoRoom
 
 # The tables of the journal, and what is asked of them, in words that SQLite and PostgreSQL share.
 
@@ -178,8 +179,8 @@ class Recording:
         self._term = 0
 
     async def __aenter__(self) -> "Recording":
-        """The intent is written down, as soon as there is room for it and for the answer."""
-        await self._db.room()
+        """The intent is written down, where there is room for it and for the answer; else `NoRoom` is raised."""
+        self._db.check_room()
         journal, asked = self._journal, self._asked
         journal.sets_out(asked.key)
         ours = False
@@ -348,6 +349,9 @@ class Journal:
             ahead = self._flying.get(flight)
             if ahead is None:
                 self._refuse_in_replay(asked)
+                await self._db.room()
+                if flight in self._flying:
+                    continue
                 landed = self._flying[flight] = flight[0].create_future()
                 try:
                     answer = await produce()
@@ -356,14 +360,14 @@ class Journal:
                 except Exception as error:
                     landed.set_exception(error)
                     landed.exception()  # Nobody may be waiting; asyncio must not complain about that.
-                    if isinstance(error, RequestInFlight):
+                    if isinstance(error, RequestInFlight | NoRoom):
                         continue
                     raise
                 finally:
                     landed.cancel()  # Only has an effect when we were cancelled: whoever waits then asks by itself.
                     del self._flying[flight]
             await asyncio.wait([ahead])
-            if not ahead.cancelled() and not isinstance(ahead.exception(), RequestInFlight):
+            if not ahead.cancelled() and not isinstance(ahead.exception(), RequestInFlight | NoRoom):
                 return ahead.result()
         return read(stored)
 

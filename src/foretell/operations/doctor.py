@@ -211,7 +211,7 @@ def _databases(settings: Settings, *, repair: bool) -> Iterator[Finding]:
             yield Finding(
                 what=file.path.name, state="wrong", detail=str(storage_error(error, file.path) or error), advice=REPAIR
             )
-    aside = sorted(one.name for one in settings.home.glob("*.db.damaged-*") if not one.name.endswith("-wal"))
+    aside = sorted(one.name for one in settings.home.glob("*.db.damaged-*") if not one.name.endswith(("-wal", "-shm")))
     if aside:
         detail = f"damaged files are still kept: {', '.join(aside[-3:])}"
         yield Finding(what="", state="optional", detail=detail, advice="delete them when nothing is missed")
@@ -226,7 +226,7 @@ def _looked_at(file: HomeFile, settings: Settings, *, repair: bool) -> Finding:
         if in_use(file.path):
             advice = f"end the processes that use it, then {REPAIR}"
             return Finding(what=name, state="wrong", detail=f"{detail}; a process has it open", advice=advice)
-        return Finding(what=name, state="repaired", detail=detail, notes=tuple(repair_file(file, settings)))
+        return Finding(what=name, state="repaired", detail=f"was {detail}", notes=tuple(repair_file(file, settings)))
     if newer := newer_parts(file):
         advice = "pip install --upgrade foretell, or export FORETELL_HOME=FOLDER with another folder"
         return Finding(what=name, state="wrong", detail=f"a newer foretell wrote it: {newer[0]}", advice=advice)

@@ -150,6 +150,7 @@ def repair_file(file: HomeFile, settings: Settings) -> Iterator[str]:
         yield from _rebuild_corpus(file, kept)
     else:
         yield file.lost
+    Path(f"{kept}-shm").unlink(missing_ok=True)  # Made anew by whoever reads it.
 
 
 def _put_aside(path: Path) -> Path:

@@ -19,6 +19,10 @@ class DiskFull(StorageError):
     """There is no room for what should be written. Nothing of it was written."""
 
 
+class NoRoom(DiskFull):
+    """The disk is so full that nothing should be asked for. Nothing was."""
+
+
 class DamagedFile(StorageError):
     """A file does not hold what was written to it."""
 

@@ -111,6 +111,10 @@ def _facts(tree: Tree, node: Proposition) -> Iterator[tuple[str, str]]:
         yield "key factor", key_factor
     if grounding is not None and grounding.grounder:
         yield "grounded by", grounding.grounder
+    if grounding is not None and grounding.route:
+        yield "how it was examined", "; ".join(grounding.route)
+    if grounding is not None and len(grounding.trials) > 1:
+        yield "trials", ", ".join(format_probability(p) for p in grounding.trials)
     if grounding is not None and grounding.notebook:
         yield "notebook", grounding.notebook
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from tests.forecasters.tree.scripted_tree import GivenGrounder, TreeSetup, playing, reply_of
+from tests.forecasters.tree.scripted_tree import GivenGrounder, TreeSetup, cannot_ground, playing, reply_of
 
 from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.grounders.adaptive import AdaptiveGrounder, claim_kind
@@ -268,3 +268,34 @@ def test_a_budget_that_runs_low_brings_the_conclusion_forward(share: float | Non
     assert found.p is not None
     assert len(setup.requests) == rounds
     assert setup.requests[-1].force == "conclude"
+
+
+def test_a_model_routes_words_stand_in_for_it_and_failures_are_handed_on_with_their_reasons():
+    made = {name: GivenGrounder(p=lambda leaf: 0.5, name=name) for name in ("search", "notebook", "plain")}
+    known = '{"examine_by": "plain", "reason": "It is known."}'
+    chosen = playing(lambda request: known if "/route/" in request.slot else None)
+    found = ground(AdaptiveGrounder(grounders=made), TreeSetup(model=chosen), claim=NUMERIC)
+    assert found.grounding.grounder == "plain", "the model's word counts, not the claim's"
+    assert found.grounding.route == ("plain: It is known.",)
+    for said in (ModelError("down"), "nonsense"):
+
+        def mute(request: Request, said: ModelError | str = said) -> ModelError | str | None:
+            return said if "/route/" in request.slot else None
+
+        found = ground(AdaptiveGrounder(grounders=made), TreeSetup(model=playing(mute)), claim=NUMERIC)
+        assert found.grounding.grounder == "notebook"
+        assert found.grounding.route[0].startswith("notebook: by its words a numeric claim, since no model chose")
+    made["notebook"] = GivenGrounder(p=cannot_ground("no kernel"), name="notebook")
+    made["search"] = GivenGrounder(p=cannot_ground("no results"), name="search")
+    found = ground(AdaptiveGrounder(grounders=made), TreeSetup(), claim=NUMERIC)
+    assert found.grounding.grounder == "plain"
+    assert found.grounding.route[1:] == ("notebook failed: no kernel", "search failed: no results")
+    made["plain"] = GivenGrounder(p=cannot_ground("no model"), name="plain")
+    pool = GroundingPool(AdaptiveGrounder(grounders=made), GroundSettings(retries=0))
+    setup = TreeSetup()
+    dead = asyncio.run(pool.ground(setup.leaf(claim=NUMERIC), setup.context))
+    assert dead.p is None
+    assert "notebook failed: no kernel; search failed: no results; plain failed: no model" in dead.grounding.error
+    poor = playing(lambda request: BudgetExceeded("spent") if "/route/" in request.slot else None)
+    with pytest.raises(BudgetExceeded):
+        ground(AdaptiveGrounder(grounders=made), TreeSetup(model=poor), claim=NUMERIC)

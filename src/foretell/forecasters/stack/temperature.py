@@ -63,15 +63,13 @@ class Climate:
         return replace(self, normal=self.normal + gain @ miss, doubt=self.doubt - gain @ x @ self.doubt)
 
     def change(self, due: float, ends: Floats, seen: Sequence["Report"] = ()) -> tuple[Floats, Floats]:
-        """Mean and spread of T(end) − T(due), given what was reported or is forecast of some days."""
+        """Mean and spread of T(end) − T(due), given what was reported of some days."""
         days = np.concatenate([[due], ends, [one.day for one in seen]])
         x, scale = harmonics(days, COLUMNS), self.spread_on(days)
         both = x @ self.doubt @ x.T + np.outer(scale, scale) * self.memory(np.abs(days[:, None] - days[None, :]))
         mean, n = x @ self.normal, 1 + len(ends)
         if seen:
-            error = np.asarray([one.error for one in seen])
-            # What two forecasts miss at a place for good, they miss alike.
-            own = both[n:, n:] + np.diag(error**2) + PLACE**2 * np.outer(error > 0, error > 0)
+            own = both[n:, n:]
             room = OUTLIER * np.sqrt(np.diag(own))
             miss = np.clip(np.asarray([one.value for one in seen]) - mean[n:], -room, room)
             gain = np.linalg.solve(own, both[n:, :n]).T
@@ -83,16 +81,10 @@ class Climate:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """A temperature of a day: measured at the station, or forecast for its place."""
+    """A temperature measured at the station, and its day."""
 
     day: float
     value: float
-    error: float = 0.0
-    """Standard deviation of a forecast; 0 for what was measured."""
-
-
-PLACE = 1.0
-"""How far a weather model's grid may be off a station, in degrees, the same on all days."""
 
 
 def region(

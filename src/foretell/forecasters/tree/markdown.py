@@ -136,6 +136,8 @@ def _grounding(grounding: Grounding) -> Iterator[str]:
     notebook = f" Notebook: {escape_markdown(grounding.notebook)}." if grounding.notebook else ""
     if by or notebook:
         yield (by + notebook).strip()
+    if grounding.route:
+        yield f"How it was examined: {escape_markdown('; '.join(grounding.route))}"
     if grounding.sources:
         yield "\n".join(["Sources:", "", *(f"- {escape_markdown(source)}" for source in grounding.sources)])
 

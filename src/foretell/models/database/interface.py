@@ -149,8 +149,11 @@ class Database(Statements, ABC):
     def later(self, work: Callable[[], object]) -> None:
         """Do it soon; nobody waits for it."""
 
+    def check_room(self) -> None:
+        """Raise `NoRoom` where there is none for what is about to be asked for; a server has its own watchmen."""
+
     async def room(self) -> None:
-        """Wait until there is room for what is about to be asked for; a server has its own watchmen."""
+        """Wait until there is room for it."""
 
     @abstractmethod
     async def settled(self) -> None:

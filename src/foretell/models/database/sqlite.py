@@ -26,7 +26,7 @@ from foretell.models.database.interface import (
 )
 from foretell.models.database.liveness import FileLiveness
 from foretell.questions.clock_jump import steady_seconds
-from foretell.questions.storage_errors import FULL_HINT, DiskFull, StorageError, storage_error
+from foretell.questions.storage_errors import FULL_HINT, DiskFull, NoRoom, StorageError, storage_error
 
 log = logging.getLogger(__name__)
 
@@ -267,13 +267,14 @@ class SqliteDatabase(Database):
                 self._full_since = None
                 return result
 
-    async def room(self) -> None:
-        """Wait until the disk has room for what is about to be asked for."""
-        await self.aside(self._check_room)
-
-    def _check_room(self) -> None:
+    def check_room(self) -> None:
+        """By what the disk says."""
         if self.place != MEMORY and (left := shutil.disk_usage(Path(self.place).parent).free) < RESERVED_BYTES:
-            raise DiskFull(f"the disk is full but for {left // 1000:,} kB", path=self.place, hint=FULL_HINT)
+            raise NoRoom(f"the disk is full but for {left // 1000:,} kB", path=self.place, hint=FULL_HINT)
+
+    async def room(self) -> None:
+        """Looked for now and then, as long as a full disk is waited for."""
+        await self.aside(self.check_room)
 
     def _wait_or_raise(self, problem: DiskFull) -> None:
         """Raise it where the disk has been full for too long; else say so now and then."""

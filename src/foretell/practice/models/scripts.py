@@ -319,6 +319,13 @@ def _lines(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
     return {"lines": [{"id": id, "reason": _mark(query), "value": chance(id)} for id in ids]}
 
 
+def _route(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Who examines a claim: numbers go to a notebook, tangled claims to deep research, the rest to the search."""
+    claim, there = _sections(query).get("Claim", ""), fields["examine_by"]["enum"]
+    wanted = "deep" if "because" in claim else "notebook" if any(sign in claim for sign in "%$€") else "search"
+    return {"examine_by": wanted if wanted in there else there[0], "reason": f"its words ({_mark(query)})"}
+
+
 def _kind(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
     return {"reason": _mark(query), "kind": "news"}
 
@@ -335,6 +342,7 @@ TREE_PARTS: dict[str, ScriptPart] = {
     "cells": _cells,
     "source": _corrected,
     "kind": _kind,
+    "examine_by": _route,
     "key_factor": _judge,
 }
 """By a field that only the answer in that part has; the most particular first."""

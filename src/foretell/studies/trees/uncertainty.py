@@ -187,10 +187,7 @@ def spending_table(seed: int, worlds: int, how: Resampling) -> tuple[StudyTable,
 def _coverage_sentence(grid: StudyTable) -> str:
     measured = [name for name in CASES if "lasting" not in name]
     found = [
-        value
-        for kind in LINK_KINDS
-        for name, value in grid.numbers(f"{kind}: covered").items()
-        if name in measured
+        value for kind in LINK_KINDS for name, value in grid.numbers(f"{kind}: covered").items() if name in measured
     ]
     unknown = grid.numbers("linear: covered")["5 trials, lasting errors unknown"]
     return (

@@ -418,6 +418,8 @@ def read_claim(file: KnownTree, node: KnownClaim, name: str) -> dict[str, Any]:
         "grounding": grounding.report,
         "error": grounding.error,
         "failed": node.failed,
+        "route": grounding.route,
+        "trials": grounding.trials,
         "stale": node.stale,
         "sources": grounding.sources,
         "notebook": bool(grounding.notebook),

@@ -1,18 +1,39 @@
 """A grounder for each kind of claim: numbers go to the notebook, news to the search, hard cases to deep research.
 
-The choice depends on the words of the claim and on the leaf's own share of the budget, and on nothing that changes with
-the order in which leaves happen to be reached: a tree that is grown again chooses the same.
+A model chooses among the grounders that there are and that the leaf's share of the budget can pay for; where it gives
+no answer, the words of the claim decide. A grounder that fails hands the leaf on to a simpler one. Why it came to be
+this one is kept with the leaf. Nothing depends on the order in which leaves happen to be reached: a tree that is grown
+again chooses the same.
 """
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from foretell.forecasters.forecaster import Context
-from foretell.forecasters.tree.grow.ground import Grounder, GroundingResult, Leaf
+from foretell.forecasters.forecaster import CannotForecast, Context
+from foretell.forecasters.tree.grow.ground import CannotGround, Grounder, GroundingResult, Leaf
+from foretell.forecasters.tree.grow.prompting import TEXT, StructuredRequest, fill_prompts, object_schema, sections
+from foretell.forecasters.tree.text import one_line
+from foretell.models.model import BudgetExceeded, ModelError
 from foretell.questions.errors import InputError
 
+SUITED: Mapping[str, str] = {
+    "notebook": "computes with data series and prices; for claims that numbers of the past speak to",
+    "search": "searches and reads the news and the web; for claims about events, plans and decisions",
+    "agent": "researches step by step with all tools; for claims that take several kinds of evidence",
+    "deep": "a long research by a model of its own; for tangled claims that matter much and are hard to look up",
+    "plain": "answers from what a model knows; for claims about lasting facts, or where nothing can be looked up",
+}
+"""Grounders by name, and what each is for: as a model that chooses reads it."""
+FALL_BACKS: Mapping[str, tuple[str, ...]] = {
+    "deep": ("agent", "search", "plain"),
+    "agent": ("search", "plain"),
+    "notebook": ("search", "plain"),
+    "search": ("plain",),
+}
+"""Who takes over, in order, where a grounder fails."""
+LONGEST_REASON = 300
 ClaimKind = Literal["numeric", "news", "hard"]
 ORDERS: Mapping[ClaimKind, tuple[str, ...]] = {
     "numeric": ("notebook", "search", "agent", "plain"),
@@ -72,9 +93,51 @@ class AdaptiveGrounder:
             raise InputError("an adaptive grounder needs grounders to choose from")
 
     async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
-        """Whatever the chosen grounder finds; it is named in the grounding."""
-        chosen = self.choice(claim_kind(leaf.claim), leaf.budget.dollars)
-        return await self.grounders[chosen].ground(leaf, context)
+        """What the chosen grounder finds, or the next simpler one where it fails; the grounding tells which and why."""
+        chosen, route = await self._route(leaf, context)
+        for name in (chosen, *FALL_BACKS.get(chosen, ())):
+            if name not in self.grounders:
+                continue
+            try:
+                result = await self.grounders[name].ground(leaf, context)
+            except BudgetExceeded:
+                raise
+            except (CannotGround, CannotForecast, ModelError, InputError) as error:
+                route = (*route, f"{name} failed: {one_line(str(error) or type(error).__name__)[:LONGEST_REASON]}")
+            else:
+                return replace(result, grounding=replace(result.grounding, route=route))
+        raise CannotGround("; ".join(route))
+
+    async def _route(self, leaf: Leaf, context: Context) -> tuple[str, tuple[str, ...]]:
+        """The grounder to begin with, and why."""
+        there = self.affordable(leaf.budget.dollars)
+        if len(there) == 1:
+            return there[0], (f"{there[0]}: the only one that is there and can be paid for",)
+        request = StructuredRequest(
+            role="judge",
+            slot=f"{leaf.slot}/route",
+            system=fill_prompts("route", grounders="\n".join(f"- `{name}`: {SUITED[name]}" for name in there)),
+            user=sections(("Claim", leaf.claim), ("What it is a part of", leaf.tree_question.question.text)),
+            schema=object_schema({"examine_by": {"type": "string", "enum": list(there)}, "reason": TEXT}),
+        )
+        try:
+            answer = await request.ask(context, lambda found: found)
+        except BudgetExceeded:
+            raise
+        except (ModelError, CannotForecast) as error:
+            kind = claim_kind(leaf.claim)
+            chosen = self.choice(kind, leaf.budget.dollars)
+            told = one_line(str(error))[:LONGEST_REASON]
+            return chosen, (f"{chosen}: by its words a {kind} claim, since no model chose ({told})",)
+        return str(answer["examine_by"]), (
+            f"{answer['examine_by']}: {one_line(str(answer['reason']))[:LONGEST_REASON]}",
+        )
+
+    def affordable(self, share: float | None) -> list[str]:
+        """The grounders that are there and that a share of the budget can pay for; else the cheapest."""
+        known = [name for name in SUITED if name in self.grounders]
+        fits = [name for name in known if share is None or DOLLARS.get(name, 0.0) <= share]
+        return fits or [min(known or list(self.grounders), key=lambda name: DOLLARS.get(name, 0.0))]
 
     def choice(self, kind: ClaimKind, share: float | None) -> str:
         """The first grounder for a kind of claim that there is and that a share of the budget can pay for.
