@@ -8,7 +8,7 @@ import pytest
 from foretell.questions.as_of import instant
 from foretell.questions.question import LastValue, Question, Target
 from foretell.runs.backtest import backtest
-from foretell.tools.late_text import CUT_MARK, late_passages, split_late, without_late_passages
+from foretell.tools.late_text import CUT_MARK, late_passages, split_late, tells_late, without_late_passages
 
 LATE = """\
 Updated June 7, 2024: the ECB cut its rate. It resolves YES.
@@ -135,6 +135,14 @@ def test_every_text_of_a_question_is_looked_at() -> None:
     ):
         assert [one.field for one in late_passages(question)] == [field]
         assert late_passages(without_late_passages(question)) == ()
+
+
+def test_what_is_asked_may_be_a_statement_in_any_tense() -> None:
+    claim = "The bank cut its rate on 6 June 2024."
+    assert late_passages(asked(text=claim)) == ()
+    assert late_passages(asked(claim))
+    assert tells_late(claim, asked().as_of)
+    assert not tells_late("The bank is to decide on 6 June 2024.", asked().as_of)
 
 
 def test_the_moment_itself_decides() -> None:
