@@ -147,6 +147,7 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "judge": "foretell.studies.reasoning:study",
         "recall": "foretell.studies.recall:study",
         "intervention": "foretell.studies.intervention:study",
+        "leaks": "foretell.studies.leaks:study",
         "smoke": "foretell.studies.smoke:study",
         "audit": "foretell.studies.audit.study:study",
     },

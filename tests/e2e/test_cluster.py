@@ -262,6 +262,7 @@ def test_an_outage_of_the_database_is_survived(
             assert worker.poll() is None
             worker.send_signal(signal.SIGTERM)
             site.ended(worker)
+        assert all("the database is away, trying again" in told for told in site.told)
         site.close()
     with capsys.disabled():
         print(f"[{len(billed)} calls, each billed once]", end=" ")

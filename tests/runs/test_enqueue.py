@@ -23,16 +23,6 @@ def test_a_cell_that_ended_without_a_forecast_is_a_new_attempt():
     assert list(not_queued(CELLS[:1], standing)) == []
 
 
-def take(store: RunStore, executor: str, cells: int) -> None:
-    """As the engine does for a worker."""
-    store.database.write(
-        "update dbos.workflow_status set status = 'PENDING', executor_id = ? where workflow_uuid in "
-        "(select workflow_uuid from dbos.workflow_status where status = 'ENQUEUED' order by priority, created_at "
-        f"limit {cells})",
-        (executor,),
-    )
-
-
 def test_the_queue_and_those_who_die(postgres: str):
     with closing(RunStore(postgres)) as store, closing(CellQueue(postgres)) as queue:
         store.begin("r", "{}", "2026-01-01")
@@ -48,11 +38,12 @@ def test_the_queue_and_those_who_die(postgres: str):
         assert sorted(first) == [0, 0, 0, 1, 1, 1]
 
         mine = f"{life.id:016x}"
-        take(store, mine, 2)
+        assert queue.take(mine, 2) == 2
+        assert [queued.key.trial for queued in queue.held([mine])] == [0, 0]  # Early trials first.
         assert len(reaper.sweep()) == 2
         assert len(queue.held([mine])) == 2
         for times in range(1, MAX_TAKEOVERS + 2):
-            take(store, "dead", 4)
+            assert queue.take("dead", 4) == 4
             assert len(queue.held(["dead"])) == 4
             assert len(reaper.sweep()) == 2  # Ours stay.
             assert queue.held(["dead"]) == []

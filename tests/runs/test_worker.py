@@ -96,10 +96,13 @@ def test_the_number_of_another_worker_is_not_ours(postgres: str):
         bench = Bench()
         async with at_work(postgres, bench) as (_, queue, worker, _):
             await until(lambda: len(bench.begun), 3)
-            assert await asyncio.to_thread(lambda: queue.open_for(per_worker=50, everywhere=None, first=False)) is None
+            assert await asyncio.to_thread(lambda: queue.open_for(everywhere=None, first=False)) is None
             await asyncio.sleep(1.5)
             # Neither begun nor taken away from those who have room.
             assert (len(bench.begun), len(queue.held())) == (3, 3)
+            assert await asyncio.to_thread(lambda: queue.take("another", 50)) == 5
+            assert (len(queue.held(["another"])), len(queue.held())) == (5, 8)
+            queue.put_back(["another"], queue.held(["another"]))
             bench.go.set()
             await until(lambda: worker.progress.done, 8)
 
@@ -109,11 +112,11 @@ def test_the_number_of_another_worker_is_not_ours(postgres: str):
 def test_a_cap_over_all_stands_until_somebody_names_another(postgres: str):
     with closing(CellQueue(postgres)) as queue:
         assert queue.everywhere() is None
-        assert queue.open_for(per_worker=50, everywhere=3, first=True) == 3
-        assert queue.open_for(per_worker=50, everywhere=None, first=False) == 3
-        assert queue.open_for(per_worker=2, everywhere=7, first=False) == 7
+        assert queue.open_for(everywhere=3, first=True) == 3
+        assert queue.open_for(everywhere=None, first=False) == 3
+        assert queue.open_for(everywhere=7, first=False) == 7
         assert queue.everywhere() == 7
-        assert queue.open_for(per_worker=2, everywhere=None, first=True) is None
+        assert queue.open_for(everywhere=None, first=True) is None
 
 
 def test_cells_that_others_took_over_are_let_go(postgres: str):
@@ -121,7 +124,9 @@ def test_cells_that_others_took_over_are_let_go(postgres: str):
         bench = Bench()
         async with at_work(postgres, bench) as (store, queue, worker, _):
             await until(lambda: len(bench.begun), 3)
-            store.database.write("update dbos.workflow_status set executor_id = 'other' where status = 'PENDING'")
+            held = queue.held()
+            queue.put_back([held[0].executor], held)
+            assert await asyncio.to_thread(lambda: queue.take("other", 3)) == 3
             # Nobody called so lives: the cells are put back, let go, and taken again.
             await until(lambda: len(bench.begun), 6)
             bench.go.set()

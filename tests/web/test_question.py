@@ -5,8 +5,10 @@ from fastapi.testclient import TestClient
 
 from fakes.stored_run import RunWords, StoredRunBuilder
 from foretell.questions.forecast import Forecast
+from foretell.questions.trace import BeliefRevised
 from foretell.runs.combine import combine_trials, combining_by_name
-from foretell.runs.store import RunStore
+from foretell.runs.store import RunStore, cells_of
+from foretell.web.trace import what_moved
 
 PATH = "questions/own%2F0000"
 
@@ -51,6 +53,36 @@ def test_a_trial_is_told_step_by_step(client: TestClient, store: RunStore) -> No
     assert trace["evidence_against"][0]["source"] is None
     assert trial["drift"] == pytest.approx(0)
     assert trial["seconds"] == 12.5
+
+
+def test_evidence_is_ranked_by_how_far_it_moved_belief() -> None:
+    def source(name: str) -> dict[str, str]:
+        return {"id": name, "title": name, "url": f"https://{name}.example/"}
+
+    def point(p: float, *cited: str) -> dict[str, Any]:
+        return {"p": {"yes": p}, "cited": [{"claim": f"{name} says so", "source": source(name)} for name in cited]}
+
+    first = {"path": [point(0.4, "prior"), point(0.6, "poll"), point(0.5, "paper", "court")]}
+    second = {"path": [point(0.4), point(0.5, "poll"), point(0.5, "idle")]}
+    moved = what_moved([first, second], "yes")
+    # Nobody knows what the first belief was moved by; what moved nothing is left out.
+    assert [(one["source"]["id"], round(one["move"], 3), one["trials"]) for one in moved] == [
+        ("poll", 0.15, 2),
+        ("paper", -0.05, 1),
+        ("court", -0.05, 1),
+    ]
+
+
+def test_what_moved_it_stands_on_the_page(client: TestClient, store: RunStore) -> None:
+    made = StoredRunBuilder(questions=1, trials=1, steps=3)
+    run = made.keep(store)
+    (cell,) = cells_of(run, made.asked(), 1)
+    late = {"evidence_for": [{"claim": "The council <b>voted</b>.", "source_id": "search_2_result_1"}]}
+    store.add_events([(cell.key, BeliefRevised(step=4, p={"yes": 0.7}, reason="a vote", belief=late))])
+    (moved,) = client.get(f"/api/runs/{run}/{PATH}").json()["moved"]
+    assert (moved["trials"], round(moved["move"], 2)) == (1, 0.5)
+    assert "+50.0 pts" in client.get(f"/runs/{run}/{PATH}").text
+    assert "The council &lt;b&gt;voted" in client.get(f"/runs/{run}/{PATH}").text
 
 
 def test_an_answer_away_from_the_last_belief_is_pointed_out(client: TestClient, store: RunStore) -> None:

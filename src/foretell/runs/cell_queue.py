@@ -1,12 +1,15 @@
 """The engine that hands out cells: DBOS on PostgreSQL. No other module knows it, so that another could take its place.
 
-A cell is a workflow without steps: begun again elsewhere, it gets every reply it had from the journal.
+A cell is a workflow without steps: begun again elsewhere, it gets every reply it had from the journal. It waits in a
+queue that nobody listens to; a worker with room has it moved to a queue of its own, from which the engine begins it. So
+every worker has as many as it wants, and not as many as the worker that came last.
 """
 
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -18,17 +21,24 @@ from foretell.runs.executor import HOPELESS_AFTER, RunProgress, why_hopeless
 from foretell.runs.store import CellKey, RunCell, RunStore
 
 QUEUE = "foretell-cells"
+"""Where cells wait; as many as stand in its description may be at work at once, over all workers."""
+LANES = 8
+"""Queues to wait in: one for each of the first trials, so that early ones of every run come first."""
 WORKFLOW = "foretell.cell"
 APPLICATION = "foretell"
 VERSION = "1"
 """Not a hash of the source, as the engine would have it: cells of an older build are finished by a newer one."""
 POLL_SECONDS = 0.25
-"""Seconds between two looks into the queue."""
+"""Seconds between two looks into a queue."""
 POOL = 5
 BATCH = 100
 """Cells that are queued in one transaction."""
 RETRY_SECONDS = 0.5
+WARN_EVERY = 10.0
+"""Seconds between two complaints about a server that is away."""
 OPEN_STATUSES = ("ENQUEUED", "PENDING", "DELAYED")
+STUCK_MS = 10_000
+"""Milliseconds after which the server ends a session of ours that stops in the midst of handing out cells."""
 
 T = TypeVar("T")
 CellWork = Callable[[CellKey], Awaitable[None]]
@@ -45,7 +55,7 @@ class QueuedCell:
     """How often it had ended without a forecast before."""
     status: str = ""
     executor: str = ""
-    """Who took it last."""
+    """Who has taken it; empty while it waits."""
 
     @property
     def id(self) -> str:
@@ -60,6 +70,23 @@ class QueuedCell:
     def open(self) -> bool:
         """Waiting, or at work."""
         return self.status in OPEN_STATUSES
+
+
+def waiting_queue(trial: int) -> str:
+    """Where a cell waits.
+
+    >>> waiting_queue(0), waiting_queue(2), waiting_queue(50)
+    ('foretell-cells', 'foretell-cells+2', 'foretell-cells+7')
+    """
+    return f"{QUEUE}+{min(trial, LANES - 1)}" if trial else QUEUE
+
+
+WAITING = tuple(map(waiting_queue, range(LANES)))
+
+
+def own_queue(executor: str) -> str:
+    """That of a worker."""
+    return f"{QUEUE}/{executor}"
 
 
 def read_id(id: str, *, status: str = "", executor: str = "") -> QueuedCell:
@@ -77,11 +104,14 @@ def _retrying(work: Callable[[], T]) -> T:
     """Tried again while the server is away; for what may be done twice."""
     from sqlalchemy.exc import InterfaceError, OperationalError
 
+    told = -WARN_EVERY
     while True:
         try:
             return work()
         except (OperationalError, InterfaceError) as error:
-            log.warning("the queue is away, trying again: %s", " ".join(str(error).split())[:200])
+            if time.monotonic() - told >= WARN_EVERY:
+                told = time.monotonic()
+                log.warning("the queue is away, trying again: %s", " ".join(str(error).split())[:200])
             time.sleep(RETRY_SECONDS)
 
 
@@ -104,26 +134,70 @@ class CellQueue:
 
         _retrying(lambda: dbos.DBOS.migrate(url))
         self._engine = create_engine(
-            make_url(url).set(drivername="postgresql+psycopg"), pool_size=1, pool_pre_ping=True
+            make_url(url).set(drivername="postgresql+psycopg"),
+            pool_size=1,
+            pool_pre_ping=True,
+            connect_args={"options": f"-c idle_in_transaction_session_timeout={STUCK_MS}"},
         )
         self._client: Any = dbos.DBOSClient(
             system_database_url=url, application_name=APPLICATION, system_database_pool_size=2, lazy=True
         )
         self._json: Any = dbos.WorkflowSerializationFormat.PORTABLE
 
-    def open_for(self, *, per_worker: int, everywhere: int | None, first: bool) -> int | None:
-        """How many cells a worker has at once, and all workers together; the latter, as it stands now.
+    def open_for(self, *, everywhere: int | None, first: bool) -> int | None:
+        """How many cells all workers together have at once, as it stands now.
 
         The first worker decides, and later ones that name a number; one that names none keeps to what stands.
         """
         cap = everywhere or (None if first else self.everywhere())
-        here = min(per_worker, cap or per_worker)
-        _retrying(
-            lambda: self._client.register_queue(
-                QUEUE, worker_concurrency=here, global_concurrency=cap, polling_interval_sec=POLL_SECONDS
-            )
-        )
+        _retrying(lambda: self._client.register_queue(QUEUE, global_concurrency=cap))
         return cap
+
+    def join(self, executor: str) -> None:
+        """Make a queue for a worker's own cells."""
+        _retrying(lambda: self._client.register_queue(own_queue(executor), polling_interval_sec=POLL_SECONDS))
+
+    def forget(self, gone: Callable[[str], bool]) -> None:
+        """Take away the empty queues of workers of whom that is true."""
+        for queue in self._client.list_queues():
+            executor = queue.name.partition(own_queue(""))[2]
+            if executor and gone(executor) and not self.held([executor]):
+                self._client.delete_queue(queue.name)
+
+    def take(self, executor: str, at_once: int) -> int:
+        """Move waiting cells to a worker that has so many at once, as far as all of them together may; how many."""
+        return _retrying(lambda: self._take(executor, at_once))
+
+    def _take(self, executor: str, at_once: int) -> int:
+        if not self._list(status="ENQUEUED", queue_name=list(WAITING), limit=1):
+            return 0
+        with self._alone():
+            room, cap = at_once - len(self.held([executor])), self.everywhere()
+            if cap is not None:
+                room = min(room, cap - len(self.held()))
+            chosen: list[QueuedCell] = []
+            for lane in WAITING:
+                if len(chosen) < room:
+                    chosen += self._list(status="ENQUEUED", queue_name=lane, limit=room - len(chosen))
+            if chosen:
+                self.join(executor)  # Others may have forgotten one who was away for long.
+            self._move(chosen, own_queue(executor))
+            return len(chosen)
+
+    def _move(self, cells: Sequence[QueuedCell], queue: str) -> None:
+        if cells:
+            self._client.resume_workflows([queued.id for queued in cells], queue_name=queue)
+
+    @contextmanager
+    def _alone(self) -> Generator[None]:
+        """Nobody else hands out, puts back or drops cells meanwhile."""
+        from sqlalchemy import text
+
+        from foretell.models.database.postgres import lock_number
+
+        with self._engine.begin() as transaction:
+            transaction.execute(text("select pg_advisory_xact_lock(:lock)"), {"lock": lock_number("cells")})
+            yield
 
     def everywhere(self) -> int | None:
         """How many cells all workers together have at once, at most."""
@@ -144,7 +218,7 @@ class CellQueue:
     def _options(self, queued: QueuedCell) -> dict[str, Any]:
         return {
             "workflow_name": WORKFLOW,
-            "queue_name": QUEUE,
+            "queue_name": waiting_queue(queued.key.trial),
             "workflow_id": queued.id,
             "app_version": VERSION,
             "priority": queued.key.trial + 1,
@@ -158,26 +232,36 @@ class CellQueue:
 
     def open_cells(self) -> list[QueuedCell]:
         """Cells of any run that wait or are at work."""
-        return self._list(status=list(OPEN_STATUSES), queue_name=QUEUE)
+        return self._list(status=list(OPEN_STATUSES))
 
     def held(self, executors: Sequence[str] | None = None) -> list[QueuedCell]:
         """Cells that somebody, or one of these, has taken and not finished."""
-        named = None if executors is None else list(executors)
-        return self._list(status="PENDING", executor_id=named, queue_name=QUEUE)
+        if executors is None:
+            queues = [queue.name for queue in self._client.list_queues() if queue.name.startswith(own_queue(""))]
+        else:
+            queues = list(map(own_queue, executors))
+        return self._list(status=list(OPEN_STATUSES), queue_name=queues) if queues else []
 
     def _list(self, **where: Any) -> list[QueuedCell]:
         found = self._client.list_workflows(name=WORKFLOW, load_input=False, load_output=False, **where)
-        return [read_id(row.workflow_id, status=row.status, executor=row.executor_id or "") for row in found]
+        return [
+            read_id(row.workflow_id, status=row.status, executor=(row.queue_name or "").partition(own_queue(""))[2])
+            for row in found
+        ]
 
-    def put_back(self, cells: Sequence[QueuedCell]) -> None:
-        """Let somebody else take them."""
-        if cells:
-            self._client.resume_workflows([queued.id for queued in cells], queue_name=QUEUE)
+    def put_back(self, executors: Sequence[str], cells: Sequence[QueuedCell]) -> None:
+        """Let somebody else take those of the cells that these still hold."""
+        with self._alone():
+            still = {queued.id for queued in self.held(executors)}
+            for lane in dict.fromkeys(waiting_queue(queued.key.trial) for queued in cells):
+                mine = [queued for queued in cells if waiting_queue(queued.key.trial) == lane and queued.id in still]
+                self._move(mine, lane)
 
     def drop(self, cells: Sequence[QueuedCell]) -> None:
         """Nobody takes them any more."""
         if cells:
-            self._client.cancel_workflows([queued.id for queued in cells])
+            with self._alone():
+                self._client.cancel_workflows([queued.id for queued in cells])
 
     def close(self) -> None:
         """End all sessions."""
@@ -192,16 +276,15 @@ class QueueEngine:
         self._url = url
         self._executor = executor
         self._work = work
-        self._dbos: Any = None
 
-    def start(self, at_once: int) -> None:
-        """Begin to take cells. Only one engine can run in a process."""
-        _retrying(lambda: self._start(at_once))
+    def start(self) -> None:
+        """Begin the cells that are moved to this worker. Only one engine can run in a process."""
+        _retrying(self._start)
 
-    def _start(self, at_once: int) -> None:
+    def _start(self) -> None:
         dbos = _dbos()
         dbos.DBOS.destroy(destroy_registry=True)  # What is left of a start that failed.
-        self._dbos = dbos.DBOS(
+        dbos.DBOS(
             config={
                 "name": APPLICATION,
                 "system_database_url": self._url,
@@ -219,28 +302,9 @@ class QueueEngine:
             await work(CellKey(run=run, question=question, due=due, trial=trial))
 
         dbos.DBOS.workflow(name=WORKFLOW, max_recovery_attempts=None)(cell)
-        dbos.DBOS.listen_queues([QUEUE])
+        dbos.DBOS.listen_queues([own_queue(self._executor)])
         # Started from within the loop, the engine runs cells on it and not on one of its own.
         dbos.DBOS.launch()
-        self._take_no_more_than(at_once)
-
-    def _take_no_more_than(self, at_once: int) -> None:
-        """The engine has one number for all workers of a queue, that of the last to come; ours is our own."""
-        kept = self._dbos._sys_db
-        read = kept.get_queue
-
-        def get_queue(name: str, **more: Any) -> Any:
-            queue = read(name, **more)
-            if queue is not None and name == QUEUE:
-                queue._worker_concurrency = at_once
-            return queue
-
-        kept.get_queue = get_queue
-
-    def rest(self) -> None:
-        """Take no more cells; those at work go on."""
-        for event in self._dbos.background_thread_stop_events:
-            event.set()
 
     def stop(self) -> None:
         """End; waits for its threads."""

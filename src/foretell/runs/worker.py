@@ -15,7 +15,7 @@ from foretell.models.database.interface import Statements
 from foretell.models.database.liveness import SessionLiveness
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
-from foretell.runs.cell_queue import CellQueue, QueuedCell, QueueEngine
+from foretell.runs.cell_queue import POLL_SECONDS, CellQueue, QueuedCell, QueueEngine
 from foretell.runs.executor import OTHER_PROCESS_POLL_SECONDS, AnswerCell, CellTakenOver, Executor, RunProgress
 from foretell.runs.store import CellKey, RunCell, RunRow, RunStore
 
@@ -145,7 +145,7 @@ class Reaper:
             for queued in spent:
                 self._fail(queued, why)
             self._queue.drop(spent)
-            self._queue.put_back([queued for queued in lost if queued not in spent])
+            self._queue.put_back(executors, [queued for queued in lost if queued not in spent])
             return len(lost)
 
         found = self._store.database.together(work, alone="reaper")
@@ -176,6 +176,8 @@ SWEEP_SECONDS = 2.0
 """Seconds between two looks for workers that are gone."""
 SHUTDOWN_SECONDS = 10.0
 """Seconds in which the engine should have noted what was finished."""
+NOTED_SECONDS = 0.05
+"""Seconds after which the engine has noted that a cell has ended."""
 WORKER_ROLE = "worker"
 
 T = TypeVar("T")
@@ -217,7 +219,7 @@ class Worker:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="cell-queue")
         self._at_work: dict[CellKey, asyncio.Task[object]] = {}
         self._unfit: asyncio.Future[None] | None = None
-        self._room = asyncio.Semaphore(1)
+        self._ended = asyncio.Event()
         self._last = time.monotonic()
         self.progress = RunProgress(total=0)
         """What was done here."""
@@ -230,12 +232,11 @@ class Worker:
     async def serve(self, capacity: WorkerCapacity, orders: WorkerSignals) -> None:
         """Take cells until told otherwise. Raises what kept it from serving a run, after giving back its cells."""
         self._unfit = asyncio.get_running_loop().create_future()
-        self._room = asyncio.Semaphore(capacity.here)
         async with self._at_the_queue(capacity), self._executor.noting():
             waiting = [asyncio.create_task(event.wait()) for event in (orders.rest, orders.leave)]
-            sweeping = asyncio.create_task(self._sweep())
+            sweeping, taking = asyncio.create_task(self._sweep()), asyncio.create_task(self._take(capacity.here))
             await asyncio.wait([*waiting, self._unfit], return_when=asyncio.FIRST_COMPLETED)
-            self._engine.rest()
+            taking.cancel()
             await self._finish(orders, self._unfit)
             for task in (*waiting, sweeping):
                 task.cancel()
@@ -247,19 +248,23 @@ class Worker:
     async def _at_the_queue(self, capacity: WorkerCapacity) -> AsyncGenerator[None]:
         try:
             await self._aside(lambda: self._join(capacity))
-            self._engine.start(capacity.here)
+            self._engine.start()
             yield
         finally:
             await self._runs.close()
             await self._aside(self._engine.stop)
+            await self._aside(lambda: self._queue.forget(lambda executor: executor == self._name))
             await self._aside(self._queue.close)
             self._thread.shutdown()
 
     def _join(self, capacity: WorkerCapacity) -> None:
         def join(_: Statements) -> None:
             first = self._life.living(WORKER_ROLE).keys() <= {self._life.id}
-            self._queue.open_for(per_worker=capacity.here, everywhere=capacity.everywhere, first=first)
+            self._queue.open_for(everywhere=capacity.everywhere, first=first)
+            living = set(map(executor_name, self._life.living()))
+            self._queue.forget(lambda executor: executor not in living)
 
+        self._queue.join(self._name)
         self._life.play(WORKER_ROLE)
         # Alone: one who comes at the same moment must see the cap that another one names.
         self._store.database.together(join, alone="join")
@@ -272,12 +277,28 @@ class Worker:
             self._at_work[key].cancel()
         self._at_work[key] = task
         try:
-            async with self._room:  # The engine may have begun with another worker's number.
-                await self._answer(key)
+            await self._answer(key)
         finally:
             if self._at_work.get(key) is task:
                 del self._at_work[key]
             self._last = time.monotonic()
+            self._ended.set()
+
+    async def _take(self, here: int) -> None:
+        """Have cells moved to us while there is room, at once when one has ended."""
+        while True:
+            self._ended.clear()
+            try:
+                if len(self._at_work) < here:
+                    await self._aside(lambda: self._queue.take(self._name, here))
+            except Exception:  # The next look may go better.
+                log.exception("taking cells")
+            try:
+                async with asyncio.timeout(POLL_SECONDS):
+                    await self._ended.wait()
+                    await asyncio.sleep(NOTED_SECONDS)
+            except TimeoutError:
+                continue
 
     async def _answer(self, key: CellKey) -> None:
         try:

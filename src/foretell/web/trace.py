@@ -27,8 +27,15 @@ def trace_view(events: Sequence[tuple[int, TraceEvent]], rationale: str = "") ->
         "happenings": [_event_view(number, event) for number, event in events],
         # The belief after every step that changed it; evidence is that of the last.
         "path": [
-            {"step": b.step, "p": b.p, "reason": b.reason, "confidence": str(b.belief.get("confidence", ""))}
-            for b in beliefs
+            {
+                "step": b.step,
+                "p": b.p,
+                "reason": b.reason,
+                "confidence": str(b.belief.get("confidence", "")),
+                # What was cited here for the first time.
+                "cited": new,
+            }
+            for b, new in zip(beliefs, _first_cited(beliefs, sources), strict=True)
         ],
         "evidence_for": _evidence(last.get("evidence_for"), sources),
         "evidence_against": _evidence(last.get("evidence_against"), sources),
@@ -39,6 +46,51 @@ def trace_view(events: Sequence[tuple[int, TraceEvent]], rationale: str = "") ->
         "spending": SpendingView().plus(happened),
         "how": next((event.how for event in reversed(happened) if isinstance(event, kinds.ForecastMade)), ""),
     }
+
+
+def _first_cited(
+    beliefs: Sequence[kinds.BeliefRevised], sources: Mapping[str, dict[str, str]]
+) -> list[list[dict[str, Any]]]:
+    """For each belief, the evidence that none before it had."""
+    seen: set[tuple[str, str]] = set()
+    found: list[list[dict[str, Any]]] = []
+    for one in beliefs:
+        both = [
+            *_evidence(one.belief.get("evidence_for"), sources),
+            *_evidence(one.belief.get("evidence_against"), sources),
+        ]
+        new = [item for item in both if item["source"] and (item["source"]["id"], item["claim"]) not in seen]
+        seen |= {(item["source"]["id"], item["claim"]) for item in new}
+        found.append(new)
+    return found
+
+
+MOST_MOVES = 8
+
+
+def what_moved(traces: Sequence[Mapping[str, Any]], target: str) -> list[dict[str, Any]]:
+    """Evidence by how far belief in a target moved when it was first cited, on average over the trials that cite it.
+
+    Pieces that were cited at once share the move of that step. What moved it less than half a point is left out.
+    """
+    moves: dict[str, list[float]] = {}
+    shown: dict[str, dict[str, Any]] = {}
+    for trace in traces:
+        before: float | None = None
+        own: dict[str, float] = {}
+        for point in trace["path"]:
+            p = point["p"].get(target)
+            if p is not None and before is not None:
+                for item in point["cited"]:
+                    key = item["source"]["url"] or item["source"]["title"]
+                    own[key] = own.get(key, 0.0) + (p - before) / len(point["cited"])
+                    shown.setdefault(key, item)
+            before = before if p is None else p
+        for key, move in own.items():
+            moves.setdefault(key, []).append(move)
+    means = {key: sum(found) / len(found) for key, found in moves.items()}
+    ranked = sorted((key for key in means if abs(means[key]) >= 0.005), key=lambda key: -abs(means[key]))
+    return [{**shown[key], "move": means[key], "trials": len(moves[key])} for key in ranked[:MOST_MOVES]]
 
 
 def _event_view(number: int, event: TraceEvent) -> dict[str, Any]:

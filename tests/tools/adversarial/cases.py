@@ -9,7 +9,7 @@ import hashlib
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from itertools import product
 from typing import Literal
 
@@ -17,38 +17,60 @@ from babel.dates import format_date
 from tests.tools.adversarial import kinds
 from tests.tools.adversarial.dates_written import PROSE, DayForms
 
-from foretell.questions.as_of import AsOf
-from foretell.tools.tool import SourceItem
-
-CUTOFF = AsOf.day("2024-04-01")
-PUBLISHED = date(2024, 3, 10)
+from foretell.studies.leaks import ADDRESS, CUTOFF, PUBLISHED, TITLE, LeakCase, Part
 
 Must = Literal["drop", "keep"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlantedText:
-    """One text with what must become of it."""
+class MadeText:
+    """A text from a template."""
 
     kind: str
     wording: str
-    """What is the same in all variants that differ only by their date."""
     must: Must
-    item: SourceItem
+    text: str
+    title: str
+    url: str
 
     @property
-    def tuned(self) -> bool:
+    def part(self) -> Part:
         """Whether rules may be tuned on it."""
-        if self.kind in kinds.ONLY_JUDGED or self.kind in kinds.ONLY_TUNED:
-            return self.kind in kinds.ONLY_TUNED
-        return hashlib.sha256(f"{self.kind}/{self.wording}".encode()).digest()[0] % 2 == 0
+        if self.kind in kinds.ONLY_JUDGED:
+            return "judged"
+        tuned = hashlib.sha256(f"{self.kind}/{self.wording}".encode()).digest()[0] % 2 == 0
+        return "tuned" if tuned or self.kind in kinds.ONLY_TUNED else "judged"
+
+    @property
+    def case(self) -> LeakCase:
+        """The text as the study stores it."""
+        return LeakCase(
+            kind=self.kind,
+            wording=self.wording,
+            part=self.part,
+            leak=self.must == "drop",
+            dated=self.kind not in kinds.UNDATED,
+            title=self.title,
+            text=self.text,
+            url=self.url,
+        )
 
 
-def item(
-    text: str = PROSE, *, title: str = "The bank and its rates", url: str = "https://news.example.org/bank-and-rates"
-) -> SourceItem:
-    moment = datetime(PUBLISHED.year, PUBLISHED.month, PUBLISHED.day, 9, 30, tzinfo=UTC)
-    return SourceItem(title=title, url=url, text=text, published=moment, dating="published")
+@dataclass(frozen=True)
+class Place:
+    """The text, headline and address of a case."""
+
+    text: str
+    title: str
+    url: str
+
+
+def item(text: str = PROSE, *, title: str = TITLE, url: str = ADDRESS) -> Place:
+    return Place(text, title, url)
+
+
+def made(kind: str, wording: str, must: Must, at: Place) -> MadeText:
+    return MadeText(kind=kind, wording=wording, must=must, text=at.text, title=at.title, url=at.url)
 
 
 UPDATED = {
@@ -207,22 +229,23 @@ PLANNED_TITLES = (
 )  # fmt: skip
 
 
-def all_cases(seed: int = 7) -> list[PlantedText]:
+def all_cases(seed: int = 7) -> list[LeakCase]:
     """Every case, the same for the same seed."""
-    return [*_leaks(random.Random(seed)), *_more_leaks(), *_clean(random.Random(seed + 1)), *_more_clean()]
+    texts = (*_leaks(random.Random(seed)), *_more_leaks(), *_clean(random.Random(seed + 1)), *_more_clean())
+    return [one.case for one in texts]
 
 
 def _later(draw: random.Random, low: int = 45, high: int = 900) -> date:
     return CUTOFF.at.date() + timedelta(days=draw.randint(low, high))
 
 
-def _leaks(draw: random.Random) -> Iterator[PlantedText]:
-    for made in (_stamped, _aged, _templated, _titled, _addressed):
-        for kind, wording, leak in made(draw):
-            yield PlantedText(kind=kind, wording=wording, must="drop", item=leak)
+def _leaks(draw: random.Random) -> Iterator[MadeText]:
+    for making in (_stamped, _aged, _templated, _titled, _addressed):
+        for kind, wording, leak in making(draw):
+            yield made(kind, wording, "drop", leak)
 
 
-Made = Iterator[tuple[str, str, SourceItem]]
+Made = Iterator[tuple[str, str, Place]]
 """Kind, wording and the item itself."""
 
 
@@ -267,10 +290,10 @@ def _addressed(draw: random.Random) -> Made:
         yield "living pages", address, item(url=address)
 
 
-def _clean(draw: random.Random) -> Iterator[PlantedText]:
-    for made in (_scheduled, _past, _planned):
-        for kind, wording, clean in made(draw):
-            yield PlantedText(kind=kind, wording=wording, must="keep", item=clean)
+def _clean(draw: random.Random) -> Iterator[MadeText]:
+    for making in (_scheduled, _past, _planned):
+        for kind, wording, clean in making(draw):
+            yield made(kind, wording, "keep", clean)
 
 
 def _scheduled(draw: random.Random) -> Made:
@@ -281,7 +304,9 @@ def _scheduled(draw: random.Random) -> Made:
 
 def _past(draw: random.Random) -> Made:
     for template, _ in product(PASTS, range(4)):
-        day = PUBLISHED - timedelta(days=draw.randint(0, 400)) if "Published" not in template else PUBLISHED
+        day = (
+            PUBLISHED.date() - timedelta(days=draw.randint(0, 400)) if "Published" not in template else PUBLISHED.date()
+        )
         yield "past", template, item(template.format_map(DayForms(day)))
 
 
@@ -300,35 +325,33 @@ def _planned(draw: random.Random) -> Made:
 def _days(wording: str, count: int, *, past: bool = False) -> Iterator[DayForms]:
     draw = random.Random(wording)
     for _ in range(count):
-        day = PUBLISHED - timedelta(days=draw.randint(0, 60)) if past else _later(draw, 200, 900)
+        day = PUBLISHED.date() - timedelta(days=draw.randint(0, 60)) if past else _later(draw, 200, 900)
         yield DayForms(day)
 
 
-def _placed(text: str, draw: random.Random) -> SourceItem:
+def _placed(text: str, draw: random.Random) -> Place:
     """The text at the head, in the middle or at the end of a page."""
     return item(
         draw.choice(("{text}\n{prose}", "{prose}\n{text}", "{prose}\n{text}\n{prose}")).format(text=text, prose=PROSE)
     )
 
 
-def _more_leaks() -> Iterator[PlantedText]:
+def _more_leaks() -> Iterator[MadeText]:
     for kind, languages in kinds.STAMPED.items():
         for language, stamps in languages.items():
             for stamp in stamps:
                 for day in _days(stamp, 2):
                     for style in ("", "_s"):
                         text = stamp.replace("{}", day[language + style])
-                        yield PlantedText(
-                            kind=kind, wording=stamp, must="drop", item=_placed(text, random.Random(text))
-                        )
+                        yield made(kind, stamp, "drop", _placed(text, random.Random(text)))
     for kind, templates in kinds.LEAKS.items():
         yield from _texts(kind, templates, "drop")
     yield from _places("dated titles", "dated addresses", kinds.LEAK_TITLES, kinds.LEAK_ADDRESSES, "drop")
     for address in kinds.LEAK_LIVING:
-        yield PlantedText(kind="living pages and mirrors", wording=address, must="drop", item=item(url=address))
+        yield made("living pages and mirrors", address, "drop", item(url=address))
 
 
-def _more_clean() -> Iterator[PlantedText]:
+def _more_clean() -> Iterator[MadeText]:
     for kind, templates in kinds.CLEAN.items():
         yield from _texts(kind, templates, "keep")
     for kind, templates in kinds.PAST.items():
@@ -336,20 +359,20 @@ def _more_clean() -> Iterator[PlantedText]:
     yield from _places("clean: titles", "clean: addresses", kinds.CLEAN_TITLES, kinds.CLEAN_ADDRESSES, "keep")
 
 
-def _texts(kind: str, templates: Sequence[str], must: Must, *, past: bool = False) -> Iterator[PlantedText]:
+def _texts(kind: str, templates: Sequence[str], must: Must, *, past: bool = False) -> Iterator[MadeText]:
     for template in templates:
         for day in _days(template, 2, past=past):
             text = template.format_map(day)
-            yield PlantedText(kind=kind, wording=template, must=must, item=_placed(text, random.Random(text)))
+            yield made(kind, template, must, _placed(text, random.Random(text)))
 
 
 def _places(
     in_titles: str, in_addresses: str, titles: Sequence[str], addresses: Sequence[str], must: Must
-) -> Iterator[PlantedText]:
+) -> Iterator[MadeText]:
     for template in titles:
         for day in _days(template, 2):
-            yield PlantedText(kind=in_titles, wording=template, must=must, item=item(title=template.format_map(day)))
+            yield made(in_titles, template, must, item(title=template.format_map(day)))
     for template in addresses:
         for day in _days(template, 2):
             address = template.format_map(day).replace(" ", "-")
-            yield PlantedText(kind=in_addresses, wording=template, must=must, item=item(url=address))
+            yield made(in_addresses, template, must, item(url=address))

@@ -12,6 +12,8 @@ ONLY_JUDGED = frozenset(
     )
 )  # fmt: skip
 
+UNDATED = frozenset(("told without a date",))
+"""Kinds that only reading tells."""
 ONLY_TUNED = frozenset(
     ("posts, mails and captions, to tune on", "quotes and periods, to tune on", "acts and words, to tune on")
 )
@@ -136,6 +138,9 @@ LEAKS = {
     ),
     "acts and words, to tune on": (
         "Heard and decided on {dmy}", "Judgment delivered {dmy}", "Judgment of {dmy}", "Ruling issued {long}", "Approved by the board {dmy}", "Resolution adopted {dmy}", "Gazette No. 12 of {dmy}", "Communiqué, {dmy}", "News release - {long}", "PRESS RELEASE | {dmy} | Oslo", "Remarks by the governor, {long}", "Given at Oslo on {dmy}", "Wien, am {dotted}", "Bruxelles, le {fr}", "Madrid, {es}", "Roma, {it}", "Effective and signed: {mdyslash}", "Vote taken {long}: 52 to 48", "Enacted {long}", "Sworn in {long}", "Filed on {dmy} in the registry", "Posted on the {nth}", "Oslo, this {ordinal}", "Written on {wordsus}", "Printed in {romanyear}", "Anno {romanyear}", "Stand: {romandots}", "Publié le {roman}", "this {d} day of {Month}, {year}", "on the {ordinal} the vote was lost",
+    ),
+    "told without a date": (
+        "The bank cut its rate after all, to everybody's surprise.", "In the end the governors lowered the rate by a quarter point.", "The long wait was over: the rate came down before the year's end.", "As it turned out, no cut came that year.", "The rate that the governors had lowered months before stayed where it was.", "Those who had bet on a cut were paid.", "Looking back, the decision of that summer was the first of three.", "Lund, who succeeded Berg after the vote, kept the lower rate.",
     ),
     "states with a day": (
         "Closed {dmy}", "Resolved YES on {long}", "Resolved {medium}: NO", "Settled {iso}", "Outcome (determined {dmy}): Yes", "Case closed on {dmy}", "Status as of {dmy}: passed", "Ended {long}", "Decision: approved ({dmy})", "Finished {iso}", "Completed: {dmy}", '"resolved_at": "{isoz}"', '"settled_time":"{isoz}","result":"no"', "Discontinued {dmy}", "Died: {dmy}", "Verdict {dmy}: guilty",

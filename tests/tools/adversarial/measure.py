@@ -1,69 +1,56 @@
-"""Recall and false drops of the rules on generated texts.
+"""The stored texts of `foretell study leaks`, and what the rules get wrong on them.
 
-`python -m tests.tools.adversarial.measure` prints the table, `--write` renews it in the docs, `--wrong` lists what the
-rules get wrong on the wordings they may be tuned on.
+`python -m tests.tools.adversarial.measure` stores the texts that the templates make and renews the table in the docs;
+`--wrong` lists what the rules get wrong on the wordings they may be tuned on.
 """
 
+import asyncio
 import sys
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, cast
 
-from tests.tools.adversarial.cases import CUTOFF, PlantedText, all_cases
-from tests.tools.doubles import question
+from tests.tools.adversarial.cases import all_cases
+from tests.tools.adversarial.dates_written import PROSE
 
-from foretell.tools.rules import FenceRules
-from foretell.tools.tool import Refusal
+from foretell.studies import leaks
+from foretell.studies.leaks import LeakCase, LeakOptions, leak_cases, to_lines
 
-PAGE = Path(__file__).parents[3] / "docs" / "fence.md"
+ROOT = Path(__file__).parents[3]
+STORED = ROOT / "src" / "foretell" / "studies" / "leak_cases.jsonl"
+PAGE = ROOT / "docs" / "fence.md"
 BEGIN, END = "<!-- generated leaks: begin -->", "<!-- generated leaks: end -->"
 
 
-def stopped(case: PlantedText) -> bool:
-    """Whether the rules alone refuse a text."""
-    rules = FenceRules(as_of=CUTOFF, question=question())
-    return isinstance(rules.admit(case.item, "web_search"), Refusal)
+def table() -> str:
+    """The tables of the study as Markdown, without a model."""
+
+    class NoModels:
+        def check_models(self, names: tuple[str, ...]) -> None:
+            assert not names
+
+    result = asyncio.run(leaks.study(cast("Any", NoModels()), LeakOptions()))
+    lines = [result.text, ""]
+    for one in result.tables:
+        lines += [f"| {one.row_header} | " + " | ".join(each.label for each in one.columns) + " |"]
+        lines += ["|---|---|" + "---:|" * (len(one.columns) - 1)]
+        lines += [f"| {row.name} | " + " | ".join(map(str, row.values)) + " |" for row in one.rows] + [""]
+    return "\n".join(lines).strip()
 
 
-def share(cases: Sequence[PlantedText]) -> str:
-    """How many of the cases are stopped."""
-    return f"{sum(map(stopped, cases))} of {len(cases)}" if cases else "–"
-
-
-def halves(cases: Sequence[PlantedText]) -> str:
-    """How many are stopped of the wordings that rules were tuned on, and of the others."""
-    return " | ".join(share([case for case in cases if case.tuned is tuned]) for tuned in (True, False))
-
-
-def table(cases: Sequence[PlantedText]) -> str:
-    """Recall on leaks and false drops on clean texts, by kind, on both halves of the wordings."""
-    lines = ["| kind | must be | stopped, wordings tuned on | stopped, other wordings |", "|---|---|---:|---:|"]
-    for kind in dict.fromkeys(case.kind for case in cases):
-        chosen = [case for case in cases if case.kind == kind]
-        lines.append(f"| {kind} | {'dropped' if chosen[0].must == 'drop' else 'kept'} | {halves(chosen)} |")
-    for must, name in (("drop", "**all leaks**"), ("keep", "**all clean**")):
-        lines.append(f"| {name} | | {halves([case for case in cases if case.must == must])} |")
-    return "\n".join(lines)
+def wrong(cases: list[LeakCase]) -> list[LeakCase]:
+    """What the rules get wrong where they may be tuned."""
+    return [case for case in cases if case.part == "tuned" and case.dated and case.refused_by_rules() != case.leak]
 
 
 def main() -> None:
-    cases = all_cases()
-    if "--write" in sys.argv:
-        page = PAGE.read_text(encoding="utf-8")
-        before, rest = page.split(BEGIN)
-        PAGE.write_text(f"{before}{BEGIN}\n{table(cases)}\n{END}{rest.split(END)[1]}", encoding="utf-8")
+    STORED.write_text("\n".join(to_lines(all_cases(), PROSE)) + "\n", encoding="utf-8")
     if "--wrong" in sys.argv:
-        for case in cases:
-            if case.tuned and stopped(case) != (case.must == "drop"):
-                print(
-                    case.must,
-                    case.kind,
-                    repr(case.wording),
-                    repr(case.item.text[:100]),
-                    case.item.url,
-                    case.item.title,
-                    sep=" | ",
-                )
-    print(table(cases))
+        for case in wrong(leak_cases()):
+            print("drop" if case.leak else "keep", case.kind, repr(case.wording), case.text[:100], case.url, sep=" | ")
+        return
+    page = PAGE.read_text(encoding="utf-8")
+    before, rest = page.split(BEGIN)
+    PAGE.write_text(f"{before}{BEGIN}\n{table()}\n{END}{rest.split(END)[1]}", encoding="utf-8")
 
 
 if __name__ == "__main__":

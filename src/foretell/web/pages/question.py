@@ -24,7 +24,7 @@ from foretell.web.rendering import html_page
 from foretell.web.run_rows import SpendingView, run_row_view
 from foretell.web.state import CurrentState
 from foretell.web.streaming import STREAM, After, Brief, stream
-from foretell.web.trace import trace_view
+from foretell.web.trace import trace_view, what_moved
 
 router = APIRouter()
 MAX_CHARTS = 6
@@ -76,6 +76,10 @@ def read_question(
         "question": _question_text(asked, here.outcomes.of(row.id, question)),
         "asked": moments,
         "trials": trials,
+        # Which evidence moved belief how far, on average over trials; of a question with one outcome.
+        "moved": what_moved([trial["trace"] for trial in trials], asked.targets[0].id)
+        if len(asked.targets) == 1
+        else [],
         "combination": combination_of(list(answers.values()), asked, combining_of_row(store, row)),
         "spending": SpendingView().plus(event for several in events.values() for _, event in several),
         "finished": all(trial["state"] in ("answered", "failed") for trial in trials),

@@ -1,0 +1,303 @@
+"""Study: how much of the future the fence lets through, and how many clean texts it drops, on texts made to try it.
+
+The texts are made from templates over kinds, languages and ways to write a date, and stored beside this module. Rules
+were tuned on one part of them; the other part, among it whole kinds, only judges.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.resources import files
+from typing import Literal
+
+from foretell.metrics.shares import share_interval
+from foretell.questions.as_of import AsOf
+from foretell.questions.question import Question, Target
+from foretell.report.study import CellValue, StudyResult, StudyTable
+from foretell.request import setting
+from foretell.studies.inputs import StudyModels, StudyOptions, StudyServices, evenly_spaced
+from foretell.studies.layout import table, with_cost, words
+from foretell.tools.dates.find import find_dates
+from foretell.tools.dates.stamps import is_after
+from foretell.tools.leak_filter import ContentFilter, Excerpt, LeakFilter, LeakVerdict
+from foretell.tools.rules import FenceRules
+from foretell.tools.tool import Refusal, SourceItem
+
+CUTOFF = AsOf.day("2024-04-01")
+PUBLISHED = datetime(2024, 3, 10, 9, 30, tzinfo=UTC)
+"""What every text says of itself, truly or not."""
+ASKED = Question(
+    id="leaks/1",
+    source="own",
+    text="Will the bank cut its rate by 31 December 2024?",
+    due=datetime(2024, 4, 1, tzinfo=UTC),
+    targets=(Target(id="yes"),),
+)
+TITLE = "The bank and its rates"
+ADDRESS = "https://news.example.org/bank-and-rates"
+PROSE_MARK = "$PROSE"
+"""Stands in the stored texts for the same paragraph of prose, their first line."""
+
+Part = Literal["tuned", "judged"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeakCase:
+    """One text with what must become of it."""
+
+    kind: str
+    wording: str
+    """What is the same in all variants that differ only by their date."""
+    part: Part
+    """Whether rules may be tuned on it."""
+    leak: bool
+    dated: bool = True
+    """Whether something in it says when it was written; if not, only reading tells."""
+    title: str = TITLE
+    text: str
+    url: str = ADDRESS
+
+    @property
+    def item(self) -> SourceItem:
+        """What a search would bring."""
+        return SourceItem(title=self.title, url=self.url, text=self.text, published=PUBLISHED, dating="published")
+
+    def refused_by_rules(self) -> bool:
+        """Whether the rules alone stop it."""
+        return isinstance(FenceRules(as_of=CUTOFF, question=ASKED).admit(self.item, "web_search"), Refusal)
+
+
+def leak_cases() -> list[LeakCase]:
+    """The stored texts."""
+    lines = files("foretell.studies").joinpath("leak_cases.jsonl").read_text(encoding="utf-8").splitlines()
+    prose = json.loads(lines[0])["prose"]
+    found: list[LeakCase] = []
+    for line in lines[1:]:
+        row = json.loads(line)
+        found.append(LeakCase(**{**row, "text": row["text"].replace(PROSE_MARK, prose)}))
+    return found
+
+
+def to_lines(cases: Sequence[LeakCase], prose: str) -> Iterator[str]:
+    """How they are stored."""
+    yield json.dumps({"prose": prose})
+    for case in cases:
+        row = {"kind": case.kind, "wording": case.wording, "part": case.part, "leak": case.leak}
+        row |= {} if case.dated else {"dated": False}
+        row |= {} if case.title == TITLE else {"title": case.title}
+        row |= {} if case.url == ADDRESS else {"url": case.url}
+        yield json.dumps({**row, "text": case.text.replace(prose, PROSE_MARK)}, ensure_ascii=False)
+
+
+# A stand-in for the filter's model.
+
+_SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=[A-Z\"'({])|\n+")
+_DONE = re.compile(
+    r"\b(?:was|were|won|lost|beat|rose|fell|held|cut|struck|came|left|lifted|signed|walked|made|took|went|said"
+    r"|\w{2,}ed)\b",
+    re.IGNORECASE,
+)
+_AHEAD = re.compile(
+    r"\b(?:will|would|may|might|could|shall|if|is to|are to|due|set (?:for|to)|scheduled|planned|expected|expects?"
+    r"|opens?|starts?|ends?|expires?|matures|until|forecast|forecasts|outlook|odds|poll|usually|any year|expect"
+    r"|weather like|ahead of)\b",
+    re.IGNORECASE,
+)
+
+
+def tells_nothing_late(title: str, text: str, as_of: AsOf) -> bool:
+    """KEEP unless a sentence tells, as done, something about a day after the cutoff.
+
+    A few rules about tense and dates: they show that the way to a filter works, not how well a model reads.
+    """
+    return not any(_tells(sentence, as_of) for sentence in _SENTENCE.split(f"{title}\n{text}"))
+
+
+def _tells(sentence: str, as_of: AsOf) -> bool:
+    late = any(all(is_after(day, as_of) for day in found.readings) for found in find_dates(sentence))
+    return late and bool(_DONE.search(sentence)) and not _AHEAD.search(sentence)
+
+
+class TenseFilter:
+    """A stand-in for the filter: no model, a handful of rules about tense."""
+
+    async def judge(self, excerpts: Sequence[Excerpt], as_of: AsOf, question: str) -> list[LeakVerdict]:
+        """One verdict per excerpt, in their order."""
+        return [
+            LeakVerdict(word="KEEP" if tells_nothing_late(one.title, one.text, as_of) else "DROP", reason="by tense")
+            for one in excerpts
+        ]
+
+
+# The study.
+
+ADVICE = (
+    "A leak is stopped if a rule refuses it, or else the filter. Rules alone are the column that must hold beside any "
+    "filter, even one that keeps everything. Tuned: wordings that rules were made on. Judged: other wordings, and "
+    "whole kinds that no rule was changed for after a look at a single miss.",
+    "The texts and the rules are by the same people: shares on real pages may be lower. The stand-in knows tense and "
+    "dates only. A very small model drops or keeps almost at random; what counts for you is the filter you use: name "
+    "it with --model.",
+)
+CAPTION = "Tuned and judged: by rules alone. Stand-in and models: by rules and filter; a model, of those it was asked."
+AT_ONCE = 40
+MODEL_SECONDS = 600.0
+"""For a batch: a model on this machine may be slow, and a late answer would count as a drop."""
+COLUMNS = (words("must"), words("tuned"), words("judged"), words("stand-in"))
+
+
+class LeakOptions(StudyOptions):
+    """Which models are tried as the filter."""
+
+    models: tuple[str, ...] = setting(
+        (), "A model as the filter, provider:name; repeatable.", flag="--model", metavar="MODEL"
+    )
+    limit: int = setting(200, "Texts that each model is asked about, at equal distances.", ge=1)
+    budget: float | None = setting(None, "Hard limit for the whole study.", metavar="DOLLARS", gt=0)
+
+
+async def study(inputs: StudyServices, options: LeakOptions) -> StudyResult:
+    """How much of the future gets past the fence?
+
+    Thousands of made-up texts, leaks and clean ones, go through the rules alone, the rules with a stand-in for the
+    filter, and the rules with each model that is named. Printed by kind: what was stopped.
+
+      foretell study leaks
+
+      foretell study leaks --model local:model.gguf --limit 100
+    """
+    cases = leak_cases()
+    inputs.check_models(options.models)
+    refused = [case.refused_by_rules() for case in cases]
+    stand_in = await _stopped(TenseFilter(), cases, refused)
+    by_model: dict[str, dict[int, bool]] = {}
+    spent = []
+    places = evenly_spaced(range(len(cases)), options.limit)
+    for name in options.models:
+        async with inputs.model("leaks", name, options.budget) as setup:
+            by_model[name] = await _ask_model(setup, cases, refused, places)
+            spent.append(setup.cost)
+    result = leak_study(cases, refused, stand_in, by_model)
+    if not spent:
+        return result
+    return with_cost(result, spent[-1], models=list(options.models), limit=options.limit)
+
+
+async def _ask_model(
+    setup: StudyModels, cases: Sequence[LeakCase], refused: Sequence[bool], places: Sequence[int]
+) -> dict[int, bool]:
+    """What the rules and a model as the filter stop of some of the cases."""
+    chosen = [cases[place] for place in places]
+    leak_filter = LeakFilter(model=setup.model, name=setup.name, seconds=MODEL_SECONDS)
+    found: list[bool] = []
+    setup.progress(0, len(chosen))
+    for start in range(0, len(chosen), AT_ONCE):
+        part = slice(start, start + AT_ONCE)
+        found += await _stopped(leak_filter, chosen[part], [refused[place] for place in places[part]])
+        setup.progress(len(found), len(chosen))
+    return dict(zip(places, found, strict=True))
+
+
+async def _stopped(leak_filter: ContentFilter, cases: Sequence[LeakCase], refused: Sequence[bool]) -> list[bool]:
+    open_places = [place for place, done in enumerate(refused) if not done]
+    left = [cases[place] for place in open_places]
+    excerpts = [Excerpt(title=f"{case.title} {case.url}", text=case.text) for case in left]
+    verdicts = await leak_filter.judge(excerpts, CUTOFF, ASKED.text)
+    stopped = list(refused)
+    for place, verdict in zip(open_places, verdicts, strict=True):
+        stopped[place] = not verdict.keeps
+    return stopped
+
+
+def leak_study(
+    cases: Sequence[LeakCase],
+    refused: Sequence[bool],
+    stand_in: Sequence[bool],
+    by_model: Mapping[str, Mapping[int, bool]],
+) -> StudyResult:
+    """The study of what was stopped, by kind and in all."""
+    dated = _tally(cases, refused, lambda case: case.leak and case.dated and case.part == "judged")
+    false = _tally(cases, refused, lambda case: not case.leak)
+    recall, drops = share_interval(*dated), share_interval(*false)
+    assert recall is not None
+    assert drops is not None
+    return StudyResult(
+        name="leaks",
+        title="What gets past the fence",
+        sentences=(
+            f"Rules alone stop {recall.estimate:.1%} ({recall.low:.1%} to {recall.high:.1%}) of {dated[1]} dated leaks "
+            f"that only judge, and drop {drops.estimate:.1%} ({drops.low:.1%} to {drops.high:.1%}) of {false[1]} clean "
+            "texts.",
+        ),
+        tables=(_totals(cases, refused, stand_in, by_model), _kinds(cases, refused, stand_in, by_model)),
+        settings={"cutoff": str(CUTOFF), "cases": len(cases)},
+        how_to_read=ADVICE,
+    )
+
+
+Counts = tuple[int, int]
+"""Stopped, and how many in all."""
+
+
+def _tally(cases: Sequence[LeakCase], stopped: Sequence[bool], wanted: Callable[[LeakCase], bool]) -> Counts:
+    chosen = [done for case, done in zip(cases, stopped, strict=True) if wanted(case)]
+    return sum(chosen), len(chosen)
+
+
+def _told(counts: Counts) -> str:
+    return f"{counts[0]} of {counts[1]}" if counts[1] else "–"
+
+
+def _row(
+    wanted: Callable[[LeakCase], bool],
+    cases: Sequence[LeakCase],
+    refused: Sequence[bool],
+    stand_in: Sequence[bool],
+    by_model: Mapping[str, Mapping[int, bool]],
+) -> tuple[str, ...]:
+    tuned = _tally(cases, refused, lambda case: wanted(case) and case.part == "tuned")
+    judged = _tally(cases, refused, lambda case: wanted(case) and case.part == "judged")
+    models: list[str] = []
+    for found in by_model.values():
+        asked = [cases[place] for place in found]
+        models.append(_told(_tally(asked, list(found.values()), wanted)))
+    return (_told(tuned), _told(judged), _told(_tally(cases, stand_in, wanted)), *models)
+
+
+def _short(model: str) -> str:
+    """A model's name without its provider and folders."""
+    return model.partition(":")[2].rsplit("/", 1)[-1] or model
+
+
+def _kinds(
+    cases: Sequence[LeakCase],
+    refused: Sequence[bool],
+    stand_in: Sequence[bool],
+    by_model: Mapping[str, Mapping[int, bool]],
+) -> StudyTable:
+    rows: dict[str, tuple[CellValue, ...]] = {}
+    for kind in dict.fromkeys(case.kind for case in cases):
+        must = "drop" if next(case.leak for case in cases if case.kind == kind) else "keep"
+        rows[kind] = (must, *_row(lambda case, kind=kind: case.kind == kind, cases, refused, stand_in, by_model))
+    columns = (*COLUMNS, *(words(_short(name)) for name in by_model))
+    return table("Stopped, by kind", "Kind", columns, rows, caption=CAPTION)
+
+
+def _totals(
+    cases: Sequence[LeakCase],
+    refused: Sequence[bool],
+    stand_in: Sequence[bool],
+    by_model: Mapping[str, Mapping[int, bool]],
+) -> StudyTable:
+    groups: dict[str, tuple[str, Callable[[LeakCase], bool]]] = {
+        "leaks with a date": ("drop", lambda case: case.leak and case.dated),
+        "leaks that only reading tells": ("drop", lambda case: case.leak and not case.dated),
+        "clean texts": ("keep", lambda case: not case.leak),
+    }
+    rows: dict[str, tuple[CellValue, ...]] = {
+        name: (must, *_row(wanted, cases, refused, stand_in, by_model)) for name, (must, wanted) in groups.items()
+    }
+    columns = (*COLUMNS, *(words(_short(name)) for name in by_model))
+    return table("Stopped, in all", "Texts", columns, rows)
