@@ -181,7 +181,7 @@ def test_backtests_in_python_leave_them_out_unless_told_otherwise() -> None:
 def test_real_questions_are_hardly_ever_touched(shared_data: Path) -> None:
     """Of 3,500 questions as they were published none; a table whose texts were taken later has one that is."""
     found: list[str] = []
-    for file in sorted((shared_data / "forecastbench" / "question_sets").glob("*.json"))[:2]:
+    for file in sorted((shared_data / "forecastbench" / "question_sets").glob("*.json"))[:1]:
         data = json.loads(file.read_text(encoding="utf-8"))
         for row in data["questions"]:
             texts = {name: row.get(name) or "" for name in ("background", "resolution_criteria")}
