@@ -126,6 +126,7 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "models": "foretell.studies.base_models:study",
         "comparison": "foretell.studies.comparison:study",
         "ensemble": "foretell.studies.ensemble:study",
+        "coverage": "foretell.studies.coverage:study",
         "many-comparisons": "foretell.studies.many_comparisons:study",
         "difficulty": "foretell.studies.difficulty:study",
         "recalibration": "foretell.studies.recalibration:study",

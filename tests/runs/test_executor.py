@@ -8,6 +8,7 @@ from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question, Target
+from foretell.questions.storage_errors import DiskFull
 from foretell.questions.trace import EmitEvent, ForecastMade, ModelCalled
 from foretell.runs.executor import Executor, RunProgress
 from foretell.runs.spec import QuestionsSpec, RunSpec, read_spec
@@ -177,3 +178,15 @@ def test_a_spec_file_names_what_is_wrong(tmp_path: Path):
         with pytest.raises(InputError) as error:
             read_spec(path)
         assert place in str(error.value)
+
+
+def test_a_disk_that_is_full_ends_the_run_in_one_error_and_no_cell_counts_as_failed(tmp_path: Path):
+    async def full(cell: RunCell, emit: EmitEvent) -> Forecast:
+        raise DiskFull("the disk is full", path="journal.db")
+
+    store = RunStore(tmp_path / "runs.db")
+    with pytest.raises(DiskFull, match=r"journal\.db: the disk is full"):
+        asyncio.run(Executor(store, concurrency=3).run(cells_of("r", QUESTIONS, 1), full))
+    assert list(store.answers("r")) == []
+    assert asyncio.run(Executor(store).run(cells_of("r", QUESTIONS, 1), answer)).done == len(QUESTIONS)
+    store.close()

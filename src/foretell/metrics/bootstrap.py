@@ -95,6 +95,37 @@ def interval_bounds(
     return bca_interval(estimate, replicates, jackknife, level)
 
 
+def expanded_level(level: float, n_clusters: int) -> float:
+    """The level at which percentiles of n resampled clusters reach `level`: the expanded percentile interval.
+
+    Resampling n units understates their spread by √((n − 1)/n) and knows nothing of Student's t: the tail is taken at
+    Φ(−√(n/(n − 1))·t), where t is the quantile of Student's t with n − 1 degrees of freedom (Hesterberg 2015).
+
+    >>> round(expanded_level(0.95, 12), 4), round(expanded_level(0.95, 100), 4)
+    (0.9785, 0.9539)
+    """
+    from scipy.special import ndtr, stdtrit
+
+    if n_clusters < 2:
+        return level
+    t = -float(stdtrit(n_clusters - 1, (1 - level) / 2))
+    return 1 - 2 * float(ndtr(-math.sqrt(n_clusters / (n_clusters - 1)) * t))
+
+
+def expanded_p(p: float, n_clusters: int) -> float:
+    """A two-sided p-value of n resampled clusters on the same footing: below 1 − level where the interval misses 0.
+
+    >>> round(expanded_p(1 - expanded_level(0.95, 12), 12), 6)
+    0.05
+    """
+    from scipy.special import ndtri, stdtr
+
+    if n_clusters < 2 or not 0 < p < 1:
+        return p
+    z = -float(ndtri(p / 2)) / math.sqrt(n_clusters / (n_clusters - 1))
+    return 2 * float(stdtr(n_clusters - 1, -z))
+
+
 Statistic = Callable[[Floats], Floats]
 """Takes an array (..., K) of sums and returns (...); K = 2 holds (Σ weight·score, Σ weight)."""
 
@@ -107,6 +138,8 @@ class Resampling:
     level: float = 0.95
     interval: IntervalKind = "percentile"
     seed: int = 0
+    expanded: bool = False
+    """Widen percentile intervals, and p-values with them, by what few clusters leave out (see `expanded_level`)."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot give an interval."""
@@ -226,7 +259,8 @@ def summarise(
     lost = len(replicates) - len(finite)
     if lost:
         warning = "; ".join(filter(None, [warning, f"{lost} draws had no value"]))
-    low, high = interval_bounds(estimate, finite, kind=resampling.interval, level=resampling.level, jackknife=jackknife)
+    level = expanded_level(resampling.level, n_clusters) if resampling.expanded else resampling.level
+    low, high = interval_bounds(estimate, finite, kind=resampling.interval, level=level, jackknife=jackknife)
     se = float(np.std(finite, ddof=1)) if len(finite) > 1 else float("nan")
     return Interval(
         estimate=estimate, low=low, high=high, se=se, n_clusters=n_clusters, draws=len(finite), warning=warning

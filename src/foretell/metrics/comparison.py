@@ -22,6 +22,7 @@ from foretell.metrics.bootstrap import (
     Resampling,
     Statistic,
     as_design,
+    expanded_p,
     jackknife,
     mean_from_sums,
     replicate,
@@ -42,11 +43,11 @@ class Comparison:
     low: float
     high: float
     p: float
-    """One-sided, as in the papers: the share of draws on the other side of zero."""
+    """One-sided, as the papers have it: the share of draws on the other side of zero."""
     p_two_sided: float
-    """Twice the smaller tail, with one draw added to each, so it is never zero."""
+    """Twice the smaller tail, with one draw added to each, so it is never zero; what stars and corrections go by."""
     stars: str
-    """From `p`: *** below 0.001, ** below 0.01, * below 0.05."""
+    """From `p_two_sided`, like the interval: *** below 0.001, ** below 0.01, * below 0.05."""
     n: int
     """Rows (or, from sums, clusters) that both methods answered."""
     n_clusters: int
@@ -73,18 +74,22 @@ def two_sided_p(replicates: Floats) -> float:
     return min(1.0, 2 * (1 + tail) / (len(replicates) + 1))
 
 
-def comparison_of(interval: Interval, replicates: Floats, n: int) -> Comparison:
-    """The `Comparison` whose difference has that interval and those replicates (NaN draws are ignored)."""
+def comparison_of(interval: Interval, replicates: Floats, n: int, *, expanded: bool = False) -> Comparison:
+    """The `Comparison` whose difference has that interval and those replicates (NaN draws are ignored).
+
+    `expanded` says that the interval was widened for its few clusters; the two-sided p-value then is too.
+    """
     finite = replicates[np.isfinite(replicates)]
-    p = one_sided_p(interval.estimate, finite)
+    both = two_sided_p(finite)
+    both = expanded_p(both, interval.n_clusters) if expanded else both
     return Comparison(
         diff=interval.estimate,
         se=interval.se,
         low=interval.low,
         high=interval.high,
-        p=p,
-        p_two_sided=two_sided_p(finite),
-        stars=stars(p),
+        p=one_sided_p(interval.estimate, finite),
+        p_two_sided=both,
+        stars=stars(both) if interval.estimate else "",
         n=n,
         n_clusters=interval.n_clusters,
         warning=interval.warning,

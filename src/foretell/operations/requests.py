@@ -720,7 +720,9 @@ class PlanRequest(OperationRequest):
         (), "Two forecasters of a past comparison.", argument=True, metavar="[FIRST SECOND]"
     )
     gain: float = setting(help="The difference to be seen, in points of the Brier index.")
-    index: float = setting(70.0, "The Brier index around which it is expected.", lt=100)
+    index: float | None = setting(
+        None, "The Brier index around which it is expected; without it, the pilot's own, or 70.", lt=100
+    )
     sd: float | None = setting(None, "Standard deviation of the paired Brier differences.", gt=0)
     forecasts: Any = setting(None, "Table of the pilot's forecasts.", flag="-f/--forecasts", metavar="FILE")
     outcomes: Any = setting(None, "Table of the pilot's outcomes.", flag="-o/--outcomes", metavar="FILE")

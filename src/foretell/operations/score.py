@@ -20,7 +20,7 @@ from foretell.metrics.difficulty import adjusted_brier, difficulty_anchor, marke
 from foretell.metrics.metric import LOG_FLOOR, METRICS
 from foretell.metrics.power import PowerTarget, questions_needed
 from foretell.metrics.returns import Bettor, kalshi_fee, no_fee, proportional_fee
-from foretell.metrics.scores import metaculus_peer
+from foretell.metrics.scores import brier_index, metaculus_peer
 from foretell.operations.requests import (
     CompareRequest,
     ErrorsRequest,
@@ -182,7 +182,9 @@ def scoring_options(request: ScoringRequest) -> ScoringOptions:
         cluster=request.cluster,
         missing=request.missing,
         bettor=Bettor(gamma=request.gamma, fee=_fee(request.fee)),
-        resampling=Resampling(draws=request.draws, seed=request.seed, level=request.level, interval=request.interval),
+        resampling=Resampling(
+            draws=request.draws, seed=request.seed, level=request.level, interval=request.interval, expanded=True
+        ),
     )
 
 
@@ -281,8 +283,10 @@ class CompareResult(Result):
 
     @cached_property
     def p_values(self) -> tuple[float, ...]:
-        """Of the first difference of every pair, as it stands."""
-        return tuple(pair.differences[0].comparison.p if pair.differences else float("nan") for pair in self.pairs)
+        """Of the first difference of every pair, two-sided, as it stands."""
+        return tuple(
+            pair.differences[0].comparison.p_two_sided if pair.differences else float("nan") for pair in self.pairs
+        )
 
     @cached_property
     def corrected(self) -> tuple[float, ...]:
@@ -334,7 +338,7 @@ class CompareResult(Result):
             TextColumn(head="p corrected" if self.correction != "none" else "p as it is", right=True),
         ]
         show_table(console, lines, {column: itemgetter(place) for place, column in enumerate(columns)})
-        note = f"One-sided p-values, corrected for {len(self.pairs)} comparisons: {self.correction}."
+        note = f"Two-sided p-values, corrected for {len(self.pairs)} comparisons: {self.correction}."
         show_text(console, f"{note}\n")
 
 
@@ -455,13 +459,15 @@ class PlanResult(Result):
     power: float
     alpha: float
     sd: float
+    index: float
+    """The Brier index around which the gain is expected."""
     design_effect: float
     source: str
 
     def __str__(self) -> str:
         return (
             f"{self.targets:,} targets to see {abs(self.gain):g} points of Brier index with {self.power:.0%} chance "
-            f"(alpha {self.alpha:g}).\n"
+            f"around {self.index:.1f} (alpha {self.alpha:g}, two-sided).\n"
             f"Paired Brier differences: sd {self.sd:.3f}, design effect {self.design_effect:.2f} ({self.source})."
         )
 
@@ -469,18 +475,24 @@ class PlanResult(Result):
 def plan(request: PlanRequest) -> PlanResult:
     """How many targets it takes to see a gain of a given size."""
     # Around index I the Brier score is b = (1 − I/100)², so a small gain of g points is worth g·√b/50 of Brier score.
-    brier_gain = abs(request.gain) * (1 - request.index / 100) / 50
-    sd, inflation, source = _spread(request)
+    sd, inflation, level, source = _spread(request)
+    index = level if request.index is None else request.index
+    brier_gain = abs(request.gain) * (1 - index / 100) / 50
     needed = questions_needed(
         brier_gain, sd, PowerTarget(power=request.power, alpha=request.alpha), inflation=inflation
     )
     aim = {"gain": request.gain, "power": request.power, "alpha": request.alpha}
-    return PlanResult(targets=needed, sd=sd, design_effect=inflation, source=source, **aim)
+    return PlanResult(targets=needed, sd=sd, index=index, design_effect=inflation, source=source, **aim)
 
 
-def _spread(request: PlanRequest) -> tuple[float, float, str]:
+USUAL_INDEX = 70.0
+"""The Brier index around which a gain is expected, where there is no pilot to tell."""
+
+
+def _spread(request: PlanRequest) -> tuple[float, float, float, str]:
+    """Standard deviation, design effect and Brier index to plan with, and where they come from."""
     if request.sd is not None:
-        return request.sd, 1.0, "as given, targets taken as independent"
+        return request.sd, 1.0, USUAL_INDEX, "as given, targets taken as independent"
     if len(request.pilot) != 2 or request.forecasts is None or request.outcomes is None:
         raise InputError("the spread is unknown", hint="give --sd, or two forecasters FIRST SECOND with both tables")
     first, second = request.pilot
@@ -490,4 +502,11 @@ def _spread(request: PlanRequest) -> tuple[float, float, str]:
     found = pilot_of(table, first, second)
     if found is None:
         raise InputError(f"{first} and {second} never differ: there is no spread to plan from")
-    return found.sd, max(1.0, found.inflation), f"from {found.n} targets in {found.n_clusters} clusters"
+    source = f"from {found.n} targets in {found.n_clusters} clusters"
+    return found.sd, max(1.0, found.inflation), _pilot_level(table, first, second), source
+
+
+def _pilot_level(table: ForecastTable, first: str, second: str) -> float:
+    """The Brier index half way between two forecasters, on the targets both answered."""
+    squared = [(table.p_of(name) - table.targets.outcome) ** 2 for name in (first, second)]
+    return brier_index(float(np.nanmean(np.where(np.isfinite(squared[0] + squared[1]), squared, np.nan))))

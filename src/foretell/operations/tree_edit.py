@@ -142,9 +142,10 @@ class TreeEditResult(Result):
         if self.steps:
             return "\n".join(self._plan())
         lines = change_lines(self.changes)
-        if self.stale:
-            lines.append(f"note: judged before a change beneath them: {', '.join(self.stale)}")
-        lines += [f"note: {part}" for part in stale_parts(self.tree)]
+        nodes = self.tree.nodes
+        if judged := [id for id in self.stale if not nodes[id].stale]:
+            lines.append(f"note: judged before a change beneath them: {', '.join(judged)}")
+        lines += [f"note: {id} is stale: {one_line(node.stale)}" for id, node in nodes.items() if node.stale]
         return "\n".join(lines or ["Nothing changed."])
 
 

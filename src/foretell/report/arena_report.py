@@ -24,7 +24,7 @@ ARENA_ADVICE = (
     "Brier is the mean over events of the mean squared error over an event's markets. An event that was asked at "
     "several moments counts once. Lower is better; 0.25 is always-0.5, and the crowd's price is the row to beat.",
     "crowd − entry is a paired difference on the markets for which both have a probability: what makes an event hard "
-    "drops out. One star means p < 0.05, two p < 0.01, three p < 0.001, one-sided, without correction for the number "
+    "drops out. One star means p < 0.05, two p < 0.01, three p < 0.001, two-sided, without correction for the number "
     "of rows. To tell two entries apart, read the table of pairs, not whether intervals overlap.",
     "Intervals resample events. Events of one match day or one news story hang together more than that: intervals are "
     "then somewhat too short.",

@@ -77,7 +77,8 @@ def _notes(board: Scoreboard) -> list[str]:
     draws = f", {settings['draws']} draws" if "draws" in settings else ""
     seed = f", seed {settings['seed']}" if "seed" in settings else ""
     intervals = f"Intervals {level_text(board)}, resampled by {settings.get('cluster', 'cluster')}{draws}{seed}."
-    return [f"{intervals} Differences to {board.reference} on shared targets, one-sided: {STARS}", *board.notes]
+    gaps = f"Differences to {board.reference} on shared targets, two-sided, Holm over the rows"
+    return [f"{intervals} {gaps}: {STARS}", *board.notes]
 
 
 def print_board(board: Scoreboard, console: "Console", anchors: Collection[str] = ANCHORS) -> None:
@@ -167,7 +168,7 @@ LEADERBOARD_ADVICE = (
     "count as little more than one.",
     "To tell two forecasters apart, read the difference, not whether their intervals overlap: both answer the same "
     "questions, and what makes a question hard is hard for both. One star means p < 0.05, two p < 0.01, three "
-    "p < 0.001, one-sided, without correction for the number of rows compared.",
+    "p < 0.001, two-sided like the interval, corrected for the number of rows compared (Holm).",
     "Whiskers in reliability diagrams and base rates are Wilson intervals that take rows as independent, so with "
     "questions that hang together they are somewhat too short.",
     "The leader was picked after seeing the scores, so its lead is a little flattered; with many rows, the more so.",

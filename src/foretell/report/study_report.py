@@ -27,7 +27,7 @@ STUDY_ADVICE = (
     "BI is the Brier index 100·(1 − √Brier) of all targets together: 50 is always-0.5, 100 is perfect. Overall is the "
     "mean of the kinds (market, dataset).",
     "Δ is a paired difference: both sides are recomputed on the same resamples of whole questions, so what makes a "
-    "question hard drops out. One star means p < 0.05, two p < 0.01, three p < 0.001, one-sided, without correction "
+    "question hard drops out. One star means p < 0.05, two p < 0.01, three p < 0.001, two-sided, without correction "
     "for the number of lines.",
     "Questions that resolve on one day hang together as well. Δ two-way resamples resolution days beside questions; "
     "where the two intervals disagree, believe the wider one.",

@@ -180,7 +180,7 @@ class Executor:
                     async with asyncio.TaskGroup() as group:
                         for _ in range(min(self._concurrency, len(todo))):
                             group.create_task(self._work(queue, elsewhere, answer, progress))
-                except* StorageError as problems:
+                except BaseExceptionGroup as problems:
                     raise (storage_error_in(problems) or problems) from None
                 if progress.stopped:
                     break

@@ -120,7 +120,7 @@ async def _online(name: str, work: Callable[[ServiceConfig], Coroutine[Any, Any,
         await work(service_config(settings, http, name))
 
 
-LATE_TEXT_HINT = "late_text: cut (--late-text cut) leaves such passages out, keep asks them as they are"
+LATE_TEXT_HINT = "--late-text cut, in a spec late_text: cut, leaves such passages out; keep leaves them in"
 
 
 def with_early_texts(found: QuestionSet, late_text: LateText) -> QuestionSet:

@@ -10,6 +10,7 @@ from typing import Any
 from foretell.data.datasets.question_set import quarantine_note, questions_digest
 from foretell.data.series.series import SeriesSource
 from foretell.data.service import load_with_key
+from foretell.data.untrusted import question_for_prompt
 from foretell.forecasters.base_rates.past import Past
 from foretell.forecasters.combine.trials import ReasonsPanel
 from foretell.forecasters.forecaster import CannotForecast, Forecaster, NoSeries, make_forecaster
@@ -289,9 +290,10 @@ def _with_panel(trial: AnswerCell, store: RunStore, runtime: Runtime) -> AnswerC
             return await trial(cell, emit)
         answers = await store.aside(store.answers_to, cell.key)
         forecasts = [a for a in answers if isinstance(a, Forecast) and a.trial < cell.trial]
-        context = runtime.context(cell.question, cell.trial, emit)
+        question = question_for_prompt(cell.question) if runtime.spec.marked else cell.question
+        context = runtime.context(question, cell.trial, emit)
         try:
-            return await panel.judge(cell.question, forecasts, context)
+            return await panel.judge(question, forecasts, context)
         except CannotForecast as reason:
             return Failure(
                 question_id=cell.question.id,

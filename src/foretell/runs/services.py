@@ -10,10 +10,10 @@ from foretell.data.http import AsyncHttpClient, SourceError
 from foretell.data.markets.listing import EventSource
 from foretell.data.markets.market import Market
 from foretell.data.markets.named_events import events_named
-from foretell.data.markets.prices import PriceSource
+from foretell.data.markets.prices import MarketRef, PriceSource, PricesUnavailable
 from foretell.data.pages import PageSource
 from foretell.data.search.engine import SearchEngine
-from foretell.data.series.series import Series, SeriesByProvider, SeriesSource, SeriesUnavailable
+from foretell.data.series.series import Series, SeriesByProvider, SeriesSource, SeriesUnavailable, series_of
 from foretell.data.service import ServiceConfig, load_with_key, needs_key, open_service
 from foretell.data.settlements.settlement import SettlementSource
 from foretell.data.wikipedia import Wikipedia
@@ -120,7 +120,7 @@ TRIES = 3
 
 
 class SeriesOnDemand:
-    """The series of the web and of one's own files, for forecasters that read them without a tool.
+    """Series of the web and of one's own files, and prices of markets, for forecasters that read them without a tool.
 
     Nothing is opened before the first series is asked for, and each is read once for a cutoff.
     """
@@ -128,7 +128,9 @@ class SeriesOnDemand:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._stack = AsyncExitStack()
+        self._http: AsyncHttpClient | None = None
         self._sources: SeriesByProvider | None = None
+        self._markets: dict[str, PriceSource] = {}
         self._read: dict[tuple[str, str, AsOf], asyncio.Task[Series]] = {}
         self._failures: dict[str, list[SourceError]] = {}
 
@@ -151,14 +153,16 @@ class SeriesOnDemand:
         failures = self._failures.setdefault(ref.provider, [])
         if len(failures) >= TRIES:
             raise SeriesUnavailable(f"{ref.provider} failed {TRIES} times and is left alone: {failures[-1]}")
-        if self._sources is None:
-            http = AsyncHttpClient(access=self._settings.access)
-            self._stack.push_async_callback(http.aclose)
-            self._sources = _series(self._settings, lambda name: service_config(self._settings, http, name))
+        if self._sources is None or self._http is None:
+            self._http = AsyncHttpClient(access=self._settings.access)
+            self._stack.push_async_callback(self._http.aclose)
+            self._sources = _series(self._settings, self._config)
         if not self._sources.supplies(ref) and exists("series", ref.provider):
             variables = variables_in_words(getattr(load("series", ref.provider), "key_variables", ()))
             raise SeriesUnavailable(f"{ref.provider}/{ref.id} needs {variables or 'a file that is not there'}")
         try:
+            if exists("markets", ref.provider) and not exists("series", ref.provider):
+                return await self._prices(ref, as_of)
             found = await self._sources.fetch_with_provenance(ref, as_of)
         except SourceError as error:
             failures.append(error)
@@ -167,6 +171,23 @@ class SeriesOnDemand:
         if found.revised and as_of.mode == "backtest" and ref.provider not in MAY_BE_REVISED:
             raise SeriesUnavailable(f"{ref.provider}/{ref.id} is only known as corrected later")
         return found.series
+
+    async def _prices(self, ref: SeriesRef, as_of: AsOf) -> Series:
+        """The last price of each day of a market, by its platform and id."""
+        market: Market = load("markets", ref.provider)
+        if market.prices is None or (needs_key(market) and not self._settings.key(ref.provider)):
+            raise SeriesUnavailable(f"{ref.provider} tells no prices here")
+        if ref.provider not in self._markets:
+            self._markets[ref.provider] = market.prices(market.client(self._config(ref.provider)))
+        try:
+            points = await self._markets[ref.provider].prices(MarketRef(platform=ref.provider, id=ref.id), as_of)
+        except PricesUnavailable as error:
+            raise SeriesUnavailable(str(error)) from None
+        return series_of(ref.id, {point.at.date(): point.p for point in points})
+
+    def _config(self, name: str) -> ServiceConfig:
+        assert self._http is not None
+        return service_config(self._settings, self._http, name)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from foretell.metrics.arrays import Bools, Floats, Ints
-from foretell.metrics.bootstrap import Interval, Resampling, mean_from_sums, summarise
+from foretell.metrics.bootstrap import Interval, Resampling, expanded_level, mean_from_sums, summarise
 from foretell.metrics.clusters import ResamplingDesign, ResamplingStratum, cluster_warning, resample_counts
 from foretell.metrics.comparison import Comparison, comparison_of
 from foretell.metrics.metric import Metric
@@ -105,8 +105,7 @@ class MetricDraws:
                 )
                 for i in exists
             }
-        tail = (1 - resampling.level) / 2
-        low, high = np.quantile(replicates, [tail, 1 - tail], axis=0)
+        low, high = _percentiles(replicates, [self.support[i].n_clusters for i in exists], resampling)
         se = np.std(replicates, axis=0, ddof=1)
         return {
             self.names[i]: Interval(
@@ -125,10 +124,23 @@ class MetricDraws:
         """The same for statistics that are differences, with their p values."""
         intervals = self.intervals(resampling)
         return {
-            name: comparison_of(intervals[name], self.replicates[:, i], n=self.support[i].n)
+            name: comparison_of(
+                intervals[name], self.replicates[:, i], n=self.support[i].n, expanded=resampling.expanded
+            )
             for i, name in enumerate(self.names)
             if name in intervals
         }
+
+
+def _percentiles(replicates: Floats, n_clusters: Sequence[int], resampling: Resampling) -> tuple[Floats, Floats]:
+    """Low and high ends of every column, those of few clusters at an expanded level."""
+    low, high = (np.empty(replicates.shape[1]) for _ in range(2))
+    counts = np.array(n_clusters)
+    for n in np.unique(counts) if resampling.expanded else (None,):
+        at = np.flatnonzero(counts == n) if n is not None else np.arange(len(counts))
+        tail = (1 - (resampling.level if n is None else expanded_level(resampling.level, int(n)))) / 2
+        low[at], high[at] = np.quantile(replicates[:, at], [tail, 1 - tail], axis=0)
+    return low, high
 
 
 def mean_of_draws(parts: Sequence[MetricDraws], shares: Sequence[float] | None = None) -> MetricDraws:
@@ -156,16 +168,37 @@ class ResampledSums:
     resampled: Floats
     """Draws × forecasters × columns."""
     support: tuple[Support, ...]
+    crossed: tuple[Floats, Floats] | None = None
+    """Where two margins are crossed: the same over resamples of the second margin, and of their cells."""
 
     def draws_of(self, metric: Metric) -> MetricDraws:
         """One metric of every forecaster, with its replicates."""
         at = [self.columns.index(name) for name in metric.column_names]
-        return MetricDraws(
-            names=self.names,
-            estimate=metric.from_sums(self.total[:, at]),
-            replicates=metric.from_sums(self.resampled[:, :, at]),
-            support=self.support,
-        )
+        estimate, replicates = metric.from_sums(self.total[:, at]), metric.from_sums(self.resampled[:, :, at])
+        if self.crossed is not None:
+            second, cells = (metric.from_sums(one[:, :, at]) for one in self.crossed)
+            replicates = two_way_replicates(estimate, replicates, second, cells)
+        return MetricDraws(names=self.names, estimate=estimate, replicates=replicates, support=self.support)
+
+
+def two_way_replicates(estimate: Floats, first: Floats, second: Floats, cells: Floats) -> Floats:
+    """Replicates whose variance is that of both margins less that of their cells (Cameron, Gelbach & Miller 2011).
+
+    They are those of the margin that varies more, widened about the estimate; never narrower than that.
+    """
+    spread = [_spread(one) for one in (first, second, cells)]
+    wider, most = np.where(spread[0] >= spread[1], first, second), np.maximum(spread[0], spread[1])
+    share = np.divide(spread[0] + spread[1] - spread[2], most, out=np.ones_like(most), where=most > 0)
+    scale = np.sqrt(np.maximum(1.0, share))
+    return estimate + (wider - estimate) * scale
+
+
+def _spread(replicates: Floats) -> Floats:
+    """The variance of every column, draws without a value left out; 0 where there is none."""
+    known = np.isfinite(replicates)
+    n = np.maximum(known.sum(axis=0), 1)
+    mean = np.where(known, replicates, 0.0).sum(axis=0) / n
+    return (np.where(known, replicates - mean, 0.0) ** 2).sum(axis=0) / n
 
 
 # Sums by unit whose units are already there, such as the events of an arena.
@@ -256,12 +289,15 @@ class TargetBlock:
     stream: int
     """Blocks with different streams are resampled independently."""
 
-    def draw(self, sums: Floats, resampling: Resampling) -> Floats:
-        """Sums over resamples; the same seed gives the same resamples for every forecaster."""
+    def draw(self, sums: Floats, resampling: Resampling) -> list[Floats]:
+        """Sums over resamples, the same for every forecaster: of the clusters, or of both margins and their cells."""
         if self.stratum.margins is None:
-            return resample_units(sums, resampling, self.stream)
-        single = sums.astype(np.float32)
-        return self.stratum.draw(single, resampling.draws, resampling.rng(self.stream))  # type: ignore[arg-type]
+            return [resample_units(sums, resampling, self.stream)]
+        by_margin = [margin.sums(sums) for margin in self.stratum.margins]
+        return [
+            resample_units(part, resampling, self.stream + MARGIN_STREAM * way)
+            for way, part in enumerate([*by_margin, sums])
+        ]
 
     @cached_property
     def whole(self) -> Support:
@@ -362,10 +398,30 @@ def _parts(targets: Targets, by: tuple[str, ...], ways: dict[str, Labels]) -> It
 
 def _ways(targets: Targets, cluster: tuple[str, ...]) -> dict[str, Labels]:
     if not cluster:
-        cluster = ("cluster",) if "cluster" in targets.groups else ("question",)
+        first = "cluster" if "cluster" in targets.groups else "question"
+        day = _shared_days(targets, _column(targets, first))
+        cluster = (first, day) if day else (first,)
     if len(cluster) > 2:
         raise InputError("at most two ways of clustering can be crossed", column=cluster[2])
     return {name: _column(targets, name) for name in cluster}
+
+
+def _shared_days(targets: Targets, cluster: Labels) -> str | None:
+    """The column of days on which targets of several clusters resolve, or were asked; None without enough of them.
+
+    What happens on one day moves all questions that resolve on it: clusters by question alone would take them for
+    independent. Of fewer than ten days nobody can tell how much they differ.
+    """
+    for name in ("resolved_on", "due"):
+        days = targets.groups.get(name)
+        if days is None or not all(days.names[code] for code in np.unique(days.codes)):
+            continue
+        pairs = np.unique(np.column_stack([days.codes, cluster.codes]), axis=0)
+        clusters_of_day, days_of_cluster = np.bincount(pairs[:, 0]), np.bincount(pairs[:, 1])
+        whole_days = days_of_cluster.max() == 1 and clusters_of_day.max() == 1
+        if np.count_nonzero(clusters_of_day) >= LEAST_DAYS and clusters_of_day.max() > 1 and not whole_days:
+            return name
+    return None
 
 
 def _column(targets: Targets, name: str) -> Labels:
@@ -395,6 +451,10 @@ def _dense(codes: Ints) -> Ints:
     return np.unique(codes, return_inverse=True)[1]
 
 
+LEAST_DAYS = 10
+"""Days below which they are not resampled beside the clusters."""
+MARGIN_STREAM = 1 << 16
+"""Between the streams of the margins of one block, whose draws must not go together."""
 CHUNK = 1 << 23
 """Elements of the largest table of sums held at once (64 MB)."""
 
@@ -489,11 +549,12 @@ def _draw_layer(
         present = {i: found for i, one in enumerate(supports) if (found := one[b]) is not None}
         part = sums[layer.starts[b] : layer.starts[b + 1]]
         part = part if len(present) == len(answers) else part[:, list(present)]
-        drawn = block.draw(part.reshape(len(part), -1), resampling)
+        drawn = [one.reshape(len(one), *part.shape[1:]) for one in block.draw(part.reshape(len(part), -1), resampling)]
         yield ResampledSums(
             names=tuple(answers[i][0] for i in present),
             columns=columns,
             total=part.sum(axis=0),
-            resampled=drawn.reshape(len(drawn), *part.shape[1:]),
+            resampled=drawn[0],
             support=tuple(present.values()),
+            crossed=(drawn[1], drawn[2]) if len(drawn) > 1 else None,
         )

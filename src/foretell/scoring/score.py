@@ -9,6 +9,7 @@ import numpy as np
 
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Resampling
+from foretell.metrics.comparison import holm, stars
 from foretell.metrics.mcnemar import McNemarTest, mcnemar
 from foretell.metrics.metric import DECISION_METRICS, METRICS, STANDARD_METRICS, Metric, return_metric, sharpe_metric
 from foretell.metrics.power import PilotStudy, plan_from_pilot
@@ -33,10 +34,10 @@ from foretell.scoring.scoreboard import (
     rows_as_html,
     rows_as_text,
 )
-from foretell.scoring.table import OVERALL, ForecastTable, with_anchors
+from foretell.scoring.table import ANCHORS, OVERALL, ForecastTable, with_anchors
 from foretell.scoring.table_input import TableSource
 
-SCORE_RESAMPLING = Resampling(draws=2000)
+SCORE_RESAMPLING = Resampling(draws=2000, expanded=True)
 """How leaderboards are resampled unless told otherwise, those of files, runs and arenas alike."""
 
 
@@ -221,9 +222,17 @@ def _layer_differences(
         groups.append(({"kind": OVERALL}, mean_of_draws(drawn)))
     groups += [(block.group, draws) for block, draws in zip(layer.blocks, drawn, strict=False)]
     for group, draws in groups:
-        for name, found in draws.comparisons(scoring.resampling).items():
+        compared = draws.comparisons(scoring.resampling)
+        # Anchors are yardsticks, not candidates: they are not counted among the comparisons.
+        judged = [name for name in compared if name not in ANCHORS]
+        corrected = (
+            dict(zip(judged, holm([compared[name].p_two_sided for name in judged]), strict=True)) if judged else {}
+        )
+        for name, found in compared.items():
+            p = float(corrected.get(name, found.p_two_sided))
+            marked = replace(found, stars=stars(p) if found.diff else "")
             yield ScoreDifference(
-                forecaster=name, reference=reference, group=group, metric=scoring.metric, comparison=found
+                forecaster=name, reference=reference, group=group, metric=scoring.metric, comparison=marked, p=p
             )
 
 

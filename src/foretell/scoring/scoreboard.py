@@ -43,6 +43,8 @@ class ScoreDifference:
     group: Group
     metric: str
     comparison: Comparison
+    p: float = float("nan")
+    """Two-sided, corrected for the number of forecasters compared in the group (Holm); its stars go by it."""
 
 
 @dataclass(frozen=True, kw_only=True)

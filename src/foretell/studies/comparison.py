@@ -25,7 +25,7 @@ MAX_TEXT = 120
 ADVICE = (
     "Scores are on what each one answered; differences only on what both did, recomputed on resamples of whole "
     "clusters, so that what makes a question hard drops out. One star means p < 0.05, two p < 0.01, three p < 0.001, "
-    "one-sided.",
+    "two-sided.",
     "Gained is how much smaller the first one's squared error is on that target: above 0 it was nearer to the outcome.",
 )
 

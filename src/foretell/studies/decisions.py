@@ -19,10 +19,10 @@ from foretell.questions.errors import InputError
 from foretell.report.numbers import number, plural
 from foretell.report.study import CellValue, RowStyle, StudyResult, StudyTable
 from foretell.request import setting
-from foretell.studies.configurations import study_notes, study_settings
+from foretell.studies.configurations import complete_configs, study_notes, study_settings
 from foretell.studies.factors import factors_of, levels_of
 from foretell.studies.inputs import DataInputs, StudyData, TableOptions
-from foretell.studies.layout import column, count, table
+from foretell.studies.layout import column, count, forest_chart, table
 from foretell.studies.scores import mean_of_runs
 from foretell.studies.trees.inputs import ForecastCost
 
@@ -60,19 +60,16 @@ def study(inputs: DataInputs, options: DecisionOptions) -> StudyResult:
     """Who decides best, and at what cost (Analytica's tables)?
 
     Options with payoffs: accuracy, soft and hard score, confidence, variance, cost and time, and two factors crossed.
-    True/false claims: accuracy by category, with thresholds from the validation split.
+    True/false claims, and any other targets: accuracy by category, with thresholds from the validation split.
     """
     data = inputs.data(options)
-    configs = {name: data.tables[name] for name in data.chosen} or dict(data.tables)
+    configs = complete_configs(data)
     factors = {name: levels for name, levels in factors_of(data, configs).items() if name in configs}
     some = next(iter(configs.values()))
     tasks = TaskRows.of(some)
     layout = TableLayout(names=tuple(configs), factors=factors, options=options)
     if tasks is not None:
         return _choices(configs, tasks, layout, data)
-    if len(np.unique(some.rows.target)) > 1:
-        hint = "payoffs of options are a column of the outcomes; foretell data build options writes it"
-        raise InputError("these are neither options with values nor true/false claims", hint=hint)
     return _claims(configs, layout, data)
 
 
@@ -247,7 +244,8 @@ def _choices(configs: Mapping[str, Examples], tasks: TaskRows, layout: TableLayo
     accuracy = {name: one["right"] for name, one in means.items()}
     return _result(
         tables=(board, *layout.crossed(accuracy)),
-        sentence=_sentence(accuracy, plural(len(tasks), "task")),
+        accuracy=accuracy,
+        of=plural(len(tasks), "task"),
         notes=NOTES,
         configs=configs,
         data=data,
@@ -333,7 +331,8 @@ def _claims(configs: Mapping[str, Examples], layout: TableLayout, data: StudyDat
     apart = () if tuned else ("The claims have no validation and test split: the threshold is one half for all.",)
     return _result(
         tables=(board, *layout.crossed(accuracy)),
-        sentence=_sentence(accuracy, plural(int(judged_on.sum()), "claim")),
+        accuracy=accuracy,
+        of=plural(int(judged_on.sum()), "claim"),
         notes=(*CLAIM_NOTES, *apart),
         configs=configs,
         data=data,
@@ -381,16 +380,19 @@ def _sentence(accuracy: Mapping[str, Interval], of: str) -> str:
 def _result(
     *,
     tables: tuple[StudyTable, ...],
-    sentence: str,
+    accuracy: Mapping[str, Interval],
+    of: str,
     notes: tuple[str, ...],
     configs: Mapping[str, Examples],
     data: StudyData,
 ) -> StudyResult:
+    ranked = dict(sorted(accuracy.items(), key=lambda item: -item[1].estimate))
     return StudyResult(
         name="decisions",
         title="Who decides best",
-        sentences=(sentence,),
+        sentences=(_sentence(accuracy, of),),
         tables=tables,
+        charts=(forest_chart("accuracy", "Accuracy", ranked, "share decided rightly, %"),),
         notes=(*notes, *study_notes(data, configs)),
         settings=study_settings(data, configs),
     )

@@ -20,12 +20,15 @@ from foretell.tools.dates.addresses import late_address
 from foretell.tools.dates.find import FoundDate, find_in_folded
 from foretell.tools.dates.folding import fold, lower
 from foretell.tools.dates.stamps import is_after, late_stamps
+from foretell.tools.dates.words import TOKEN, is_stamp
 
 CUT_MARK = "[a passage written later is left out]"
 """Stands where late sentences were cut."""
 LONGEST_SHOWN = 200
 LONGEST_READ = 60_000
 """Characters of one text that are looked at; what lies beyond may be of any day."""
+TELLING = ("criteria", "background")
+"""Texts that tell of what is; what is asked may be a statement in any tense."""
 MOST_FOUND = 20
 """Places of one text that are told; more are found when these are cut."""
 _REACH = 400
@@ -96,18 +99,27 @@ def late_passages(question: Question, as_of: AsOf | None = None) -> tuple[LatePa
     return tuple(
         LatePassage(field=name, found=found, sentence=_shown(text, place))
         for name, text in _texts(question)
-        for place, found in _late_places(text, moment)
+        for place, found in _late_places(text, moment, told=name in TELLING)
     )
 
 
 def without_late_passages(question: Question, as_of: AsOf | None = None) -> Question:
     """The question with a mark in place of every such sentence and of what follows it in its paragraph."""
     moment = as_of or question.as_of
-    cut = {name: _cut(getattr(question, name), moment) for name in ("text", "criteria", "background")}
-    targets = tuple(replace(one, label=_cut(one.label, moment)) for one in question.targets)
+    cut = {name: _cut(getattr(question, name), moment, told=name in TELLING) for name in ("text", *TELLING)}
+    targets = tuple(replace(one, label=_cut(one.label, moment, told=False)) for one in question.targets)
     last = question.last_value
-    last = None if last is None else replace(last, meaning=_cut(last.meaning, moment))
+    last = None if last is None else replace(last, meaning=_cut(last.meaning, moment, told=False))
     return replace(question, targets=targets, last_value=last, **cut)
+
+
+def tells_late(text: str, as_of: AsOf) -> bool:
+    """Whether a text that somebody wrote for a question was written later, or tells of later days as past.
+
+    >>> tells_late("The bank cut its rate on 6 June 2024.", AsOf.day("2024-04-01"))
+    True
+    """
+    return bool(_late_places(text, as_of, told=True))
 
 
 def split_late(questions: Sequence[Question], late_text: LateText) -> tuple[list[Question], list[Question]]:
@@ -134,9 +146,9 @@ def _shown(text: str, place: int) -> str:
     return sentence if len(sentence) <= LONGEST_SHOWN else f"{sentence[: LONGEST_SHOWN - 1]}…"
 
 
-def _cut(text: str, as_of: AsOf) -> str:
+def _cut(text: str, as_of: AsOf, *, told: bool) -> str:
     for _ in range(5):
-        places = _late_places(text, as_of)
+        places = _late_places(text, as_of, told=told)
         if not places:
             return text
         kept: list[str] = []
@@ -152,15 +164,17 @@ def _cut(text: str, as_of: AsOf) -> str:
 
 
 @lru_cache(maxsize=20_000)
-def _late_places(text: str, as_of: AsOf) -> tuple[tuple[int, str], ...]:
+def _late_places(text: str, as_of: AsOf, *, told: bool) -> tuple[tuple[int, str], ...]:
     """Where in a text something late stands, and how its date reads. Rounds ask the same words again and again."""
     read = text[:LONGEST_READ]
     plain = fold(read)
     low = lower(plain)
     found = {place: shown for place, shown in late_stamps(read, as_of) if not _conditional(plain, place)}
+    if not told:
+        found = {place: shown for place, shown in found.items() if not _stated(plain, place)}
     for one in find_in_folded(low):
         late = all(is_after(day, as_of) for day in one.readings)
-        if late and (_told_as_past(plain, one) or _NUMBER_ROW.fullmatch(_line_at(low, one.start))):
+        if told and late and (_told_as_past(plain, one) or _NUMBER_ROW.fullmatch(_line_at(low, one.start))):
             found.setdefault(one.start, " ".join(plain[max(0, one.start - 30) : one.end].split()))
     for address in _ADDRESS.finditer(plain):
         if (late := late_address(address[0], as_of)) is not None:
@@ -174,6 +188,13 @@ def _conditional(plain: str, place: int) -> bool:
     start, end = _sentence(plain, place, place)
     before = lower(_ADDRESS.sub(" ", plain[start:place]))
     return bool(_CONDITION.search(before) or _SOURCE.search(before)) or plain[start:end].rstrip().endswith("?")
+
+
+def _stated(plain: str, place: int) -> bool:
+    """Whether a date is part of a statement, and not that of a line which begins with "Updated" or with the date."""
+    start, _ = _sentence(plain, place, place)
+    words = TOKEN.findall(lower(plain[start:place]))
+    return len(words) > 2 and not is_stamp(words[0])
 
 
 def _told_as_past(plain: str, found: FoundDate) -> bool:

@@ -14,6 +14,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from foretell.questions.errors import InputError
+from foretell.questions.storage_errors import StorageError
 from foretell.web.connections import MAX_HEADER_BYTES, OpenConnections
 from foretell.web.rendering import html_page
 from foretell.web.security import AccessRules, has_token
@@ -48,6 +49,8 @@ def _on_error(request: Request, error: Exception) -> Response:
             field = ".".join(str(part) for part in first["loc"] if part not in ("body", "query", "path"))
             message = str(first["msg"]).removeprefix("Value error, ")
             return problem_response(request, 422, f"{field}: {message}" if field else message, field or None)
+        case StorageError():
+            return problem_response(request, 503, str(error))
         case InputError():
             return problem_response(request, 422, str(error), error.column)
         case _:
@@ -79,7 +82,7 @@ PROBLEM_STATUSES = {
     "421": "The server does not go by that name.",
     "422": "Something in the request is wrong.",
     "431": "Address or headers are too long.",
-    "503": "Too many are listening; come back later.",
+    "503": "Too many are listening, or the disk cannot be used now; come back later.",
 }
 
 

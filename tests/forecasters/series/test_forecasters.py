@@ -81,3 +81,13 @@ def test_prices_lean_upward() -> None:
     assert price != rate
     plain = auto(AskedSeries(DAYS, VALUES, np.datetime64("2025-10-26"), np.array(["2026-10-26"], "M8[D]"))).above[0]
     assert rate == pytest.approx(plain)
+
+
+def test_where_no_value_comes_in_between_it_is_said_so_and_the_age_of_the_last_one_is_told() -> None:
+    months = np.arange("2010-01", "2025-11", dtype="M8[M]").astype("M8[D]")
+    source = SeriesInMemory(series={"m": Series(id="m", days=months, values=np.arange(len(months), dtype=float) % 7)})
+    asked = question(SeriesRef(provider="fred", id="m"), "2025-10-30", "2026-10-26")
+    forecast = asyncio.run(Auto().forecast(asked, Context(as_of=asked.as_of, series=source)))
+    assert forecast.p["t0"] == 0
+    assert "25 days before the due date" in forecast.rationale
+    assert "4 days: no new value is expected by then" in forecast.rationale

@@ -37,6 +37,21 @@ def test_a_market_gets_its_own_price() -> None:
     assert "market's own price" in said.rationale
 
 
+def test_a_newer_price_of_the_markets_history_replaces_the_one_a_question_came_with() -> None:
+    frozen = replace(PRICED, targets=(Target(id="yes", snapshot=Snapshot(at="2025-10-16", last_price=0.37)),))
+    frozen = replace(frozen, id="manifold/abcDEF123456")
+    days = np.array(["2025-10-20", "2025-10-25", "2025-10-28"], "M8[D]")
+    history = Series(id="abcDEF123456", days=days, values=np.array([0.4, 0.6, 0.99]))
+    said = forecast(frozen, Stack(), history)
+    assert said.p == {"yes": 0.6}, "what came after the due date is not seen"
+    assert "1 day old" in said.rationale
+    alone = forecast(frozen, Stack())
+    assert alone.p == {"yes": 0.37}
+    assert "10 days old" in alone.rationale
+    old = Series(id="abcDEF123456", days=days[:1] - 30, values=np.array([0.9]))
+    assert forecast(frozen, Stack(), old).p == {"yes": 0.37}
+
+
 def test_a_market_without_price_gets_the_base_rate_or_none() -> None:
     said = forecast(MARKET, Stack(rates=RATES))
     assert said.p == {"yes": 0.2}

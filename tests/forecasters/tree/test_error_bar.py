@@ -50,6 +50,8 @@ def test_a_linear_tree_by_hand():
     assert wider is not None
     assert wider.sd == pytest.approx(sqrt(found.sd**2 + 0.01 * (0.25 + 0.04 + 0.01)))
     assert error_bar(tree(trials={id: (0.5,) for id in TRIALS})) is None
+    assert error_bar(tree(trials={id: (0.5, 0.5) for id in TRIALS})) is None, "who repeats himself shows nothing"
+    assert "for P3, examined once, the spread of the others stands in" in str(found)
 
 
 def test_judged_correlations_widen_or_narrow_the_bar():

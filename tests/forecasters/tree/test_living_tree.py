@@ -1,5 +1,6 @@
 """A tree as a living document: edited, examined again, taken apart, judged anew, with every version kept."""
 
+import asyncio
 import json
 import threading
 from collections.abc import Callable
@@ -29,6 +30,8 @@ from foretell.forecasters.tree.links import FormulaLink, JudgedLink, LinearLink,
 from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree
 from foretell.forecasters.tree.tree_file import check_file, read_tree, write_tree
 from foretell.forecasters.tree.what_if import what_if
+from foretell.mcp.permissions import ServerPermissions
+from foretell.mcp.tools import TOOLS, available_tools
 from foretell.models.model import ModelError
 from foretell.models.providers.function import model_name
 from foretell.models.providers.scripted import ScriptedModel
@@ -328,3 +331,30 @@ def test_commands(file: Path, monkeypatch: pytest.MonkeyPatch):
     assert json.loads(plan.stdout)["plan"][0]["claim"] == "P2"
     assert json.loads(plan.stdout)["dollars"] > 0
     assert diff_trees(file, file).changes == []
+
+
+def test_an_assistant_edits_the_trees_of_its_server_and_no_others(file: Path):
+    home = file.parent / "home"
+    (home / "trees").mkdir(parents=True)
+    (home / "trees" / "t.json").write_bytes(file.read_bytes())
+    permissions = ServerPermissions(settings=Settings(home=home))
+    tools = {tool.name: tool for tool in TOOLS}
+
+    def use(name: str, **fields: Any) -> dict[str, Any]:
+        tool = tools[name]
+        return asyncio.run(tool.use(permissions, tool.read(permissions, fields)))  # pyright: ignore[reportArgumentType]
+
+    done = use("edit_tree", tree="t", set={"P2": 0.9}, why="asked")
+    assert (done["version"], done["changes"][-1]["is"]) == (2, 0.9)
+    assert [one["who"] for one in use("tree_history", tree="t")["versions"]] == ["", "over MCP"]
+    assert use("diff_trees", tree="t")["changes"]
+    for name, fields, problem in (
+        ("edit_tree", {"tree": str(file), "set": {"P2": 0.1}}, "no tree of this server"),
+        ("edit_tree", {"tree": "../../t", "set": {"P2": 0.1}}, "no tree of this server"),
+        ("edit_tree", {"tree": "t", "edits": str(file)}, "does not offer it"),
+        ("edit_tree", {"tree": "t", "rejudge": True}, "spending is off"),
+        ("diff_trees", {"tree": str(file)}, "no file may be read"),
+    ):
+        with pytest.raises(InputError, match=problem):
+            use(name, **fields)
+    assert "ground_leaves" not in {tool.name for tool in available_tools(permissions)}

@@ -1,13 +1,19 @@
 """Forecasters without a model: a constant, the crowd, the market's quotes, the base rate."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import ClassVar
 
+from foretell.data.http import SourceError
+from foretell.data.markets.prices import market_ref
+from foretell.data.series.series import SeriesUnavailable
 from foretell.forecasters.base_rates.rates import Rates
 from foretell.forecasters.forecaster import CannotForecast, Context, forecast_of
+from foretell.questions.as_of import instant
 from foretell.questions.exclusivity import scaled
 from foretell.questions.forecast import Forecast
-from foretell.questions.question import Question, Target
+from foretell.questions.question import Question, SeriesRef, Snapshot, Target
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +38,7 @@ class ConstantForecaster:
 
 @dataclass(frozen=True, kw_only=True)
 class CrowdForecaster:
-    """The price the question carries: its freeze value or its price on the due date, whichever snapshot it has."""
+    """The market's newest price before the cutoff where its history can be read, else the one the question has."""
 
     fallback: float | None = None
     """Said where a target has no price; None refuses the question."""
@@ -40,8 +46,10 @@ class CrowdForecaster:
 
     async def forecast(self, question: Question, context: Context) -> Forecast:
         """The price of every target, as it is."""
-        p = {t.id: _price_or(t, self.fallback, question, context) for t in question.targets}
-        return forecast_of(p, question, context, self.name, "The market's own price.")
+        targets = [await with_newest_price(t, question, context) for t in question.targets]
+        p = {t.id: _price_or(t, self.fallback, question, context) for t in targets}
+        words = f"The market's own price, taken as it is{_oldest(targets, context)}."
+        return forecast_of(p, question, context, self.name, words)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +103,36 @@ class CrowdElseBaseRate:
         if question.kind == "market":
             return await CrowdForecaster(fallback=self.fallback, name=self.name).forecast(question, context)
         return await BaseRateForecaster(rates=self.rates, name=self.name).forecast(question, context)
+
+
+STALE = timedelta(days=1)
+"""A price that is older is looked for in the market's history."""
+
+
+async def with_newest_price(target: Target, question: Question, context: Context) -> Target:
+    """The target with the last price before the cutoff, where its own is older and the market's history can be read."""
+    own, as_of = target.snapshot, context.as_of
+    if question.kind != "market" or (own is not None and as_of.at - own.at < STALE):
+        return target
+    ref = market_ref(question, target)
+    if ref is None:
+        return target
+    try:
+        history = await context.series.fetch(SeriesRef(provider=ref.platform, id=ref.id), as_of)
+    except (SeriesUnavailable, SourceError):
+        return target
+    known = history.until(as_of)
+    if not len(known):
+        return target
+    at, price = instant(known.days[-1].astype("M8[D]").item()), float(known.values[-1])
+    newer = own is None or own.price is None or at > own.at
+    return replace(target, snapshot=Snapshot(at=at, last_price=price)) if newer and 0 <= price <= 1 else target
+
+
+def _oldest(targets: Sequence[Target], context: Context) -> str:
+    """How old the oldest price is, in words; nothing where all are of the day."""
+    days = max(((context.as_of.at - t.snapshot.at).days for t in targets if t.snapshot is not None), default=0)
+    return "" if days < 1 else f"; it was {days} {'day' if days == 1 else 'days'} old"
 
 
 def _price_or(target: Target, fallback: float | None, question: Question, context: Context) -> float:

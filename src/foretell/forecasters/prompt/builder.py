@@ -27,6 +27,7 @@ from foretell.questions.forecast import Cost
 from foretell.questions.question import Question
 from foretell.questions.trace import EmitEvent, LeakBlocked, TraceEvent, ignore_event
 from foretell.tools.fence import AdmittedSource, FencedTools
+from foretell.tools.late_text import tells_late
 from foretell.tools.leak_filter import ContentFilter, Excerpt, LeakFilter
 from foretell.tools.names import WEB_SEARCH
 from foretell.tools.rules import FenceRules
@@ -289,7 +290,8 @@ class _BuildRun:
         verdicts = await self._filter.judge(excerpts, self._fence.as_of, self._question.text)
         if len(verdicts) != len(text):
             return [False] * len(text)
-        return [verdict.keeps for verdict in verdicts]
+        kept = zip(verdicts, text, strict=True)
+        return [verdict.keeps and not tells_late(one.summary, self._fence.as_of) for verdict, one in kept]
 
     def _drop(self, reason: str, count: int) -> None:
         if count > 0:

@@ -154,6 +154,9 @@ class Auto:
         # Which models were listened to at the first and the last date.
         trusted: list[str] = []
         for i in sorted({0, len(chosen) - 1}):
+            if not chosen[i].weights:
+                trusted.append(f"{days[i]} days: no new value is expected by then, so that the last one stands.")
+                continue
             parts = sorted(chosen[i].weights.items(), key=lambda item: -item[1])
             named = ", ".join(f"{name} {weight:.0%} (says {chosen[i].chances[name]:.2f})" for name, weight in parts[:3])
             trusted.append(f"{days[i]} days: {named}.")

@@ -127,8 +127,7 @@ class Stack:
 
     async def _market(self, question: Question, context: Context) -> Forecast:
         try:
-            said = await CrowdForecaster(name=self.name).forecast(question, context)
-            return forecast_of(dict(said.p), question, context, self.name, "The market's own price, taken as it is.")
+            return await CrowdForecaster(name=self.name).forecast(question, context)
         except CannotForecast as reason:
             estimate = self._base_rate(question, context)
             if estimate is None:

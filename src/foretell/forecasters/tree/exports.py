@@ -148,7 +148,8 @@ def _label(node: Proposition) -> tuple[str, str]:
     number = "no number" if node.p is None else f"{node.p:.3f}"
     claim = one_line(node.claim)
     shown = claim if len(claim) <= WIDTH else claim[: WIDTH - 1] + "…"
-    return f"{node.id}: {number}" + (" (pinned)" if node.pinned is not None else ""), shown
+    marks = [mark for mark, so in (("pinned", node.pinned is not None), ("stale", node.stale)) if so]
+    return f"{node.id}: {number}" + (f" ({', '.join(marks)})" if marks else ""), shown
 
 
 def _arrows(node: Proposition) -> list[tuple[str, str]]:

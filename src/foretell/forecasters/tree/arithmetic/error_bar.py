@@ -50,11 +50,16 @@ class ErrorBar:
     def __str__(self) -> str:
         """In words."""
         spread = f"{self.level:.0%} of such bars hold the chance that perfect examination of the leaves would give"
-        return f"between {self.low:.3f} and {self.high:.3f} ({spread})"
+        others = f"; for {_some(self.once)}, examined once, the spread of the others stands in" if self.once else ""
+        return f"between {self.low:.3f} and {self.high:.3f} ({spread}{others})"
+
+
+def _some(ids: Sequence[str]) -> str:
+    return ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
 
 
 def error_bar(tree: Tree, *, level: float = LEVEL, lasting: float = 0.0) -> ErrorBar | None:
-    """The error bar of the root; None where no leaf was examined more than once.
+    """The error bar of the root; None where no leaf was examined more than once, or all trials came to the same.
 
     `lasting` is the standard deviation of what a grounder gets wrong about a claim every time: repetition does not show
     it. It is known only from claims that came out.
@@ -76,6 +81,8 @@ def error_bar(tree: Tree, *, level: float = LEVEL, lasting: float = 0.0) -> Erro
                 over = [slope[circuit.claims[one]] * (part or 0.0) for one, part in zip((a, b), parts, strict=True)]
                 judged += 2 * (correlation - spread.correlation) * over[0] * over[1]
     variance = max(spread.variance + judged, 0.0)
+    if variance <= 1e-18:
+        return None  # A model that repeats itself word for word has shown nothing about its error.
     p = values[circuit.claims[tree.root]]
     low, high = bar_ends(p, sqrt(variance), spread.freedom, level)
     return ErrorBar(
@@ -134,7 +141,8 @@ def leaf_spread(
     parts = own * passing
     squares = float(parts @ parts)
     alone, shared = (1 - rho) * squares, rho * float(parts.sum() ** 2)
-    steady = float(((own * lasting) ** 2).sum()) + float(own @ _edge_shift(trials, np.sqrt(single))) ** 2
+    shift = own * _edge_shift(trials, np.sqrt(single))
+    steady = float(((own * lasting) ** 2).sum()) + float(shift.sum()) ** 2 + float(shift @ shift)
     # The part that leaves share in a trial is known only by as many trials as there are.
     fewest = float(max(freedom.max(), 1.0))
     known = alone**2 / max(float(freedom.sum()), 1.0) + shared**2 / fewest

@@ -1,0 +1,45 @@
+"""The newest price before the cutoff, read from a market's history by forecasters that ask no model."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from fakes.markets import FakeManifold
+from foretell.data.series.series import SeriesUnavailable
+from foretell.forecasters.base_rates.baselines import CrowdForecaster
+from foretell.forecasters.forecaster import Context
+from foretell.practice.markets.manifold import SampleManifoldBet
+from foretell.questions.as_of import AsOf, instant
+from foretell.questions.question import Question, SeriesRef, Snapshot, Target
+from foretell.runs.services import SeriesOnDemand
+from foretell.runs.settings import Settings
+
+CONTRACT = "OT9THV4AtcSgnFQPHh1c"
+DAYS = {"2026-02-01": 0.3, "2026-02-09": 0.45, "2026-02-12": 0.9}
+BETS = tuple(
+    SampleManifoldBet(id=day, at_ms=int(instant(day).timestamp() * 1000), after=after) for day, after in DAYS.items()
+)
+FROZEN = Question(
+    id=f"manifold/{CONTRACT}",
+    source="manifold",
+    text="?",
+    due=instant("2026-02-10"),
+    targets=(Target(id="yes", snapshot=Snapshot(at=instant("2026-01-31"), last_price=0.2)),),
+)
+
+
+def test_a_crowd_is_as_fresh_as_its_markets_history(tmp_path: Path) -> None:
+    async def crowd() -> tuple[str, float]:
+        async with FakeManifold({CONTRACT: BETS}).server() as server:
+            settings = Settings(home=tmp_path, addresses={"manifold": f"{server.url}/v0"})
+            async with SeriesOnDemand(settings) as source:
+                context = Context(as_of=FROZEN.as_of, series=source)
+                said = await CrowdForecaster().forecast(FROZEN, context)
+                with pytest.raises(SeriesUnavailable):
+                    await source.fetch(SeriesRef(provider="prophet_arena", id="x"), AsOf.day("2026-02-10"))
+                return said.rationale, said.p["yes"]
+
+    words, p = asyncio.run(crowd())
+    assert p == 0.45, "neither the frozen price nor one of after the due date"
+    assert "1 day old" in words

@@ -1,0 +1,85 @@
+"""Which intervals and stars a board has: shared days, few clusters, many rows; and what a plan rests on."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from foretell.metrics.bootstrap import expanded_level, expanded_p
+from foretell.operations.requests import PlanRequest
+from foretell.operations.score import plan
+from foretell.scoring.score import score
+from foretell.studies.coverage import SHARED_DAYS, CoverageOptions, study
+from foretell.studies.inputs import StudyData
+
+
+def tables(*, forecasters: int = 2, clusters: int = 40, days: int = 20, seed: int = 0) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    outcomes: list[dict[str, Any]] = [
+        {
+            "question": f"q{c}",
+            "target": f"t{k}",
+            "outcome": int(rng.random() < 0.5),
+            "resolved_on": f"2025-03-{d + 1:02d}",
+        }
+        for c in range(clusters)
+        for k, d in enumerate(rng.integers(0, days, 3))
+    ]
+    forecasts = [
+        {"forecaster": f"f{n}", "question": row["question"], "target": row["target"]}
+        | {"p": float(np.clip(0.5 + 0.2 * (row["outcome"] - 0.5) + rng.normal(0, 0.2), 0.01, 0.99))}
+        for n in range(forecasters)
+        for row in outcomes
+    ]
+    return forecasts, outcomes
+
+
+@pytest.mark.parametrize(("days", "margins"), [(20, "question × resolved_on"), (5, "question")])
+def test_days_that_clusters_share_are_a_margin_of_their_own_where_there_are_enough(days: int, margins: str):
+    assert score(*tables(days=days)).settings["cluster"] == margins
+
+
+def test_days_of_one_cluster_each_add_nothing():
+    forecasts, outcomes = tables()
+    apart = [{**row, "resolved_on": f"2025-{1 + i // 28:02d}-{1 + i % 28:02d}"} for i, row in enumerate(outcomes)]
+    assert score(forecasts, apart).settings["cluster"] == "question"
+    assert score(forecasts, outcomes, cluster=("question",)).settings["cluster"] == "question"
+
+
+def test_a_star_never_stands_where_the_interval_holds_zero():
+    for seed in range(12):
+        board = score(*tables(forecasters=6, clusters=8 + seed, seed=seed))
+        for one in board.differences:
+            found = one.comparison
+            assert not (found.stars and found.low <= 0 <= found.high), (seed, one)
+            assert one.p >= found.p_two_sided, "corrected for the number of rows"
+
+
+def test_few_clusters_widen_the_level_and_the_p_value_alike():
+    for n in (5, 12, 40, 400):
+        assert expanded_p(1 - expanded_level(0.95, n), n) == pytest.approx(0.05)
+        assert 0.95 < expanded_level(0.95, n) <= expanded_level(0.95, 5)
+    assert expanded_level(0.95, 1) == 0.95
+
+
+def test_intervals_hold_what_they_promise_where_days_are_shared():
+    found = study(StudyData(tables={}), CoverageOptions(worlds=60, draws=200)).tables[0]
+    assert found.numbers("expanded, two-way")[SHARED_DAYS] > found.numbers("expanded")[SHARED_DAYS] + 5
+
+
+def test_a_plan_stands_on_the_level_of_its_pilot():
+    forecasts, outcomes = tables(clusters=60)
+    asked = {"pilot": ("f0", "f1"), "gain": 2.0, "forecasts": forecasts, "outcomes": outcomes}
+    own = plan(PlanRequest.read(asked))
+    squared = [
+        (
+            row["p"]
+            - next(o["outcome"] for o in outcomes if (o["question"], o["target"]) == (row["question"], row["target"]))
+        )
+        ** 2
+        for row in forecasts
+    ]
+    assert own.index == pytest.approx(100 * (1 - np.mean(squared) ** 0.5))
+    usual = plan(PlanRequest.read({**asked, "index": 70.0}))
+    assert own.index < 70
+    assert own.targets < usual.targets, "a point of index is more Brier score at a worse level"
