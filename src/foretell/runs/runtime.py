@@ -208,7 +208,10 @@ class Runtime(PlainRuntime):
         """New tools with a store of sources of their own, behind the fence."""
         fence = FenceRules(as_of=context.as_of, question=question, clairvoyant=self.spec.clairvoyant, emit=context.emit)
         leak_filter = LeakFilter(
-            model=context.model("filter"), name=self.models.name("filter"), settings=self.models.setting("filter")
+            model=context.model("filter"),
+            name=self.models.name("filter"),
+            settings=self.models.setting("filter"),
+            marked=self.spec.marked,
         )
         engine = self.services.engine
         # Another engine finds other pages for the same words.

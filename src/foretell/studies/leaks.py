@@ -190,7 +190,7 @@ async def _ask_model(
 ) -> dict[int, bool]:
     """What the rules and a model as the filter stop of some of the cases."""
     chosen = [cases[place] for place in places]
-    leak_filter = LeakFilter(model=setup.model, name=setup.name, seconds=MODEL_SECONDS)
+    leak_filter = LeakFilter(model=setup.model, name=setup.name, seconds=MODEL_SECONDS, marked=True)
     found: list[bool] = []
     setup.progress(0, len(chosen))
     for start in range(0, len(chosen), AT_ONCE):
@@ -203,7 +203,7 @@ async def _ask_model(
 async def _stopped(leak_filter: ContentFilter, cases: Sequence[LeakCase], refused: Sequence[bool]) -> list[bool]:
     open_places = [place for place, done in enumerate(refused) if not done]
     left = [cases[place] for place in open_places]
-    excerpts = [Excerpt(title=f"{case.title} {case.url}", text=case.text) for case in left]
+    excerpts = [Excerpt(title=case.title, text=case.text, url=case.url) for case in left]
     verdicts = await leak_filter.judge(excerpts, CUTOFF, ASKED.text)
     stopped = list(refused)
     for place, verdict in zip(open_places, verdicts, strict=True):

@@ -275,7 +275,7 @@ class FencedTools:
         # Our own headings only repeat the question; a stranger's is judged along with what it stands above.
         above = "" if tool in PREFIXES else f"{material.heading}\n"
         excerpts = [
-            Excerpt(title=f"{above}{item.title} {self._address(tool, item)}".rstrip(), text=_shown(item))
+            Excerpt(title=f"{above}{item.title} {self._address(tool, item)}".rstrip(), text=_shown(item), url=item.url)
             for item in items
         ]
         numbers = tool in (FETCH_SERIES, FETCH_PRICES)
@@ -299,7 +299,9 @@ class FencedTools:
     async def _vet(self, admitted: Sequence[AdmittedSource]) -> list[bool]:
         """Whether the whole text of each may be read."""
         items = [one.item for one in admitted]
-        return await self._by_content(items, [Excerpt(title=item.title, text=item.text[:READ_LIMIT]) for item in items])
+        return await self._by_content(
+            items, [Excerpt(title=item.title, text=item.text[:READ_LIMIT], url=item.url) for item in items]
+        )
 
     async def _by_content(
         self, items: Sequence[SourceItem], excerpts: Sequence[Excerpt], *, numbers: bool = False

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from itertools import islice
 from typing import Any, Literal, Protocol, cast
 
@@ -57,6 +58,7 @@ SCHEMA = closed_object(
 )
 FENCE = re.compile(r"\A```(?:json)?\s*\n(.*?)\n?```\Z", re.DOTALL)
 MAX_NOTED = 5
+LONGEST_ADDRESS = 400
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +67,8 @@ class Excerpt:
 
     title: str
     text: str
+    url: str = ""
+    """Where it is from: an address often tells a day or an outcome."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +77,8 @@ class LeakVerdict:
 
     word: KeepOrDrop
     reason: str
+    unclear: bool = False
+    """Whether it is a DROP only because no clear verdict was given."""
 
     @property
     def keeps(self) -> bool:
@@ -100,17 +106,34 @@ class LeakFilter:
     seconds: float = 120.0
     """Longest time for a batch; then all of it is dropped."""
     settings: ModelSettings = field(default_factory=ModelSettings)
+    marked: bool = False
+    """Whether ids of texts carry a mark that no text can know, addresses are shown, and what is unclear is asked about
+    once more by itself; in runs of older versions not, so that they replay as they were."""
 
     async def judge(self, excerpts: Sequence[Excerpt], as_of: AsOf, question: str) -> list[LeakVerdict]:
         """One verdict per excerpt, in their order."""
-        batches = _batches(excerpts, self.batch, self.batch_chars)
-        judged = await asyncio.gather(*(self._judge(batch, as_of, question) for batch in batches))
+        alone = [self.marked and _speaks_to_the_filter(one) for one in excerpts]
+        batches = _batches(excerpts, alone, self.batch, self.batch_chars)
+        judged = await asyncio.gather(*(self._judge_batch(batch, as_of, question) for batch in batches))
         return [verdict for verdicts in judged for verdict in verdicts]
 
+    async def _judge_batch(self, excerpts: Sequence[Excerpt], as_of: AsOf, question: str) -> list[LeakVerdict]:
+        """The verdicts on a batch; what was not judged clearly among others is judged by itself."""
+        verdicts = await self._judge(excerpts, as_of, question)
+        if not self.marked or len(excerpts) == 1:
+            return verdicts
+        unclear = [place for place, verdict in enumerate(verdicts) if verdict.unclear]
+        again = await asyncio.gather(*(self._judge([excerpts[place]], as_of, question) for place in unclear))
+        for place, verdict in zip(unclear, again, strict=True):
+            verdicts[place] = verdict[0]
+        return verdicts
+
     async def _judge(self, excerpts: Sequence[Excerpt], as_of: AsOf, question: str) -> list[LeakVerdict]:
+        ids = _ids(excerpts, marked=self.marked)
+        task = _task(excerpts, ids, as_of, question, addresses=self.marked)
         request = Request(
             model=self.name,
-            messages=(SystemMessage(text=INSTRUCTION), UserMessage(text=_task(excerpts, as_of, question))),
+            messages=(SystemMessage(text=INSTRUCTION), UserMessage(text=task)),
             schema=SCHEMA,
             settings=self.settings,
         )
@@ -121,27 +144,54 @@ class LeakFilter:
             return [_dropped(f"the filter gave no verdict within {self.seconds:g} s")] * len(excerpts)
         except ModelError as error:
             return [_dropped(f"the filter failed: {error}")] * len(excerpts)
-        return read_verdicts(reply.text, len(excerpts))
+        return read_verdicts(reply.text, ids)
 
 
-def _batches(excerpts: Sequence[Excerpt], count: int, chars: int) -> list[list[Excerpt]]:
+_SPEAKS = re.compile(
+    r"\b(?:KEEP|DROP)\b|[\"']?verdicts?[\"']?\s{0,3}[:=]|\br\d{1,2}\b\W{1,4}(?:keep|drop)|\b(?:ignore|disregard"
+    r"|forget)\b.{0,30}"
+    r"\b(?:above|previous|prior|instruction|rules)|\b(?:other|next|following|previous) (?:texts?|passages?|excerpts?"
+    r"|results?)\b"
+    r"|\bsystem prompt\b|\byou (?:guard|must answer|are an? (?:ai|assistant|filter|language model))\b"
+)
+
+
+def _speaks_to_the_filter(excerpt: Excerpt) -> bool:
+    """Whether a text has words for its judge: it is judged by itself, where it can speak for no other."""
+    return _SPEAKS.search(f"{excerpt.title}\n{excerpt.text}") is not None
+
+
+def _batches(excerpts: Sequence[Excerpt], alone: Sequence[bool], count: int, chars: int) -> list[list[Excerpt]]:
     batches: list[list[Excerpt]] = []
     size = 0
-    for excerpt in excerpts:
+    closed = True
+    for excerpt, by_itself in zip(excerpts, alone, strict=True):
         length = len(excerpt.title) + len(excerpt.text)
-        if not batches or len(batches[-1]) >= count or size + length > chars:
+        if closed or by_itself or len(batches[-1]) >= count or size + length > chars:
             batches.append([])
             size = 0
         batches[-1].append(excerpt)
         size += length
+        closed = by_itself
     return batches
 
 
-def _task(excerpts: Sequence[Excerpt], as_of: AsOf, question: str) -> str:
+def _ids(excerpts: Sequence[Excerpt], *, marked: bool) -> list[str]:
+    """The names of texts: with a hash of all of them, so that no text can hold the name of another."""
+    if not marked or len(excerpts) == 1:
+        return [f"r{place}" for place in range(1, len(excerpts) + 1)]
+    told = "\0".join(f"{one.title}\0{one.text}\0{one.url}" for one in excerpts)
+    mark = sha256(told.encode("utf-8", "replace")).hexdigest()[:8]
+    return [f"r{place}-{mark}" for place in range(1, len(excerpts) + 1)]
+
+
+def _task(excerpts: Sequence[Excerpt], ids: Sequence[str], as_of: AsOf, question: str, *, addresses: bool) -> str:
     """Texts travel as JSON, so that none of them can pose as an instruction or as another text."""
     texts: list[dict[str, Any]] = []
-    for place, excerpt in enumerate(excerpts, start=1):
-        texts.append({"id": f"r{place}", "title": excerpt.title, "text": without_age(excerpt.text)})
+    for id, excerpt in zip(ids, excerpts, strict=True):
+        texts.append({"id": id, "title": excerpt.title, "text": without_age(excerpt.text)})
+        if addresses and excerpt.url and excerpt.url not in excerpt.title:
+            texts[-1]["address"] = excerpt.url[:LONGEST_ADDRESS]
         # Dates after the cutoff are a hint where to look: they may well be plans.
         found = find_dates(excerpt.text)
         late = (one.readings[0] for one in found if all(is_after(day, as_of) for day in one.readings))
@@ -154,24 +204,44 @@ def _task(excerpts: Sequence[Excerpt], as_of: AsOf, question: str) -> str:
     )
 
 
-def read_verdicts(text: str, count: int) -> list[LeakVerdict]:
-    """One verdict per text, DROP for every one that was not given clearly."""
+_ROW_KEYS = frozenset(("id", "verdict", "reason"))
+
+
+def read_verdicts(text: str, ids: Sequence[str]) -> list[LeakVerdict]:
+    """One verdict per text, DROP for every one that was not given clearly.
+
+    The answer is one object with one list; an id that nobody asked about, a key too many, a row that is no object or
+    words around it make all of it unclear. An id named twice is unclear by itself.
+    """
     stripped = text.strip()
     fenced = FENCE.match(stripped)
-    given: dict[str, list[LeakVerdict]] = {}
     try:
-        rows = [
-            row
-            for row in json.loads(fenced[1] if fenced else stripped, object_pairs_hook=_each_key_once)["verdicts"]
-            if isinstance(row, dict)
-        ]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return [_dropped("the filter's answer could not be read")] * count
-    for row in cast("list[dict[str, Any]]", rows):
-        word: KeepOrDrop = "KEEP" if row.get("verdict") == "KEEP" else "DROP"
-        verdict = LeakVerdict(word=word, reason=str(row.get("reason") or "")[:300])
-        given.setdefault(str(row.get("id")), []).append(verdict)
-    return [_one_verdict(given.get(f"r{place}", [])) for place in range(1, count + 1)]
+        answer = json.loads(fenced[1] if fenced else stripped, object_pairs_hook=_each_key_once)
+        rows = _rows(answer, frozenset(ids))
+    except (ValueError, RecursionError):
+        return [_unclear("the filter's answer could not be read")] * len(ids)
+    given: dict[str, list[LeakVerdict]] = {}
+    for row in rows:
+        verdict = LeakVerdict(word=row["verdict"], reason=str(row.get("reason") or "")[:300])
+        given.setdefault(row["id"], []).append(verdict)
+    return [_one_verdict(given.get(id, [])) for id in ids]
+
+
+def _rows(answer: Any, ids: frozenset[str]) -> list[dict[str, Any]]:
+    """The rows of an answer that is exactly what was asked for; else a ValueError."""
+    if not isinstance(answer, dict) or list(cast("dict[str, Any]", answer)) != ["verdicts"]:
+        raise ValueError("the answer is no object with verdicts")
+    given = cast("dict[str, Any]", answer)["verdicts"]
+    if not isinstance(given, list):
+        raise ValueError("the verdicts are no list")
+    rows: list[dict[str, Any]] = []
+    for one in cast("list[Any]", given):
+        row = cast("dict[str, Any]", one) if isinstance(one, dict) else {}
+        known = set(row) <= _ROW_KEYS and row.get("id") in ids and isinstance(row.get("reason", ""), str)
+        if not known or row.get("verdict") not in ("KEEP", "DROP"):
+            raise ValueError("a row is no verdict on a text that was asked about")
+        rows.append(row)
+    return rows
 
 
 def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -183,11 +253,15 @@ def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _one_verdict(given: list[LeakVerdict]) -> LeakVerdict:
     if not given:
-        return _dropped("the filter gave no verdict")
-    if any(verdict.word != given[0].word for verdict in given):
-        return _dropped("the filter contradicted itself")
+        return _unclear("the filter gave no verdict")
+    if len(given) > 1:
+        return _unclear("the filter named a text twice")
     return given[0]
 
 
 def _dropped(reason: str) -> LeakVerdict:
     return LeakVerdict(word="DROP", reason=reason)
+
+
+def _unclear(reason: str) -> LeakVerdict:
+    return LeakVerdict(word="DROP", reason=reason, unclear=True)
