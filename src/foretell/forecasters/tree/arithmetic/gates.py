@@ -241,11 +241,15 @@ class ConditioningScope:
         """Literals that share a variable stand together; groups in the order of their first literal."""
         groups: list[tuple[int, list[int]]] = []
         for literal in literals:
-            mask, members = self.free(literal, cut), list[int]()
-            joined = [i for i, group in enumerate(groups) if group[0] & mask]
+            own, others, members = self.free(literal, cut), 0, list[int]()
+            joined = [i for i, group in enumerate(groups) if group[0] & own]
             for i in joined:
-                mask |= groups[i][0]
+                others |= groups[i][0]
                 members += groups[i][1]
+            mask = own | others
+            if joined:
+                # Also where what they share vanishes later: who led to it has put them together.
+                self.met.update(self._readers([*members, literal], own & others, cut))
             place = joined[0] if joined else len(groups)
             apart = [group for i, group in enumerate(groups) if i not in joined]
             groups = [*apart[:place], (mask, [*members, literal]), *apart[place:]]
