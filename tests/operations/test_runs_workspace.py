@@ -45,6 +45,10 @@ def made(settings: Settings, p: float = 0.2) -> str:
     id = run(spec, settings=settings).run
     assert list_runs(settings=settings).stored[0].score["decided"] == 0
     told = [{"question": r["id"], "target": "yes", "due": r["due"], "outcome": r["outcome"]} for r in ROWS]
+    # A table of outcomes will do where the run knows none.
+    with pytest.raises(InputError, match="none of the questions has an outcome yet"):
+        score(id)
+    assert score(id, write(Path("outcomes.csv"), told)).scores
     assert resolve_run(id, outcomes=write(Path("outcomes.csv"), told), settings=settings).new == 3
     return id
 

@@ -167,10 +167,10 @@ class RunRows:
     """What was asked, by question."""
 
 
-def run_rows(settings: Settings, starts: Sequence[str]) -> RunRows:
+def run_rows(settings: Settings, starts: Sequence[str], *, decided: bool = True) -> RunRows:
     """The runs whose ids begin so, their trials combined as each run says, with the outcomes of their question sets.
 
-    Runs whose forecasters have one name are told apart by their ids.
+    Runs whose forecasters have one name are told apart by their ids. With `decided`, some outcome must be known.
     """
     found: list[RunRow] = []
     forecasts: list[Row] = []
@@ -188,7 +188,7 @@ def run_rows(settings: Settings, starts: Sequence[str]) -> RunRows:
         for name, row, said in zip(names, found, answers, strict=True):
             combined = final_forecasts(store, row, said, questions)
             forecasts += [{**one, "forecaster": name} for one in forecast_rows(combined, questions)]
-    if all(row["outcome"] is None for row in outcomes):
+    if decided and all(row["outcome"] is None for row in outcomes):
         raise InputError("none of the questions has an outcome yet", hint="give a table of outcomes")
     texts = {question.id: question.text for question in questions}
     return RunRows(forecasts=forecasts, outcomes=outcomes, names=tuple(names), texts=texts)

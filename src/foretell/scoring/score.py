@@ -106,7 +106,7 @@ def _sources(
     from foretell.runs.settings import load_settings
     from foretell.scoring.long_tables import run_rows
 
-    found = run_rows(load_settings(), cast("list[str]", runs))
+    found = run_rows(load_settings(), cast("list[str]", runs), decided=outcomes is None)
     return found.forecasts, outcomes or found.outcomes, ReadOptions(drop_unknown=True)
 
 
