@@ -36,6 +36,9 @@ _STATE_WORDS = (
     "risult", "результат", "итог", "結果", "结果", "결과",
 )  # fmt: skip
 """One of them is in every state."""
+_STATE_WORD = re.compile("|".join(_STATE_WORDS))
+_AROUND = 80
+"""Characters around such a word that are looked at."""
 _LIVE_REPORT = re.compile(
     r"\blive ?blog|\blive\b[^\n]{0,40}\b(?:updates?|coverage|results|reaction|ticker|tracker)|\bas it happened\b"
     r"|\bminute[- ]by[- ]minute\b|\brolling coverage\b|^live:|\| live\b"
@@ -205,8 +208,11 @@ def _among_cells(place: DatePlace) -> bool:
 def told_state(text: str) -> str | None:
     """A field or a line that tells how a question, a market or a contest ended."""
     low = lower(fold(text))
-    found = _STATE.search(low) if any(word in low for word in _STATE_WORDS) else None
-    return found[0].strip() if found is not None else None
+    for word in _STATE_WORD.finditer(low):
+        found = _STATE.search(low, max(0, word.start() - _AROUND), word.end() + _AROUND)
+        if found is not None:
+            return found[0].strip()
+    return None
 
 
 def late_entry(title: str, text: str, as_of: AsOf) -> str | None:

@@ -82,6 +82,7 @@ _CITED = re.compile(
     r"|\bedition,"
     r"|\bPress,|\bVerlag,|\bdoi:\S{4,60}|\bJournal [^\n.]{3,60},?) ?[([]?(?P<y>20\d\d)[a-z]?(?!\d)"
 )
+_ANY_YEAR = re.compile(r"20\d\d(?!\d)")
 _ARXIV = re.compile(r"\barxiv: ?(?P<y>2\d)(?P<m>0[1-9]|1[0-2])\.\d{4,5}")
 
 
@@ -95,7 +96,10 @@ def _late_year(plain: str, low: str, as_of: AsOf) -> Iterator[tuple[int, str]]:
             place = DatePlace(plain, low, FoundDate(one.start(), one.end(), (date(int(one[0]), 1, 1),), "year"))
             if place.stamp_word_before():
                 yield one.start(), place.shown()
-    yield from ((one.start(), one[0]) for one in _CITED.finditer(plain) if int(one["y"]) > year)
+    for near in _ANY_YEAR.finditer(plain):
+        cited = _CITED.search(plain, max(0, near.start() - 90), near.end() + 1) if int(near[0]) > year else None
+        if cited is not None and int(cited["y"]) > year:
+            yield cited.start(), cited[0]
     for one in _ARXIV.finditer(low):
         if is_after(date(2000 + int(one["y"]), int(one["m"]), 1), as_of):
             yield one.start(), one[0]
