@@ -379,7 +379,9 @@ def replay(request: ReplayRequest, settings: Settings | None = None) -> ReplayRe
 
 
 def _without_seconds(answer: str) -> str:
-    """An answer without how long it took, which is the clock's and not the run's."""
+    """An answer without how long it took, which is the clock's and not the run's, and without a sum's last bits."""
     data = json.loads(answer)
-    data.get("usage", {}).pop("seconds", None)
+    usage = data.get("usage", {})
+    usage.pop("seconds", None)
+    usage["dollars"] = round(usage.get("dollars", 0.0), 9)
     return json.dumps(data, sort_keys=True)

@@ -122,7 +122,8 @@ class Cost:
     def __add__(self, other: "Cost") -> "Cost":
         """What two things cost that happened one after the other."""
         return Cost(
-            dollars=self.dollars + other.dollars,
+            # Calls end in any order, and plain sums of floats remember it.
+            dollars=round(self.dollars + other.dollars, 12),
             input_tokens=self.input_tokens + other.input_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
             seconds=self.seconds + other.seconds,
