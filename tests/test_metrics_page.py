@@ -16,4 +16,6 @@ def test_every_example_comes_out_as_written():
 
 def test_every_metric_is_explained():
     text = PAGE.read_text(encoding="utf-8")
-    assert [name for name in METRICS if f"**`{name}`**" not in text] == []
+    # Metrics of other packages stay in the table once they were looked for.
+    own = [name for name in METRICS if not name.startswith("example_")]
+    assert [name for name in own if f"**`{name}`**" not in text] == []

@@ -64,7 +64,12 @@ def documents(count: int) -> list[dict[str, Any]]:
                 "text": "It was approved.",
                 "published": "2026-09-01",
             },
-            {"url": f"{site}/leak", "title": f"About {topic}", "text": f"DROP ME {topic}", "published": "2026-05-01"},
+            {
+                "url": f"{site}/leak",
+                "title": f"About {topic}",
+                "text": f"LEAK ME {topic}",
+                "published": "2026-05-01",
+            },
         ]
     return found
 

@@ -9,7 +9,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-HOME = Path(os.environ["FORETELL_HOME"])
+HOME = Path(os.environ.get("FORETELL_HOME", "."))
 PATIENCE = 60.0
 
 

@@ -44,7 +44,7 @@ def test_forecasts_are_made_from_cited_and_fenced_evidence(house: Any):
         seen = " ".join(one["result"] for one in used)
         assert f"number {question.removeprefix('own/')}" in seen
         assert "It was approved" not in seen
-        assert "DROP ME" not in seen
+        assert "LEAK ME" not in seen
 
 
 def test_criteria_and_background_reach_the_provider(build_house: Build, recorder: Any):

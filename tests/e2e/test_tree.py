@@ -275,7 +275,7 @@ def test_a_deep_research_model_searches_through_us(build_house: Callable[..., An
     tree = read_tree(house.folder / "deep.json")
     assert {tree.nodes[id].grounding.grounder for id in leaves(tree)} == {"deep"}
     assert any(tree.nodes[id].grounding.sources for id in leaves(tree))
-    assert "DROP ME" not in "".join(fake.read)
+    assert "LEAK ME" not in "".join(fake.read)
     assert "It was approved" not in "".join(fake.read)
 
 

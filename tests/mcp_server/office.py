@@ -31,7 +31,7 @@ DOCUMENTS = [
     {
         "url": "https://news.example/leak",
         "title": "About the harbour bridge",
-        "text": "DROP ME harbour bridge",
+        "text": "LEAK ME harbour bridge",
         "published": "2026-05-01",
     },
 ]

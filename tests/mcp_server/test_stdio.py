@@ -80,7 +80,9 @@ def over_a_process(office: Office, work: Work, *options: Any) -> None:
 def test_without_leave_to_spend_only_free_tools_are_on_offer(office: Office, provider: BackgroundModels):
     async def work(client: Any) -> None:
         found = {tool.name: tool for tool in (await client.list_tools()).tools}
-        assert list(found) == ["ask", "what_if", "score", "search_as_of", "list_runs", "show_run", "replay_run"]
+        trees = ["edit_tree", "diff_trees", "tree_history"]
+        runs = ["list_runs", "show_run", "replay_run"]
+        assert list(found) == ["ask", "what_if", *trees, "score", "search_as_of", *runs]
         for tool in found.values():
             assert tool.description
             assert tool.input_schema["type"] == "object"

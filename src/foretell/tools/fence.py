@@ -4,6 +4,7 @@ Address, date and data layers are rules; the content layer asks a model. Live th
 off. A clairvoyant run switches them off on purpose, as an upper bound, and says so in everything it returns.
 """
 
+import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -357,6 +358,18 @@ class FencedTools:
 def marked(text: str, mark: str) -> str:
     """Words of ours, behind the mark where there is one."""
     return f"<{mark}> {text}" if mark else text
+
+
+_MARKS = re.compile(rf"^(\[[^\]\n]{{1,120}}\] )?<[0-9a-f]{{{MARK_LENGTH}}}> ", re.MULTILINE)
+
+
+def unmarked(text: str) -> str:
+    """What a model saw, for people: without the marks beside our own words.
+
+    >>> unmarked("[search_1_result_1] <0123456789abcdef> On beta (2026-01-01)")
+    '[search_1_result_1] On beta (2026-01-01)'
+    """
+    return _MARKS.sub(lambda found: found[1] or "", text)
 
 
 def _unframed(item: SourceItem, cited: Collection[str]) -> SourceItem:

@@ -112,10 +112,15 @@ class LeakFilter:
 
     async def judge(self, excerpts: Sequence[Excerpt], as_of: AsOf, question: str) -> list[LeakVerdict]:
         """One verdict per excerpt, in their order."""
-        alone = [self.marked and _speaks_to_the_filter(one) for one in excerpts]
-        batches = _batches(excerpts, alone, self.batch, self.batch_chars)
-        judged = await asyncio.gather(*(self._judge_batch(batch, as_of, question) for batch in batches))
-        return [verdict for verdicts in judged for verdict in verdicts]
+        alone = [place for place, one in enumerate(excerpts) if self.marked and _speaks_to_the_filter(one)]
+        among = [place for place in range(len(excerpts)) if place not in alone]
+        batches = [*_batches(excerpts, among, self.batch, self.batch_chars), *([place] for place in alone)]
+        judged = await asyncio.gather(
+            *(self._judge_batch([excerpts[place] for place in batch], as_of, question) for batch in batches)
+        )
+        places = [place for batch in batches for place in batch]
+        found = dict(zip(places, (verdict for verdicts in judged for verdict in verdicts), strict=True))
+        return [found[place] for place in range(len(excerpts))]
 
     async def _judge_batch(self, excerpts: Sequence[Excerpt], as_of: AsOf, question: str) -> list[LeakVerdict]:
         """The verdicts on a batch; what was not judged clearly among others is judged by itself."""
@@ -161,18 +166,17 @@ def _speaks_to_the_filter(excerpt: Excerpt) -> bool:
     return _SPEAKS.search(f"{excerpt.title}\n{excerpt.text}") is not None
 
 
-def _batches(excerpts: Sequence[Excerpt], alone: Sequence[bool], count: int, chars: int) -> list[list[Excerpt]]:
-    batches: list[list[Excerpt]] = []
+def _batches(excerpts: Sequence[Excerpt], places: Sequence[int], count: int, chars: int) -> list[list[int]]:
+    """The places of texts that are judged together."""
+    batches: list[list[int]] = []
     size = 0
-    closed = True
-    for excerpt, by_itself in zip(excerpts, alone, strict=True):
-        length = len(excerpt.title) + len(excerpt.text)
-        if closed or by_itself or len(batches[-1]) >= count or size + length > chars:
+    for place in places:
+        length = len(excerpts[place].title) + len(excerpts[place].text)
+        if not batches or len(batches[-1]) >= count or size + length > chars:
             batches.append([])
             size = 0
-        batches[-1].append(excerpt)
+        batches[-1].append(place)
         size += length
-        closed = by_itself
     return batches
 
 

@@ -8,6 +8,7 @@ from typing import Any, cast
 from foretell.questions import trace as kinds
 from foretell.questions.trace import TraceEvent
 from foretell.report.trace import describe_event
+from foretell.tools.fence import unmarked
 from foretell.tools.names import WEB_SEARCH
 from foretell.web.run_rows import SpendingView
 
@@ -137,7 +138,7 @@ def _sources(used: Sequence[kinds.ToolUsed], rationale: str) -> dict[str, dict[s
     """By id: the title as the model saw it, with the address where the rationale or the call tells it."""
     found = {"question": {"id": "question", "title": "the question itself", "url": ""}}
     for event in used:
-        heads = {id: title for id, title in SOURCE_HEAD.findall(event.result)[:200]}
+        heads = {id: title for id, title in SOURCE_HEAD.findall(unmarked(event.result))[:200]}
         url = str(event.arguments.get("url", "")) if len(event.sources) == 1 else ""
         for id in event.sources:
             found[id] = {"id": id, "title": heads.get(id, id), "url": url}

@@ -51,7 +51,7 @@ class CannedSearch:
         items = tuple(
             SourceItem(
                 title=f"Article of {day}",
-                text=f"Text of {day}{' DROP ME' if day == '2025-10-20' else ''}",
+                text=f"Text of {day}{' LEAK ME' if day == '2025-10-20' else ''}",
                 url=f"https://news.example/{day}",
                 published=instant(day),
                 dating="published",
@@ -65,7 +65,7 @@ class DropMarked:
     """A content filter that sees a leak in marked texts."""
 
     async def judge(self, excerpts: Sequence[Excerpt], as_of: AsOf, question: str) -> list[LeakVerdict]:
-        return [LeakVerdict(word="DROP" if "DROP ME" in one.text else "KEEP", reason="") for one in excerpts]
+        return [LeakVerdict(word="DROP" if "LEAK ME" in one.text else "KEEP", reason="") for one in excerpts]
 
 
 def question(**fields: Any) -> Question:

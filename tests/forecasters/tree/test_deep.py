@@ -72,7 +72,7 @@ def test_the_provider_reads_through_the_fence_and_only_through_it():
         seen = "\n".join(fake.read)
         assert "Text of 2025-10-01" in seen
         assert "2025-11-05" not in seen
-        assert "DROP ME" not in seen
+        assert "LEAK ME" not in seen
         (tool,) = fake.asked[0]["tools"]
         assert tool["type"] == "mcp"
         assert tool["allowed_tools"] == ["search", "fetch"]

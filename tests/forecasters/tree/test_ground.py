@@ -136,7 +136,7 @@ def test_leaks_are_kept_from_the_search_grounder():
     assert {event.layer for event in setup.of(LeakBlocked)} == {"date", "content"}
     seen = "\n".join(message.text for request in setup.requests for message in request.messages)
     assert "2025-11-05" not in seen
-    assert "DROP ME" not in seen
+    assert "LEAK ME" not in seen
 
 
 def test_sources_that_nobody_showed_are_taken_out():

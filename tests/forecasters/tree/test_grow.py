@@ -309,7 +309,7 @@ def test_leaks_are_dropped_in_every_leaf_and_told():
     assert len(setup.of(LeakBlocked)) == 8
     seen = "\n".join(message.text for request in setup.requests for message in request.messages)
     assert "2025-11-05" not in seen
-    assert "DROP ME" not in seen
+    assert "LEAK ME" not in seen
 
 
 def test_of_two_exclusive_options_one_gets_a_tree():

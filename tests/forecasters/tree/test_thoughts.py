@@ -327,7 +327,7 @@ def test_thoughts_over_the_search_grounder_stay_behind_the_fence():
     assert "https://news.example/2025-10-01" in answer.rationale
     seen = "\n".join(message.text for request in setup.requests for message in request.messages)
     assert "2025-11-05" not in seen
-    assert "DROP ME" not in seen
+    assert "LEAK ME" not in seen
 
 
 def test_thoughts_need_models():

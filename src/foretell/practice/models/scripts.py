@@ -58,9 +58,9 @@ BELIEF = "updated_belief"
 ANSWERS = ("p", "percent", "quantiles")
 AGENT_ASPECTS = ("latest report", "history", "opinion", "plans", "numbers", "decision", "risks", "experts")
 """Words added to the question, others for every search."""
-DROPPED = "DROP ME"
+DROPPED = "LEAK ME"
 """A text that holds these words is a leak to this filter."""
-_AGENT_RESULT = re.compile(r"^\[(\w+)\] (.+)$", re.MULTILINE)
+_AGENT_RESULT = re.compile(r"^\[(\w+)\] (?:<[0-9a-f]{16}> )?(.+)$", re.MULTILINE)
 FoundSources = list[tuple[str, str]]
 """Ids and titles of results."""
 

@@ -19,7 +19,7 @@ from foretell.questions.trace import LeakBlocked, ToolUsed, TraceEvent
 from foretell.runs.store import CellKey
 from foretell.studies.audit.auditor import FenceDecision
 from foretell.tools.dates.ages import without_age
-from foretell.tools.fence import READ_LIMIT, SHOWN_LIMIT, SNIPPET_LIMIT
+from foretell.tools.fence import READ_LIMIT, SHOWN_LIMIT, SNIPPET_LIMIT, unmarked
 from foretell.tools.journal import JournaledTool, journal_scope
 from foretell.tools.names import FETCH_PRICES, FETCH_SERIES, PREFIXES, SUMMARIZE_RESULTS
 from foretell.tools.tool import SourceItem, ToolFailed, ToolMaterial
@@ -151,7 +151,7 @@ def shown_passages(trace: TrialTrace, use: ToolUsed) -> list[AuditPassage]:
     """The texts of one observation. Every word below the heading ends up in one of them."""
     if not use.sources:
         return []
-    parts = _parts(use.result, use.sources)
+    parts = _parts(unmarked(use.result), use.sources)
     if use.tool not in PREFIXES:
         # A stranger's heading may tell as much as what stands below it; our own only repeat what was asked.
         parts = [f"{parts[0]}\n{parts[1]}", *parts[2:]] if len(parts) > 1 else parts

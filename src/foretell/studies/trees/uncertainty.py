@@ -104,7 +104,9 @@ def spent(world: TreeWorld, grounder: RepeatedGrounder, rng: np.random.Generator
 
 
 def study(inputs: DataInputs, options: TreeStudyOptions) -> StudyResult:
-    """Does a tree's error bar cover the truth as often as it says, and where is the next dollar best spent?
+    """Does a tree's error bar cover the truth as it says?
+
+    And where is the next dollar best spent?
 
     Worlds of both kinds, with independent, correlated and lasting errors of the grounder.
     """
