@@ -22,7 +22,15 @@ from foretell.report.study import StudyResult
 from foretell.report.terminal import TextColumn, show_text
 from foretell.runs.executor import RunProgress
 from foretell.runs.grid import Grid, GridRun, read_grid
-from foretell.runs.runner import PreparedRun, WatchProgress, asks_models, check_run, has_panel, prepare_run
+from foretell.runs.runner import (
+    PreparedRun,
+    WatchProgress,
+    asks_models,
+    check_options,
+    check_run,
+    has_panel,
+    prepare_run,
+)
 from foretell.runs.same_questions import find_run_of
 from foretell.runs.settings import Settings, load_settings
 from foretell.runs.spec import RunSpec
@@ -163,7 +171,7 @@ async def run_grid(
     settings = settings or load_settings()
     grid = read_grid(request.file)
     runs = grid.runs()
-    prepared = {run.name: prepare_grid_run(run, grid, settings) for run in runs}
+    prepared = {run.name: prepare_grid_run(run, grid, settings, plan=request.plan) for run in runs}
     budget = request.budget if request.budget is not None else grid.budget
     planned = plan_grid(runs, prepared, settings)
     result = GridResult(name=grid.name, planned=planned, budget=budget, ended={})
@@ -195,10 +203,16 @@ async def run_grid(
     return replace(result, planned=plan_grid(runs, prepared, settings), ended=ended, study=study, notes=notes)
 
 
-def prepare_grid_run(run: GridRun, grid: Grid, settings: Settings) -> PreparedRun:
-    """A run of a grid, checked before anything is stored; files are sought here and beside the grid."""
+def prepare_grid_run(run: GridRun, grid: Grid, settings: Settings, *, plan: bool = False) -> PreparedRun:
+    """A run of a grid, checked before anything is stored; files are sought here and beside the grid.
+
+    A `plan` asks nobody: whoever has no key yet may see what it would cost.
+    """
     try:
-        check_run(run.spec, settings)
+        if plan:
+            check_options(run.spec)
+        else:
+            check_run(run.spec, settings)
     except InputError as error:
         raise InputError(f"{run.name}: {error}", path=grid.path) from None
     prepared = prepare_run(run.spec, folders=(Path(), grid.path.parent))

@@ -12,6 +12,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from foretell.data.http import SourceError
+from foretell.data.untrusted import UNSAFE
 from foretell.models.journal import Journal, UnsettledCalls
 from foretell.operations.requests import (
     RunsRemoveRequest,
@@ -236,6 +237,13 @@ class RunLabels(Result):
         return " · ".join([*parts, *(["archived"] if self.archived else [])])
 
 
+def _refuse_unsafe(*words: str) -> None:
+    """No name, tag or note steers a terminal or hides what it says."""
+    for word in words:
+        if UNSAFE.search(word):
+            raise InputError("it holds characters that cannot be shown", hint="use letters, digits and signs")
+
+
 def _labels(store: RunStore, run: str) -> RunLabels:
     row = store.run(run)
     assert row is not None
@@ -246,6 +254,7 @@ def _labels(store: RunStore, run: str) -> RunLabels:
 def rename_run(request: RunsRenameRequest, settings: Settings | None = None) -> RunLabels:
     """Call a run by a name."""
     settings = settings or load_settings()
+    _refuse_unsafe(request.name)
     with closing(RunStore(settings.store)) as store:
         run = find_run(store, request.run)
         for row in store.runs() if request.name else ():
@@ -260,8 +269,9 @@ def rename_run(request: RunsRenameRequest, settings: Settings | None = None) -> 
 def tag_run(request: RunsTagRequest, settings: Settings | None = None) -> RunLabels:
     """Put tags on a run, or take them away; note something; put it into the archive."""
     settings = settings or load_settings()
+    _refuse_unsafe(*request.tags, request.note or "")
     if request.archive and request.unarchive:
-        raise InputError("a run cannot be put into the archive and taken out at once", column="archive")
+        raise InputError("a run cannot be put into the archive and taken out at once", column="--archive")
     with closing(RunStore(settings.store)) as store:
         run = find_run(store, request.run)
         before = _labels(store, run)
