@@ -104,6 +104,13 @@ def test_a_first_grid_is_commented_planned_and_carried_out_without_a_model(tmp_p
     assert {factor.name for factor in read_grid(file).factors} == {"rule", "leaves", "seed"}
     with pytest.raises(InputError, match="is there already"):
         init_grid(InitGridRequest.read({"file": file}))
+    # As it was written, on a machine without any key: the price can be seen, and nothing is asked.
+    bare = Settings(home=tmp_path / "bare")
+    first = run_sync(run_grid(GridRequest.read({"file": file, "plan": True}), bare), event_loop.run)
+    assert (len(first.planned), first.budget) == (8, 5.0)
+    assert first.expected > 0
+    with pytest.raises(InputError, match="needs a key"):
+        run_sync(run_grid(GridRequest.read({"file": file}), bare), event_loop.run)
     body = {"base": {"questions": {"dataset": "demo", "limit": 30}}, "factors": {"forecaster": ["auto", "knn"]}}
     file.write_text(yaml.safe_dump({**body, "name": "baselines"}))
     settings = Settings(home=tmp_path / "home")
