@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -58,6 +59,9 @@ def test_a_read_only_home_is_read_and_not_written(house: Any, tmp_path: Path) ->
     journal.execute("update sent set owner = 77")
     journal.commit()
     store.execute("update run set created = '2001-02-03T00:00:00+00:00'")
+    # Something has come out that no score was kept for.
+    told = "select run, question, due, 'yes', 0, null, null, '2026-09-01' from cell where trial = 0"
+    store.execute(f"insert into run_outcome {told}")
     store.commit()
     left = tmp_path / "left"
     shutil.copytree(house.home, left)
@@ -81,6 +85,7 @@ def test_a_read_only_home_is_read_and_not_written(house: Any, tmp_path: Path) ->
     assert [code for code, *_ in ends[: len(reading)]] == [0] * len(reading), ends
     assert run in ends[0][1]
     assert "2001-02-03" in ends[0][1]
+    assert re.search(r"\d\d\.\d \[", ends[0][1]), "its score, with an interval"
     assert "own/1" in ends[1][1]
     assert ends[3][1] == "3 of 3 answers are the same, from the journal alone\n"
     assert run in ends[5][1] + "".join(path.read_text() for path in (tmp_path / "site").rglob("*.html"))

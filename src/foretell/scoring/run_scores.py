@@ -192,7 +192,8 @@ class KeptScores:
             seen, text = kept.get(row.id, ("", ""))
             if seen != state:
                 text = json.dumps(score_run(self._store, row).summary())
-                database.write(_KEEP, (row.id, state, text))
+                if not database.read_only:
+                    database.write(_KEEP, (row.id, state, text))
             found[row.id] = json.loads(text)
         return found
 
