@@ -17,6 +17,7 @@ SAME = 0.75
 """Likeness from which a question without any other difference is the same one (docs/studies/asking.md)."""
 RELATED = 0.4
 """Likeness from which a question is worth showing beside the one asked."""
+NEXT_DAY = timedelta(days=1)
 NEAR_DAYS = 3
 """Days by which deadlines may differ: markets close a little before or after the day they ask about."""
 NEAR_SHARE = 0.04
@@ -116,6 +117,8 @@ class QuestionSense:
     """Whether it asks how things stand on a day, rather than whether something happens until then."""
     years: frozenset[int]
     """Years that its dates fall in."""
+    days: frozenset[date]
+    """Last days of the dates it names, whatever they are for."""
     up: bool
     down: bool
     negated: bool
@@ -170,6 +173,7 @@ def sense(text: str, due: date, closes: date | None = None) -> QuestionSense:
         stated=stated,
         standing=last is not None and last.timing == "at" and last.first == last.last,
         years=frozenset(year for one in found for year in _years(one)),
+        days=frozenset(one.deadline for one in found),
         up=bool(lowered & _UP),
         down=bool(lowered & _DOWN),
         negated=bool(lowered & _NOT),
@@ -218,8 +222,10 @@ def _likeness(one: QuestionSense, other: QuestionSense) -> float:
 
 
 def _other_date(asked: QuestionSense, other: QuestionSense, due: date) -> str | None:
-    if asked.years and other.years and not asked.years & other.years:
+    if asked.years and other.years and max(asked.years) != max(other.years):
         return f"another year ({', '.join(map(str, sorted(other.years)))})"
+    if asked.days and other.days and all(abs(a - b) > NEXT_DAY for a in asked.days for b in other.days):
+        return f"another day ({max(other.days)})"
     if asked.until is None:
         return f"until {other.until}, and the question names no day" if other.stated else None
     if other.until is None:
@@ -247,7 +253,10 @@ def _missing(one: QuestionSense, other: QuestionSense) -> list[str]:
 def _other_words(asked: QuestionSense, other: QuestionSense) -> str | None:
     """What is told apart by words that are no names: one side may say one word more than the other, not both."""
     first = {word for name in (*asked.names, *other.names) for part in name[:-1] if (word := _stem(part))}
-    mine, theirs = (asked.words - other.words) - first - LIGHT, (other.words - asked.words) - first - LIGHT
+    lacking, more = asked.words - other.words - LIGHT, other.words - asked.words - LIGHT
+    if lacking & first and more & first:
+        return f"about {', '.join(sorted(more & first))}"
+    mine, theirs = lacking - first, more - first
     both = asked.words & other.words
     named = {word for name in (*asked.names, *other.names) for part in name if (word := _stem(part))}
     most = 1 if len(both - named) >= SHARED_WORDS else 0

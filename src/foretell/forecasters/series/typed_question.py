@@ -241,6 +241,9 @@ LONGEST_PRICE = 400
 SESSIONS, RECENT_SESSIONS = 500, 60
 DEGREES = 4.0
 """Degrees of freedom of Student's t: daily changes have fat tails."""
+TOUCH = 1.65
+"""How many times as likely a level is touched by some close as it is passed by the last one. In theory 2, by
+reflection; closes are a day apart, and of shares 1.63 times as many touched a level (docs/studies/asking.md)."""
 UNSURE = 1.3
 """By how much the spread may be larger or smaller than that of the past."""
 
@@ -303,7 +306,7 @@ def sessions_ahead(asked: PriceQuestion, last: date) -> float:
 def price_answer(asked: PriceQuestion, values: Floats, last: date) -> SeriesAnswer:
     """A walk without drift and with fat tails from the last value.
 
-    The reflection principle makes the chance to touch a level twice that of being beyond it at the end.
+    A level may be touched and left again, which makes that `TOUCH` times as likely as being beyond it at the end.
     """
     assert asked.threshold is not None
     now, steps = float(values[-1]), sessions_ahead(asked, last)
@@ -315,7 +318,7 @@ def price_answer(asked: PriceQuestion, values: Floats, last: date) -> SeriesAnsw
     def chance(width: float) -> float:
         away = log(asked.threshold / now) * (1 if asked.above else -1) if asked.threshold else 0.0
         tail = _student_tail(away / width)
-        return min(0.99, 2 * tail) if asked.touch and away > 0 else 0.99 if asked.touch else tail
+        return min(0.99, TOUCH * tail) if asked.touch and away > 0 else 0.99 if asked.touch else tail
 
     ends = sorted(chance(spread * factor) for factor in (1 / UNSURE, 1.0, UNSURE))
     p = chance(spread)
