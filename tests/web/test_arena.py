@@ -65,7 +65,7 @@ def test_pages(arena: str, site: Any, page: Any):
     page.get_by_role("link", name="Events", exact=True).click()
     page.get_by_role("link", name="kalshi/KX-3", exact=True).click()
     assert "Event 3?" in page.locator("h1").inner_text()
-    assert page.locator("svg.ft").count() == 1
+    assert page.locator("svg.ft:visible").count() == 1
     assert "yes: yes" in page.locator("main").inner_text()
 
 

@@ -34,7 +34,7 @@ def test_a_kept_study_has_a_page(settings: Settings, site: Any, page: Any):
     page.get_by_role("link", name="trials", exact=True).click()
     assert page.locator(".lead").inner_text() == "Little after three <script>."
     assert "0.250 [0.200, 0.300]" in page.locator("table").first.inner_text()
-    assert page.locator("svg.ft").count() == 1
+    assert page.locator("svg.ft:visible").count() == 1
 
 
 def test_what_was_not_kept(client: TestClient):
