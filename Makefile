@@ -6,7 +6,7 @@ OUT ?= out
 # A file of exact versions to install, such as requirements/locked.txt; without one the newest that fit are taken.
 CONSTRAINTS ?=
 
-.PHONY: demo test lint format docs wheel bench model lock clean
+.PHONY: demo test lint format docs pictures wheel bench model lock clean
 
 demo: $(VENV)/.demo
 	$(BIN)/foretell demo --out $(OUT)/demo.html
@@ -27,6 +27,10 @@ format: $(VENV)/.dev
 
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir $(OUT)/site
+
+# The pictures of the docs: the pages of the example home, in a real Chromium.
+pictures: $(VENV)/.dev
+	$(BIN)/python tools/docs_pictures.py
 
 # The wheel alone, in an empty environment and an empty folder, does the first real job.
 wheel:
