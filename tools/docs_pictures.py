@@ -27,7 +27,7 @@ CLICKS: dict[str, tuple[str, ...]] = {
     "question": ("/runs", "main a:has-text('agent')", "main a[href*='/questions/'], main table a[href^='/runs/']"),
     "tree": ("/trees", "main a[href^='/trees/view/']"),
     "arena": ("/arena", "main a[href^='/arena/']"),
-    "event": ("/arena", "main a[href^='/arena/']", "main a[href*='/event/']"),
+    "event": ("/arena", "main a[href^='/arena/']", "a[href$='/events']", "main a[href*='/event/']"),
 }
 """Picture → the page it begins at, and what is clicked from there."""
 
