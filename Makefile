@@ -11,6 +11,8 @@ CONSTRAINTS ?=
 demo: $(VENV)/.demo
 	$(BIN)/foretell demo --out $(OUT)/demo.html
 
+# Bytecode is kept, whatever the shell says: the tests start hundreds of processes, and each would compile everything.
+test: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
