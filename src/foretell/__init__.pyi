@@ -22,6 +22,8 @@ from foretell.operations.run import RunResult as RunResult
 from foretell.operations.run import ShowResult as ShowResult
 from foretell.operations.runs import RunsResult as RunsResult
 from foretell.operations.studies import study as study
+from foretell.operations.tournament import TournamentResult as TournamentResult
+from foretell.operations.tournament_round import RoundResult as RoundResult
 from foretell.operations.tree import TreeResult as TreeResult
 from foretell.operations.tree_edit import TreeDiff as TreeDiff
 from foretell.operations.tree_edit import TreeEditResult as TreeEditResult
@@ -58,6 +60,7 @@ __all__ = [
     "ReadOptions",
     "ReplayResult",
     "Resolution",
+    "RoundResult",
     "RunRequest",
     "RunResult",
     "RunsResult",
@@ -67,6 +70,7 @@ __all__ = [
     "ShowResult",
     "Snapshot",
     "Target",
+    "TournamentResult",
     "TreeDiff",
     "TreeEditResult",
     "TreeRequest",
@@ -81,6 +85,8 @@ __all__ = [
     "compare_pair",
     "diff_trees",
     "edit_tree",
+    "enter_forecastbench",
+    "enter_metaculus",
     "expand_leaf",
     "ground_leaves",
     "grow_tree",
@@ -180,6 +186,65 @@ def edit_tree(
     settings: Settings | None = None,
 ) -> TreeEditResult:
     """Edit the tree, ask for stale judgements again where the request says so, and write the file."""
+
+def enter_forecastbench(
+    round: str = "latest",
+    *,
+    spec: str | Path | None = None,
+    model: str | None = None,
+    search: Sequence[str] = (),
+    trials: int | None = None,
+    budget: float | None = None,
+    question_budget: float | None = None,
+    tournament_budget: float | None = None,
+    model_price: str | None = None,
+    degraded: bool = False,
+    plan: bool = False,
+    dry_run: bool = False,
+    practice: bool = False,
+    concurrency: int = 4,
+    summary: str | Path | None = None,
+    organization: str = "",
+    entry: str = "",
+    model_organization: str = "",
+    number: int = 1,
+    reasoning: bool = False,
+    incomplete: bool = False,
+    folder: str | Path | None = None,
+    bucket: str | None = None,
+    past: int = 26,
+    stop_before: float = 30.0,
+    rehearse: bool = False,
+    again: bool = False,
+    settings: Settings | None = None,
+) -> RoundResult:
+    """Take part in a round of ForecastBench."""
+
+def enter_metaculus(
+    tournament: str,
+    *,
+    spec: str | Path | None = None,
+    model: str | None = None,
+    search: Sequence[str] = (),
+    trials: int | None = None,
+    budget: float | None = None,
+    question_budget: float | None = None,
+    tournament_budget: float | None = None,
+    model_price: str | None = None,
+    degraded: bool = False,
+    plan: bool = False,
+    dry_run: bool = False,
+    practice: bool = False,
+    concurrency: int = 4,
+    summary: str | Path | None = None,
+    again: float | None = None,
+    before_close: float | None = None,
+    limit: int | None = None,
+    comment: Literal["private", "public"] = "private",
+    rehearse: bool = False,
+    settings: Settings | None = None,
+) -> TournamentResult:
+    """Forecast what is open and unanswered in a tournament, and send it with comments."""
 
 def expand_leaf(
     tree: str | Path,
