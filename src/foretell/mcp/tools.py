@@ -236,8 +236,8 @@ TOOLS = (
     McpTool(
         name="enter_forecastbench",
         description=(
-            "Rehearse a round of ForecastBench: question set, newest values, forecasts, combination, the board's checks "
-            "and the file. With `plan` it only says what that would cost. Nothing is sent from here. Takes minutes."
+            "Rehearse a round of ForecastBench: question set, newest values, forecasts, combination, the board's "
+            "checks and the file. With `plan` it only says what that would cost. Nothing is sent from here. Takes minutes."
         ),
         request=requests.ForecastBenchRoundRequest,
         use=_answer("tournament forecastbench", ServerPermissions.check_tournament),
