@@ -12,6 +12,8 @@ demo: $(VENV)/.demo
 	$(BIN)/foretell demo --out $(OUT)/demo.html
 	@echo '(foretell is $(BIN)/foretell)'
 
+# Bytecode is kept, whatever the shell says: the tests start hundreds of processes, and each would compile everything.
+test: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
