@@ -59,7 +59,7 @@ def held_out() -> list[Asked]:
     for line in (DATA / "kalshi/resolved_markets.jsonl").read_text().splitlines():
         event = json.loads(line)["event"]
         closes = day(event["close_time"])
-        found.append(Asked("kalshi", event["market_ticker"], event["title"], closes or date(2026, 5, 1), closes))
+        found.append(Asked("kalshi", event["market_ticker"], _whole_title(event), closes or date(2026, 5, 1), closes))
     for title, closes in duckdb.sql(
         f"select title, close_time from read_csv('{DATA}/prophet_arena/subset_100_half.csv')"
     ).fetchall():
@@ -67,6 +67,11 @@ def held_out() -> list[Asked]:
     for title in duckdb.sql(f"select question from '{DATA}/tables/aibq2_questions.parquet'").fetchall():
         found.append(Asked("aibq2", title[0], title[0], date(2025, 4, 1), None))
     return list({(one.source, one.id): one for one in found}.values())
+
+
+def _whole_title(event: dict[str, str]) -> str:
+    """As `ask` reads it: with what sets a market apart from others of its event."""
+    return f"{event['title']} {event['subtitle'] or event['market_ticker'].rpartition('-')[2]}"
 
 
 def pairs(rows: Iterable[tuple[Asked, Asked]]) -> tuple[int, int, list[tuple[Asked, Asked]]]:

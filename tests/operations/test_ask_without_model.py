@@ -15,6 +15,7 @@ import pytest
 from fastapi.testclient import TestClient
 from rich.console import Console
 
+from foretell.data.markets.listing import ListedEvent
 from foretell.data.markets.polymarket import PolymarketEvents
 from foretell.forecasters.base_rates.same_question import compare, sense
 from foretell.forecasters.series.typed_question import TOUCH, price_answer, price_question, weather_question
@@ -35,6 +36,8 @@ from foretell.practice.markets.polymarket import (
 from foretell.practice.sample_data import data_services
 from foretell.practice.services import KEY
 from foretell.questions.errors import InputError
+from foretell.questions.question import Question, Snapshot, Target
+from foretell.runs.public_sources import AMBIGUOUS, matches_of
 from foretell.runs.settings import Settings
 from foretell.web.app import create_app
 
@@ -138,6 +141,18 @@ def test_weather_and_prices_come_from_their_series(online: Settings):
         ask("How high is the tower?", number=True, low=1, high=9, model="none", settings=online)
 
 
+def test_two_outcomes_of_one_event_are_never_both_the_answer():
+    targets = tuple(Target(id=team, label=team, snapshot=Snapshot(at=NOW, last_price=0.5)) for team in ("Ada", "Bo"))
+    event = ListedEvent(
+        question=Question(id="k/1", source="kalshi", text="Ada vs Bo winner?", due=NOW, targets=targets),
+        status="open",
+        recurrence="",
+    )
+    found = matches_of({"yes": sense("Will Ada win vs Bo?", NOW.date())}, [event], NOW.date())
+    assert [one.same for one in found] == [False, False]
+    assert found[0].differs == (AMBIGUOUS,)
+
+
 def test_every_door_shows_the_matches(online: Settings):
     with TestClient(create_app(online, token="t"), base_url="http://127.0.0.1") as client:
         told = client.get("/api/ask/outside", params={"question": EEA}).json()
@@ -152,7 +167,8 @@ def test_every_door_shows_the_matches(online: Settings):
 
 def test_without_a_network_it_says_so_and_gives_no_grammar_as_a_cause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("FORETELL_NETWORK")
-    dead = dict.fromkeys(("polymarket", "manifold", "kalshi", "open_meteo", "yahoo"), "http://127.0.0.1:1")
+    services = "polymarket manifold kalshi open_meteo yahoo"
+    dead = dict.fromkeys(services.split(), "http://127.0.0.1:1")
     found = ask(
         "Will it snow in Oslo before Christmas?", model="none", settings=Settings(home=tmp_path, addresses=dead)
     )
@@ -172,7 +188,7 @@ def test_what_the_platform_recorded_can_be_read(shared_data: Path):
 
     recorded = json.loads((shared_data / "wire/services/polymarket/n_search_response.json").read_text())
     rows = Payload(url="x", path="", value=recorded["body"]).rows("events")
-    as_of = AsOf(at="2026-03-10T00:00:00Z", mode="live")
+    as_of = AsOf(at=datetime(2026, 3, 10, tzinfo=UTC), mode="live")
     reader: Any = PolymarketEvents(None)  # pyright: ignore[reportArgumentType]
     events = asyncio.run(read_open(reader, rows, as_of))
     assert events

@@ -2,9 +2,10 @@
 
 import asyncio
 import re
+from collections import Counter
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
 from math import exp, log, sqrt
 from typing import Any
@@ -203,35 +204,49 @@ def _last_day(question: Question) -> date | None:
 
 def matches_of(asked: Mapping[str, QuestionSense], events: Iterable[ListedEvent], due: date) -> list[MarketMatch]:
     """The targets of events that are like the targets asked about, each held against the one it is most like."""
+    return [match for event in events for match in _clear(_event_matches(asked, event, due))]
+
+
+AMBIGUOUS = "more than one outcome of it fits"
+
+
+def _clear(matches: list[MarketMatch]) -> list[MarketMatch]:
+    """Without the doubtful ones: two outcomes of one event cannot both be what is asked, as of "A vs B"."""
+    fits = Counter(one.target for one in matches if one.same)
+    return [
+        replace(one, same=False, differs=(AMBIGUOUS,)) if one.same and fits[one.target] > 1 else one for one in matches
+    ]
+
+
+def _event_matches(asked: Mapping[str, QuestionSense], event: ListedEvent, due: date) -> list[MarketMatch]:
     matches: list[MarketMatch] = []
-    for event in events:
-        question = event.question
-        for target in question.targets:
-            text, ends = _target_text(question, target), target.resolves_at or question.closes_at
-            theirs = sense(text, due, ends.date() if ends else None)
-            likeness, id = max(
-                ((compare(mine, theirs, due), id) for id, mine in asked.items()),
-                key=lambda pair: (pair[0].same, pair[0].likeness, -len(pair[0].differs)),
+    question = event.question
+    for target in question.targets:
+        text, ends = _target_text(question, target), target.resolves_at or question.closes_at
+        theirs = sense(text, due, ends.date() if ends else None)
+        likeness, id = max(
+            ((compare(mine, theirs, due), id) for id, mine in asked.items()),
+            key=lambda pair: (pair[0].same, pair[0].likeness, -len(pair[0].differs)),
+        )
+        if not likeness.related:
+            continue
+        quote = target.snapshot
+        matches.append(
+            MarketMatch(
+                platform=event.platform,
+                text=text,
+                url=question.url,
+                target=id,
+                price=None if quote is None else quote.price,
+                at=question.due,
+                closes=ends.date() if ends else None,
+                likeness=likeness.likeness,
+                same=likeness.same,
+                differs=likeness.differs,
+                volume=event.volume,
+                unit=event.unit,
             )
-            if not likeness.related:
-                continue
-            quote = target.snapshot
-            matches.append(
-                MarketMatch(
-                    platform=event.platform,
-                    text=text,
-                    url=question.url,
-                    target=id,
-                    price=None if quote is None else quote.price,
-                    at=question.due,
-                    closes=ends.date() if ends else None,
-                    likeness=likeness.likeness,
-                    same=likeness.same,
-                    differs=likeness.differs,
-                    volume=event.volume,
-                    unit=event.unit,
-                )
-            )
+        )
     return matches
 
 
