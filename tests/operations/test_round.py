@@ -137,7 +137,8 @@ def test_what_is_not_open_is_refused_and_can_be_rehearsed(world: World):
     with pytest.raises(InputError, match="begins on that day"):
         world.visit()
     world.at(NOW)
-    for wrong in ({"round": "soon"}, {"bucket": "s3://elsewhere"}, {"bucket": "gs://forecasts/../us"}):
+    problems: list[dict[str, Any]] = [{"round": "soon"}, {"bucket": "s3://b"}, {"bucket": "gs://forecasts/../us"}]
+    for wrong in problems:
         with pytest.raises(InputError):
             world.visit(**wrong)
     with pytest.raises(InputError, match="whose file it is"):
