@@ -22,6 +22,7 @@ from foretell.operations.run import RunResult as RunResult
 from foretell.operations.run import ShowResult as ShowResult
 from foretell.operations.runs import RunsResult as RunsResult
 from foretell.operations.studies import study as study
+from foretell.operations.tree import SignedReport as SignedReport
 from foretell.operations.tree import TreeResult as TreeResult
 from foretell.operations.tree_edit import TreeDiff as TreeDiff
 from foretell.operations.tree_edit import TreeEditResult as TreeEditResult
@@ -65,6 +66,7 @@ __all__ = [
     "ScoringOptions",
     "ShowRequest",
     "ShowResult",
+    "SignedReport",
     "Snapshot",
     "Target",
     "TreeDiff",
@@ -90,6 +92,7 @@ __all__ = [
     "read_table",
     "read_tree",
     "replay",
+    "report_tree",
     "resynthesize_tree",
     "run",
     "score",
@@ -323,6 +326,14 @@ def replay(
     settings: Settings | None = None,
 ) -> ReplayResult:
     """Compute a stored run again from the journal alone, without network, keys or corpus, and compare the answers."""
+
+def report_tree(
+    file: str | Path,
+    *,
+    lasting: float = 0.0,
+    settings: Settings | None = None,
+) -> SignedReport:
+    """The report on the tree in a file: the answer, what it hangs on, every claim, and how it was made."""
 
 def resynthesize_tree(
     tree: str | Path,

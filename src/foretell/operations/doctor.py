@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import platform
 import re
 import shutil
@@ -42,6 +41,7 @@ from foretell.operations.services import reach_services
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
 from foretell.questions.storage_errors import storage_error
+from foretell.report.pdf import find_chromium
 from foretell.runs.settings import KEYS, SETTINGS_FILE, Settings, load_settings, read_contact
 
 FindingState = Literal["ok", "missing", "optional", "wrong", "repaired"]
@@ -415,7 +415,6 @@ def _installed(name: str) -> bool:
 
 
 def _browser() -> Finding:
-    names = ("chromium", "chromium-browser", "google-chrome", "chrome")
-    found = next((path for name in names if (path := shutil.which(name))), os.environ.get("CHROMIUM", ""))
-    detail = found or "not found; only the tests of foretell's own pages use it"
+    found = find_chromium()
+    detail = found or "not found; it prints reports as PDF (--out report.pdf)"
     return Finding(what="chromium", state="ok" if found else "optional", detail=detail)
