@@ -1,4 +1,4 @@
-# make demo: a first real job. make test: everything. Each bootstraps its own .venv (with uv if it is there).
+# make demo: see all of it in a minute. make test: everything. Each bootstraps its own .venv (with uv if it is there).
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -10,6 +10,7 @@ CONSTRAINTS ?=
 
 demo: $(VENV)/.demo
 	$(BIN)/foretell demo --out $(OUT)/demo.html
+	@echo '(foretell is $(BIN)/foretell)'
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
@@ -46,7 +47,7 @@ lock:
 clean:
 	rm -rf $(VENV) $(OUT) .pytest_cache .ruff_cache .hypothesis
 
-$(VENV)/.demo: EXTRAS := stats
+$(VENV)/.demo: EXTRAS := stats,web
 $(VENV)/.dev: EXTRAS := dev,oracles
 $(VENV)/.docs: EXTRAS := dev,docs
 $(VENV)/.local: EXTRAS := local

@@ -6,6 +6,7 @@ import random
 import signal
 import socket
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
@@ -67,6 +68,33 @@ def postgres_server() -> Iterator[LocalPostgres]:
         pytest.skip("PostgreSQL is not installed: initdb and pg_ctl were not found")
     with LocalPostgres(safe=False) as server:
         yield server
+
+
+@dataclass(frozen=True, kw_only=True)
+class MadeExample:
+    """The small example home that the tests share, and what making it printed. Whoever changes it takes a copy."""
+
+    home: Path
+    stdout: str
+    page: Path
+    tables: Path
+
+
+@pytest.fixture(scope="session")
+def made_example(tmp_path_factory: pytest.TempPathFactory) -> MadeExample:
+    """`foretell demo`, once in a session: few questions, few days of arena, and all else as a user has it."""
+    pytest.importorskip("statsmodels")
+    from click.testing import CliRunner
+
+    from foretell.cli.main import cli
+
+    root = tmp_path_factory.mktemp("example")
+    made = MadeExample(home=root / "home", stdout="", page=root / "demo.html", tables=root / "tables")
+    small = ("--questions", "40", "--days", "4")
+    words = ["demo", *small, "--home", str(made.home), "--out", str(made.page), "--tables", str(made.tables)]
+    result = CliRunner().invoke(cli, words, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return replace(made, stdout=result.stdout)
 
 
 _DATABASES = count(1)

@@ -21,6 +21,7 @@ PAGES = [
     "docs/arena_demo.md",
     "docs/arena.md",
     "docs/arena_forecasters.md",
+    "docs/for_bot_builders.md",
 ]
 
 

@@ -50,7 +50,15 @@ def _function(name: str) -> str:
         lines.append(f"    {parameter.name}: {written}{default},")
     function = operation.function
     title = (function.__doc__ or "").partition("\n")[0]
-    return "\n".join([*lines, f") -> {function.__annotations__['return'].__name__}:", f'    """{title}"""', ""])
+    told = [(name, _told(field.description)) for name, field in operation.request.model_fields.items()]
+    arguments = [f"        {name}: {text}" for name, text in told if text]
+    document = [f'    """{title}', "", "    Args:", *arguments, '    """'] if arguments else [f'    """{title}"""']
+    return "\n".join([*lines, f") -> {function.__annotations__['return'].__name__}:", *document, ""])
+
+
+def _told(description: str | None) -> str:
+    """A field's description as one line of a docstring."""
+    return " ".join((description or "").split()).replace("\\", "/").replace('"', "'")
 
 
 def _default(value: Any) -> str:

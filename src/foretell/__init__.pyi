@@ -146,7 +146,47 @@ def ask(
     concurrency: int = 50,
     settings: Settings | None = None,
 ) -> AskResult:
-    """A probability with its reasons; researched by `model`, or the outside view where no model is named."""
+    """A probability with its reasons; researched by `model`, or the outside view where no model is named.
+
+    Args:
+        closes: When it will be known.
+        as_of: Ask as if it were that day: nothing later is seen.
+        criteria: How exactly it resolves.
+        model: provider:name of the model; none: no model is asked.
+        roles: Another model for one role, such as filter or summariser.
+        search: Search engine, in the order they are asked; none: no search.
+        budget: Hard limit in dollars; a spent budget ends in the belief at that moment.
+        question_budget: Hard limit in dollars for each trial.
+        model_price: What models cost where that is not known: dollars per million tokens read/written, such as 0.5/2; those of other roles by role or name, such as 0.5/2,filter=0.1/0.4.
+        temperature: Of the models; else their own default.
+        effort: How long models that can reason are to do so; filter and summariser never longer than low.
+        max_tokens: Longest reply of a model in tokens, thoughts included.
+        tier: Service tier: flex costs half and may take minutes, priority costs twice.
+        reply_seconds: Longest wait for one reply, else 300 seconds.
+        seed: Sent to the model, plus the number of the trial.
+        late_text: With --as-of, a text of yours that was written after that day: refuse it (quarantine), keep it, or cut such passages.
+        strict: Refuse a question that opened before a model's knowledge ends, instead of warning.
+        variant: Which form of the agent: its prompt, its tools and whether it keeps a belief.
+        crowd: Show the market's price, and start from it.
+        prior: Show the base rate of such questions and, without a price, start from it.
+        steps: How many replies of the model at most; at the last one it must answer.
+        seconds: How long one trial may take.
+        asking: How the model acts: `tools` by calling tools, `schema` by JSON, for models that cannot call tools.
+        clamp: The least and the greatest probability that is submitted.
+        bypass: Sources whose questions are answered from their time series, without a model.
+        fixed: Use the tools step by step as laid down for some sources.
+        question: The question, in words that anyone could settle.
+        options: One of several outcomes; repeat for each.
+        number: The answer is a number: a distribution with its quantiles; give --low and --high.
+        unit: What the number is counted in.
+        low: The number is almost surely above this.
+        high: The number is almost surely below this.
+        exclusivity: How many of several outcomes come true.
+        price: What a market says now.
+        trials: Independent trials to combine.
+        combine: How trials become one: logit-mean, mean, median, trimmed, extremised, judged (a model reads the reasons), default (blended with price and base rate) or a fitted FILE.
+        concurrency: Trials at once.
+    """
 
 def diff_trees(
     tree: str | Path,
@@ -156,7 +196,14 @@ def diff_trees(
     end: int | None = None,
     settings: Settings | None = None,
 ) -> TreeDiff:
-    """Compare two versions of a tree, or two trees, claim by claim."""
+    """Compare two versions of a tree, or two trees, claim by claim.
+
+    Args:
+        tree: The tree's file.
+        other: Another tree's file.
+        start: The older version; else the one before the last.
+        end: The newer version; else the tree as it is.
+    """
 
 def edit_tree(
     tree: str | Path,
@@ -182,7 +229,30 @@ def edit_tree(
     save_as: str | Path | None = None,
     settings: Settings | None = None,
 ) -> TreeEditResult:
-    """Edit the tree, ask for stale judgements again where the request says so, and write the file."""
+    """Edit the tree, ask for stale judgements again where the request says so, and write the file.
+
+    Args:
+        tree: The tree's file.
+        set: Give a claim this probability; a claim with children is pinned.
+        unpin: Let a pinned claim follow its link again.
+        claim: Give a claim this statement.
+        report: Give a claim this report.
+        add: A new claim under a parent; its weight is judged when the parent is.
+        remove: Take a claim out, and what only it rests on.
+        move: Put a claim under another parent.
+        formula: Join a claim's children by this formula.
+        weights: Join a claim's children by a weighted sum, such as P1=0.05+0.4*P1.1-0.2*P1.2.
+        stale: Mark a claim as stale, for this reason.
+        edits: A JSON list of edits, as under `edits` of a scenario in a tree file.
+        who: Who makes the change, for the history; else the user of this machine.
+        why: Why, for the history.
+        base: The version you looked at. What others changed since is kept; changes of the same claims are refused.
+        plan: Only say what would change and what would be stale; nothing is written.
+        rejudge: Have a model judge anew what it judged before something beneath changed.
+        model: provider:name of the model that judges.
+        budget: Hard limit in dollars.
+        save_as: Write the tree to this file; without it, to its own.
+    """
 
 def expand_leaf(
     tree: str | Path,
@@ -223,7 +293,45 @@ def expand_leaf(
     steps: int = 5,
     settings: Settings | None = None,
 ) -> TreeEditResult:
-    """Take a leaf of a tree apart, have the parts examined and put together, and work out everything above it."""
+    """Take a leaf of a tree apart, have the parts examined and put together, and work out everything above it.
+
+    Args:
+        closes: When it will be known.
+        as_of: Ask as if it were that day: nothing later is seen.
+        criteria: How exactly it resolves.
+        model: provider:name of the model; none: no model is asked.
+        roles: Another model for one role, such as filter or summariser.
+        search: Search engine, in the order they are asked; none: no search.
+        budget: Hard limit in dollars; a spent budget ends in the belief at that moment.
+        question_budget: Hard limit in dollars for each trial.
+        model_price: What models cost where that is not known: dollars per million tokens read/written, such as 0.5/2; those of other roles by role or name, such as 0.5/2,filter=0.1/0.4.
+        temperature: Of the models; else their own default.
+        effort: How long models that can reason are to do so; filter and summariser never longer than low.
+        max_tokens: Longest reply of a model in tokens, thoughts included.
+        tier: Service tier: flex costs half and may take minutes, priority costs twice.
+        reply_seconds: Longest wait for one reply, else 300 seconds.
+        seed: Sent to the model, plus the number of the trial.
+        late_text: With --as-of, a text of yours that was written after that day: refuse it (quarantine), keep it, or cut such passages.
+        strict: Refuse a question that opened before a model's knowledge ends, instead of warning.
+        tree: The tree's file.
+        who: Who makes the change, for the history; else the user of this machine.
+        why: Why, for the history.
+        base: The version you looked at. What others changed since is kept; changes of the same claims are refused.
+        plan: Only say what would be done and what it would cost; nothing is asked or written.
+        at_once: Claims examined at a time.
+        retries: How often a leaf that failed is judged again.
+        kernels: Notebooks at work at the same time.
+        unsandboxed: Run notebooks without a sandbox, with all your rights.
+        claim: The leaf.
+        grounder: Who judges the leaves.
+        deep_model: A model that researches by itself, for the grounders deep and auto.
+        rule: How children are joined into their parent.
+        leaves: About how many leaves it makes.
+        rounds: How often leaves are analysed again.
+        nodes: New claims at most.
+        depth: Levels of the whole tree at most.
+        steps: Replies of one analysis at most.
+    """
 
 def ground_leaves(
     tree: str | Path,
@@ -261,7 +369,42 @@ def ground_leaves(
     spend: float | None = None,
     settings: Settings | None = None,
 ) -> TreeEditResult:
-    """Examine leaves of a tree anew, several times where that is asked for, and work out everything above them."""
+    """Examine leaves of a tree anew, several times where that is asked for, and work out everything above them.
+
+    Args:
+        closes: When it will be known.
+        as_of: Ask as if it were that day: nothing later is seen.
+        criteria: How exactly it resolves.
+        model: provider:name of the model; none: no model is asked.
+        roles: Another model for one role, such as filter or summariser.
+        search: Search engine, in the order they are asked; none: no search.
+        budget: Hard limit in dollars; a spent budget ends in the belief at that moment.
+        question_budget: Hard limit in dollars for each trial.
+        model_price: What models cost where that is not known: dollars per million tokens read/written, such as 0.5/2; those of other roles by role or name, such as 0.5/2,filter=0.1/0.4.
+        temperature: Of the models; else their own default.
+        effort: How long models that can reason are to do so; filter and summariser never longer than low.
+        max_tokens: Longest reply of a model in tokens, thoughts included.
+        tier: Service tier: flex costs half and may take minutes, priority costs twice.
+        reply_seconds: Longest wait for one reply, else 300 seconds.
+        seed: Sent to the model, plus the number of the trial.
+        late_text: With --as-of, a text of yours that was written after that day: refuse it (quarantine), keep it, or cut such passages.
+        strict: Refuse a question that opened before a model's knowledge ends, instead of warning.
+        tree: The tree's file.
+        who: Who makes the change, for the history; else the user of this machine.
+        why: Why, for the history.
+        base: The version you looked at. What others changed since is kept; changes of the same claims are refused.
+        plan: Only say what would be done and what it would cost; nothing is asked or written.
+        at_once: Claims examined at a time.
+        retries: How often a leaf that failed is judged again.
+        kernels: Notebooks at work at the same time.
+        unsandboxed: Run notebooks without a sandbox, with all your rights.
+        claims: The leaves.
+        grounder: Who judges the leaves.
+        deep_model: A model that researches by itself, for the grounders deep and auto.
+        trials: How often each is examined, independently.
+        more: Keep earlier trials and add to them.
+        spend: Spend about so much on more trials, each where slope² × variance of the answer is largest.
+    """
 
 def grow_tree(
     claim: str,
@@ -305,7 +448,48 @@ def grow_tree(
     out: Sequence[str | Path] = (),
     settings: Settings | None = None,
 ) -> TreeResult:
-    """Take a claim apart into claims, have each judged by a model, and put them together again."""
+    """Take a claim apart into claims, have each judged by a model, and put them together again.
+
+    Args:
+        closes: When it will be known.
+        as_of: Ask as if it were that day: nothing later is seen.
+        criteria: How exactly it resolves.
+        model: provider:name of the model; none: no model is asked.
+        roles: Another model for one role, such as filter or summariser.
+        search: Search engine, in the order they are asked; none: no search.
+        budget: Hard limit in dollars; a spent budget ends in the belief at that moment.
+        question_budget: Hard limit in dollars for each trial.
+        model_price: What models cost where that is not known: dollars per million tokens read/written, such as 0.5/2; those of other roles by role or name, such as 0.5/2,filter=0.1/0.4.
+        temperature: Of the models; else their own default.
+        effort: How long models that can reason are to do so; filter and summariser never longer than low.
+        max_tokens: Longest reply of a model in tokens, thoughts included.
+        tier: Service tier: flex costs half and may take minutes, priority costs twice.
+        reply_seconds: Longest wait for one reply, else 300 seconds.
+        seed: Sent to the model, plus the number of the trial.
+        late_text: With --as-of, a text of yours that was written after that day: refuse it (quarantine), keep it, or cut such passages.
+        strict: Refuse a question that opened before a model's knowledge ends, instead of warning.
+        claim: A claim that will turn out true or false.
+        grounder: Who judges the leaves.
+        rule: How children are joined into their parent.
+        leaves: About how many leaves one analysis makes.
+        rounds: How often leaves are analysed again.
+        nodes: Claims in all at most.
+        most_leaves: Leaves of one analysis at most.
+        depth: Levels of claims at most.
+        steps: Replies of one analysis at most.
+        at_once: Leaves judged at a time.
+        retries: How often a leaf that failed is judged again.
+        deep_model: A model that researches by itself, for the grounders deep and auto.
+        correlations: Have a model check which siblings are not independent.
+        bayes_net: Ask for weights that are those of a Bayes net.
+        scaling: Scale weights to those of a Bayes net.
+        intercept_limit: Largest intercept of a linear link beside its obstacles, unless the model stands by another.
+        clamp: How near to certainty the answer may come.
+        shortcut: Of two outcomes, exactly one of which comes true, analyse the first.
+        kernels: Notebooks at work at the same time.
+        unsandboxed: Run notebooks without a sandbox, with all your rights.
+        out: Also write the tree to a file that ends in .json, .html, .md, .dot, .mmd, .bif, .xml or .pl; may be repeated.
+    """
 
 def list_runs(
     *,
@@ -317,7 +501,16 @@ def list_runs(
     offset: int = 0,
     settings: Settings | None = None,
 ) -> RunsResult:
-    """The runs on this machine, the newest first."""
+    """The runs on this machine, the newest first.
+
+    Args:
+        find: Only runs whose name, note, tag, model or questions hold this.
+        tag: Only runs with this tag; may be repeated.
+        state: Only runs that stand so.
+        archived: Archived runs too.
+        limit: At most so many runs.
+        offset: Leave out so many from the start.
+    """
 
 def replay(
     run: str,
@@ -325,7 +518,12 @@ def replay(
     dataset: str | None = None,
     settings: Settings | None = None,
 ) -> ReplayResult:
-    """Compute a stored run again from the journal alone, without network, keys or corpus, and compare the answers."""
+    """Compute a stored run again from the journal alone, without network, keys or corpus, and compare the answers.
+
+    Args:
+        run: The run's id, or how that begins.
+        dataset: The questions, where they are not in the spec's own place any more.
+    """
 
 def report_tree(
     file: str | Path,
@@ -333,7 +531,12 @@ def report_tree(
     lasting: float = 0.0,
     settings: Settings | None = None,
 ) -> SignedReport:
-    """The report on the tree in a file: the answer, what it hangs on, every claim, and how it was made."""
+    """The report on the tree in a file: the answer, what it hangs on, every claim, and how it was made.
+
+    Args:
+        file: The tree's file.
+        lasting: Standard deviation of what the grounder gets wrong every time: widens the error bar.
+    """
 
 def resynthesize_tree(
     tree: str | Path,
@@ -367,7 +570,38 @@ def resynthesize_tree(
     rule: str | None = None,
     settings: Settings | None = None,
 ) -> TreeEditResult:
-    """Have stale rules and judgements of a tree made anew, from the leaves up; everything else follows by arithmetic."""
+    """Have stale rules and judgements of a tree made anew, from the leaves up; everything else follows by arithmetic.
+
+    Args:
+        closes: When it will be known.
+        as_of: Ask as if it were that day: nothing later is seen.
+        criteria: How exactly it resolves.
+        model: provider:name of the model; none: no model is asked.
+        roles: Another model for one role, such as filter or summariser.
+        search: Search engine, in the order they are asked; none: no search.
+        budget: Hard limit in dollars; a spent budget ends in the belief at that moment.
+        question_budget: Hard limit in dollars for each trial.
+        model_price: What models cost where that is not known: dollars per million tokens read/written, such as 0.5/2; those of other roles by role or name, such as 0.5/2,filter=0.1/0.4.
+        temperature: Of the models; else their own default.
+        effort: How long models that can reason are to do so; filter and summariser never longer than low.
+        max_tokens: Longest reply of a model in tokens, thoughts included.
+        tier: Service tier: flex costs half and may take minutes, priority costs twice.
+        reply_seconds: Longest wait for one reply, else 300 seconds.
+        seed: Sent to the model, plus the number of the trial.
+        late_text: With --as-of, a text of yours that was written after that day: refuse it (quarantine), keep it, or cut such passages.
+        strict: Refuse a question that opened before a model's knowledge ends, instead of warning.
+        tree: The tree's file.
+        who: Who makes the change, for the history; else the user of this machine.
+        why: Why, for the history.
+        base: The version you looked at. What others changed since is kept; changes of the same claims are refused.
+        plan: Only say what would be done and what it would cost; nothing is asked or written.
+        at_once: Claims examined at a time.
+        retries: How often a leaf that failed is judged again.
+        kernels: Notebooks at work at the same time.
+        unsandboxed: Run notebooks without a sandbox, with all your rights.
+        claims: Also these, although nothing changed beneath them.
+        rule: Join by this rule instead of the one before.
+    """
 
 def run(
     spec: str | Path | Mapping[str, Any],
@@ -379,7 +613,16 @@ def run(
     out: str | Path | None = None,
     settings: Settings | None = None,
 ) -> RunResult:
-    """Run a spec over its questions, here or by the workers of a shared database."""
+    """Run a spec over its questions, here or by the workers of a shared database.
+
+    Args:
+        spec: A YAML or JSON file, or the same as a mapping: questions, models, search, trials, …
+        concurrency: Cells at once.
+        tier: Service tier of the models, in place of the spec's: flex costs half and may take minutes a reply.
+        where: Who answers: this process (here), the workers of the shared database (workers), both of them, or workers wherever a shared database is set (auto).
+        extend: Add questions that are new to the run of this spec, instead of starting another.
+        out: Also write the tables for scoring into this folder.
+    """
 
 def show(
     run: str,
@@ -388,7 +631,13 @@ def show(
     limit: int | None = None,
     settings: Settings | None = None,
 ) -> ShowResult:
-    """The answers of a stored run, or with `question` every step to one answer."""
+    """The answers of a stored run, or with `question` every step to one answer.
+
+    Args:
+        run: The run's id, or how that begins.
+        question: One question, with every step.
+        limit: At most so many answers, and so many steps of each trial.
+    """
 
 def tree_history(
     tree: str | Path,
@@ -398,7 +647,14 @@ def tree_history(
     why: str = "",
     settings: Settings | None = None,
 ) -> TreeVersions:
-    """The versions of a tree; an older one is written again where that is asked for."""
+    """The versions of a tree; an older one is written again where that is asked for.
+
+    Args:
+        tree: The tree's file.
+        restore: Write this version into the tree's file, as a new one.
+        who: Who makes the change, for the history; else the user of this machine.
+        why: Why, for the history.
+    """
 
 def what_if(
     tree: str | Path | Mapping[str, Any] | Any,
@@ -415,4 +671,18 @@ def what_if(
     save: str | None = None,
     settings: Settings | None = None,
 ) -> ScenarioComparison:
-    """Other probabilities at some claims of a tree (a `Tree`, its file or its JSON), compared with the tree as it is."""
+    """Other probabilities at some claims of a tree (a `Tree`, its file or its JSON), compared with the tree as it is.
+
+    Args:
+        tree: The tree's file, or the tree itself as JSON (schema foretell/tree/1).
+        set: Give a claim this probability; a claim with children is pinned.
+        unpin: Let a pinned claim follow its link again.
+        scenarios: A scenario saved in the tree's file.
+        all: All scenarios saved in the tree's file, compared.
+        sd: How unsure an input's probability is: adds the spread of the answer.
+        correlation: Between the errors of the inputs with an SD.
+        tornado: The answer with every input at 0 and at 1 (or at ± SD).
+        draws: Draws for the percentiles of the spread.
+        seed: Seed of the draws.
+        save: Keep the changes in the tree's file as a scenario of this name.
+    """

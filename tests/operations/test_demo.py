@@ -1,25 +1,98 @@
 """The first minute, as a stranger has it: no network, a real result."""
 
+import json
+import os
+import shutil
+import subprocess
+import sys
+import urllib.request
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 import foretell
 from foretell.cli.main import cli
+from foretell.forecasters.tree.tree_file import read_tree_file
+from foretell.questions.errors import InputError
+from foretell.runs.settings import Settings
+from foretell.runs.store import RunStore
 
 
-def test_demo_then_score_its_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    pytest.importorskip("statsmodels")
-    monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(cli, ["demo", "--out", "demo.html", "--tables", "run"])
-    assert result.exit_code == 0, result.output
-    assert "auto leads" in result.stdout
-    assert "<html" in (tmp_path / "demo.html").read_text(encoding="utf-8")
-    board = foretell.score(tmp_path / "run" / "forecasts.csv", tmp_path / "run" / "outcomes.csv")
+def test_demo_shows_all_of_it_on_one_screen_and_its_tables_score(made_example: Any):
+    lines = made_example.stdout.rstrip().splitlines()
+    assert 24 <= len(lines) <= 40
+    assert max(map(len, lines[:-1])) <= 100
+    assert [line[:1] for line in lines if line[:1].isdigit()] == ["1", "2", "3", "4"]
+    assert "auto leads" in made_example.stdout
+    assert sum("example:" in line for line in lines) == 3  # All but the backtest are made up, and say so.
+    assert "foretell serve --example" in lines[-1]
+    assert "<html" in made_example.page.read_text(encoding="utf-8")
+    board = foretell.score(made_example.tables / "forecasts.csv", made_example.tables / "outcomes.csv")
     overall = {s.forecaster: s.metrics["bi"] for s in board.scores if dict(s.group) == {"kind": "overall"}}
     best_other = max(value.estimate for name, value in overall.items() if name != "auto")
     assert overall["auto"].low > best_other
+
+
+def test_the_example_holds_a_scored_backtest_a_trace_a_failure_a_tree_and_an_arena(made_example: Any):
+    settings = Settings(home=made_example.home)
+    found = {run["name"]: run for run in foretell.list_runs(archived=True, settings=settings).rows()}
+    assert found["auto: the best series model by its past"]["score"]["bi"]["estimate"] > 55
+    agent, hasty = found["example: an agent's research"], found["example: one search and an answer"]
+    assert agent["score"]["decided"] == 4
+    assert hasty["failed"] == 1
+    assert all("example" in run["tags"] and run["note"] for run in found.values())
+    with closing(RunStore(settings.store)) as store:
+        kinds = {type(event).__name__ for _, _, event in store.events(agent["run"])}
+    assert {"ModelCalled", "ToolUsed", "BeliefRevised", "LeakBlocked", "ForecastMade"} <= kinds
+    assert read_tree_file(made_example.home / "trees" / "grid_batteries.json").scenarios
+    assert sum("arena" in run["tags"] for run in found.values()) == 7
+
+
+def test_a_folder_with_something_else_is_never_replaced(tmp_path: Path):
+    (tmp_path / "mine.txt").write_text("mine", encoding="utf-8")
+    result = CliRunner().invoke(cli, ["demo", "--home", str(tmp_path)])
+    assert isinstance(result.exception, InputError)
+    assert "something else" in str(result.exception)
+    assert (tmp_path / "mine.txt").read_text(encoding="utf-8") == "mine"
+
+
+def test_serve_example_shows_it_and_asks_there_but_never_in_the_own_home(made_example: Any, tmp_path: Path):
+    pytest.importorskip("fastapi")
+    home, own, token = tmp_path / "copy", tmp_path / "own", "t" * 20
+    shutil.copytree(made_example.home, home)
+    words = ["serve", "--example", "--home", str(home), "--port", "0", "--token", token]
+    environment = os.environ | {
+        "FORETELL_HOME": str(own),
+        "OPENAI_API_KEY": "sk-mine",
+        "FORETELL_MODEL": "openai:mine",
+    }
+    environment["PYTHONPATH"] = os.pathsep.join(sys.path)
+    command = [sys.executable, "-m", "foretell", *words]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            address = process.stdout.readline().split("at ")[1].partition("/login")[0]
+            assert json.loads(_get(f"{address}/api/home"))["run_count"] == 8
+            asking = json.loads(_get(f"{address}/api/ask"))
+            assert asking["model"] == "openai:practice"
+            question = {"question": "Will it snow in Oslo by Christmas 2026?", "search": ["brave"]}
+            body = json.dumps(question | {"model": asking["model"]}).encode()
+            begun = json.loads(_get(f"{address}/api/ask", body, token))
+            assert not begun["warnings"]  # Its models are known to cost nothing.
+            stream = _get(f"{address}/api/runs/{begun['run']}/stream?after=0")
+            assert "ForecastMade" in stream
+        finally:
+            process.terminate()
+    assert not own.exists() or not any(own.rglob("*.db"))
+
+
+def _get(address: str, body: bytes | None = None, token: str = "") -> str:
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"} if token else {}
+    with urllib.request.urlopen(urllib.request.Request(address, body, headers), timeout=60) as answer:
+        return answer.read().decode()
 
 
 def test_backtest_writes_what_score_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from foretell import plugins
+from foretell.metrics.metric import METRICS
 
 EXAMPLE = Path(__file__).parents[1] / "example_plugin"
 Install = Callable[[Mapping[str, str], Mapping[str, Mapping[str, str]]], Path]
@@ -27,8 +28,12 @@ def example_points() -> dict[str, dict[str, str]]:
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
     """Puts a package on the path of this process; it is gone after the test."""
 
+    before = dict(METRICS)  # a board adds the metrics of other packages to the table of all
+
     def forget() -> None:
         plugins._announced.cache_clear()
+        for name in METRICS.keys() - before.keys():
+            del METRICS[name]
         for name in [name for name in sys.modules if name.partition(".")[0] == "foretell_example"]:
             del sys.modules[name]
 

@@ -8,6 +8,7 @@ import pytest
 from foretell.questions.as_of import instant
 from foretell.questions.question import LastValue, Question, Target
 from foretell.runs.backtest import backtest
+from foretell.tools.dates.stamps import MOST_LATE_DATES, late_stamp
 from foretell.tools.late_text import CUT_MARK, late_passages, split_late, tells_late, without_late_passages
 
 LATE = """\
@@ -156,6 +157,14 @@ def test_long_and_hostile_texts_are_read_to_a_bound_and_cut_in_one_go() -> None:
     for text in ("Updated June 7, 2024 " * 700, "é on 6 June 2024 was " * 200, "2024-06-06," * 1000, "(" * 70_000):
         assert late_passages(asked(text))
         assert len(without_late_passages(asked(text)).background) <= 60_000 + len(CUT_MARK)
+
+
+def test_hundreds_of_days_to_come_cannot_be_judged() -> None:
+    due = "The report of a state is due by {} June {}. "
+    days = "".join(due.format(1 + place % 28, 2025 + place // 28) for place in range(MOST_LATE_DATES + 1))
+    assert "more than 300 dates" in str(late_passages(asked(days))[0])
+    assert not late_passages(asked(days[: len(days) // 2]))
+    assert late_stamp(days, asked("").as_of) is not None
 
 
 def test_backtests_in_python_leave_them_out_unless_told_otherwise() -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from playwright.sync_api import expect
 from tests.web.made_arena import fill
 
 from foretell.runs.store import RunStore
@@ -54,19 +55,19 @@ def test_what_cannot_be_shown(arena: str, client: TestClient, path: str, status:
 def test_pages(arena: str, site: Any, page: Any):
     page.goto(f"{site.url}/arena")
     page.get_by_role("link", name="made").click()
-    assert "sharp leads" in page.locator(".lead").inner_text()
+    expect(page.locator(".lead")).to_contain_text("sharp leads", use_inner_text=True)
     assert page.locator("svg.ft").count() >= 5
-    assert page.locator("td b").count() == 0  # Names are text.
+    expect(page.locator("td b")).to_have_count(0)  # Names are text.
     first = page.locator("#table-1 ~ div tbody tr td:first-child").first.inner_text()
     page.locator("#table-1 ~ div th button").first.click()
     assert page.locator("#table-1 ~ div tbody tr td:first-child").first.inner_text() != first
     page.get_by_role("navigation", name="Filters").get_by_role("link", name="Sports").click()
-    assert "4 resolved events" in page.locator(".lead").inner_text()
+    expect(page.locator(".lead")).to_contain_text("4 resolved events", use_inner_text=True)
     page.get_by_role("link", name="Events", exact=True).click()
     page.get_by_role("link", name="kalshi/KX-3", exact=True).click()
-    assert "Event 3?" in page.locator("h1").inner_text()
-    assert page.locator("svg.ft").count() == 1
-    assert "yes: yes" in page.locator("main").inner_text()
+    expect(page.locator("h1")).to_contain_text("Event 3?", use_inner_text=True)
+    expect(page.locator("svg.ft")).to_have_count(1)
+    expect(page.locator("main")).to_contain_text("yes: yes", use_inner_text=True)
 
 
 def test_comparing_two_entries(arena: str, site: Any, page: Any):
@@ -74,7 +75,7 @@ def test_comparing_two_entries(arena: str, site: Any, page: Any):
     page.locator("#first").select_option("sharp")
     page.locator("#second").select_option("shy")
     page.get_by_role("button", name="Compare").click()
-    assert "sharp beats shy by 0.100 Brier" in page.locator(".lead").inner_text()
+    expect(page.locator(".lead")).to_contain_text("sharp beats shy by 0.100 Brier", use_inner_text=True)
     assert page.locator("tbody tr").count() > 5
 
 

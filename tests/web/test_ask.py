@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
+from playwright.sync_api import expect
 
 from fakes.models import BackgroundModels
 from foretell.data.corpus import Corpus, CorpusDocument
@@ -221,8 +222,8 @@ def test_the_outside_view_in_a_browser_needs_no_token(page: Any, site: Any) -> N
     page.get_by_label("Question", exact=True).fill(TEXT)
     page.get_by_role("button", name="Outside view, free").click()
     page.get_by_text("This is the outside view").wait_for()
-    assert "%" in page.locator("#probability").inner_text()
-    assert page.get_by_role("button", name="Research it").count() == 0
+    expect(page.locator("#probability")).to_contain_text("%", use_inner_text=True)
+    expect(page.get_by_role("button", name="Research it")).to_have_count(0)
 
 
 def test_no_secret_stands_in_an_address(page: Any, site: Any) -> None:

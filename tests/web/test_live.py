@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from playwright.sync_api import expect
 
 from fakes.stored_run import StoredRunBuilder
 from foretell.runs.store import RunCell, RunStore, cells_of
@@ -124,11 +125,11 @@ def test_a_page_follows_and_a_reload_loses_nothing(page: Any, site: Any, store: 
     slowly(made, first).join()
     page.locator("#trial-0 .searches li").nth(2).wait_for()
     page.locator("#probability", has_text="20 %").wait_for()
-    assert page.locator("#answer .tag", has_text="so far").count() == 1
+    expect(page.locator("#answer .tag", has_text="so far")).to_have_count(1)
     # Opened details stay open while the rest moves on.
     page.locator("#steps-0 > summary").click()
     page.reload()
-    assert page.locator("#probability").inner_text() == "20 %"
+    expect(page.locator("#probability")).to_have_text("20 %", use_inner_text=True)
     page.locator("#steps-0 > summary").click()
     slowly(made, second).join()
     page.locator("#probability", has_text="22 %").wait_for()

@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from playwright.sync_api import expect
 
 from fakes.stored_run import RunWords, StoredRunBuilder
 from foretell.questions.forecast import Forecast
@@ -145,11 +146,11 @@ def test_in_a_browser(page: Any, site: Any, store: RunStore) -> None:
     run = StoredRunBuilder(questions=1, trials=3).keep(store)
     page.goto(f"{site.url}/runs/{run}/{PATH}")
     page.get_by_role("img", name="Belief after each step").wait_for()
-    assert page.locator("#paths svg path.l-a.bold").count() == 1
+    expect(page.locator("#paths svg path.l-a.bold")).to_have_count(1)
     page.locator("#steps-0 > summary").click()
     page.locator("#steps-0 li.tool details summary").first.click()
     page.get_by_text("Members expect a vote in autumn.").first.wait_for()
-    assert page.locator("#steps-0 .withheld").count() == 3
+    expect(page.locator("#steps-0 .withheld")).to_have_count(3)
     link = page.locator("#trial-0 .evidence a").first
     assert link.get_attribute("href") == "https://news.example/bridge"
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from fakes.stored_run import StoredRunBuilder
 from foretell.runs.store import RunStore
@@ -89,7 +90,7 @@ def test_every_page_has_one_heading_a_language_and_named_controls(page: Any, sit
     page.goto(site.login)
     for path in paths:
         page.goto(site.url + path)
-        assert page.locator("h1").count() == 1
+        expect(page.locator("h1")).to_have_count(1)
         assert page.evaluate("document.documentElement.lang") == "en"
         unnamed = page.evaluate("""() => [...document.querySelectorAll(
             'input:not([type=hidden]), select, textarea, button, a[href], svg[role=img]')]
@@ -157,11 +158,11 @@ def test_pages_work_without_scripts(open_page: Callable[..., Any], site: Any, st
     run = StoredRunBuilder(questions=1).keep(store)
     page = open_page(java_script_enabled=False)
     page.goto(f"{site.url}/runs/{run}/{QUESTION}")
-    assert page.locator("#probability").inner_text() == "22 %"
+    expect(page.locator("#probability")).to_have_text("22 %", use_inner_text=True)
     page.goto(f"{site.url}/ask")
     page.get_by_label("Question", exact=True).fill("Will it snow?")
     page.get_by_role("button", name="Outside view, free").click()
-    assert page.locator("#probability").count() == 1
+    expect(page.locator("#probability")).to_have_count(1)
 
 
 def test_pages_are_light(open_page: Callable[..., Any], site: Any) -> None:

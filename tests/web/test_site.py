@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from foretell.forecasters.tree.edits import Scenario, SetP
 from foretell.forecasters.tree.tree_file import read_tree_file
@@ -79,7 +80,7 @@ def test_what_if_works_from_disk(written: tuple[Path, WrittenSite], page: Any, s
     page.get_by_role("link", name="Runs").click()
     page.locator("tbody a").first.click()
     page.locator("tbody a, main li a").first.click()
-    assert "onerror" in page.locator("main").inner_text()
+    expect(page.locator("main")).to_contain_text("onerror", use_inner_text=True)
     assert page.title() != "1"
 
 

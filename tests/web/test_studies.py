@@ -3,6 +3,7 @@
 from typing import Any
 
 from fastapi.testclient import TestClient
+from playwright.sync_api import expect
 
 from foretell.metrics.bootstrap import Interval
 from foretell.operations.studies import save_study
@@ -32,9 +33,9 @@ def test_a_kept_study_has_a_page(settings: Settings, site: Any, page: Any):
     save_study(settings, STUDY)
     page.goto(f"{site.url}/studies")
     page.get_by_role("link", name="trials", exact=True).click()
-    assert page.locator(".lead").inner_text() == "Little after three <script>."
-    assert "0.250 [0.200, 0.300]" in page.locator("table").first.inner_text()
-    assert page.locator("svg.ft").count() == 1
+    expect(page.locator(".lead")).to_have_text("Little after three <script>.", use_inner_text=True)
+    expect(page.locator("table").first).to_contain_text("0.250 [0.200, 0.300]", use_inner_text=True)
+    expect(page.locator("svg.ft")).to_have_count(1)
 
 
 def test_what_was_not_kept(client: TestClient):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from playwright.sync_api import expect
 
 from foretell.forecasters.tree.edits import Scenario, SetP
 from foretell.forecasters.tree.links import LinearLink, NoisyOrLink
@@ -49,8 +50,8 @@ def test_moving_leaves_equals_python(trees: Path, site: Any, page: Any):
         _set(page, id, p)
     wanted = apply_scenario(tree, Scenario(name="s", edits=tuple(SetP(id=id, p=p) for id, p in edits.items())))
     assert abs(_answer(page) - wanted.p) < 1e-9
-    assert "points" in page.locator("#moved").inner_text()
-    assert f"--set {leaves[0]}={edits[leaves[0]]:g}" in page.locator("#command").inner_text()
+    expect(page.locator("#moved")).to_contain_text("points", use_inner_text=True)
+    expect(page.locator("#command")).to_contain_text(f"--set {leaves[0]}={edits[leaves[0]]:g}", use_inner_text=True)
     page.locator("#reset").click()
     assert abs(_answer(page) - (tree.nodes["P0"].p or 0)) < 1e-12
 
@@ -102,7 +103,7 @@ def test_keyboard(trees: Path, site: Any, page: Any):
 def test_a_phone_shows_an_outline(trees: Path, site: Any, phone: Any):
     phone.goto(f"{site.url}/trees/view/nvda")
     phone.locator("#tools").wait_for()
-    assert phone.locator(".canvas.graph").count() == 0
+    expect(phone.locator(".canvas.graph")).to_have_count(0)
     assert phone.evaluate("document.documentElement.scrollWidth") <= 375
     before = _answer(phone)
     phone.locator("[data-set]").first.fill("0")
@@ -119,7 +120,7 @@ def test_graph_and_outline(trees: Path, site: Any, page: Any):
             apart = one["x"] + one["width"] <= other["x"] or other["x"] + other["width"] <= one["x"]
             assert apart or one["y"] + one["height"] <= other["y"] or other["y"] + other["height"] <= one["y"]
     page.locator("#shape").click()
-    assert page.locator(".canvas.graph").count() == 0
+    expect(page.locator(".canvas.graph")).to_have_count(0)
 
 
 def _big(count: int) -> Tree:
@@ -141,7 +142,7 @@ def test_a_thousand_claims(settings: Settings, site: Any, page: Any):
     tree = read_tree_file(settings.home / "trees" / "big.json").tree
     page.goto(f"{site.url}/trees/view/big")
     page.locator("#tools").wait_for()
-    assert page.locator(".claim:not([hidden])").count() == 11  # Folded below the first level.
+    expect(page.locator(".claim:not([hidden])")).to_have_count(11)  # Folded below the first level.
     page.evaluate("""() => { const box = document.querySelector('[data-exact="P999"]'); box.value = '0.5';
         box.dispatchEvent(new Event('input')); }""")
     assert abs(_answer(page) - apply_scenario(tree, Scenario(name="s", edits=(SetP(id="P999", p=0.5),))).p) < 1e-9
@@ -176,12 +177,12 @@ def test_claims_notebooks_and_hostile_words(settings: Settings, site: Any, page:
     page.goto(f"{site.url}/trees")
     page.get_by_role("link", name="Top").click()
     page.get_by_role("link", name="the proof of P1").click()
-    assert page.locator("strong", has_text="Because").count() == 1
-    assert page.locator("a[href^='javascript:']").count() == 0
+    expect(page.locator("strong", has_text="Because")).to_have_count(1)
+    expect(page.locator("a[href^='javascript:']")).to_have_count(0)
     page.get_by_role("link", name="The notebook").click()
-    assert page.locator("img").count() == 1
+    expect(page.locator("img")).to_have_count(1)
     assert page.locator("img").evaluate("image => image.naturalWidth") == 1
-    assert "not a picture" in page.locator("main").inner_text()
+    expect(page.locator("main")).to_contain_text("not a picture", use_inner_text=True)
     assert "\x1b" not in page.content()
     assert "owned" not in page.title()
 

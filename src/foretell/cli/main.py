@@ -12,7 +12,7 @@ COMMANDS = {
     "ask": "Ask one question: a researched probability with its reasons.",
     "tree": "Take a claim apart into claims, judge them, put them together.",
     "whatif": "Change a tree's numbers and see what follows, at once.",
-    "demo": "A first real job: 400+ questions, scored, no key and no network.",
+    "demo": "See all of it in a minute: backtest, agent, tree and arena; no key, no network.",
     "score": "Score a table of forecasts against a table of outcomes.",
     "compare": "Which forecaster is better, and by more than noise?",
     "errors": "Where a forecaster wins and loses.",

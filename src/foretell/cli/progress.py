@@ -285,7 +285,7 @@ VIEWS: Mapping[str, Callable[[], AbstractContextManager[Mapping[str, Any]]]] = {
     "run": _run_with_lines,
     "grid": _run_with_lines,
     "backtest": lambda: progress_bar("forecasting"),
-    "demo": lambda: progress_bar("forecasting"),
+    "demo": _lines,
     "arena context": run_progress,
     "arena forecast": run_progress,
     "arena demo": _lines,

@@ -16,6 +16,7 @@ from foretell.questions.errors import InputError, MissingExtra
 from foretell.report.terminal import echo
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from types import FrameType
 
     from fastapi import FastAPI
@@ -60,8 +61,31 @@ def _serve(request: requests.ServeRequest) -> None:
         from foretell.web.app import create_app
     if request.token is not None and len(request.token) < SHORTEST_TOKEN:
         raise InputError("the token is short enough to be guessed", column="--token", hint="16 characters or more")
+    if request.home is not None and not request.example:
+        raise InputError("a home is named only with --example", column="--home", hint="yours is FORETELL_HOME")
     token = request.token or secrets.token_urlsafe(24)
-    _run_app(create_app(load_settings(), token=token, host=request.host), request, token)
+    with contextlib.ExitStack() as stack:
+        settings = stack.enter_context(_example(request)) if request.example else load_settings()
+        _run_app(create_app(settings, token=token, host=request.host), request, token)
+
+
+@contextlib.contextmanager
+def _example(request: requests.ServeRequest) -> "Generator[Settings]":
+    """The settings of the example, which is made first where there is none; nothing of the user's is seen in it."""
+    from foretell.operations.example import example_home, is_complete, make_example, serving_example
+    from foretell.operations.practice import practice_environment
+    from foretell.runs.settings import load_settings
+
+    home = example_home(load_settings()) if request.home is None else request.home.absolute()
+    if not is_complete(home):
+        echo(f"making the example in {home}, about a minute", err=True)
+        asyncio.run(make_example(home, tell=lambda line: echo(line, err=True)))
+    with serving_example(home) as settings:
+        for name, value in practice_environment(settings.addresses, home).items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
+        yield load_settings()
 
 
 def _run_app(app: "FastAPI", request: requests.ServeRequest, token: str) -> None:
@@ -74,7 +98,10 @@ def _run_app(app: "FastAPI", request: requests.ServeRequest, token: str) -> None
     listening.listen()  # Before the link is printed: whoever opens it at once is not refused.
     name = f"[{request.host}]" if ":" in request.host else request.host
     link = f"http://{name}:{listening.getsockname()[1]}/login?token={token}"
-    echo(f"foretell serves at {link}\nCtrl-C ends it. Whoever has this link can spend what your keys allow.")
+    spends = (
+        "Nothing in it costs anything." if request.example else "Whoever has this link can spend what your keys allow."
+    )
+    echo(f"foretell serves {'an example ' if request.example else ''}at {link}\nCtrl-C ends it. {spends}")
     if request.open:
         import webbrowser
 

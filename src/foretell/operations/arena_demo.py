@@ -69,12 +69,12 @@ def demo_world(request: ArenaDemoRequest) -> SimulatedWorld:
     return SimulatedWorld(SimulationSettings(seed=request.seed, days=request.days, events_per_day=opening))
 
 
-def demo_spec(request: ArenaDemoRequest) -> ArenaSpec:
+def demo_spec(request: ArenaDemoRequest, name: str = "demo") -> ArenaSpec:
     """The arena as its file describes it; the oracle is no part of it."""
     per_day = request.events_per_day
     readers = {BOTH: ("reader", "both"), NEWS: ("reader", "sources"), HASTY: ("hasty", "both"), BOLD: ("bold", "both")}
     return ArenaSpec(
-        name="demo",
+        name=name,
         select=SelectionRules(closes_after_hours=30, closes_within_days=14, volume=500, per_day=per_day),
         schedule=Schedule(minimum_gap_hours=12),
         context=ContextSpec(search=(ENGINE,), queries=2, per_query=10),
@@ -174,8 +174,17 @@ class SimulatedArena:
 
 
 @asynccontextmanager
-async def open_simulation(request: ArenaDemoRequest, home: Path) -> AsyncGenerator[SimulatedArena]:
-    """The exchange, the provider and the arena, all on this machine; closed together."""
+async def open_simulation(
+    request: ArenaDemoRequest, home: Path, name: str = "demo", *, oracle: bool = True
+) -> AsyncGenerator[SimulatedArena]:
+    """The exchange, the provider and the arena, all on this machine; closed together.
+
+    Args:
+        request: How long, and how much in a day.
+        home: Where runs and journal go.
+        name: Of the arena.
+        oracle: Whether the one that knows the truth takes part.
+    """
     home.mkdir(parents=True, exist_ok=True)
     world, clock = demo_world(request), FileClock(home / "clock.txt")
     clock.set(world.settings.start)
@@ -195,7 +204,7 @@ async def open_simulation(request: ArenaDemoRequest, home: Path) -> AsyncGenerat
         client = KalshiClient(http=http, host=addresses["kalshi"], per_second=10_000.0)
         keys = {KEYS[service][0]: KEY for service in (PROVIDER, ENGINE)}
         settings = Settings(home=home, keys=keys, addresses=addresses, clock=f"file:{clock.path}")
-        async with open_arena(demo_spec(request), settings, opening) as plain:
+        async with open_arena(demo_spec(request, name), settings, opening) as plain:
 
             async def truth(cell: RunCell, emit: EmitEvent) -> Forecast:
                 context = Context(as_of=cell.question.as_of_in("live"))
@@ -210,7 +219,7 @@ async def open_simulation(request: ArenaDemoRequest, home: Path) -> AsyncGenerat
                 async with plain.furnish(run) as answer:
                     yield answer
 
-            entries = {ORACLE: EntrySpec(forecaster=KNOWING), **plain.spec.entries}
+            entries = {**({ORACLE: EntrySpec(forecaster=KNOWING)} if oracle else {}), **plain.spec.entries}
             arena = replace(
                 plain,
                 spec=replace(plain.spec, entries=entries),

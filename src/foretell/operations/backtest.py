@@ -1,4 +1,4 @@
-"""Backtests of forecasters that ask no model, and the demo."""
+"""Backtests of forecasters that ask no model."""
 
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -8,20 +8,14 @@ from typing import Any
 from foretell.data.datasets.question_set import quarantine_note
 from foretell.data.series.local import CsvSeries
 from foretell.forecasters.forecaster import build_forecaster
-from foretell.operations.requests import BacktestRequest, DemoRequest
+from foretell.operations.requests import BacktestRequest
 from foretell.operations.result import Result
-from foretell.operations.score import ScoreResult
-from foretell.report.terminal import show_text
 from foretell.runs.backtest import Backtest, BacktestProgress
 from foretell.runs.backtest import backtest as run_backtest
 from foretell.runs.question_sets import LATE_TEXT_HINT, Benchmark, open_benchmark
 from foretell.runs.services import SeriesOnDemand
 from foretell.runs.settings import load_settings
-from foretell.scoring.join import read_table
-from foretell.scoring.long_tables import forecast_rows, outcome_rows, write_backtest
-from foretell.scoring.score import ScoringOptions, score_table
-
-DEMO_FORECASTERS = ("auto", "knn", "linear", "hybrid", "prior", "always")
+from foretell.scoring.long_tables import forecast_rows, write_backtest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,36 +73,3 @@ def _answers(benchmark: Benchmark, names: tuple[str, ...], series: Any, progress
         forecasters, questions, series=series, past=benchmark.past, progress=progress, late_text="keep"
     )
     return replace(answered, quarantined=benchmark.questions.quarantined)
-
-
-@dataclass(frozen=True, kw_only=True)
-class DemoResult(ScoreResult):
-    """The demo's leaderboard, with a line on what was asked."""
-
-    heading: str = ""
-    tables: tuple[Path, ...] = ()
-
-    def print(self, console: Any) -> None:
-        """The line, then the leaderboard."""
-        show_text(console, f"{self.heading}\n")
-        super().print(console)
-
-
-def demo(request: DemoRequest, progress: BacktestProgress | None = None) -> DemoResult:
-    """Forecast the demo's questions and score every answer."""
-    benchmark = open_benchmark("demo")
-    questions = benchmark.questions
-    result = _answers(benchmark, DEMO_FORECASTERS, benchmark.series, progress)
-    table = read_table(
-        forecast_rows(result.forecasts, result.questions), outcome_rows(result.questions, questions.resolutions)
-    )
-    written = {} if request.tables is None else write_backtest(result, questions.resolutions, request.tables)
-    targets = sum(len(q.targets) for q in questions.questions)
-    series = len({q.id for q in questions.questions})
-    return DemoResult(
-        board=score_table(table, ScoringOptions(by=("source",))),
-        table=table,
-        title="Model-free forecasters on real series",
-        heading=f"{len(questions.questions)} questions with {targets} targets from {series} real series",
-        tables=tuple(written.values()),
-    )

@@ -822,13 +822,21 @@ class BacktestRequest(QuestionSetFields):
 
 
 class DemoRequest(OperationRequest):
-    """A first real job: forecast 400+ questions about real time series as of their dates, and score every answer.
+    """See all of it in a minute: a scored backtest, an agent's research, a tree of claims and a month of an arena.
 
-    Needs no key and no network. The series (El Niño sea temperature, CO₂, the US economy, sunspots, …) ship with
-    statsmodels; the questions have the form of ForecastBench's: will the value be higher on a later day?
+    Needs no key and no network. The backtest is real: 400+ questions about series that ship with statsmodels (El Niño
+    sea temperature, CO₂, the US economy, sunspots, …), answered as of their dates. The other parts are examples and
+    marked as such: scripted replies, made-up news, a simulated exchange. All of it is left in a home of its own, apart
+    from yours, which `foretell serve --example` opens.
     """
 
-    tables: Path | None = setting(None, "Also write the tables into this folder.", metavar="FOLDER")
+    tables: Path | None = setting(None, "Also write the tables of the backtest into this folder.", metavar="FOLDER")
+    home: Path | None = setting(
+        None, "Folder for the example; without it, one in the cache, as foretell serve --example expects.",
+        metavar="FOLDER",
+    )  # fmt: skip
+    questions: int | None = setting(None, "Only the first so many questions of the backtest, for a quick look.", ge=2)
+    days: int = setting(30, "Days of the arena.", ge=1, le=366)
 
 
 class _PastRequest(OperationRequest):
@@ -1376,6 +1384,10 @@ class ServeRequest(OperationRequest):
         None, "What spending and writing need; without it, a new one is printed.", env="FORETELL_TOKEN"
     )
     open: bool = setting(False, "Open a browser.")
+    example: bool = setting(
+        False, "Show an example instead of your own home, made first where there is none. Nothing costs anything there."
+    )
+    home: Path | None = setting(None, "With --example: the folder that foretell demo --home made.", metavar="FOLDER")
 
 
 class SiteRequest(OperationRequest):

@@ -53,7 +53,7 @@ OPERATIONS = {
     ),
     "tree export": Operation(requests.TreeExportRequest, "foretell.operations.tree:export_tree"),
     "whatif": Operation(requests.WhatIfRequest, "foretell.operations.what_if:compare_edits"),
-    "demo": Operation(requests.DemoRequest, "foretell.operations.backtest:demo", PAGES),
+    "demo": Operation(requests.DemoRequest, "foretell.operations.example:demo", PAGES),
     "score": Operation(requests.ScoreRequest, "foretell.operations.score:score", PAGES),
     "compare": Operation(requests.CompareRequest, "foretell.operations.score:compare", ROWS),
     "errors": Operation(requests.ErrorsRequest, "foretell.operations.score:errors", (*ROWS, ".html")),

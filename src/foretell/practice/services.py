@@ -8,7 +8,7 @@ from itertools import count, repeat
 
 from foretell.data.datasets.forecastbench_download import FIRST_ROUND, ROUND_DAYS
 from foretell.practice.models.scripts import arena_script
-from foretell.practice.models.server import PracticeModels
+from foretell.practice.models.server import PracticeModels, Script
 from foretell.practice.sample_data import data_services
 from foretell.practice.search import ENGINES, search_server
 from foretell.practice.server import PracticeServer, ServerRequest, ServerResponse, json_response
@@ -41,6 +41,10 @@ class ServiceOptions:
     """The first of `PORTS` ports in a row; 0 takes free ones."""
     latency: float = 0.0
     """Seconds before every answer."""
+    script: Script = arena_script
+    """What the models reply."""
+    pages: tuple[SampleWebPage, ...] = ()
+    """Of the practice web, beside those it always has."""
 
 
 @asynccontextmanager
@@ -67,14 +71,14 @@ async def all_services(
             server.port, server.latency = next(ports), options.latency
             return (await stack.enter_async_context(server)).url
 
-        provider = PracticeModels(arena_script)
+        provider = PracticeModels(options.script)
         provider.route("POST", STOP, stop_all)
         models = await start(provider)
         # Pages are named, not numbered: the fence refuses hosts that are only a number.
-        web = web_server(sample_world(options.now))
+        web = web_server(sample_world(options.now, more=options.pages))
         web.route("GET", f"{BENCHMARK}/question_sets/latest-llm.json", lambda _: _newest_round(options.now))
         pages = (await start(web)).replace("127.0.0.1", "localhost")
-        world = sample_world(options.now, pages)
+        world = sample_world(options.now, pages, options.pages)
         search = await start(search_server(world, KEY))
         archive = replace(world, pages=[*world.pages, EXAMPLE_PAGE])
         others = {"wikipedia": wikipedia_server(world), "wayback": wayback_server(archive)}

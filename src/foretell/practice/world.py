@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from html import escape
@@ -88,10 +89,10 @@ def small_world() -> SampleWorld:
     return _stored_world()[0]
 
 
-def sample_world(now: datetime, site: str = "https://news.example") -> SampleWorld:
+def sample_world(now: datetime, site: str = "https://news.example", more: Sequence[SampleWebPage] = ()) -> SampleWorld:
     """The same and more; the dates of pages do not move, only ages are counted from `now`."""
-    small, more = _stored_world()
-    pages = [replace(page, url=site + page.path) for page in [*small.pages, *more]]
+    small, stored = _stored_world()
+    pages = [replace(page, url=site + page.path) for page in [*small.pages, *stored, *more]]
     return SampleWorld(now=now, pages=pages, articles=small.articles)
 
 

@@ -90,6 +90,8 @@ def fully_decoded(text: str) -> str:
 
 
 def _is_ip(host: str) -> bool:
+    if ":" not in host and not host.rstrip("]")[-1:].isdigit():
+        return False
     try:
         ip_address(host.strip("[]"))
     except ValueError:

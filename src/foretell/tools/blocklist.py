@@ -37,6 +37,8 @@ class AddressPatterns:
 
     def over_any(self, addresses: Iterable[Address]) -> Address | None:
         """The first place any of the addresses belongs to."""
+        if not self._by_host:
+            return None
         return next((place for address in addresses if (place := self.over(address)) is not None), None)
 
 

@@ -19,7 +19,7 @@ from foretell.questions.question import Question
 from foretell.tools.dates.addresses import late_address
 from foretell.tools.dates.find import FoundDate, find_in_folded
 from foretell.tools.dates.folding import fold, lower
-from foretell.tools.dates.stamps import is_after, late_stamps
+from foretell.tools.dates.stamps import MOST_LATE_DATES, is_after, late_stamps
 from foretell.tools.dates.words import TOKEN, is_stamp
 
 CUT_MARK = "[a passage written later is left out]"
@@ -172,13 +172,15 @@ def _late_places(text: str, as_of: AsOf, *, told: bool) -> tuple[tuple[int, str]
     found = {place: shown for place, shown in late_stamps(read, as_of) if not _conditional(plain, place)}
     if not told:
         found = {place: shown for place, shown in found.items() if not _stated(plain, place)}
-    for one in find_in_folded(low):
-        late = all(is_after(day, as_of) for day in one.readings)
-        if told and late and (_told_as_past(plain, one) or _NUMBER_ROW.fullmatch(_line_at(low, one.start))):
+    late = [one for one in find_in_folded(low) if all(is_after(day, as_of) for day in one.readings)]
+    for one in late[:MOST_LATE_DATES] if told else ():
+        if _told_as_past(plain, one) or _NUMBER_ROW.fullmatch(_line_at(low, one.start)):
             found.setdefault(one.start, " ".join(plain[max(0, one.start - 30) : one.end].split()))
+    if len(late) > MOST_LATE_DATES:
+        found[late[MOST_LATE_DATES].start] = f"more than {MOST_LATE_DATES} dates after the cutoff"
     for address in _ADDRESS.finditer(plain):
-        if (late := late_address(address[0], as_of)) is not None:
-            found.setdefault(address.start(), late)
+        if (dated := late_address(address[0], as_of)) is not None:
+            found.setdefault(address.start(), dated)
     places = [(_unfolded(read, plain, place), shown) for place, shown in sorted(found.items())[:MOST_FOUND]]
     return (*places, (LONGEST_READ, f"more than {LONGEST_READ:,} characters")) if text != read else tuple(places)
 

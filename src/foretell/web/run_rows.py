@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from foretell.operations.requests import RunsRequest
@@ -92,6 +93,8 @@ def run_row_view(store: RunStore, row: RunRow, score: Mapping[str, Any] | None =
     if title.startswith(TYPED_PREFIX):
         found = store.database.read("select body from question where run = ? limit 1", (row.id,))
         title = from_json(found[0][0], Question).text if found else title
+    elif Path(title).is_absolute():
+        title = Path(title).name
     return RunRowView(
         id=row.id,
         title=title[:TITLE_LENGTH],

@@ -33,7 +33,7 @@ def _mark(query: ModelQuery) -> str:
     return f"#{query.hash[:12]}"
 
 
-def _turns(query: ModelQuery) -> int:
+def replies_so_far(query: ModelQuery) -> int:
     """How often the model has replied in this conversation."""
     messages = query.json.get("messages") or query.json.get("contents")
     if messages:
@@ -65,6 +65,23 @@ FoundSources = list[tuple[str, str]]
 """Ids and titles of results."""
 
 
+def agent_question(query: ModelQuery) -> str:
+    """The question that an agent is asked."""
+    match = _QUESTION.search(query.words)
+    return match[1] if match else query.last[:80]
+
+
+def agent_results(text: str) -> FoundSources:
+    """Ids and titles of the results that a text shows."""
+    return _AGENT_RESULT.findall(text)
+
+
+def conversation_seed(query: ModelQuery) -> Any:
+    """What tells the trials of a question apart; None where there is nothing."""
+    # The Responses format takes no seed: there they differ in the key of their cache.
+    return query.json.get("seed", query.json.get("prompt_cache_key"))
+
+
 def agent_script(query: ModelQuery) -> ScriptedReply:
     """The agent's next step, the filter's verdicts or a summary, whichever is asked for."""
     if any(tool.name == "submit" for tool in query.tools):
@@ -73,7 +90,7 @@ def agent_script(query: ModelQuery) -> ScriptedReply:
         return improvise(query)
     if query.schema is not None:
         return _verdicts(query) if "verdicts" in query.schema.get("properties", {}) else improvise(query)
-    facts = [f"- {title} says so. [{id}]" for id, title in _AGENT_RESULT.findall(query.last)]
+    facts = [f"- {title} says so. [{id}]" for id, title in agent_results(query.last)]
     return ScriptedReply(text="\n".join([*facts, f"- That is all. ({_mark(query)})"]))
 
 
@@ -92,8 +109,8 @@ def _verdicts(query: ModelQuery) -> ScriptedReply:
 
 
 def _step(query: ModelQuery) -> ScriptedReply:
-    turn = _turns(query)
-    found = _AGENT_RESULT.findall(query.last)
+    turn = replies_so_far(query)
+    found = agent_results(query.last)
     tools = {tool.name: tool for tool in query.tools}
     name, arguments = _action(query, turn, found, tools)
     # Every tool takes the belief, and one of them says what is in it.
@@ -109,16 +126,14 @@ def _step(query: ModelQuery) -> ScriptedReply:
 def _action(
     query: ModelQuery, turn: int, found: FoundSources, tools: Mapping[str, OfferedTool]
 ) -> tuple[str, dict[str, Any]]:
-    match = _QUESTION.search(query.words)
-    question = match[1] if match else query.last[:80]
+    question = agent_question(query)
     steps = _NUMBER.search(query.model)
     last = turn >= (int(steps[1]) if steps else USUAL_STEPS)
     if query.force == "submit" or last or "web_search" not in tools:
         return "submit", {"reason": f"Weighed {turn} steps.", **_answer(query, tools["submit"].schema)}
     if turn % 2 and found and "summarize_results" in tools and not query.model.startswith("searcher"):
         return "summarize_results", {"ids": [found[0][0]], "question": f"What decides it: {question}"}
-    # The Responses format takes no seed: there the trials differ in the key of their cache.
-    seed = query.json.get("seed", query.json.get("prompt_cache_key"))
+    seed = conversation_seed(query)
     variant = "" if seed is None else f" view{seed}"
     return "web_search", {"query": f"{question} {AGENT_ASPECTS[turn % len(AGENT_ASPECTS)]}{variant}"}
 
@@ -283,7 +298,7 @@ def _judge(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
 
 def _cells(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
     """Two rounds of cells: a plan with a computation, then a second look; a clumsy one stumbles in the first."""
-    turns = _turns(query)
+    turns = replies_so_far(query)
     if turns == 0:
         line = "print(1 / 0)" if _errs(query) else "values = [1, 2, 3, 4]\nprint('mean', sum(values) / len(values))"
         plan = {"kind": "markdown", "source": f"Count first, then judge ({_mark(query)})."}
@@ -352,7 +367,7 @@ def _research(query: ModelQuery) -> ScriptedReply:
     """One search in the words of the claim, then the conclusion."""
     claim = _sections(query).get("Claim", query.last[:200])
     found = _TREE_RESULT.findall(query.last)
-    turns = _turns(query)
+    turns = replies_so_far(query)
     searching = any(tool.name == "web_search" for tool in query.tools)
     if query.force != "conclude" and not turns and searching:
         return ScriptedReply(calls=(ScriptedCall(name="web_search", arguments={"query": claim}),))

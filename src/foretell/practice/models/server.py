@@ -12,6 +12,10 @@ from foretell.practice.server import PracticeServer, ServerRequest, ServerRespon
 Script = Callable[[ModelQuery], ScriptedReply]
 
 
+class ReplyRefused(Exception):
+    """Raised by a script: the provider refuses the request, with these words."""
+
+
 class PracticeModels(PracticeServer):
     """All formats on one port. Use as an async context manager; `url` is then the address without a path.
 
@@ -49,7 +53,10 @@ class PracticeModels(PracticeServer):
 
     def complete(self, format: ProviderFormat, query: ModelQuery) -> ServerResponse:
         """The script's reply."""
-        return json_response(format.reply(self.script(query), query))
+        try:
+            return json_response(format.reply(self.script(query), query))
+        except ReplyRefused as refused:
+            return json_response(format.error(400, str(refused)), 400)
 
 
 LENGTH_LIMITS = ("max_tokens", "max_output_tokens", "max_completion_tokens")

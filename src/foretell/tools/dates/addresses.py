@@ -22,6 +22,7 @@ _SHORT_COMPACT = re.compile(r"(?<=/)(2\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(?=
 _PARTS = re.compile(r"\bd(?:ay)? (\d{1,2}) m(?:onth)? (\d{1,2}) y(?:ear)? (20\d\d)(?!\d)")
 _WEEK = re.compile(r"(?<!\d)(20\d\d)-?w(\d\d)(?!\w)")
 _SPACED = re.compile(r"(?<!\d)(\d{1,2}) (\d{1,2}) (20\d\d)(?!\d)")
+_DIGIT = re.compile(r"\d")
 _SEPARATORS = re.compile(r"[-_+./?&=#,%]+")
 
 
@@ -39,15 +40,25 @@ def late_address(url: str, as_of: AsOf, *, title: str = "") -> str | None:
     query = "&".join(f"{name}={value}" for name, value in sorted(address.params))
     fragment = url.split("#", 1)[1] if "#" in url else ""
     place = lower(fold(unquote(f"{address.path}?{query}#{fragment}")))
+    if _DIGIT.search(place) is None:
+        return None
     for text, before, days in _in_folders(place):
         if all(is_after(day, as_of) for day in days) and not SCHEDULED.search(before):
             return text
     if (moment := _late_moment(address.params, as_of)) is not None:
         return moment
-    words = _SEPARATORS.sub(" ", place)
-    if any(plan.search(place) for plan in (SCHEDULED, PLANNED, FIXTURE) for place in (words, lower(fold(title)))):
+    words = f"{_SEPARATORS.sub(' ', place)} "
+    late = _late_words(place, words, as_of)
+    if late is None or any(plan.search(text) for plan in _PLANS for text in (words, lower(fold(title)))):
         return None
-    if (period := late_period(f"{words} ", as_of)) is not None:
+    return late
+
+
+_PLANS = (SCHEDULED, PLANNED, FIXTURE)
+
+
+def _late_words(place: str, words: str, as_of: AsOf) -> str | None:
+    if (period := late_period(words, as_of)) is not None:
         return period
     for text, days in (
         *_in_digits(place, words),

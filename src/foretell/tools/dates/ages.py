@@ -20,7 +20,8 @@ _SHORT_AGE = re.compile(r"[·•]\s?\d{1,2}(?:s|m|h|d|w|mo|y|hrs?)\s?(?:$|[·•
 """How social media write it, between marks of their own."""
 _ASIAN_SMALL = frozenset(("に", "の", "を", "于", "於", "了", "에", "最終", "最后", "最後"))
 _LONGEST = 60
-_PIECES = re.compile(r"[|·•()\[\]]| - ")
+_SEPARATORS = ("|", "·", "•", "(", ")", "[", "]", " - ")
+_PIECES = re.compile("|".join(map(re.escape, _SEPARATORS)))
 _NUMBER = re.compile(r"\d+")
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
 _BYLINE = ("by ", "von ", "par ", "por ")
@@ -66,7 +67,10 @@ def age_stamp(text: str) -> str | None:
     for plain in folded.split("\n"):
         if not plain:
             continue
-        for piece in _PIECES.split(plain[:200]):
+        head = plain[:200]
+        if len(head) > _LONGEST and not any(map(head.__contains__, _SEPARATORS)):
+            continue
+        for piece in _PIECES.split(head):
             if 1 < len(piece) <= _LONGEST and (age := _age_of(piece.strip(" \t.:,"))) is not None:
                 return age
     return None

@@ -38,7 +38,7 @@ _LETTERS = str.maketrans(
     }
 )
 _NO_MARKS = {code: None for code in range(0x10000) if unicodedata.category(chr(code))[0] == "M"}
-_THAI_DOT = re.compile(r"(?<=[ก-ฮ])\.(?=[ก-ฮ])")
+_THAI_DOT = re.compile(r"\.(?=[ก-ฮ])(?<=[ก-ฮ]\.)")
 """Abbreviated months are written with dots inside."""
 
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#x[0-9a-f]{1,6}|[a-z]{2,8});", re.IGNORECASE)
@@ -57,6 +57,10 @@ _MIXED = re.compile(
     r"4ff\u0500-\u052f\u13a0-\u13ef\u1d00-\u1d7f]{2,40}"
 )
 _LATIN = re.compile(r"[a-zA-Z]")
+_MIXED_SEEN = re.compile(
+    r"[\u0370-\u03ff\u0400-\u04ff\u0500-\u052f\u13a0-\u13ef\u1d00-\u1d7f](?:(?=[a-zA-Z])|(?<=[a-zA-Z].))"
+)
+"""A letter of another script beside a Latin one."""
 _HAN_NUMBER = re.compile(r"[〇零○一二三四五六七八九十]{1,4}(?=\s?[年月日号號])")
 _HAN = {sign: place for place, sign in enumerate("〇一二三四五六七八九")} | {"零": 0, "○": 0}
 
@@ -102,12 +106,11 @@ _WORDED_DAY = re.compile(
     re.IGNORECASE,
 )
 _SPELT = ("wenty", "housand", "WENTY", "HOUSAND", "eux mil", " mil ", "ausend", "uemila", "eduizend")
-_ORDINAL_SEEN = re.compile(
-    r"(?:irst|econd|hird|ifth|ixth|hth|inth|enth|elfth|urth|ieth)(?:,? (?:day )?(?:of )?[A-Z]|,? 20\d\d)"
-)
+_ORDINAL_ENDS = ("irst", "econd", "hird", "ifth", "ixth", "hth", "inth", "enth", "elfth", "urth", "ieth")
+_ORDINAL_SEEN = re.compile(rf"(?:{'|'.join(_ORDINAL_ENDS)})(?:,? (?:day )?(?:of )?[A-Z]|,? 20\d\d)")
 """Something that a day in words could belong to."""
 _SPACED_OUT_SEEN = re.compile(r" \S \S \S \S")
-_LETTER_DIGITS_SEEN = re.compile(r"[-/.][0-9]?[oOlI][0-9]?[-/.\s]|[-/.][0-9]?[oOlI][0-9]?$|2[oOlI0-9]{3}[-/.]")
+_LETTER_DIGITS_SEEN = re.compile(r"[12][0-9oOlI]{3}[-/.][0-9oOlI]{1,2}[-/.]")
 _SPACES = re.compile(r"[\s-]+")
 
 
@@ -135,14 +138,17 @@ def fold(text: str) -> str:
         text = _SPACED_OUT.sub(lambda found: _SPACES_ONLY.sub("", found[0]), text)
     if _LETTER_DIGITS_SEEN.search(text) is not None:
         text = _LETTER_DIGITS.sub(lambda found: found[0].translate(_DIGIT_LIKE), text)
-    if any(word in text for word in _SPELT):
+    if any(map(text.__contains__, _SPELT)):
         text = _WORDED_YEAR.sub(lambda found: str(_YEAR_WORDS[_SPACES.sub(" ", found[0].lower())]), text)
-    return _WORDED_DAY.sub(_in_digits, text) if _ORDINAL_SEEN.search(text) is not None else text
+    if any(map(text.__contains__, _ORDINAL_ENDS)) and _ORDINAL_SEEN.search(text) is not None:
+        text = _WORDED_DAY.sub(_in_digits, text)
+    return text
 
 
 _SPACES_ONLY = re.compile(r"\s")
 
 
+_DIGIT = re.compile(r"\d")
 _NON_ASCII = re.compile(r"[^\x00-\x7f]+")
 
 
@@ -151,7 +157,8 @@ def _plain_run(text: str) -> str:
     """A run of other letters and signs; the same ones come again and again."""
     # Digits first: NFKD would turn superscripts into digits of the number before them.
     plain = unicodedata.normalize("NFKD", _INVISIBLE.sub("", text).translate(_LETTERS))
-    return unicodedata.normalize("NFC", plain.translate(_NO_MARKS)).translate(_LETTERS)
+    plain = unicodedata.normalize("NFC", plain.translate(_NO_MARKS)).translate(_LETTERS)
+    return _DIGIT.sub(lambda found: str(unicodedata.digit(found[0])), plain)
 
 
 def _plain_letters(text: str) -> str:
@@ -161,7 +168,7 @@ def _plain_letters(text: str) -> str:
     plain = _THAI_DOT.sub("", plain)
     if "年" in plain or "月" in plain:
         plain = _HAN_NUMBER.sub(lambda found: _from_han(found[0]), plain)
-    return _MIXED.sub(_one_script, plain)
+    return _MIXED.sub(_one_script, plain) if _MIXED_SEEN.search(plain) is not None else plain
 
 
 def _read_entity(found: re.Match[str]) -> str:

@@ -61,7 +61,8 @@ _REACH = 200
 _SECONDS_AFTER = re.compile(r"^(?:t|\s|,\s?|:|\st)\s?\d{2}:\d{2}(?::\d{2}|z|[+-]\d{2}:\d{2})|^t\d{4,6}")
 _SECONDS_BEFORE = re.compile(r"\d{2}:\d{2}:\d{2}(?:\.\d{1,6})?z?[ ,]{1,2}$")
 _CLOCK_WITHIN = re.compile(r"\d{2}:\d{2}:\d{2}|\d{14}")
-_SEGMENT = re.compile(r"[^,;{}<>\[\n]{0,80}$|<[^<>\n]{0,120}$")
+_FIELD, _LONGEST_FIELD = 120, 80
+"""Characters before a date among which its field is looked for, in a tag and elsewhere."""
 _KEY = re.compile(r"[\"'<\s]?(?P<key>[a-z@][a-z_:.@/-]{0,40})[\"']?\s?(?P<sign>[:=>])\s?[\"'(]{0,2}$")
 _STAMP_KEY = re.compile(
     r"date(?!s)|datum|fecha|data$|creat|modif|updat|publi|lastmod|observ|snapshot|as_?of|retriev|fetch|access|crawl"
@@ -103,6 +104,7 @@ _NOW = re.compile(
     r"|\boggi e"
     r"|\bhoy es|\bhoje e|\bdzis jest|сегодня|今日は|今天是|오늘은)[\s,':a-z]{0,16}$"
 )
+_LONGEST_NOW = 40
 _VERSION_BEFORE = re.compile(
     r"(?:\bv?\d{1,4}(?:\.\d{1,6}){1,3}\S{0,8}|\bversion|\brelease notes?|\bwhat's new"
     r"|\bchangelog)[\])]?[\s:,/(-]{0,4}(?:on\s)?$"
@@ -176,8 +178,10 @@ class DatePlace:
     @cached_property
     def segment(self) -> str:
         """What stands before the date since the last separator of fields."""
-        found = _SEGMENT.search(self.before[-120:])
-        return found[0] if found is not None else ""
+        part = self.before[-_FIELD:]
+        start = max(len(part) - _LONGEST_FIELD, *(part.rfind(one) + 1 for one in ",;{}<>["))
+        tag = part.rfind("<")
+        return part[tag if tag >= 0 and ">" not in part[tag:] else start :]
 
     @cached_property
     def short_line(self) -> bool:
@@ -358,7 +362,7 @@ class DatePlace:
 
     def _published(self) -> bool:
         """Lines of posts, podcasts, captions, press releases, versions, letters and mails, and what says "today"."""
-        if _NOW.search(self.before):
+        if _NOW.search(self.before, max(0, len(self.before) - _LONGEST_NOW)):
             return True
         if not self.opens_line or self.planned or FIXTURE.search(f"{self.before} {self.after}"):
             return False

@@ -37,8 +37,12 @@ _STATE_WORDS = (
 )  # fmt: skip
 """One of them is in every state."""
 _STATE_WORD = re.compile("|".join(_STATE_WORDS))
+_STATE_SIGNS = (":", "=", "resolved", "settled")
+"""And one of these."""
 _AROUND = 80
 """Characters around such a word that are looked at."""
+_LIVE_WORDS = ("live", "happened", "minute", "rolling", "direct", "vivo")
+"""One of them is in each of these."""
 _LIVE_REPORT = re.compile(
     r"\blive ?blog|\blive\b[^\n]{0,40}\b(?:updates?|coverage|results|reaction|ticker|tracker)|\bas it happened\b"
     r"|\bminute[- ]by[- ]minute\b|\brolling coverage\b|^live:|\| live\b"
@@ -135,16 +139,16 @@ def _late_month(low: str, as_of: AsOf) -> str | None:
 _FIGURE = re.compile(r"\d(?:[.,]\d|\d{2}|\s?%)|:\s?[-+]?\d")
 
 
-_NEAR_YEAR = re.compile(r"20[2-4]\d(?!\d)|[1-4]q ?'?[2-4]\d(?!\d)")
+_NEAR_YEAR, _NEAR_QUARTER = re.compile(r"20[2-4]\d(?!\d)"), re.compile(r"q(?<=[1-4]q) ?'?[2-4]\d(?!\d)")
 
 
 def _periods(low: str, year: int) -> Iterator[re.Match[str]]:
     """The periods of that year and later ones, looked for around their years."""
-    for near in _NEAR_YEAR.finditer(low):
-        if near[0].startswith("20") and int(near[0]) < year:
-            continue
-        one = _PERIOD.search(low, max(0, near.start() - 24), near.end() + 9)
-        if one is not None and one.start() <= near.start() < one.end():
+    near = [one.span() for one in _NEAR_YEAR.finditer(low) if int(one[0]) >= year]
+    near += [(one.start() - 1, one.end()) for one in _NEAR_QUARTER.finditer(low)]
+    for start, end in sorted(near):
+        one = _PERIOD.search(low, max(0, start - 24), end + 9)
+        if one is not None and one.start() <= start < one.end():
             yield one
 
 
@@ -208,16 +212,20 @@ def _among_cells(place: DatePlace) -> bool:
 def told_state(text: str) -> str | None:
     """A field or a line that tells how a question, a market or a contest ended."""
     low = lower(fold(text))
+    if not any(map(low.__contains__, _STATE_SIGNS)):
+        return None
     for word in _STATE_WORD.finditer(low):
-        found = _STATE.search(low, max(0, word.start() - _AROUND), word.end() + _AROUND)
-        if found is not None:
+        start, end = max(0, word.start() - _AROUND), word.end() + _AROUND
+        signed = any(map(low[start:end].__contains__, _STATE_SIGNS))
+        if signed and (found := _STATE.search(low, start, end)) is not None:
             return found[0].strip()
     return None
 
 
 def late_entry(title: str, text: str, as_of: AsOf) -> str | None:
     """A line of a live report that begins with a date after the cutoff."""
-    if not _LIVE_REPORT.search(lower(fold(title))):
+    low = lower(fold(title))
+    if not any(map(low.__contains__, _LIVE_WORDS)) or not _LIVE_REPORT.search(low):
         return None
     for line in text.splitlines():
         opening = line.lstrip(" \t#*-[(•")[:40]

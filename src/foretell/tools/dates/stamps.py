@@ -13,6 +13,9 @@ from foretell.tools.dates.find import FoundDate, Order, find_in_folded, month_nu
 from foretell.tools.dates.folding import fold, lower
 from foretell.tools.dates.places import DatePlace
 
+MOST_LATE_DATES = 300
+"""Dates after the cutoff that are looked at in one text; what names more cannot be judged, and counts as late."""
+
 
 def is_after(day: date, as_of: AsOf) -> bool:
     """Whether a calendar day begins after the cutoff."""
@@ -49,11 +52,14 @@ def late_stamps(
     """Every such place: where its date begins in the folded text, and how it reads."""
     plain = fold(text)
     low = lower(plain)
-    for found in find_in_folded(low, order):
-        if is_late(found, as_of) and not settled_by(found, published) and not _read_otherwise(found, plain, as_of):
+    late = [found for found in find_in_folded(low, order) if is_late(found, as_of)]
+    for found in late[:MOST_LATE_DATES]:
+        if not settled_by(found, published) and not _read_otherwise(found, plain, as_of):
             place = DatePlace(plain, low, found)
             if place.is_stamp():
                 yield found.start, place.shown()
+    if len(late) > MOST_LATE_DATES:
+        yield late[MOST_LATE_DATES].start, f"more than {MOST_LATE_DATES} dates after the cutoff"
     yield from _late_year(plain, low, as_of)
     yield from _late_copyright(low, as_of)
     yield from _late_unix_time(low, as_of)
@@ -100,7 +106,7 @@ def _late_year(plain: str, low: str, as_of: AsOf) -> Iterator[tuple[int, str]]:
         cited = _CITED.search(plain, max(0, near.start() - 90), near.end() + 1) if int(near[0]) > year else None
         if cited is not None and int(cited["y"]) > year:
             yield cited.start(), cited[0]
-    for one in _ARXIV.finditer(low):
+    for one in _ARXIV.finditer(low) if "arxiv" in low else ():
         if is_after(date(2000 + int(one["y"]), int(one["m"]), 1), as_of):
             yield one.start(), one[0]
 
@@ -123,7 +129,7 @@ _COPYRIGHT_WORDS = ("©", "℗", "(c)", "cop", "reserved", "mmxx", "printed in")
 
 
 def _late_copyright(low: str, as_of: AsOf) -> Iterator[tuple[int, str]]:
-    if not any(word in low for word in _COPYRIGHT_WORDS):
+    if not any(map(low.__contains__, _COPYRIGHT_WORDS)):
         return
     for one in _COPYRIGHT.finditer(low):
         year = one["year"]
@@ -182,7 +188,7 @@ _UPDATED_WORDS = (
 
 
 def _yearless(low: str) -> Iterator[tuple[int, int, int, int]]:
-    if not any(word in low for word in _UPDATED_WORDS):
+    if not any(map(low.__contains__, _UPDATED_WORDS)):
         return
     for word in _UPDATED.finditer(low):
         for found in _MONTH_DAY.finditer(low, word.end(), min(len(low), word.end() + 40)):

@@ -2,7 +2,7 @@
 
 import re
 
-from foretell.tools.dates.words import FUTURE_SIGN, TOKEN, WILL
+from foretell.tools.dates.words import FUTURE_SIGN, TOKEN, WILL, AnyOf
 
 _AHEAD = re.compile(
     r"\b(?:will|would|could|may|might|shall|should|must|can|cannot|due|if|unless|whether|schedul\w+|plan\w*|expect\w*"
@@ -87,7 +87,7 @@ _DONE_BY_MONTH = tuple(
 _DONE_ASIA = re.compile(
     r"(?:した|された|った|なった|れた|いた|んだ)[。.]?\s?$|了[。.]?\s?$|已经|宣布|[했됐였었았]다[.]?\s?$|[했됐였었았]습니다[.]?\s?$"
 )
-_PLANNED_ELSEWHERE = re.compile(
+_PLANNED_ELSEWHERE = AnyOf(
     r"angesetzt|verschob|geplant|festgelegt|terminier|verlanger|kundigt|angekundigt|einberuf|rief|ladt|\bbis\b"
     r"|\bab\b|prevu"
     r"|fixe|reporte|prolonge|annonc|convoque|avant|jusqu|prochain|previst|fijad|aplazad|convoc|anunci|hasta|antes|desde"

@@ -5,7 +5,7 @@ whole. They are folded and in lower case when compared.
 """
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 from typing import Literal
 
 from foretell.tools.dates.folding import fold, lower
@@ -174,7 +174,21 @@ SMALL = frozenset(
 )
 """Words that may stand between a stamp and its date."""
 
-SCHEDULED = re.compile(
+
+class AnyOf:
+    """Many words of which one is looked for in a text: where a plain word would do, it is no pattern, which is slow."""
+
+    def __init__(self, alternatives: str) -> None:
+        words = alternatives.split("|")
+        self._plain = tuple(word for word in words if word.replace(" ", "").isalpha())
+        self._pattern = re.compile("|".join(word for word in words if word not in self._plain))
+
+    def search(self, text: str) -> bool:
+        """Whether one of them is there."""
+        return any(map(text.__contains__, self._plain)) or self._pattern.search(text) is not None
+
+
+SCHEDULED = AnyOf(
     r"event|calend|schedul|fixture|agenda|conferen|ticket|preview|upcoming|deadline|expect|forecast|outlook|webinar"
     r"|summit|register|save the date|what to|how to|ahead of|guide|timetable|programm|kick-?off|doors|venue"
     r"|\bplan|\bwill\b|\bto be\b|\bnext\b|\bbefore\b|\buntil\b|\bby\b|\bdue\b|candidate|odds|\bpoll\b|prediction"
@@ -239,14 +253,14 @@ def _forms(table: Literal["stamps", "future"]) -> tuple[frozenset[str], tuple[st
     return frozenset(whole), tuple(sorted(longer))
 
 
-@cache
+@lru_cache(maxsize=20_000)
 def is_stamp(word: str) -> bool:
     """Whether a folded word in lower case is one of publishing, updating or reading."""
     whole, beginnings = _forms("stamps")
     return (word in whole or word.startswith(beginnings)) and not is_future(word)
 
 
-@cache
+@lru_cache(maxsize=20_000)
 def is_future(word: str) -> bool:
     """Whether a folded word in lower case tells of something to come."""
     whole, beginnings = _forms("future")

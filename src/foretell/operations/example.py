@@ -1,0 +1,428 @@
+"""The example home: what `foretell demo` makes and `foretell serve --example` shows, apart from the user's own."""
+
+import asyncio
+import csv
+import json
+import shutil
+import threading
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager, closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from io import StringIO
+from pathlib import Path
+from textwrap import fill
+from typing import Any
+
+from rich.console import Console
+
+from foretell.arena.score_data import read_arena_table
+from foretell.data.atomic_file import write_atomically
+from foretell.data.datasets.set_filter import SetFilter
+from foretell.forecasters.tree.arithmetic.evaluation import evaluated
+from foretell.forecasters.tree.arithmetic.sensitivity import sensitivities
+from foretell.forecasters.tree.description import one_line
+from foretell.forecasters.tree.proposition import Tree
+from foretell.forecasters.tree.tree_file import read_tree_file
+from foretell.forecasters.tree.what_if import apply_scenario
+from foretell.metrics.bootstrap import Interval
+from foretell.operations.arena_demo import open_simulation
+from foretell.operations.ask import AskResult, stored_answer
+from foretell.operations.practice import CONTACT, ENGINE, practice_environment
+from foretell.operations.requests import ArenaDemoRequest, DemoRequest, RunsResolveRequest
+from foretell.operations.runs import resolve_stored_run
+from foretell.operations.score import ScoreResult
+from foretell.practice.example import (
+    HASTY,
+    RESEARCHER,
+    example_script,
+    example_story,
+    example_tree,
+    script_with_refusal,
+)
+from foretell.practice.models.server import Script
+from foretell.practice.services import ServiceOptions, all_services
+from foretell.questions.errors import InputError
+from foretell.questions.trace import BeliefRevised
+from foretell.report.arena_report import ArenaReport, arena_report
+from foretell.report.headline import headline
+from foretell.report.numbers import bracket
+from foretell.report.terminal import show_text
+from foretell.runs.backtest import Backtest
+from foretell.runs.question_sets import Benchmark, open_benchmark
+from foretell.runs.runner import execute_run, prepare_run
+from foretell.runs.settings import KNOWN_MODELS, Settings, load_settings
+from foretell.runs.spec import QuestionsSpec, RunSpec, spec_from_json
+from foretell.runs.store import RunStore
+from foretell.scoring.join import read_table
+from foretell.scoring.long_tables import forecast_rows, outcome_rows, write_backtest
+from foretell.scoring.score import ScoringOptions, score_table
+
+MARKER = "example.json"
+"""In an example home that is complete; only a folder that holds it is ever replaced."""
+TAG = "example"
+FORECASTERS = {
+    "auto": "auto: the best series model by its past",
+    "knn": "knn: days like this one",
+    "linear": "linear: a line through the past",
+    "hybrid": "hybrid: series and base rate",
+    "prior": "prior: base rates alone",
+    "always": "always 0.5",
+}
+"""Forecaster of the backtest → the name of its run."""
+ARENA = "example-month"
+REAL_NOTE = "A real backtest: questions about real series that come with the package, answered as of their dates."
+SCRIPTED_NOTE = (
+    "An example: questions, news and outcomes are made up, and the model's replies are scripted. It shows what an "
+    "agent's research looks like, not how good any model is."
+)
+SIMULATED_NOTE = "An example: an entry of an arena on a simulated exchange, with made-up events and news."
+AGENT_RUN, HASTY_RUN = "example: an agent's research", "example: one search and an answer"
+Tell = Callable[[str], None]
+FREE_MODELS = """date = 2026-11-16
+source = "the example: scripted models of the practice world"
+
+[[model]]
+pattern = '^(practice|example-)'
+name = "openai:practice"
+price = [0, 0, 0]
+"""
+"""Of an example home, so that its models cost nothing and can be picked."""
+
+
+def example_home(settings: Settings) -> Path:
+    """Where the example of this machine is: a folder of its own, beside what is stored of the user's."""
+    return (settings.home / "example").absolute()
+
+
+def is_complete(home: Path) -> bool:
+    """Whether an example was made here to its end."""
+    return (home / MARKER).is_file()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExampleSize:
+    """How much there is in an example."""
+
+    questions: int | None = None
+    """Of the backtest; None for all."""
+    forecasters: tuple[str, ...] = tuple(FORECASTERS)
+    days: int = 30
+    events_per_day: int = 2
+    """Of the arena."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExampleAnswer:
+    """One answer of the scripted agent, with the way to it."""
+
+    answer: AskResult
+    path: tuple[float, ...]
+    """Belief of the first trial after each step."""
+    price: float
+    outcome: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Example:
+    """What was made."""
+
+    home: Path
+    benchmark: Benchmark
+    backtest: Backtest
+    agent: ExampleAnswer
+    tree: Tree
+    slow: float
+    """The tree's answer under its first scenario."""
+    scenario: str
+    arena: ArenaReport
+
+
+# Settings and services of an example: those of the practice world, and nothing of the user's.
+
+
+@asynccontextmanager
+async def example_settings(home: Path, script: Script = example_script) -> AsyncGenerator[Settings]:
+    """The settings of an example while the services that it asks are there."""
+    options = ServiceOptions(now=datetime.now(UTC), script=script, pages=example_story().pages)
+    async with all_services(options) as addresses:
+        environment = practice_environment(addresses, home)
+        keys = {name: value for name, value in environment.items() if value}
+        yield Settings(home=home, keys=keys, addresses=addresses, contact=CONTACT)
+
+
+@contextmanager
+def serving_example(home: Path) -> Generator[Settings]:
+    """The same for a program without a loop of its own: the services answer in a thread."""
+    ready, stop, found = threading.Event(), asyncio.Event(), list[Settings]()
+    loops: list[asyncio.AbstractEventLoop] = []
+    problems: list[BaseException] = []
+
+    async def main() -> None:
+        loops.append(asyncio.get_running_loop())
+        async with example_settings(home) as settings:
+            found.append(settings)
+            ready.set()
+            await stop.wait()
+
+    def work() -> None:
+        try:
+            asyncio.run(main())
+        except BaseException as problem:  # told to whoever waits
+            problems.append(problem)
+        finally:
+            ready.set()
+
+    thread = threading.Thread(target=work, name="example services", daemon=True)
+    thread.start()
+    ready.wait()
+    if problems:
+        raise problems[0]
+    try:
+        yield found[0]
+    finally:
+        loops[0].call_soon_threadsafe(stop.set)
+        thread.join(10)
+
+
+# Making it.
+
+
+async def make_example(home: Path, size: ExampleSize | None = None, tell: Tell = lambda _: None) -> Example:
+    """Make an example home in place of an earlier one.
+
+    Args:
+        home: Its folder. One that holds something else is refused.
+        size: How much there is in it.
+        tell: Is given a line before each part.
+    """
+    size = size or ExampleSize()
+    if home.exists() and any(home.iterdir()):
+        if not is_complete(home) and not (home / f"{MARKER}.part").is_file():
+            raise InputError("this folder holds something else than an example", path=home, hint="name another one")
+        shutil.rmtree(home)
+    home.mkdir(parents=True, exist_ok=True)
+    (home / f"{MARKER}.part").touch()
+    write_atomically(home / KNOWN_MODELS, FREE_MODELS.encode())
+    async with example_settings(home, script_with_refusal) as settings:
+        tell("1 of 4: a backtest on real series …")
+        benchmark = open_benchmark("demo", wanted=SetFilter(limit=size.questions))
+        backtest = await _backtest(settings, benchmark, size)
+        tell("2 of 4: an agent's research, scripted …")
+        agent = await _agent(settings)
+        tell("3 of 4: a tree of claims …")
+        tree, slow, scenario = _tree(home)
+        tell("4 of 4: a month of an arena on a simulated exchange …")
+        arena = await _arena(home, size)
+    made = {"made": datetime.now(UTC).isoformat(timespec="seconds"), "note": SCRIPTED_NOTE}
+    write_atomically(home / MARKER, json.dumps(made).encode())
+    (home / f"{MARKER}.part").unlink()
+    return Example(
+        home=home,
+        benchmark=benchmark,
+        backtest=backtest,
+        agent=agent,
+        tree=tree,
+        slow=slow,
+        scenario=scenario,
+        arena=arena,
+    )
+
+
+async def _run(settings: Settings, spec: RunSpec, name: str, note: str) -> RunSpec:
+    """Carry out a run, and name it."""
+    prepared = prepare_run(spec)
+    await execute_run(prepared, settings)
+    with closing(RunStore(settings.store)) as store:
+        store.label(prepared.spec.id, name=name, note=note, tags=[TAG])
+    return prepared.spec
+
+
+async def _backtest(settings: Settings, benchmark: Benchmark, size: ExampleSize) -> Backtest:
+    """Every forecaster that asks no model, each as a run; their answers together."""
+    wanted = QuestionsSpec(dataset="demo", limit=size.questions)
+    specs = [
+        await _run(settings, RunSpec(questions=wanted, forecaster=name), FORECASTERS[name], REAL_NOTE)
+        for name in size.forecasters
+    ]
+    with closing(RunStore(settings.store)) as store:
+        answers = [answer for spec in specs for answer in store.answers(spec.id)]
+        asked = benchmark.questions.questions[: size.questions]
+    # In the order of a backtest, so that the same draws are made and every number is the same.
+    place = {(question.id, question.as_of_in("backtest").at): n for n, question in enumerate(asked)}
+    answers.sort(key=lambda answer: place[answer.question_id, answer.as_of.at])
+    return Backtest(questions=tuple(asked), answers=tuple(answers))
+
+
+async def _agent(settings: Settings) -> ExampleAnswer:
+    """Two scripted agents on the same made-up questions; one of them has a failed cell to retry."""
+    story, file, outcomes = example_story(), settings.home / "questions.jsonl", settings.home / "outcomes.csv"
+    lines = (json.dumps(one, ensure_ascii=False) for one in story.questions)
+    write_atomically(file, "\n".join([*lines, ""]).encode())
+    table = StringIO()
+    csv.writer(table).writerows(
+        [("question", "target", "outcome"), *((id, "yes", outcome) for id, outcome in story.outcomes.items())]
+    )
+    write_atomically(outcomes, table.getvalue().encode())
+    made: list[RunSpec] = []
+    for model, trials, name in ((HASTY, 1, HASTY_RUN), (RESEARCHER, 3, AGENT_RUN)):
+        full = f"openai:{model}"
+        spec = RunSpec(
+            questions=QuestionsSpec(dataset=str(file)),
+            models={"agent": full},
+            search=(ENGINE,),
+            trials=trials,
+            prices={full: "0/0"},
+        )
+        made.append(await _run(settings, spec, name, SCRIPTED_NOTE))
+        await resolve_stored_run(RunsResolveRequest(run=made[-1].id, outcomes=outcomes), settings)
+    return _answer(settings, made[-1])
+
+
+def _answer(settings: Settings, spec: RunSpec) -> ExampleAnswer:
+    with closing(RunStore(settings.store)) as store:
+        row = store.run(spec.id)
+        assert row is not None
+        story = example_story()
+        question = next(one for one in store.questions(spec.id) if one.id == story.questions[0]["id"])
+        events = [event for _, cell, event in store.events(spec.id, question.id) if cell.trial == 0]
+        answer = stored_answer(store, spec_from_json(row.spec), question)
+    target = question.targets[0]
+    return ExampleAnswer(
+        answer=answer,
+        path=tuple(event.p[target.id] for event in events if isinstance(event, BeliefRevised)),
+        price=story.questions[0]["price"],
+        outcome=story.outcomes[question.id],
+    )
+
+
+def _tree(home: Path) -> tuple[Tree, float, str]:
+    path = home / "trees" / "grid_batteries.json"
+    write_atomically(path, example_tree().encode())
+    file = read_tree_file(path)
+    tree, scenario = evaluated(file.tree), next(iter(file.scenarios.values()))
+    changed = apply_scenario(tree, scenario)
+    assert changed.p is not None
+    return tree, changed.p, scenario.text or scenario.name
+
+
+async def _arena(home: Path, size: ExampleSize) -> ArenaReport:
+    request = ArenaDemoRequest(days=size.days, events_per_day=size.events_per_day)
+    async with open_simulation(request, home, ARENA, oracle=False) as run:
+        async for _ in run.days():
+            pass
+        for entry, spec in run.arena.entries():
+            # They have their pages under the arena, and would crowd the list of runs.
+            name = f"{ARENA}: {entry.name}"
+            run.arena.store.label(spec.id, name=name, note=SIMULATED_NOTE, tags=[TAG, "arena"], archived=True)
+        return arena_report(read_arena_table(run.arena.store.database, run.arena.name))
+
+
+# What `foretell demo` does.
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemoResult(ScoreResult):
+    """The leaderboard of the backtest, and what else was made."""
+
+    example: Example
+    days: int
+    """Of the arena."""
+    tables: tuple[Path, ...] = ()
+    open_with: str = "foretell serve --example --open"
+
+    def to_dict(self) -> Any:
+        """The board's own data, the answers of the other parts, and where everything is."""
+        made = self.example
+        return super().to_dict() | {
+            "home": str(made.home),
+            "agent": {"p": dict(made.agent.answer.p), "price": made.agent.price, "outcome": made.agent.outcome},
+            "tree": {"p": made.tree.nodes[made.tree.root].p, made.scenario: made.slow},
+            "arena": made.arena.to_dict(),
+            "open": self.open_with,
+        }
+
+    def print(self, console: Console) -> None:
+        """One screen: four parts and the line that opens them."""
+        for line in self.lines():
+            show_text(console, f"{line}\n")
+
+    def lines(self) -> list[str]:
+        """The screen."""
+        made, asked = self.example, self.example.backtest.questions
+        targets, series = sum(len(one.targets) for one in asked), len({one.id for one in asked})
+        agent, root = made.agent, made.tree.nodes[made.tree.root]
+        path, p = " → ".join(f"{p:.0%}" for p in agent.path), agent.answer.p["yes"]
+        most = max(sensitivities(made.tree), key=lambda one: abs(one.slope))
+        return [
+            f"1  Backtest: {len(asked)} questions ({targets:,} targets) about {series} real series",
+            *self._board(),
+            "",
+            "2  Agent (example: made-up news, scripted replies)",
+            f"   {agent.answer.question.text}",
+            f"   {path} in its first trial, {p:.0%} of three trials.",
+            f"   The market said {agent.price:.0%} and the answer was {'yes' if agent.outcome else 'no'}: "
+            f"Brier score {(p - agent.outcome) ** 2:.3f}, market {(agent.price - agent.outcome) ** 2:.3f}.",
+            "",
+            "3  Tree (example: made up)",
+            f"   {one_line(root.claim)}",
+            f"   {root.p:.0%} from {len(made.tree.nodes)} claims. Matters most: {one_line(most.claim)}",
+            f"   What if: {made.scenario} Then {made.slow:.0%}.",
+            "",
+            f"4  Arena (example: {self.days} days on a simulated exchange, made-up news)",
+            *_arena_lines(made.arena),
+            "",
+            f"Open all of it:  {self.open_with}",
+        ]
+
+    def _board(self) -> list[str]:
+        rows = [
+            f"   {row.name:12} {bi.estimate:5.1f}  {bracket(bi.low, bi.high, 1)}"
+            for row in self.board.sections()[0].rows
+            if (bi := row.metric("bi")) is not None
+        ]
+        head = "   Brier index (100 is perfect, 50 knows nothing) and its 95 % interval"
+        return [
+            *fill(headline(self.board), WIDTH, initial_indent=INDENT, subsequent_indent=INDENT).split("\n"),
+            head,
+            *rows,
+        ]
+
+
+WIDTH, INDENT = 80, "   "
+
+
+def _arena_lines(report: ArenaReport) -> list[str]:
+    """What was found, and the score of every entry."""
+    study = report.study()
+    board = study.tables[0]
+    place = next(n for n, column in enumerate(board.columns) if column.label == "Brier")
+    rows = [
+        f"   {row.name:24} {brier.estimate:.3f}  {bracket(brier.low, brier.high, 3)}"
+        for row in board.rows
+        if isinstance(brier := row.values[place], Interval)
+    ]
+    return [*fill(study.sentences[0], WIDTH, initial_indent=INDENT, subsequent_indent=INDENT).split("\n"), *rows]
+
+
+async def demo(request: DemoRequest, settings: Settings | None = None, *, tell: Tell = lambda _: None) -> DemoResult:
+    """Make the example home, and say what is in it."""
+    settings = settings or load_settings()
+    home = example_home(settings) if request.home is None else request.home.absolute()
+    size = ExampleSize(questions=request.questions, days=request.days)
+    made = await make_example(home, size, tell)
+    resolutions = made.benchmark.questions.resolutions
+    result = made.backtest
+    table = read_table(forecast_rows(result.forecasts, result.questions), outcome_rows(result.questions, resolutions))
+    written = {} if request.tables is None else write_backtest(result, resolutions, request.tables)
+    return DemoResult(
+        board=score_table(table, ScoringOptions(by=("source",))),
+        table=table,
+        title="Model-free forecasters on real series",
+        example=made,
+        days=size.days,
+        tables=tuple(written.values()),
+        open_with="foretell serve --example --open"
+        if request.home is None
+        else f"foretell serve --example --home {request.home} --open",
+    )

@@ -1,0 +1,19 @@
+"""Shows the examples of docstrings as code on the page of the Python reference; mkdocs.yml names this file."""
+
+import re
+from typing import Any
+
+from griffe import Extension, Object
+
+EXAMPLE = re.compile(r"(?m)^>>> (?:.*\n?)*?(?=^\s*$|\Z)")
+"""From a prompt to the next empty line."""
+
+
+class Examples(Extension):
+    """Turns the doctests of a docstring into blocks of code."""
+
+    def on_object(self, *, obj: Object, **_: Any) -> None:
+        """Fence what stands behind prompts."""
+        if obj.docstring is not None:
+            text = obj.docstring.value
+            obj.docstring.value = EXAMPLE.sub(lambda found: f"```pycon\n{found[0].rstrip()}\n```\n", text)
