@@ -242,6 +242,28 @@ TOOLS = (
         request=requests.ReplayRequest,
         use=_answer("replay"),
     ),
+    McpTool(
+        name="enter_forecastbench",
+        description=(
+            "Rehearse a round of ForecastBench: question set, newest values, forecasts, combination, the board's "
+            "checks and the file. With `plan` it only says what that would cost. Nothing is sent from here. Takes minutes."
+        ),
+        request=requests.ForecastBenchRoundRequest,
+        use=_answer("tournament forecastbench", ServerPermissions.check_tournament),
+        spends=True,
+        reads_only=False,
+    ),
+    McpTool(
+        name="enter_metaculus",
+        description=(
+            "What is open and unanswered in a Metaculus tournament: with `plan` how many questions and what they would "
+            "cost, with `dry_run` the forecasts as they would be sent. Nothing is sent from here. Takes minutes."
+        ),
+        request=requests.TournamentRequest,
+        use=_answer("tournament metaculus", ServerPermissions.check_tournament),
+        spends=True,
+        reads_only=False,
+    ),
 )
 
 

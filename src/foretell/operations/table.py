@@ -111,7 +111,12 @@ OPERATIONS = {
         requests.FetchRequest, "foretell.operations.questions:fetch", (".jsonl", ".json"), "questions.jsonl"
     ),
     "submit": Operation(requests.SubmitRequest, "foretell.operations.submit:submit"),
-    "tournament": Operation(requests.TournamentRequest, "foretell.operations.tournament:tournament", (".json", ".csv")),
+    "tournament metaculus": Operation(
+        requests.TournamentRequest, "foretell.operations.tournament:tournament", (".json", ".csv")
+    ),
+    "tournament forecastbench": Operation(
+        requests.ForecastBenchRoundRequest, "foretell.operations.tournament_round:enter_round", (".json", ".csv")
+    ),
     "ledger verify": Operation(requests.LedgerVerifyRequest, "foretell.operations.submit:verify_ledger"),
     "ledger head": Operation(requests.LedgerRequest, "foretell.operations.submit:ledger_head"),
     "ledger show": Operation(
@@ -138,6 +143,8 @@ PYTHON_NAMES = {
     "list_runs": "runs list",
     "show": "show",
     "replay": "replay",
+    "enter_forecastbench": "tournament forecastbench",
+    "enter_metaculus": "tournament metaculus",
 }
 """Function of the Python interface, which is the tool of MCP too → the operation behind it."""
 
