@@ -25,6 +25,7 @@ from foretell.operations.studies import study as study
 from foretell.operations.tournament import TournamentResult as TournamentResult
 from foretell.operations.tournament_results import TournamentResults as TournamentResults
 from foretell.operations.tournament_round import RoundResult as RoundResult
+from foretell.operations.tree import SignedReport as SignedReport
 from foretell.operations.tree import TreeResult as TreeResult
 from foretell.operations.tree_edit import TreeDiff as TreeDiff
 from foretell.operations.tree_edit import TreeEditResult as TreeEditResult
@@ -69,6 +70,7 @@ __all__ = [
     "ScoringOptions",
     "ShowRequest",
     "ShowResult",
+    "SignedReport",
     "Snapshot",
     "Target",
     "TournamentResult",
@@ -99,6 +101,7 @@ __all__ = [
     "read_table",
     "read_tree",
     "replay",
+    "report_tree",
     "resynthesize_tree",
     "run",
     "score",
@@ -691,6 +694,19 @@ def replay(
     Args:
         run: The run's id, or how that begins.
         dataset: The questions, where they are not in the spec's own place any more.
+    """
+
+def report_tree(
+    file: str | Path,
+    *,
+    lasting: float = 0.0,
+    settings: Settings | None = None,
+) -> SignedReport:
+    """The report on the tree in a file: the answer, what it hangs on, every claim, and how it was made.
+
+    Args:
+        file: The tree's file.
+        lasting: Standard deviation of what the grounder gets wrong every time: widens the error bar.
     """
 
 def resynthesize_tree(

@@ -21,6 +21,7 @@ from foretell.operations.requests import (
     TreeExpandRequest,
     TreeGroundRequest,
     TreeHistoryRequest,
+    TreeReportRequest,
     TreeRequest,
     TreeResynthesizeRequest,
     WhatIfRequest,
@@ -224,6 +225,10 @@ class ServerPermissions:
         if request.other is not None:
             found["other"] = self._readable_tree(str(request.other))
         return request.model_copy(update=found)
+
+    def check_report(self, request: TreeReportRequest) -> TreeReportRequest:
+        """A report on a tree of this server's own folder, or of a file that may be read."""
+        return request.model_copy(update={"file": self._readable_tree(str(request.file))})
 
     def _readable_tree(self, written: str) -> Path:
         try:

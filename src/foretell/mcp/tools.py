@@ -197,6 +197,15 @@ TOOLS = (
         reads_only=False,
     ),
     McpTool(
+        name="report_tree",
+        description=(
+            "The report on a tree: the answer in a paragraph, what pulls it up and down and what would change it, its "
+            "error bar, and as Markdown every claim with its sources, models, cost and how to reproduce it. Free."
+        ),
+        request=requests.TreeReportRequest,
+        use=_answer("tree report", ServerPermissions.check_report),
+    ),
+    McpTool(
         name="score",
         description=(
             "Score forecasts against outcomes: Brier, Brier index, log score, calibration error, returns, each with a "

@@ -249,15 +249,21 @@ class TreeFileRequest(OperationRequest):
     file: Path = setting(help="The tree's file.", argument=True)
 
 
+_LASTING: Any = setting(
+    0.0,
+    "Standard deviation of what the grounder gets wrong every time: widens the error bar.",
+    metavar="SD",
+    ge=0,
+    le=0.5,
+)
+
+
 class TreeShowRequest(TreeFileRequest):
     """Print the tree in FILE with every probability, worked out from its leaves."""
 
     inputs: bool = setting(False, "Also what the answer hangs on: slope and share of every input.")
     paths: bool = setting(False, "Also the ways from the root to each leaf, with the product of the slopes.")
-    lasting: float = setting(
-        0.0, "Standard deviation of what the grounder gets wrong every time: widens the error bar.", metavar="SD",
-        ge=0, le=0.5,
-    )  # fmt: skip
+    lasting: float = _LASTING
 
 
 class TreeCheckRequest(TreeFileRequest):
@@ -281,6 +287,17 @@ class TreeExportRequest(TreeFileRequest):
     scaling: Scaling | None = setting(
         None, "For problog, bif and xmlbif: scale linear weights that are no conditional chance, instead of refusing."
     )
+
+
+class TreeReportRequest(TreeFileRequest):
+    """Write the report on the tree in FILE, to read, print and sign: --out report.html, .md or .pdf.
+
+    The answer in a paragraph, how it resolves, what pulls it up and down and what would change it, its error bar, the
+    tree as a picture, every claim with its formula and its dated sources, what failed or is stale, models, cost, and
+    how to reproduce it. A PDF is printed by Chromium; without one, print the page from your browser.
+    """
+
+    lasting: float = _LASTING
 
 
 TREE_FORMATS: tuple[str, ...] = get_args(TreeExportRequest.model_fields["to"].annotation)

@@ -48,6 +48,9 @@ OPERATIONS = {
     ),
     "tree diff": Operation(requests.TreeDiffRequest, "foretell.operations.tree_edit:diff"),
     "tree history": Operation(requests.TreeHistoryRequest, "foretell.operations.tree_edit:history"),
+    "tree report": Operation(
+        requests.TreeReportRequest, "foretell.operations.tree:report", (".html", ".md", ".pdf", ".json")
+    ),
     "tree export": Operation(requests.TreeExportRequest, "foretell.operations.tree:export_tree"),
     "whatif": Operation(requests.WhatIfRequest, "foretell.operations.what_if:compare_edits"),
     "demo": Operation(requests.DemoRequest, "foretell.operations.example:demo", PAGES),
@@ -141,6 +144,7 @@ PYTHON_NAMES = {
     "resynthesize_tree": "tree resynthesize",
     "diff_trees": "tree diff",
     "tree_history": "tree history",
+    "report_tree": "tree report",
     "run": "run",
     "list_runs": "runs list",
     "show": "show",

@@ -17,6 +17,7 @@ from typing import Any, Protocol, cast
 
 from foretell.data.atomic_file import write_atomically
 from foretell.data.datasets.question_set import QuestionSet
+from foretell.data.file_lock import LockHeld, locked
 from foretell.data.http import SourceError
 from foretell.data.markets.listing import ListedEvent, ListingFilter, ListingReport
 from foretell.data.markets.metaculus import MetaculusClient, MetaculusEvents, questions_of
@@ -49,7 +50,7 @@ from foretell.runs.settings import Settings, clock_of, load_settings
 from foretell.runs.spec import QuestionsSpec, RunSpec
 from foretell.runs.store import RunStore
 from foretell.runs.taught import combining_of_run
-from foretell.submit.ledger import LockHeld, SubmissionHistory, SubmissionLedger, locked
+from foretell.submit.ledger import SubmissionHistory, SubmissionLedger
 from foretell.submit.metaculus import PLATFORM, MetaculusOptions, MetaculusSubmitter, read_posts
 from foretell.submit.metaculus_client import MetaculusWriter, OpenMetaculusQuestion, questions_in_post
 from foretell.submit.sending import DONE_STATUSES, QUOTA_EXCEEDED, ItemResult, SendOptions, SubmissionSender
