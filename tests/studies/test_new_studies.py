@@ -49,7 +49,7 @@ def test_later_outcomes_change_no_ensemble(kind: type[BestSoFar] | type[PooledWe
     names, rows = side_by_side({name: one.rows for name, one in TABLES.items()})
     examples = replace(TABLES["good"], rows=rows)
     last = np.unique(examples.rows.due)[-1]
-    poisoned = replace(examples, outcome=np.where(examples.known_on >= last, 1 - examples.outcome, examples.outcome))
+    poisoned = replace(examples, outcome=np.abs(examples.outcome - (examples.known_on >= last)))
     said = [rolling(kind(names=names), one).p for one in (examples, poisoned)]
     assert np.array_equal(said[0], said[1])
     if kind is not BestSoFar:  # The best one may be the best all the same.
