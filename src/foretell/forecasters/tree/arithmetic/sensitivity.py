@@ -1,13 +1,13 @@
 """What a claim hangs on: slopes, importance and the tornado of its inputs."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from foretell.forecasters.tree.arithmetic.circuit import Circuit, rerun, run_many, slopes
 from foretell.forecasters.tree.arithmetic.evaluation import circuit_and_values
-from foretell.forecasters.tree.proposition import Tree, has_own_value
+from foretell.forecasters.tree.proposition import Proposition, Tree, has_own_value
 from foretell.questions.errors import InputError
 
 if TYPE_CHECKING:
@@ -58,6 +58,21 @@ def input_text(tree: Tree, name: str) -> str:
     link = tree.nodes[node].link
     assumption = link.assumptions(node).get(name) if link is not None else None
     return assumption.text if assumption is not None else ""
+
+
+def child_slopes(tree: Tree, claim: str) -> dict[str, float]:
+    """How a claim's number moves with that of each child by itself; nothing for a leaf, or a claim judged as a whole.
+
+    Children are taken as independent of each other, as the link reads them.
+    """
+    node = tree.nodes[claim]
+    if not node.children or node.link is None or node.link.own_probability is not None:
+        return {}
+    bare = {id: Proposition(id=id, claim=id, p=tree.nodes[id].p) for id in node.children}
+    part = replace(tree, root=claim, nodes={claim: replace(node, pinned=None), **bare})
+    circuit, values = circuit_and_values(part)
+    slope = slopes(circuit.ops, values, circuit.claims[claim])
+    return {id: slope[circuit.claims[id]] for id in node.children}
 
 
 @dataclass(frozen=True, kw_only=True)
