@@ -7,7 +7,7 @@ import asyncio
 import json
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -201,7 +201,7 @@ def word_of(body: Json) -> str:
 
 
 @contextmanager
-def serving(provider: BatchProvider) -> Iterator[str]:
+def serving(provider: BatchProvider) -> Generator[str]:
     loop = asyncio.new_event_loop()
     runner = web.AppRunner(provider.app())
     thread = threading.Thread(target=loop.run_forever, daemon=True)

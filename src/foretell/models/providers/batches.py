@@ -311,7 +311,7 @@ class BatchDesk:
 
     async def close(self) -> None:
         """Stop waiting; batches go on at the provider, and are found again by whoever asks next."""
-        tasks = [*self._tasks, *self._results.values()]
+        tasks: list[asyncio.Task[Any]] = [*self._tasks, *self._results.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -143,7 +143,7 @@ class HttpModel:
         data: bytes | None = None,
         *,
         content_type: str = JSON_TYPE,
-        longest: int = LONGEST_BODY,
+        longest: int | None = None,
     ) -> HttpAnswer:
         """Post, or get where there is nothing to post; `ModelBusy` before anything was sent, `ReplyLost` later."""
         import aiohttp
@@ -155,7 +155,7 @@ class HttpModel:
                 async with self._session().request(
                     method, url, data=data, headers=headers, proxy=self._proxy
                 ) as answer:
-                    body = await _read_all(answer, waiting, longest)
+                    body = await _read_all(answer, waiting, longest or LONGEST_BODY)
                     return HttpAnswer(status=answer.status, headers=answer.headers, body=body)
         except ReplyTooLong as error:
             raise ReplyTooLong(f"{request.model}: {error}") from None
