@@ -46,6 +46,9 @@ GROUPS = {
     "corpus": "Your own dated documents: bring them in, search them as of a date.",
     "ledger": "What was submitted, when, and with which content: a chain in which no link can be changed unseen.",
     "init": "Begin something of your own.",
+    "tournament": """Take part in tournaments: forecast what is asked, check it, send it; as often as a scheduler likes.
+
+    Nothing is paid or sent twice, also after a kill. All of them can be tried without a key: --practice.""",
 }
 """Words of a group of commands → its help."""
 OTHERS = {

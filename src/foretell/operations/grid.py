@@ -236,13 +236,13 @@ def plan_grid(
 ) -> tuple[PlannedRun, ...]:
     """Every run with what is done, and what the rest costs by what its like has cost here, else by a rough guess."""
     with closing(RunStore(settings.store)) as store:
-        measured = _measured_costs(store)
+        measured = measured_costs(store)
         planned: list[PlannedRun] = []
         for run in runs:
             one = prepared[run.name]
             known = store.run(one.spec.id) is not None
             done = len(store.finished(one.spec.id)) if known else 0
-            per_cell, basis = _cell_price(one, measured)
+            per_cell, basis = cell_price(one, measured)
             planned.append(
                 PlannedRun(
                     name=run.name,
@@ -258,7 +258,7 @@ def plan_grid(
     return tuple(planned)
 
 
-def _likeness(spec: RunSpec | Mapping[str, Any]) -> tuple[str, ...]:
+def likeness(spec: RunSpec | Mapping[str, Any]) -> tuple[str, ...]:
     """What decides the price of a cell."""
     body: Mapping[str, Any] = vars(spec) if isinstance(spec, RunSpec) else spec
     options, models = (sorted(dict(body.get(name) or {}).items()) for name in ("options", "models"))
@@ -269,21 +269,22 @@ CellCosts = Mapping[tuple[str, ...], tuple[float, int]]
 """Dollars and cells by what decides the price of a cell."""
 
 
-def _measured_costs(store: RunStore) -> CellCosts:
+def measured_costs(store: RunStore) -> CellCosts:
     """Dollars and cells of stored runs, by what decides the price of a cell."""
     found: dict[tuple[str, ...], tuple[float, int]] = {}
     for row in store.runs():
         if row.done:
-            dollars, cells = found.get(_likeness(row.spec), (0.0, 0))
-            found[_likeness(row.spec)] = (dollars + store.spent(row.id), cells + row.done + row.failed)
+            dollars, cells = found.get(likeness(row.spec), (0.0, 0))
+            found[likeness(row.spec)] = (dollars + store.spent(row.id), cells + row.done + row.failed)
     return found
 
 
-def _cell_price(prepared: PreparedRun, measured: CellCosts) -> tuple[float | None, str]:
+def cell_price(prepared: PreparedRun, measured: CellCosts) -> tuple[float | None, str]:
+    """What one cell of a run costs, None where nobody knows, and where that comes from."""
     spec = prepared.spec
     if not asks_models(spec):
         return 0.0, "no model"
-    if found := measured.get(_likeness(spec)):
+    if found := measured.get(likeness(spec)):
         return found[0] / found[1], "measured"
     model = spec.models.get("agent", "")
     if ModelName.read(model).free:
