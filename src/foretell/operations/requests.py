@@ -176,6 +176,11 @@ class AskRequest(fields_of(AgentOptions, group="agent"), _ResearchRequest):  # p
         title="How many of the outcomes come true",
     )  # fmt: skip
     price: float | None = setting(None, "What a market says now.", ge=0, le=1, title="A market says (0 to 1)")
+    network: bool = setting(
+        True, "Without a model, look for the same question on public markets, and for weather and prices at public "
+        "series; --no-network asks nobody.", env="FORETELL_NETWORK", group="question",
+        title="Without a model, look at public markets and series",
+    )  # fmt: skip
     trials: int = setting(1, "Independent trials to combine.", ge=1, le=50, title="Independent trials")
     combine: str = setting("default", COMBINE_HELP, max_length=1000, title="Combine trials by")
     concurrency: int = setting(50, "Trials at once.", ge=1, le=2000, group="models")
@@ -1292,6 +1297,58 @@ class ForecastBenchRoundRequest(TournamentFields):
     )
     rehearse: bool = setting(False, "As if it were the due date: nothing later is seen, nothing is sent.")
     again: bool = setting(False, "Replace an uploaded file that this machine knows nothing of.")
+
+
+class ProphetArenaTournamentRequest(VisitFields):
+    """Take part in Prophet Arena once: what is open and unanswered in a track is forecast and sent.
+
+    The weekly track is a release of about a hundred questions with one deadline, Saturday 23:59 in New York; the live
+    track is every event with a round that takes forecasts now. Started again and again, one at a time works, and
+    nothing is paid or sent twice, also after a kill. What is over the day's quota goes the next day.
+
+      foretell tournament prophet_arena weekly --practice
+
+      foretell tournament prophet_arena weekly --model openai:NAME --search gdelt --budget 5
+
+      foretell tournament prophet_arena live --agent my-agent --tournament-budget 50 --budget 2
+
+    Keys: ARENA_API_KEY, and that of the model.
+    """
+
+    track: Literal["weekly", "live"] = setting("weekly", "weekly or live.", argument=True, metavar="[weekly|live]")
+    agent: str = setting(
+        "", "Your agent's name there; without it, your agent of the weekly track.", env="ARENA_AGENT", max_length=200
+    )
+    reasons: bool = setting(True, "Send the reasons along with every forecast.")
+
+
+class TournamentResultsRequest(OperationRequest):
+    """Score your own past rounds and tournaments, beside all public methods on file.
+
+    Every number with its interval (resolution days resampled beside questions), the share that was answered, and the
+    rows crowd price, base rate and 0.5. Outcomes are brought up to date first. Public methods of ForecastBench are
+    read from --methods: files as teams send them, a folder of them, the archive that the benchmark publishes
+    (forecast_sets.tar.gz), or a table; else from forecast_sets beside the pulled rounds.
+
+      foretell tournament results forecastbench --methods forecast_sets.tar.gz --by source,horizon
+    """
+
+    platform: Literal["forecastbench", "metaculus", "prophet_arena"] | None = setting(
+        None, "Only this platform.", argument=True, metavar="[PLATFORM]"
+    )
+    rounds: tuple[str, ...] = setting((), "Only this round or tournament; may be repeated.", flag="--round")
+    methods: tuple[Path, ...] = setting(
+        (), "Public methods of ForecastBench; may be repeated.", metavar="FILE|FOLDER", flag="--methods"
+    )
+    by: Columns = setting((), "Also score each combination of these columns, e.g. source,horizon.", metavar="COLUMNS")
+    reference: str | None = setting(
+        None, "Compare all others with this forecaster; without it, with your newest entry.", metavar="NAME"
+    )
+    missing: float | None = setting(
+        None, "Probability to put in where a forecast is missing; the board takes 0.5.", metavar="P", ge=0, le=1
+    )
+    draws: int = setting(2000, "Number of bootstrap draws.", ge=100)
+    offline: bool = setting(False, "Score by the outcomes that are here, and ask nobody.")
 
 
 class LedgerRequest(OperationRequest):
