@@ -151,12 +151,13 @@ def ask(
     high: float | None = None,
     exclusivity: Literal["exactly one", "at most one", "independent"] = "exactly one",
     price: float | None = None,
+    network: bool = True,
     trials: int = 1,
     combine: str = "default",
     concurrency: int = 50,
     settings: Settings | None = None,
 ) -> AskResult:
-    """A probability with its reasons; researched by `model`, or the outside view where no model is named.
+    """A probability with its reasons; researched by `model`, or where none is named from public markets and series.
 
     Args:
         closes: When it will be known.
@@ -193,6 +194,7 @@ def ask(
         high: The number is almost surely below this.
         exclusivity: How many of several outcomes come true.
         price: What a market says now.
+        network: Without a model, look for the same question on public markets, and for weather and prices at public series; --no-network asks nobody.
         trials: Independent trials to combine.
         combine: How trials become one: logit-mean, mean, median, trimmed, extremised, judged (a model reads the reasons), default (blended with price and base rate) or a fitted FILE.
         concurrency: Trials at once.

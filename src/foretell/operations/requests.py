@@ -178,6 +178,11 @@ class AskRequest(fields_of(AgentOptions, group="agent"), _ResearchRequest):  # p
         title="How many of the outcomes come true",
     )  # fmt: skip
     price: float | None = setting(None, "What a market says now.", ge=0, le=1, title="A market says (0 to 1)")
+    network: bool = setting(
+        True, "Without a model, look for the same question on public markets, and for weather and prices at public "
+        "series; --no-network asks nobody.", env="FORETELL_NETWORK", group="question",
+        title="Without a model, look at public markets and series",
+    )  # fmt: skip
     trials: int = setting(1, "Independent trials to combine.", ge=1, le=50, title="Independent trials")
     combine: str = setting("default", COMBINE_HELP, max_length=1000, title="Combine trials by")
     concurrency: int = setting(50, "Trials at once.", ge=1, le=2000, group="models")
