@@ -84,7 +84,9 @@ class _ResearchRequest(OperationRequest):
         None, "Longest reply of a model in tokens, thoughts included.", ge=1, group="models", title="Longest reply"
     )
     tier: ServiceTier | None = setting(
-        None, "Service tier: flex costs half and may take minutes, priority costs twice.", group="models"
+        None,
+        "Service tier: flex costs half and may take minutes, batch half and a day, priority costs twice.",
+        group="models",
     )
     reply_seconds: float | None = setting(
         None, "Longest wait for one reply, else 300 seconds.", metavar="SECONDS", gt=0, le=86_400, group="models",
@@ -326,7 +328,8 @@ class RunRequest(OperationRequest):
     )
     concurrency: int = setting(50, "Cells at once.", ge=1, le=2000)
     tier: ServiceTier | None = setting(
-        None, "Service tier of the models, in place of the spec's: flex costs half and may take minutes a reply."
+        None,
+        "Service tier of the models, in place of the spec's: flex costs half and takes minutes, batch half and a day.",
     )
     where: Literal["auto", "here", "workers", "both"] = setting(
         "auto",
