@@ -25,6 +25,7 @@ from foretell.data.datasets.forecastbench_download import (
     read_pulled,
 )
 from foretell.data.datasets.question_set import questions_digest, union
+from foretell.data.file_lock import LockHeld, locked
 from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
 from foretell.data.service import needs_key
 from foretell.models.names import ModelName
@@ -66,7 +67,6 @@ from foretell.submit.forecastbench import (
     files_of,
     require_coverage,
 )
-from foretell.submit.ledger import LockHeld, locked
 from foretell.submit.sending import DONE_STATUSES, ItemResult, SendOptions, SubmissionSender
 
 STACK = "stack"
