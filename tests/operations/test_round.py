@@ -74,7 +74,7 @@ class World:
         return load_settings({**self.environment, **more})
 
     def visit(self, settings: Settings | None = None, **fields: Any) -> RoundResult:
-        given = {"organization": "Us", "bucket": "gs://forecasts/{round}/us", **fields}
+        given = {"organization": "Us", "bucket": "gs://forecasts/{round}/us", "past": 2, **fields}
         return asyncio.run(enter_round(ForecastBenchRoundRequest.read(given), settings or self.settings()))
 
     def folder(self, name: str = f"forecastbench-{DAY}-1") -> Path:
@@ -247,7 +247,7 @@ class Killer:
 
 def live(environment: dict[str, str]) -> None:
     """One visit in a process of its own."""
-    request = ForecastBenchRoundRequest(organization="Us", bucket="gs://forecasts/{round}/us")
+    request = ForecastBenchRoundRequest(organization="Us", bucket="gs://forecasts/{round}/us", past=2)
     os._exit(asyncio.run(enter_round(request, load_settings(environment))).exit_code)
 
 
