@@ -133,6 +133,9 @@ def test_what_is_not_open_is_refused_and_can_be_rehearsed(world: World):
         world.visit(round=EARLIER)
     assert "the next one is due on 2026-11-29" in str(raised.value)
     assert "--rehearse" in str(raised.value)
+    quiet = world.visit(round=EARLIER, when_open=True)
+    assert (quiet.exit_code, quiet.answered) == (0, 0)
+    assert "was closed" in quiet.warnings[0]
     world.at(NOW - timedelta(days=1))
     with pytest.raises(InputError, match="begins on that day"):
         world.visit()
