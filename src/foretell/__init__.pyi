@@ -130,7 +130,7 @@ def ask(
     temperature: float | None = None,
     effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None,
     max_tokens: int | None = None,
-    tier: Literal["standard", "flex", "priority"] | None = None,
+    tier: Literal["standard", "flex", "batch", "priority"] | None = None,
     reply_seconds: float | None = None,
     seed: int = 0,
     late_text: Literal["quarantine", "keep", "cut"] = "quarantine",
@@ -151,12 +151,13 @@ def ask(
     high: float | None = None,
     exclusivity: Literal["exactly one", "at most one", "independent"] = "exactly one",
     price: float | None = None,
+    network: bool = True,
     trials: int = 1,
     combine: str = "default",
     concurrency: int = 50,
     settings: Settings | None = None,
 ) -> AskResult:
-    """A probability with its reasons; researched by `model`, or the outside view where no model is named.
+    """A probability with its reasons; researched by `model`, or where none is named from public markets and series.
 
     Args:
         closes: When it will be known.
@@ -171,7 +172,7 @@ def ask(
         temperature: Of the models; else their own default.
         effort: How long models that can reason are to do so; filter and summariser never longer than low.
         max_tokens: Longest reply of a model in tokens, thoughts included.
-        tier: Service tier: flex costs half and may take minutes, priority costs twice.
+        tier: Service tier: flex costs half and may take minutes, batch half and a day, priority costs twice.
         reply_seconds: Longest wait for one reply, else 300 seconds.
         seed: Sent to the model, plus the number of the trial.
         late_text: With --as-of, a text of yours that was written after that day: refuse it (quarantine), keep it, or cut such passages.
@@ -193,6 +194,7 @@ def ask(
         high: The number is almost surely below this.
         exclusivity: How many of several outcomes come true.
         price: What a market says now.
+        network: Without a model, look for the same question on public markets, and for weather and prices at public series; --no-network asks nobody.
         trials: Independent trials to combine.
         combine: How trials become one: logit-mean, mean, median, trimmed, extremised, judged (a model reads the reasons), default (blended with price and base rate) or a fitted FILE.
         concurrency: Trials at once.
@@ -441,7 +443,7 @@ def expand_leaf(
     temperature: float | None = None,
     effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None,
     max_tokens: int | None = None,
-    tier: Literal["standard", "flex", "priority"] | None = None,
+    tier: Literal["standard", "flex", "batch", "priority"] | None = None,
     reply_seconds: float | None = None,
     seed: int = 0,
     late_text: Literal["quarantine", "keep", "cut"] = "quarantine",
@@ -479,7 +481,7 @@ def expand_leaf(
         temperature: Of the models; else their own default.
         effort: How long models that can reason are to do so; filter and summariser never longer than low.
         max_tokens: Longest reply of a model in tokens, thoughts included.
-        tier: Service tier: flex costs half and may take minutes, priority costs twice.
+        tier: Service tier: flex costs half and may take minutes, batch half and a day, priority costs twice.
         reply_seconds: Longest wait for one reply, else 300 seconds.
         seed: Sent to the model, plus the number of the trial.
         late_text: With --as-of, a text of yours that was written after that day: refuse it (quarantine), keep it, or cut such passages.
@@ -520,7 +522,7 @@ def ground_leaves(
     temperature: float | None = None,
     effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None,
     max_tokens: int | None = None,
-    tier: Literal["standard", "flex", "priority"] | None = None,
+    tier: Literal["standard", "flex", "batch", "priority"] | None = None,
     reply_seconds: float | None = None,
     seed: int = 0,
     late_text: Literal["quarantine", "keep", "cut"] = "quarantine",
@@ -555,7 +557,7 @@ def ground_leaves(
         temperature: Of the models; else their own default.
         effort: How long models that can reason are to do so; filter and summariser never longer than low.
         max_tokens: Longest reply of a model in tokens, thoughts included.
-        tier: Service tier: flex costs half and may take minutes, priority costs twice.
+        tier: Service tier: flex costs half and may take minutes, batch half and a day, priority costs twice.
         reply_seconds: Longest wait for one reply, else 300 seconds.
         seed: Sent to the model, plus the number of the trial.
         late_text: With --as-of, a text of yours that was written after that day: refuse it (quarantine), keep it, or cut such passages.
@@ -592,7 +594,7 @@ def grow_tree(
     temperature: float | None = None,
     effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None,
     max_tokens: int | None = None,
-    tier: Literal["standard", "flex", "priority"] | None = None,
+    tier: Literal["standard", "flex", "batch", "priority"] | None = None,
     reply_seconds: float | None = None,
     seed: int = 0,
     late_text: Literal["quarantine", "keep", "cut"] = "quarantine",
@@ -634,7 +636,7 @@ def grow_tree(
         temperature: Of the models; else their own default.
         effort: How long models that can reason are to do so; filter and summariser never longer than low.
         max_tokens: Longest reply of a model in tokens, thoughts included.
-        tier: Service tier: flex costs half and may take minutes, priority costs twice.
+        tier: Service tier: flex costs half and may take minutes, batch half and a day, priority costs twice.
         reply_seconds: Longest wait for one reply, else 300 seconds.
         seed: Sent to the model, plus the number of the trial.
         late_text: With --as-of, a text of yours that was written after that day: refuse it (quarantine), keep it, or cut such passages.
@@ -725,7 +727,7 @@ def resynthesize_tree(
     temperature: float | None = None,
     effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None,
     max_tokens: int | None = None,
-    tier: Literal["standard", "flex", "priority"] | None = None,
+    tier: Literal["standard", "flex", "batch", "priority"] | None = None,
     reply_seconds: float | None = None,
     seed: int = 0,
     late_text: Literal["quarantine", "keep", "cut"] = "quarantine",
@@ -756,7 +758,7 @@ def resynthesize_tree(
         temperature: Of the models; else their own default.
         effort: How long models that can reason are to do so; filter and summariser never longer than low.
         max_tokens: Longest reply of a model in tokens, thoughts included.
-        tier: Service tier: flex costs half and may take minutes, priority costs twice.
+        tier: Service tier: flex costs half and may take minutes, batch half and a day, priority costs twice.
         reply_seconds: Longest wait for one reply, else 300 seconds.
         seed: Sent to the model, plus the number of the trial.
         late_text: With --as-of, a text of yours that was written after that day: refuse it (quarantine), keep it, or cut such passages.
@@ -778,7 +780,7 @@ def run(
     spec: str | Path | Mapping[str, Any],
     *,
     concurrency: int = 50,
-    tier: Literal["standard", "flex", "priority"] | None = None,
+    tier: Literal["standard", "flex", "batch", "priority"] | None = None,
     where: Literal["auto", "here", "workers", "both"] = "auto",
     extend: bool = False,
     out: str | Path | None = None,
@@ -789,7 +791,7 @@ def run(
     Args:
         spec: A YAML or JSON file, or the same as a mapping: questions, models, search, trials, …
         concurrency: Cells at once.
-        tier: Service tier of the models, in place of the spec's: flex costs half and may take minutes a reply.
+        tier: Service tier of the models, in place of the spec's: flex costs half and takes minutes, batch half and a day.
         where: Who answers: this process (here), the workers of the shared database (workers), both of them, or workers wherever a shared database is set (auto).
         extend: Add questions that are new to the run of this spec, instead of starting another.
         out: Also write the tables for scoring into this folder.

@@ -84,7 +84,9 @@ class _ResearchRequest(OperationRequest):
         None, "Longest reply of a model in tokens, thoughts included.", ge=1, group="models", title="Longest reply"
     )
     tier: ServiceTier | None = setting(
-        None, "Service tier: flex costs half and may take minutes, priority costs twice.", group="models"
+        None,
+        "Service tier: flex costs half and may take minutes, batch half and a day, priority costs twice.",
+        group="models",
     )
     reply_seconds: float | None = setting(
         None, "Longest wait for one reply, else 300 seconds.", metavar="SECONDS", gt=0, le=86_400, group="models",
@@ -176,6 +178,11 @@ class AskRequest(fields_of(AgentOptions, group="agent"), _ResearchRequest):  # p
         title="How many of the outcomes come true",
     )  # fmt: skip
     price: float | None = setting(None, "What a market says now.", ge=0, le=1, title="A market says (0 to 1)")
+    network: bool = setting(
+        True, "Without a model, look for the same question on public markets, and for weather and prices at public "
+        "series; --no-network asks nobody.", env="FORETELL_NETWORK", group="question",
+        title="Without a model, look at public markets and series",
+    )  # fmt: skip
     trials: int = setting(1, "Independent trials to combine.", ge=1, le=50, title="Independent trials")
     combine: str = setting("default", COMBINE_HELP, max_length=1000, title="Combine trials by")
     concurrency: int = setting(50, "Trials at once.", ge=1, le=2000, group="models")
@@ -321,7 +328,8 @@ class RunRequest(OperationRequest):
     )
     concurrency: int = setting(50, "Cells at once.", ge=1, le=2000)
     tier: ServiceTier | None = setting(
-        None, "Service tier of the models, in place of the spec's: flex costs half and may take minutes a reply."
+        None,
+        "Service tier of the models, in place of the spec's: flex costs half and takes minutes, batch half and a day.",
     )
     where: Literal["auto", "here", "workers", "both"] = setting(
         "auto",
