@@ -294,6 +294,7 @@ def enter_forecastbench(
     past: int = 26,
     stop_before: float = 30.0,
     rehearse: bool = False,
+    when_open: bool = False,
     again: bool = False,
     settings: Settings | None = None,
 ) -> RoundResult:
@@ -326,6 +327,7 @@ def enter_forecastbench(
         past: Earlier rounds to learn from; those that are not here are fetched.
         stop_before: Agents stop so many minutes before the round closes, and what they have is sent.
         rehearse: As if it were the due date: nothing later is seen, nothing is sent.
+        when_open: Where no round is open today, say so and end well, as a scheduler wants it.
         again: Replace an uploaded file that this machine knows nothing of.
     """
 
