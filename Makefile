@@ -6,12 +6,14 @@ OUT ?= out
 # A file of exact versions to install, such as requirements/locked.txt; without one the newest that fit are taken.
 CONSTRAINTS ?=
 
-.PHONY: demo test lint format docs bench model lock clean
+.PHONY: demo test lint format docs pictures wheel bench model lock clean
 
 demo: $(VENV)/.demo
 	$(BIN)/foretell demo --out $(OUT)/demo.html
 	@echo '(foretell is $(BIN)/foretell)'
 
+# Bytecode is kept, whatever the shell says: the tests start hundreds of processes, and each would compile everything.
+test: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
@@ -27,6 +29,21 @@ format: $(VENV)/.dev
 
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir $(OUT)/site
+
+# The pictures of the docs: the pages of the example home, in a real Chromium.
+pictures: $(VENV)/.dev
+	$(BIN)/python tools/docs_pictures.py
+
+# The wheel alone, in an empty environment and an empty folder, does the first real job.
+wheel:
+	@rm -rf $(OUT)/wheel && mkdir -p $(OUT)/wheel/empty
+	@$(PYTHON) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(OUT)/wheel .
+	@if command -v uv >/dev/null; then \
+	  uv venv --quiet --python $(PYTHON) $(OUT)/wheel/venv && uv pip install --quiet --python $(OUT)/wheel/venv/bin/python $(if $(CONSTRAINTS),-c $(CONSTRAINTS)) "$$(ls $(OUT)/wheel/*.whl)[stats]"; \
+	else \
+	  $(PYTHON) -m venv $(OUT)/wheel/venv && $(OUT)/wheel/venv/bin/python -m pip install --quiet --disable-pip-version-check $(if $(CONSTRAINTS),-c $(CONSTRAINTS)) "$$(ls $(OUT)/wheel/*.whl)[stats]"; \
+	fi
+	cd $(OUT)/wheel/empty && FORETELL_HOME="$$PWD/home" ../venv/bin/foretell demo
 
 bench: $(VENV)/.dev
 	@for file in $(filter-out %_study.py,$(wildcard benchmarks/*.py)); do echo "== $$file"; PYTHONPATH=tests $(BIN)/python $$file || exit 1; done

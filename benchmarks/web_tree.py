@@ -48,7 +48,7 @@ def main() -> None:
             page.locator("#tools").wait_for()
             for shape in ("folded graph", "open outline"):
                 if shape == "open outline":
-                    page.locator("#shape").click()
+                    page.locator("#outline").click()
                     page.locator("#all").click()
                 show(shape, edits(page))
             browser.close()

@@ -22,6 +22,10 @@ from foretell.operations.run import RunResult as RunResult
 from foretell.operations.run import ShowResult as ShowResult
 from foretell.operations.runs import RunsResult as RunsResult
 from foretell.operations.studies import study as study
+from foretell.operations.tournament import TournamentResult as TournamentResult
+from foretell.operations.tournament_results import TournamentResults as TournamentResults
+from foretell.operations.tournament_round import RoundResult as RoundResult
+from foretell.operations.tree import SignedReport as SignedReport
 from foretell.operations.tree import TreeResult as TreeResult
 from foretell.operations.tree_edit import TreeDiff as TreeDiff
 from foretell.operations.tree_edit import TreeEditResult as TreeEditResult
@@ -58,6 +62,7 @@ __all__ = [
     "ReadOptions",
     "ReplayResult",
     "Resolution",
+    "RoundResult",
     "RunRequest",
     "RunResult",
     "RunsResult",
@@ -65,8 +70,11 @@ __all__ = [
     "ScoringOptions",
     "ShowRequest",
     "ShowResult",
+    "SignedReport",
     "Snapshot",
     "Target",
+    "TournamentResult",
+    "TournamentResults",
     "TreeDiff",
     "TreeEditResult",
     "TreeRequest",
@@ -81,6 +89,9 @@ __all__ = [
     "compare_pair",
     "diff_trees",
     "edit_tree",
+    "enter_forecastbench",
+    "enter_metaculus",
+    "enter_prophet_arena",
     "expand_leaf",
     "ground_leaves",
     "grow_tree",
@@ -90,6 +101,7 @@ __all__ = [
     "read_table",
     "read_tree",
     "replay",
+    "report_tree",
     "resynthesize_tree",
     "run",
     "score",
@@ -97,6 +109,7 @@ __all__ = [
     "score_table",
     "show",
     "study",
+    "tournament_results",
     "tree_history",
     "what_if",
     "write_tree",
@@ -138,12 +151,13 @@ def ask(
     high: float | None = None,
     exclusivity: Literal["exactly one", "at most one", "independent"] = "exactly one",
     price: float | None = None,
+    network: bool = True,
     trials: int = 1,
     combine: str = "default",
     concurrency: int = 50,
     settings: Settings | None = None,
 ) -> AskResult:
-    """A probability with its reasons; researched by `model`, or the outside view where no model is named.
+    """A probability with its reasons; researched by `model`, or where none is named from public markets and series.
 
     Args:
         closes: When it will be known.
@@ -180,6 +194,7 @@ def ask(
         high: The number is almost surely below this.
         exclusivity: How many of several outcomes come true.
         price: What a market says now.
+        network: Without a model, look for the same question on public markets, and for weather and prices at public series; --no-network asks nobody.
         trials: Independent trials to combine.
         combine: How trials become one: logit-mean, mean, median, trimmed, extremised, judged (a model reads the reasons), default (blended with price and base rate) or a fitted FILE.
         concurrency: Trials at once.
@@ -249,6 +264,167 @@ def edit_tree(
         model: provider:name of the model that judges.
         budget: Hard limit in dollars.
         save_as: Write the tree to this file; without it, to its own.
+    """
+
+def enter_forecastbench(
+    round: str = "latest",
+    *,
+    spec: str | Path | None = None,
+    model: str | None = None,
+    search: Sequence[str] = (),
+    trials: int | None = None,
+    budget: float | None = None,
+    question_budget: float | None = None,
+    tournament_budget: float | None = None,
+    model_price: str | None = None,
+    degraded: bool = False,
+    plan: bool = False,
+    dry_run: bool = False,
+    practice: bool = False,
+    concurrency: int = 4,
+    summary: str | Path | None = None,
+    organization: str = "",
+    entry: str = "",
+    model_organization: str = "",
+    number: int = 1,
+    reasoning: bool = False,
+    incomplete: bool = False,
+    folder: str | Path | None = None,
+    bucket: str | None = None,
+    past: int = 26,
+    stop_before: float = 30.0,
+    rehearse: bool = False,
+    again: bool = False,
+    settings: Settings | None = None,
+) -> RoundResult:
+    """Take part in a round of ForecastBench.
+
+    Args:
+        spec: A run's spec (YAML) that says how to forecast; its questions are those of the tournament.
+        model: provider:name of the model; else the spec's, or FORETELL_MODEL.
+        search: Search engine; may be repeated; else the spec's, or FORETELL_SEARCH.
+        trials: Trials of every question; else the spec's, or 1.
+        budget: Dollars for this time; else the spec's.
+        question_budget: Dollars for one trial of one question; else the spec's.
+        tournament_budget: Dollars for the whole tournament: what was spent on it before counts.
+        model_price: What the model costs where that is not known: dollars per million tokens read/written, such as 0.5/2.
+        degraded: Also send forecasts that rest on the failure of a model or a tool.
+        plan: Say what would be asked, what it costs and how long it takes, and stop.
+        dry_run: Forecast, print what would be sent, and send nothing.
+        practice: In a practice world on this machine: no key, nothing to pay, nobody is sent anything.
+        concurrency: Trials at once.
+        summary: Add the day's summary, as Markdown, to this file.
+        round: Its due date, or latest.
+        organization: Your team, as registered.
+        entry: The name to show on the leaderboard; without it, foretell with its model.
+        model_organization: Who made the model; without it, the organization.
+        number: Which of three files of a round this is.
+        reasoning: Put the reasons into the file.
+        incomplete: Write it although too much is missing to be ranked.
+        folder: Folder for the file; without it, the round's own.
+        bucket: ForecastBench: the folder that your team was given, to upload the file to; {round} in it stands for the due date.
+        past: Earlier rounds to learn from; those that are not here are fetched.
+        stop_before: Agents stop so many minutes before the round closes, and what they have is sent.
+        rehearse: As if it were the due date: nothing later is seen, nothing is sent.
+        again: Replace an uploaded file that this machine knows nothing of.
+    """
+
+def enter_metaculus(
+    tournament: str,
+    *,
+    spec: str | Path | None = None,
+    model: str | None = None,
+    search: Sequence[str] = (),
+    trials: int | None = None,
+    budget: float | None = None,
+    question_budget: float | None = None,
+    tournament_budget: float | None = None,
+    model_price: str | None = None,
+    degraded: bool = False,
+    plan: bool = False,
+    dry_run: bool = False,
+    practice: bool = False,
+    concurrency: int = 4,
+    summary: str | Path | None = None,
+    again: float | None = None,
+    before_close: float | None = None,
+    limit: int | None = None,
+    comment: Literal["private", "public"] = "private",
+    rehearse: bool = False,
+    settings: Settings | None = None,
+) -> TournamentResult:
+    """Forecast what is open and unanswered in a tournament, and send it with comments.
+
+    Args:
+        spec: A run's spec (YAML) that says how to forecast; its questions are those of the tournament.
+        model: provider:name of the model; else the spec's, or FORETELL_MODEL.
+        search: Search engine; may be repeated; else the spec's, or FORETELL_SEARCH.
+        trials: Trials of every question; else the spec's, or 1.
+        budget: Dollars for this time; else the spec's.
+        question_budget: Dollars for one trial of one question; else the spec's.
+        tournament_budget: Dollars for the whole tournament: what was spent on it before counts.
+        model_price: What the model costs where that is not known: dollars per million tokens read/written, such as 0.5/2.
+        degraded: Also send forecasts that rest on the failure of a model or a tool.
+        plan: Say what would be asked, what it costs and how long it takes, and stop.
+        dry_run: Forecast, print what would be sent, and send nothing.
+        practice: In a practice world on this machine: no key, nothing to pay, nobody is sent anything.
+        concurrency: Trials at once.
+        summary: Add the day's summary, as Markdown, to this file.
+        again: Forecast a question again after so many days; else never.
+        before_close: Forecast once more when a question closes within so many hours.
+        limit: Questions at most this time, those that close first.
+        tournament: Its slug or number.
+        comment: Who may read the comment that gives the reasons.
+        rehearse: In the platform's testing area instead of the tournament.
+    """
+
+def enter_prophet_arena(
+    track: Literal["weekly", "live"] = "weekly",
+    *,
+    spec: str | Path | None = None,
+    model: str | None = None,
+    search: Sequence[str] = (),
+    trials: int | None = None,
+    budget: float | None = None,
+    question_budget: float | None = None,
+    tournament_budget: float | None = None,
+    model_price: str | None = None,
+    degraded: bool = False,
+    plan: bool = False,
+    dry_run: bool = False,
+    practice: bool = False,
+    concurrency: int = 4,
+    summary: str | Path | None = None,
+    again: float | None = None,
+    before_close: float | None = None,
+    limit: int | None = None,
+    agent: str = "",
+    reasons: bool = True,
+    settings: Settings | None = None,
+) -> TournamentResult:
+    """Forecast what is open and unanswered in a track of Prophet Arena, and send it.
+
+    Args:
+        spec: A run's spec (YAML) that says how to forecast; its questions are those of the tournament.
+        model: provider:name of the model; else the spec's, or FORETELL_MODEL.
+        search: Search engine; may be repeated; else the spec's, or FORETELL_SEARCH.
+        trials: Trials of every question; else the spec's, or 1.
+        budget: Dollars for this time; else the spec's.
+        question_budget: Dollars for one trial of one question; else the spec's.
+        tournament_budget: Dollars for the whole tournament: what was spent on it before counts.
+        model_price: What the model costs where that is not known: dollars per million tokens read/written, such as 0.5/2.
+        degraded: Also send forecasts that rest on the failure of a model or a tool.
+        plan: Say what would be asked, what it costs and how long it takes, and stop.
+        dry_run: Forecast, print what would be sent, and send nothing.
+        practice: In a practice world on this machine: no key, nothing to pay, nobody is sent anything.
+        concurrency: Trials at once.
+        summary: Add the day's summary, as Markdown, to this file.
+        again: Forecast a question again after so many days; else never.
+        before_close: Forecast once more when a question closes within so many hours.
+        limit: Questions at most this time, those that close first.
+        track: weekly or live.
+        agent: Your agent's name there; without it, your agent of the weekly track.
+        reasons: Send the reasons along with every forecast.
     """
 
 def expand_leaf(
@@ -522,6 +698,19 @@ def replay(
         dataset: The questions, where they are not in the spec's own place any more.
     """
 
+def report_tree(
+    file: str | Path,
+    *,
+    lasting: float = 0.0,
+    settings: Settings | None = None,
+) -> SignedReport:
+    """The report on the tree in a file: the answer, what it hangs on, every claim, and how it was made.
+
+    Args:
+        file: The tree's file.
+        lasting: Standard deviation of what the grounder gets wrong every time: widens the error bar.
+    """
+
 def resynthesize_tree(
     tree: str | Path,
     claims: Sequence[str] = (),
@@ -621,6 +810,31 @@ def show(
         run: The run's id, or how that begins.
         question: One question, with every step.
         limit: At most so many answers, and so many steps of each trial.
+    """
+
+def tournament_results(
+    platform: Literal["forecastbench", "metaculus", "prophet_arena"] | None = None,
+    *,
+    rounds: Sequence[str] = (),
+    methods: Sequence[str | Path] = (),
+    by: Sequence[str] = (),
+    reference: str | None = None,
+    missing: float | None = None,
+    draws: int = 2000,
+    offline: bool = False,
+    settings: Settings | None = None,
+) -> TournamentResults:
+    """Score one's own past rounds and tournaments beside all public methods on file.
+
+    Args:
+        platform: Only this platform.
+        rounds: Only this round or tournament; may be repeated.
+        methods: Public methods of ForecastBench; may be repeated.
+        by: Also score each combination of these columns, e.g. source,horizon.
+        reference: Compare all others with this forecaster; without it, with your newest entry.
+        missing: Probability to put in where a forecast is missing; the board takes 0.5.
+        draws: Number of bootstrap draws.
+        offline: Score by the outcomes that are here, and ask nobody.
     """
 
 def tree_history(

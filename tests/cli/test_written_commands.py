@@ -19,7 +19,8 @@ BLOCK = re.compile(r"^```(?:console|bash|sh|shell)\n(.*?)^```", re.S | re.M)
 def written(text: str) -> Iterator[str]:
     """The lines of a page's console blocks; one that ends in a backslash goes on."""
     for block in BLOCK.findall(text):
-        yield from block.replace("\\\n", " ").splitlines()
+        lines = block.replace("\\\n", " ").splitlines()
+        yield from (line for line in lines if re.search(r"\bforetell\b", line))
 
 
 def calls(line: str) -> Iterator[list[str]]:

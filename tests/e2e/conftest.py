@@ -172,19 +172,12 @@ def provider() -> Iterator[BackgroundModels]:
         yield fake
 
 
-@pytest.fixture(scope="session")
-def bytecode(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Compiled modules, so that only the first of many processes has to compile."""
-    return tmp_path_factory.mktemp("bytecode")
-
-
 @pytest.fixture
-def build_house(tmp_path: Path, bytecode: Path) -> Callable[..., House]:
+def build_house(tmp_path: Path) -> Callable[..., House]:
     """Makes a furnished house that asks the provider at an address."""
 
     def build(url: str, *, count: int = 3, name: str = "house") -> House:
         environment = {"OPENAI_API_KEY": CANARY, "FORETELL_OPENAI_URL": f"{url}/v1"}
-        environment["PYTHONPYCACHEPREFIX"] = str(bytecode)
         return House(folder=tmp_path / name, environment=environment).furnish(count)
 
     return build

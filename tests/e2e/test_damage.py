@@ -170,3 +170,30 @@ def test_an_edited_reply_fails_its_cell_and_is_set_aside(house: Any, provider: B
     house.run(spec)
     assert sum(provider.stats()["billed"].values()) >= 1
     assert house.foretell("doctor").returncode == 0
+
+
+def test_an_edited_answer_is_named_and_computed_again(house: Any, provider: BackgroundModels) -> None:
+    run = house.run(house.spec())
+    answers = house.answers(run)
+    with closing(sqlite3.connect(house.home / "runs.db")) as con:
+        question, said = con.execute("select question, forecast from cell limit 1").fetchone()
+        con.execute(
+            "update cell set forecast = ? where question = ?", (said.replace('"p":{"yes":0', '"p":{"yes":1'), question)
+        )
+        con.commit()
+    shown = house.foretell("show", run)
+    assert (shown.returncode, f"the stored answer to {question}, trial 0 of run {run}" in shown.stderr) == (2, True)
+    assert "doctor --repair" in shown.stderr
+    found = house.foretell("doctor")
+    assert (found.returncode, "1 answers were changed after they were stored" in found.stdout) == (1, True)
+    provider.reset()
+    assert house.foretell("doctor", "--repair").returncode == 0
+    assert len(list(house.home.glob("runs.db.set-aside-*.jsonl"))) == 1
+    assert house.answers(run) == answers
+    assert not provider.stats()["billed"]
+    # Answers of before there were checksums are taken as they are, and counted.
+    with closing(sqlite3.connect(house.home / "runs.db")) as con:
+        con.execute("update cell set checksum = null")
+        con.commit()
+    assert house.answers(run) == answers
+    assert f"{len(answers)} of before there were checksums" in house.foretell("doctor").stdout

@@ -111,7 +111,7 @@ class World:
         return load_settings(self.environment)
 
     def visit(self, **fields: Any) -> TournamentResult:
-        request = TournamentRequest.read({"platform": "metaculus", "tournament": "cup", "model": MODEL, **fields})
+        request = TournamentRequest.read({"tournament": "cup", "model": MODEL, **fields})
         return asyncio.run(tournament(request, self.settings))
 
     @property
@@ -331,9 +331,7 @@ def live(environment: dict[str, str]) -> None:
     """One visit in a process of its own."""
     ssl.create_default_context = read_already
     settings = load_settings(environment)
-    request = TournamentRequest(
-        platform="metaculus", tournament="cup", model=MODEL, tournament_budget=5.0, concurrency=1
-    )
+    request = TournamentRequest(tournament="cup", model=MODEL, tournament_budget=5.0, concurrency=1)
     code = asyncio.run(tournament(request, settings)).exit_code
     os._exit(code)
 

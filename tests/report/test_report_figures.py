@@ -43,20 +43,21 @@ def test_reliability_diagram_leaves_out_what_was_not_answered() -> None:
     assert "no forecast" in words(reliability_diagram([math.nan], [0], name="m"))
 
 
-@pytest.mark.parametrize("stacked", [False, True])
-def test_forest_plot_shows_numbers_and_survives_gaps(build_interval: Callable[..., Interval], stacked: bool) -> None:
+def test_forest_plot_shows_numbers_and_survives_gaps(build_interval: Callable[..., Interval]) -> None:
     rows = [
         ForestRow(name="a", interval=build_interval(73.3, 70.1, 76.4)),
         ForestRow(name="crowd", interval=build_interval(70.0, math.nan, math.nan), anchor=True),
         ForestRow(name="void", interval=build_interval(math.nan)),
     ]
-    made = forest_plot(rows, label="BI", reference="a", stacked=stacked)
-    told = words(made)
-    assert "73.3 [70.1, 76.4]" in told
-    assert "70.0" in told
-    assert "void" not in told
-    assert "dashed: reference" in told
-    assert made.wide is not stacked
+    made = forest_plot(rows, label="BI", reference="a")
+    assert made.narrow is not None
+    for drawn in (made, Chart(made.narrow)):
+        told = words(drawn)
+        assert "73.3 [70.1, 76.4]" in told
+        assert "70.0" in told
+        assert "void" not in told
+        assert "dashed: reference" in told
+    assert made.csv.splitlines() == ["name,BI,low,high", "a,73.3,70.1,76.4", "crowd,70,,"]
 
 
 def test_plots_of_nothing_say_so() -> None:

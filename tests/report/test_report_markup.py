@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.report.charts.svg import ChartScale, covering, empty, figure, log_ticks, nice_ticks, text
+from foretell.report.charts.scales import ChartScale, covering, log_ticks, nice_ticks
+from foretell.report.charts.svg import empty, figure, text
 from foretell.report.markup import clean, element, escaped, shorten
 from foretell.report.numbers import bracket, number, percent, signed
 from foretell.report.theme import DIVERGING, ON_DIVERGING, PALETTE, SERIES
@@ -59,8 +60,12 @@ def test_figure_saves_a_file_that_parses(tmp_path: Path) -> None:
     assert "prefers-color-scheme:dark" in path.read_text(encoding="utf-8")
 
 
-def test_notebooks_get_the_standalone_picture() -> None:
-    assert empty("x")._repr_svg_() == empty("x").standalone()
+def test_notebooks_get_the_figure_with_its_style_and_script() -> None:
+    made = empty("x")._repr_html_()
+    assert empty("x").to_html() in made
+    assert ":root" not in made, "the notebook around it keeps its own colours"
+    assert "<style>" in made
+    assert "<script>" in made
 
 
 @settings(deadline=None, max_examples=200)

@@ -12,7 +12,7 @@ from foretell.questions.errors import InputError
 from foretell.report.charts import export
 from foretell.report.charts.calibration import conservatism_plot, correctness_histogram, reliability_diagram
 from foretell.report.charts.ranking import ForestRow, FrontierPoint, TornadoRow, forest_plot, frontier, tornado_plot
-from foretell.report.charts.svg import Chart, empty, figure, line, mark, rect, text
+from foretell.report.charts.svg import Chart, SeriesStyle, empty, figure, line, mark, rect, text
 from foretell.report.theme import PALETTE
 
 pytest.importorskip("vl_convert", reason="vl-convert is not installed: pip install 'foretell[plots]'")
@@ -65,7 +65,7 @@ def test_shapes_stand_where_the_svg_has_them(tmp_path: Path):
         "test",
         rect(10, 10, 20, 20, "f-a"),
         line(50, 0, 50, 50, "l-b bold"),
-        mark(80, 25, 0, colour="c"),
+        mark(80, 25, SeriesStyle("c", 0)),
         text(2, 48, "x", "s"),
     )
     pixels = imread(made.save(tmp_path / "x.png"))

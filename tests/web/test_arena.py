@@ -66,7 +66,7 @@ def test_pages(arena: str, site: Any, page: Any):
     page.get_by_role("link", name="Events", exact=True).click()
     page.get_by_role("link", name="kalshi/KX-3", exact=True).click()
     expect(page.locator("h1")).to_contain_text("Event 3?", use_inner_text=True)
-    expect(page.locator("svg.ft")).to_have_count(1)
+    expect(page.locator("svg.ft:visible")).to_have_count(1)
     expect(page.locator("main")).to_contain_text("yes: yes", use_inner_text=True)
 
 

@@ -2,19 +2,24 @@
 
 import json
 import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from fastapi.testclient import TestClient
 from playwright.sync_api import expect
 
+from fakes.models import BackgroundModels
 from foretell.forecasters.tree.edits import Scenario, SetP
 from foretell.forecasters.tree.links import LinearLink, NoisyOrLink
 from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree
 from foretell.forecasters.tree.tree_file import read_tree_file, write_tree
 from foretell.forecasters.tree.what_if import apply_scenario
 from foretell.runs.settings import Settings
+from foretell.web.app import create_app
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "trees"
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -51,7 +56,7 @@ def test_moving_leaves_equals_python(trees: Path, site: Any, page: Any):
     wanted = apply_scenario(tree, Scenario(name="s", edits=tuple(SetP(id=id, p=p) for id, p in edits.items())))
     assert abs(_answer(page) - wanted.p) < 1e-9
     expect(page.locator("#moved")).to_contain_text("points", use_inner_text=True)
-    expect(page.locator("#command")).to_contain_text(f"--set {leaves[0]}={edits[leaves[0]]:g}", use_inner_text=True)
+    expect(page.locator("#command")).to_contain_text(f"--set {leaves[0]}={edits[leaves[0]]:g}")
     page.locator("#reset").click()
     assert abs(_answer(page) - (tree.nodes["P0"].p or 0)) < 1e-12
 
@@ -78,7 +83,7 @@ def test_scenarios_are_played_and_saved(trees: Path, site: Any, page: Any):
     assert abs(_answer(page) - apply_scenario(file.tree, scenario).p) < 1e-9
     page.locator("#scenario").fill("mine")
     page.get_by_role("button", name="Save the scenario").click()
-    page.wait_for_url("**/trees/view/central_bank")
+    expect(page.get_by_role("row", name="mine")).to_be_visible()
     kept = read_tree_file(trees / "central_bank.json")
     assert apply_scenario(kept.tree, kept.scenarios["mine"]).p == pytest.approx(
         apply_scenario(file.tree, scenario).p, abs=1e-12
@@ -114,12 +119,8 @@ def test_graph_and_outline(trees: Path, site: Any, page: Any):
     page.goto(f"{site.url}/trees/view/nvda")
     page.locator(".canvas.graph").wait_for()
     assert page.locator("#links path").count() >= page.locator(".claim:not([hidden])").count() - 1
-    boxes = [card.bounding_box() for card in page.locator(".claim:not([hidden]):not(.again)").all()]
-    for n, one in enumerate(boxes):
-        for other in boxes[:n]:
-            apart = one["x"] + one["width"] <= other["x"] or other["x"] + other["width"] <= one["x"]
-            assert apart or one["y"] + one["height"] <= other["y"] or other["y"] + other["height"] <= one["y"]
-    page.locator("#shape").click()
+    _no_overlap(page)
+    page.locator("#outline").click()
     expect(page.locator(".canvas.graph")).to_have_count(0)
 
 
@@ -185,6 +186,171 @@ def test_claims_notebooks_and_hostile_words(settings: Settings, site: Any, page:
     expect(page.locator("main")).to_contain_text("not a picture", use_inner_text=True)
     assert "\x1b" not in page.content()
     assert "owned" not in page.title()
+
+
+def test_change_save_and_send_in_four_clicks(trees: Path, site: Any, open_page: Callable[..., Any]):
+    page = open_page(viewport={"width": 1280, "height": 900}, permissions=["clipboard-read", "clipboard-write"])
+    page.goto(site.login)
+    page.goto(f"{site.url}/trees/view/nvda")
+    clicks = 0
+
+    def click(locator: Any) -> None:
+        nonlocal clicks
+        clicks += 1
+        locator.click()
+
+    click(page.locator('[data-set="P1.1.1"]'))
+    page.keyboard.press("End")
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator("#sets-shown")).to_have_text("P1.1.1 90 → 99.0 %")
+    wanted, before = _answer(page), page.url
+    click(page.get_by_role("button", name="Save the scenario"))
+    expect(page.get_by_role("row", name="P1.1.1 99.0 %")).to_be_visible()
+    assert page.url == f"{before.partition('#')[0]}#version=0&set=P1.1.1=0.99"
+    assert _answer(page) == wanted, "what was saved is still what is shown"
+    click(page.get_by_role("button", name="Copy link to this what-if"))
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    link = page.evaluate("navigator.clipboard.readText()")
+    assert clicks <= 4
+    other = open_page(viewport={"width": 390, "height": 800}, is_mobile=True, has_touch=True)
+    other.goto(link)
+    expect(other.locator("#sets-shown")).to_have_text("P1.1.1 90 → 99.0 %")
+    assert _answer(other) == wanted
+    tree = read_tree_file(trees / "nvda.json").tree
+    assert wanted == apply_scenario(tree, Scenario(name="s", edits=(SetP(id="P1.1.1", p=0.99),))).p
+
+
+def test_a_link_that_does_not_fit_is_told(trees: Path, site: Any, page: Any):
+    page.goto(f"{site.url}/trees/view/nvda#version=7&set=P1=0.2,P9=0.5,{quote(SCRIPT)}=0.1,P1.1.1=7")
+    expect(page.locator("#said")).to_contain_text("made for version 7")
+    expect(page.locator("#said")).to_contain_text(f"P9=0.5, {SCRIPT}=0.1, P1.1.1=7")
+    expect(page.locator("#sets-shown")).to_have_text("P1 79 → 20 %")
+    assert "owned" not in page.title()
+
+
+def test_the_whole_tree_is_seen_and_looked_at_closely(trees: Path, site: Any, page: Any):
+    page.goto(f"{site.url}/trees/view/nvda")
+    canvas = page.locator("#canvas")
+    page.locator("#in").click(click_count=4)
+    expect(page.locator("#minimap")).to_be_visible()
+    page.locator("#fit").click()
+    expect(page.locator("#minimap")).to_be_hidden()
+    room = canvas.bounding_box()
+    boxes = [card.bounding_box() for card in page.locator(".claim:not([hidden]):not(.again)").all()]
+    assert len(boxes) == 26
+    for one in boxes:
+        assert room["x"] <= one["x"] <= one["x"] + one["width"] <= room["x"] + room["width"]
+        assert room["y"] <= one["y"] <= one["y"] + one["height"] <= room["y"] + room["height"]
+    fitted = page.locator("#scale").inner_text()
+    canvas.focus()
+    page.keyboard.press("+")
+    expect(page.locator("#scale")).not_to_have_text(fitted)
+    page.keyboard.press("0")
+    expect(page.locator("#scale")).to_have_text(fitted)
+    page.mouse.move(room["x"] + 300, room["y"] + 200)
+    page.mouse.wheel(0, -300)
+    expect(page.locator("#scale")).not_to_have_text(fitted)
+    page.locator(".fold").nth(1).click()
+    _no_overlap(page)
+
+
+def _no_overlap(page: Any) -> None:
+    boxes = [card.bounding_box() for card in page.locator(".claim:not([hidden]):not(.again)").all()]
+    for n, one in enumerate(boxes):
+        for other in boxes[:n]:
+            apart = one["x"] + one["width"] <= other["x"] or other["x"] + other["width"] <= one["x"]
+            assert apart or one["y"] + one["height"] <= other["y"] or other["y"] + other["height"] <= one["y"]
+
+
+@pytest.fixture
+def keyed(trees: Path, settings: Settings) -> Iterator[tuple[Settings, BackgroundModels]]:
+    """The home with the example trees, and a model next door that can work on them."""
+    with BackgroundModels(script="foretell.practice.models.scripts:tree_script") as fake:
+        keys, addresses = {"OPENAI_API_KEY": "sk-canary"}, {"openai": f"{fake.url}/v1"}
+        yield replace(settings, keys=keys, addresses=addresses), fake
+
+
+def test_edited_grounded_and_judged_anew_in_the_page(
+    keyed: tuple[Settings, BackgroundModels], token: str, serve: Callable[..., Any], page: Any
+):
+    settings, fake = keyed
+    site = serve(create_app(settings, token=token))
+    page.goto(site.login)
+    page.goto(f"{site.url}/trees/view/central_bank")
+    page.locator('#canvas [data-pick="P2.3"]').first.click()
+    page.get_by_text("Edit this claim").click()
+    page.locator("#statement").fill(f"Parliament spends more. {SCRIPT}")
+    page.locator("#who").fill("ann")
+    page.get_by_role("button", name="Save as a new version").click()
+    expect(page.locator('[data-claim="P2.3"] .badge.stale')).to_be_visible()
+    expect(page.locator('[data-claim="P2"] .badge.stale')).to_be_visible()
+    expect(page.locator("#panel")).to_contain_text("Its number is for the old words")
+    page.get_by_role("link", name="Ground again").click()
+    page.locator("#model").fill("openai:gpt-5-mini")
+    page.locator("#grounder").select_option("plain")
+    page.locator("#trials").fill("2")
+    page.get_by_role("button", name="See plan and price").click()
+    expect(page.locator("#panel")).to_contain_text("About 2 calls, about $")
+    assert fake.stats()["billed"] == {}, "a plan asks nobody"
+    page.get_by_role("button", name="Do it for about").click()
+    expect(page.locator("#panel")).to_contain_text("Done: 2 calls, $")
+    page.get_by_role("link", name="Show the tree as it is now").click()
+    expect(page.locator('[data-claim="P2.3"] .proof')).to_have_text("plain · k = 2")
+    expect(page.locator('[data-claim="P2.3"] .badge.stale')).to_have_count(0)
+    page.get_by_role("link", name="Judge anew what is stale above").click()
+    page.locator("#model").fill("openai:gpt-5-mini")
+    page.get_by_role("button", name="See plan and price").click()
+    page.get_by_role("button", name="Do it for about").click()
+    page.get_by_role("link", name="Show the tree as it is now").click()
+    expect(page.locator(".badge.stale")).to_have_count(1)  # The one that the legend shows.
+    assert "owned" not in page.title()
+    page.goto(f"{site.url}/trees/history/central_bank")
+    page.get_by_label("From version 1").check()
+    page.get_by_role("button", name="Compare the two").click()
+    expect(page.locator("ins", has_text="Parliament spends more.")).to_have_count(1)
+    expect(page.locator("tbody").first).to_contain_text("ann")
+    page.locator("#version").fill("1")
+    page.get_by_role("button", name="Make it the newest version").click()
+    expect(page.locator("tbody").first).to_contain_text("back to version 1")
+    assert read_tree_file(settings.home / "trees" / "central_bank.json").tree.nodes["P2.3"].p == 0.2
+
+
+def test_work_of_models_over_the_api(keyed: tuple[Settings, BackgroundModels], token: str):
+    settings, fake = keyed
+    trusted = {"Authorization": f"Bearer {token}"}
+    fields = {"model": "openai:gpt-5-mini", "search": ["none"], "grounder": "plain"}
+    with TestClient(create_app(settings, token=token), base_url="http://127.0.0.1", headers=trusted) as client:
+
+        def done(answer: Any) -> dict[str, Any]:
+            found = answer.json()
+            while found["state"] == "running":
+                found = client.get(f"/api/tree/work/{found['work']}").json()
+            return found
+
+        plan = client.post("/api/tree/expand/nvda", json={**fields, "claim": "P2.1", "leaves": 3, "plan": True}).json()
+        assert plan["calls"] > 3
+        assert fake.stats()["billed"] == {}
+        apart = done(client.post("/api/tree/expand/nvda", json={**fields, "claim": "P2.1", "leaves": 3}))
+        assert apart["state"] == "ended"
+        assert any("P2.1 taken apart into P2.1.1" in line for line in apart["told"])
+        assert apart["result"]["version"] == 2
+        assert read_tree_file(settings.home / "trees" / "nvda.json").tree.nodes["P2.1"].children
+        # Somebody else has written in the meantime: nothing is asked, paid or written, and it is said.
+        late = done(client.post("/api/tree/ground/nvda", json={**fields, "claims": ["P2.2"], "base": 1}))
+        assert (late["state"], late["calls"], late["result"]) == ("broken", 0, None)
+        assert "is at version 2, not at 1" in late["error"]
+        nokey = done(client.post("/api/tree/ground/nvda", json={**fields, "claims": ["P2.2"], "model": "anthropic:x"}))
+        assert "ANTHROPIC_API_KEY" in nokey["error"]
+        told = client.get(f"/trees/work/{nokey['work']}").text
+        assert "It came to nothing; the tree stays as it was" in told
+        parent = client.post("/api/tree/ground/nvda", json={**fields, "claims": ["P2"], "plan": True})
+        assert (parent.status_code, "only leaves" in parent.json()["detail"]) == (422, True)
+        assert client.get("/api/tree/work/nobody").status_code == 404
+        back = client.post("/api/tree/restore/nvda", params={"version": 1, "who": "bob"}).json()
+        assert (back["restored"], back["versions"][-1]["who"]) == (3, "bob")
+        for path in ("ground", "expand", "resynthesize", "restore"):
+            refused = client.post(f"/api/tree/{path}/nvda", json={}, headers={"Authorization": ""})
+            assert refused.status_code == 401
 
 
 def test_api(trees: Path, client: TestClient, token: str):

@@ -11,15 +11,16 @@ from foretell.arena.forecast import MISSED_PREFIX
 from foretell.arena.live import LiveArena
 from foretell.arena.schedule import slot
 from foretell.arena.store import ArenaStore, Moment
-from foretell.questions.codec import from_json, to_json
+from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question, Snapshot
+from foretell.runs.store import CELL_COLUMNS, stored_answer
 
 # Everything about one event of an arena: prices, moments, forecasts, results.
 
-_FORECASTS = """
-select e.name, c.trial, c.forecast from entry e join cell c on c.run = e.run
+_FORECASTS = f"""
+select e.name, {", ".join(f"c.{one}" for one in CELL_COLUMNS)} from entry e join cell c on c.run = e.run
 where e.arena = ? and c.question = ? and c.due = ? and c.forecast is not null order by e.id, c.trial"""
 
 
@@ -94,8 +95,10 @@ def _moment_history(book: ArenaStore, moment: Moment, closes: datetime) -> Momen
     said: dict[str, dict[str, float]] = {}
     if moment.taken_at is not None:
         values = (book.arena, moment.event, moment.taken_at.isoformat())
-        for name, trial, body in book.db.read(_FORECASTS, values):
-            said[name if not trial else f"{name} {trial + 1}"] = dict(from_json(body, Forecast).p)
+        for name, *row in book.db.read(_FORECASTS, values):
+            forecast = stored_answer(tuple(row), book.db.place)
+            if isinstance(forecast, Forecast):
+                said[name if not row[3] else f"{name} {row[3] + 1}"] = dict(forecast.p)
     return MomentHistory(
         number=moment.number,
         at=at,

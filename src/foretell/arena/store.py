@@ -17,6 +17,7 @@ from foretell.questions.codec import from_json, to_json
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
 from foretell.questions.resolution import Resolution
+from foretell.runs.store import CELL_COLUMNS, stored_answer
 
 SCHEMA_NAME = "arena"
 MIGRATIONS = (
@@ -266,8 +267,8 @@ ForecastKey = tuple[int, int, int]
 _ADD_FORECAST = """
 insert into said (entry, moment, trial, p, stated, at, dollars, seconds) values (?, ?, ?, ?, ?, ?, ?, ?)
 on conflict do nothing"""
-_NOT_ADDED = """
-select m.id, m.targets, e.id, c.trial, c.forecast
+_NOT_ADDED = f"""
+select m.id, m.targets, e.id, {", ".join(f"c.{one}" for one in CELL_COLUMNS)}
 from moment m join entry e on e.arena = m.arena
 join cell c on c.run = e.run and c.question = m.event and c.due = m.taken_at
 where m.arena = ? and m.state = 'ready' and m.over = 0 and c.forecast is not null
@@ -295,10 +296,11 @@ class ForecastNumbers:
 
     def catch_up(self, at: datetime) -> int:
         """Note what cells say about moments that are not over and nobody noted; how many."""
-        rows = [
-            _forecast_row((entry, moment, trial), json.loads(targets), from_json(body, Forecast), at)
-            for moment, targets, entry, trial, body in self._db.read(_NOT_ADDED, (self._arena,))
-        ]
+        rows: list[SqlRow] = []
+        for moment, targets, entry, *row in self._db.read(_NOT_ADDED, (self._arena,)):
+            forecast = stored_answer(tuple(row), self._db.place)
+            assert isinstance(forecast, Forecast)
+            rows.append(_forecast_row((entry, moment, row[3]), json.loads(targets), forecast, at))
         if rows:
             self._note(rows)
         return len(rows)

@@ -291,6 +291,9 @@ VIEWS: Mapping[str, Callable[[], AbstractContextManager[Mapping[str, Any]]]] = {
     "arena demo": _lines,
     "data pull": _downloads,
     "submit": _confirmation,
-    "tournament": _run_with_lines,
+    "tournament metaculus": _run_with_lines,
+    "tournament forecastbench": _run_with_lines,
+    "tournament prophet_arena": _run_with_lines,
+    "tournament results": _lines,
 }
 """Words of a command → what is shown while its operation works."""

@@ -356,10 +356,11 @@ class AsyncHttpClient:
         *,
         json: Any = None,
         form: Mapping[str, str] | None = None,
+        content: bytes | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> HttpResponse:
-        """The answer to a POST of JSON or of a form: any 2xx; redirects are not followed. Else raises `SourceError`."""
-        request = self._request("POST", url, json=json, data=form, headers=headers)
+        """The answer to a POST of JSON, a form or bytes: any 2xx; redirects are not followed. Else a `SourceError`."""
+        request = self._request("POST", url, json=json, data=form, content=content, headers=headers)
         return await self._with_retries(request, range(200, 300))
 
     def _next_hop(

@@ -11,13 +11,17 @@ from foretell.models.names import ModelName
 from foretell.operations.requests import (
     NO_CHOICE,
     AskRequest,
+    ForecastBenchRoundRequest,
     RunRequest,
     ScoreRequest,
+    TournamentFields,
+    TournamentResultsRequest,
     TreeDiffRequest,
     TreeEditRequest,
     TreeExpandRequest,
     TreeGroundRequest,
     TreeHistoryRequest,
+    TreeReportRequest,
     TreeRequest,
     TreeResynthesizeRequest,
     WhatIfRequest,
@@ -37,6 +41,7 @@ TreeChange = TypeVar(
     TreeResynthesizeRequest,
     TreeHistoryRequest,
 )
+Visit = TypeVar("Visit", bound=TournamentFields)
 MAX_FILE_BYTES = 64_000_000
 """Bytes of a file that is read."""
 GLOB_CHARACTERS = frozenset("*?[]{}")
@@ -49,7 +54,10 @@ FORECASTERS = ("agent", "tree", "thoughts", "crowd", "market", "prior", "crowd-e
 """Forecasters that strangers may run: none that reads files by any name."""
 QUESTION_SETS = ("demo", "forecastbench")
 """Question sets that strangers may use by name; others are files under the directories on offer."""
-WITHHELD = ("out", "unsandboxed", "save", "save_as", "edits", "dataset", "where", "title")
+WITHHELD = (
+    *("out", "unsandboxed", "save", "save_as", "edits", "dataset", "where", "title"),
+    *("summary", "bucket", "folder", "practice"),
+)
 """Fields of requests that are not offered: those that write files, run code freely or read files by any name."""
 MAX_CLAIMS, MAX_ROWS = 20_000, 20_000
 """Claims of a tree, and rows of a table, that can be sent."""
@@ -144,7 +152,7 @@ class ServerPermissions:
 
     def _check_sizes(self, request: OperationRequest) -> None:
         for name, most in MOST.items():
-            if getattr(request, name, 0) > most:
+            if (getattr(request, name, 0) or 0) > most:
                 raise InputError(f"at most {most} are permitted here", column=name)
 
     def check_run(self, request: RunRequest) -> RunRequest:
@@ -168,6 +176,25 @@ class ServerPermissions:
         if questions.dataset not in QUESTION_SETS:
             questions = replace(questions, dataset=str(self.files.find(questions.dataset)))
         return request.model_copy(update={"spec": json.loads(replace(found, questions=questions).to_json())})
+
+    def check_tournament(self, request: Visit) -> Visit:
+        """A tournament looked at or rehearsed with this server's models and engines; sending is for people."""
+        rehearsal = isinstance(request, ForecastBenchRoundRequest) and request.rehearse
+        if not (request.plan or request.dry_run or rehearsal):
+            raise InputError("forecasts are not sent from here", hint="say plan or dry_run; people send them")
+        if request.spec is not None:
+            raise InputError("a spec is not on offer here", column="spec", hint="name model, search and trials")
+        if request.model is not None or not isinstance(request, ForecastBenchRoundRequest):
+            request = request.model_copy(update={"model": self.model(request.model)})
+        for engine in request.search:
+            self.engine(engine)
+        self._check_sizes(request)
+        return request
+
+    def check_results(self, request: TournamentResultsRequest) -> TournamentResultsRequest:
+        """Own rounds beside methods whose files may be read."""
+        self._check_sizes(request)
+        return request.model_copy(update={"methods": tuple(self.files.find(str(one)) for one in request.methods)})
 
     def check_tree(self, request: WhatIfRequest) -> WhatIfRequest:
         """The same with a tree that was sent, or with its file where that may be read."""
@@ -198,6 +225,10 @@ class ServerPermissions:
         if request.other is not None:
             found["other"] = self._readable_tree(str(request.other))
         return request.model_copy(update=found)
+
+    def check_report(self, request: TreeReportRequest) -> TreeReportRequest:
+        """A report on a tree of this server's own folder, or of a file that may be read."""
+        return request.model_copy(update={"file": self._readable_tree(str(request.file))})
 
     def _readable_tree(self, written: str) -> Path:
         try:

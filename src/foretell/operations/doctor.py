@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import platform
 import re
 import shutil
@@ -22,11 +21,13 @@ from foretell.data.atomic_file import write_atomically
 from foretell.data.known_services import KNOWN_SERVICES
 from foretell.data.pace import PaceStore
 from foretell.models.database.sqlite import RESERVED_BYTES, open_read_only
-from foretell.models.journal import Journal
+from foretell.models.journal import Journal, entry_fault
 from foretell.operations.repair import (
+    ANSWERS,
     ENTRIES,
-    EntryCheck,
     HomeFile,
+    StoredCheck,
+    check_answers,
     check_entries,
     file_faults,
     home_files,
@@ -34,6 +35,7 @@ from foretell.operations.repair import (
     missing_runs,
     newer_parts,
     repair_file,
+    set_aside_answers,
     set_aside_entries,
 )
 from foretell.operations.requests import DoctorRequest
@@ -42,7 +44,9 @@ from foretell.operations.services import reach_services
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
 from foretell.questions.storage_errors import storage_error
+from foretell.report.pdf import find_chromium
 from foretell.runs.settings import KEYS, SETTINGS_FILE, Settings, load_settings, read_contact
+from foretell.runs.store import RunStore, answer_fault
 
 FindingState = Literal["ok", "missing", "optional", "wrong", "repaired"]
 OWN_EXTRAS = ("dev", "oracles", "docs")
@@ -201,9 +205,13 @@ def _databases(settings: Settings, *, repair: bool) -> Iterator[Finding]:
     """
     if repair and settings.database is not None:
         with closing(Journal(settings.database)) as journal:
-            check = EntryCheck.of(journal.database.stream(ENTRIES))
+            check = StoredCheck.of(journal.database.stream(ENTRIES), entry_fault)
         detail = f"{check.total:,} replies and tool results on the server are as they were stored"
         yield _edited(check, settings, repair=True) or Finding(what="journal", state="ok", detail=detail)
+        with closing(RunStore(settings.database)) as store:
+            check = StoredCheck.of(store.database.stream(ANSWERS), answer_fault)
+        detail = f"{check.total:,} answers on the server are as they were stored"
+        yield _edited_answers(check, settings, repair=True) or Finding(what="runs", state="ok", detail=detail)
     for file in home_files(settings):
         try:
             yield _looked_at(file, settings, repair=repair)
@@ -235,15 +243,17 @@ def _looked_at(file: HomeFile, settings: Settings, *, repair: bool) -> Finding:
         detail += f", but the journal has paid replies of {gone} runs that are not here"
         advice = "foretell run SPEC with the same spec: it is the same run, and its replies are free"
         return Finding(what=name, state="missing", detail=detail, advice=advice)
-    if file.what != "journal":
+    if file.what not in ("journal", "runs"):
         return Finding(what=name, state="ok", detail=detail)
-    check = check_entries(file.path)
-    detail += f", {check.total:,} replies and tool results"
+    journal = file.what == "journal"
+    check = check_entries(file.path) if journal else check_answers(file.path)
+    detail += f", {check.total:,} {'replies and tool results' if journal else 'answers'}"
     detail += f"; {check.unverified:,} of before there were checksums are taken as they are" if check.unverified else ""
-    return _edited(check, settings, repair=repair) or Finding(what=name, state="ok", detail=detail)
+    edited = (_edited if journal else _edited_answers)(check, settings, repair=repair)
+    return edited or Finding(what=name, state="ok", detail=detail)
 
 
-def _edited(check: EntryCheck, settings: Settings, *, repair: bool) -> Finding | None:
+def _edited(check: StoredCheck, settings: Settings, *, repair: bool) -> Finding | None:
     """Entries of the journal that are not what was stored."""
     if not check.wrong:
         return None
@@ -254,6 +264,20 @@ def _edited(check: EntryCheck, settings: Settings, *, repair: bool) -> Finding |
     with closing(Journal(settings.journal)) as journal:
         done = set_aside_entries(journal, check.wrong, settings.home)
     return Finding(what="journal.db", state="repaired", detail=detail, notes=(done,))
+
+
+def _edited_answers(check: StoredCheck, settings: Settings, *, repair: bool) -> Finding | None:
+    """Answers of runs that are not what was stored."""
+    if not check.wrong:
+        return None
+    run, question, _, trial, *_ = check.wrong[0]
+    first = f"run {run}, {question}, trial {trial}"
+    detail = f"{len(check.wrong)} answers were changed after they were stored and are not used, e.g. {first}"
+    if not repair:
+        return Finding(what="runs.db", state="wrong", detail=detail, advice=REPAIR)
+    with closing(RunStore(settings.store)) as store:
+        done = tuple(set_aside_answers(store, check.wrong, settings))
+    return Finding(what="runs.db", state="repaired", detail=detail, notes=done)
 
 
 async def _reach(settings: Settings) -> tuple[list[Finding], float | None]:
@@ -415,7 +439,6 @@ def _installed(name: str) -> bool:
 
 
 def _browser() -> Finding:
-    names = ("chromium", "chromium-browser", "google-chrome", "chrome")
-    found = next((path for name in names if (path := shutil.which(name))), os.environ.get("CHROMIUM", ""))
-    detail = found or "not found; only the tests of foretell's own pages use it"
+    found = find_chromium()
+    detail = found or "not found; it prints reports as PDF (--out report.pdf)"
     return Finding(what="chromium", state="ok" if found else "optional", detail=detail)

@@ -40,12 +40,12 @@ def measured_costs(store: RunStore) -> CellCosts:
     sums: dict[tuple[str, ...], tuple[float, int, float, int]] = {}
     for row in store.runs():
         if row.done and row.spec.get("models"):
-            dollars, cells, seconds, timed = sums.get(_likeness(row.spec), (0.0, 0, 0.0, 0))
+            dollars, cells, seconds, timed = sums.get(likeness(row.spec), (0.0, 0, 0.0, 0))
             if timed < MEASURED_ANSWERS:
                 some = islice(store.answers(row.id), MEASURED_ANSWERS)
                 times = [one.usage.seconds for one in some if isinstance(one, Forecast)]
                 seconds, timed = seconds + sum(times), timed + len(times)
-            sums[_likeness(row.spec)] = (
+            sums[likeness(row.spec)] = (
                 dollars + store.spent(row.id), cells + row.done + row.failed, seconds, timed
             )  # fmt: skip
     return {
@@ -64,7 +64,7 @@ def cell_cost(spec: RunSpec, measured: CellCosts, targets: float = 1.0) -> CellC
     """
     if not asks_models(spec):
         return CellCost(dollars=0.0, seconds=0.0, basis="no model")
-    if found := measured.get(_likeness(spec)):
+    if found := measured.get(likeness(spec)):
         return found
     model = spec.models.get("agent", "")
     calls = _calls(spec) * (targets if spec.forecaster in ("tree", "thoughts") else 1.0)
@@ -78,7 +78,7 @@ def cell_cost(spec: RunSpec, measured: CellCosts, targets: float = 1.0) -> CellC
     return CellCost(dollars=dollars, seconds=seconds, basis="rough")
 
 
-def _likeness(spec: RunSpec | Mapping[str, Any]) -> tuple[str, ...]:
+def likeness(spec: RunSpec | Mapping[str, Any]) -> tuple[str, ...]:
     """What decides the price of a cell."""
     body: Mapping[str, Any] = vars(spec) if isinstance(spec, RunSpec) else spec
     options, models = (sorted(dict(body.get(name) or {}).items()) for name in ("options", "models"))

@@ -236,7 +236,7 @@ def plan_grid(
             one = prepared[run.name]
             known = store.run(one.spec.id) is not None
             done = len(store.finished(one.spec.id)) if known else 0
-            per_cell, basis = _cell_price(one, measured)
+            per_cell, basis = cell_price(one, measured)
             planned.append(
                 PlannedRun(
                     name=run.name,
@@ -252,7 +252,8 @@ def plan_grid(
     return tuple(planned)
 
 
-def _cell_price(prepared: PreparedRun, measured: CellCosts) -> tuple[float | None, str]:
+def cell_price(prepared: PreparedRun, measured: CellCosts) -> tuple[float | None, str]:
+    """What one cell of a run costs, None where nobody knows, and where that comes from."""
     targets = [1 if len(one.targets) < 3 else len(one.targets) for one in prepared.questions]
     found = cell_cost(prepared.spec, measured, sum(targets) / len(targets) if targets else 1.0)
     return found.dollars, found.basis

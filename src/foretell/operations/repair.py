@@ -3,7 +3,7 @@
 import json
 import sqlite3
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -24,8 +24,8 @@ from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.runs.runner import PreparedRun, asks_models, execute_run
 from foretell.runs.settings import KEYS, Settings
+from foretell.runs.store import CELL_COLUMNS, CellKey, RunStore, answer_fault, cells_of
 from foretell.runs.store import MIGRATIONS as STORE_TABLES
-from foretell.runs.store import RunStore, cells_of
 
 KNOWN_PARTS = {"store": len(STORE_TABLES), "journal": len(JOURNAL_TABLES), SCHEMA_NAME: len(ARENA_TABLES)}
 """How many migrations of each part this version knows."""
@@ -93,12 +93,16 @@ def missing_runs(file: HomeFile) -> int:
         return len(paid - ({row[0] for row in con.execute("SELECT id FROM run")} if known else set()))
 
 
-ENTRIES = "SELECT key, kind, model, slot, input, output, cached, dollars, answer, checksum FROM kept"
+ENTRY_NAMES = ("key", "kind", "model", "slot", "input", "output", "cached", "dollars", "answer", "checksum")
+ENTRIES = f"SELECT {', '.join(ENTRY_NAMES)} FROM kept"
+
+
+ANSWERS = f"SELECT {', '.join(CELL_COLUMNS)} FROM cell"
 
 
 @dataclass(kw_only=True)
-class EntryCheck:
-    """How the entries of a journal stand to their checksums."""
+class StoredCheck:
+    """How what is stored stands to its checksums."""
 
     wrong: list[SqlRow] = field(default_factory=list[SqlRow])
     """Those that are not what was stored."""
@@ -107,25 +111,25 @@ class EntryCheck:
     total: int = 0
 
     @classmethod
-    def of(cls, rows: Iterable[SqlRow]) -> "EntryCheck":
-        """Look at every one."""
+    def of(cls, rows: Iterable[SqlRow], fault: Callable[[SqlRow], str]) -> "StoredCheck":
+        """Look at every row, the last column of which is its checksum."""
         check = cls()
         for row in rows:
             check.total += 1
-            check.unverified += row[9] is None
-            if entry_fault(row):
+            check.unverified += row[-1] is None
+            if fault(row):
                 check.wrong.append(row)
         return check
 
 
-def check_entries(path: Path) -> EntryCheck:
+def check_entries(path: Path) -> StoredCheck:
     """The entries of a sound journal."""
     with closing(open_read_only(path)) as con:
         known = [row[1] for row in con.execute("PRAGMA table_info(kept)")]
         if "checksum" in known:
-            return EntryCheck.of(con.execute(ENTRIES))
+            return StoredCheck.of(con.execute(ENTRIES), entry_fault)
         count = con.execute("SELECT count(*) FROM kept").fetchone()[0] if known else 0
-        return EntryCheck(unverified=count, total=count)
+        return StoredCheck(unverified=count, total=count)
 
 
 def in_use(path: Path) -> bool:
@@ -209,14 +213,19 @@ def _is_entry(row: SqlRow) -> bool:
 
 def set_aside_entries(journal: Journal, wrong: Sequence[SqlRow], home: Path) -> str:
     """Take entries that are not what was stored out of a journal, into a file of the home."""
-    aside = home / f"journal.db.set-aside-{datetime.now(UTC):%Y%m%d-%H%M%S}.jsonl"
-    names = ("key", "kind", "model", "slot", "input", "output", "cached", "dollars", "answer", "checksum")
-    with aside.open("a", encoding="utf-8") as file:
-        for row in wrong:
-            shown = [value.hex() if isinstance(value, bytes) else value for value in row]
-            file.write(json.dumps(dict(zip(names, shown, strict=True))) + "\n")
+    aside = _aside("journal.db", ENTRY_NAMES, wrong, home)
     journal.database.write_many("DELETE FROM kept WHERE key = ?", [(row[0],) for row in wrong])
     return f"{len(wrong)} edited entries were moved to {aside.name}; they are asked, and paid, again when needed"
+
+
+def _aside(name: str, columns: Sequence[str], rows: Sequence[SqlRow], home: Path) -> Path:
+    """Write rows that are taken out of a database into a file beside it."""
+    aside = home / f"{name}.set-aside-{datetime.now(UTC):%Y%m%d-%H%M%S}.jsonl"
+    with aside.open("a", encoding="utf-8") as file:
+        for row in rows:
+            shown = [value.hex() if isinstance(value, bytes) else value for value in row]
+            file.write(json.dumps(dict(zip(columns, shown, strict=True))) + "\n")
+    return aside
 
 
 def _rebuild_runs(file: HomeFile, kept: Path, settings: Settings) -> Iterator[str]:
@@ -237,14 +246,36 @@ def _rebuild_runs(file: HomeFile, kept: Path, settings: Settings) -> Iterator[st
             yield from _rebuild_run(store, run, settings)
 
 
+def check_answers(path: Path) -> StoredCheck:
+    """The answers of a sound file of runs."""
+    with closing(open_read_only(path)) as con:
+        known = [row[1] for row in con.execute("PRAGMA table_info(cell)")]
+        if "checksum" in known:
+            return StoredCheck.of(con.execute(ANSWERS), answer_fault)
+        count = con.execute("SELECT count(*) FROM cell").fetchone()[0] if known else 0
+        return StoredCheck(unverified=count, total=count)
+
+
+def set_aside_answers(store: RunStore, wrong: Sequence[SqlRow], settings: Settings) -> Iterator[str]:
+    """Take answers that are not what was stored out of the runs, into a file of the home, and compute them again."""
+    aside = _aside("runs.db", CELL_COLUMNS, wrong, settings.home)
+    keys = [CellKey(run=run, question=question, due=due, trial=trial) for run, question, due, trial, *_ in wrong]
+    store.forget_answers(keys)
+    yield f"{len(wrong)} edited answers were moved to {aside.name}"
+    for run in dict.fromkeys(key.run for key in keys):
+        yield from _rebuild_run(store, run, settings)
+
+
 def _drop_unreadable(con: sqlite3.Connection) -> int:
-    """Remove rows whose JSON is damaged; how many."""
+    """Remove rows whose JSON is damaged, and answers that are not what was stored; how many."""
     texts = {"run": ("spec", "services"), "cell": ("forecast", "failure"), "event": ("body",), "question": ("body",)}
     bad = 0
     for table, columns in texts.items():
         where = " OR ".join(f"({one} IS NOT NULL AND NOT json_valid({one}))" for one in columns)
         bad += con.execute(f"DELETE FROM {table} WHERE {where}").rowcount
-    return bad
+    changed = [row[:4] for row in con.execute(ANSWERS) if answer_fault(row)]
+    con.executemany("DELETE FROM cell WHERE run = ? AND question = ? AND due = ? AND trial = ?", changed)
+    return bad + len(changed)
 
 
 def _rebuild_run(store: RunStore, run: str, settings: Settings) -> Iterator[str]:

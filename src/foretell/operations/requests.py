@@ -176,6 +176,11 @@ class AskRequest(fields_of(AgentOptions, group="agent"), _ResearchRequest):  # p
         title="How many of the outcomes come true",
     )  # fmt: skip
     price: float | None = setting(None, "What a market says now.", ge=0, le=1, title="A market says (0 to 1)")
+    network: bool = setting(
+        True, "Without a model, look for the same question on public markets, and for weather and prices at public "
+        "series; --no-network asks nobody.", env="FORETELL_NETWORK", group="question",
+        title="Without a model, look at public markets and series",
+    )  # fmt: skip
     trials: int = setting(1, "Independent trials to combine.", ge=1, le=50, title="Independent trials")
     combine: str = setting("default", COMBINE_HELP, max_length=1000, title="Combine trials by")
     concurrency: int = setting(50, "Trials at once.", ge=1, le=2000, group="models")
@@ -249,15 +254,21 @@ class TreeFileRequest(OperationRequest):
     file: Path = setting(help="The tree's file.", argument=True)
 
 
+_LASTING: Any = setting(
+    0.0,
+    "Standard deviation of what the grounder gets wrong every time: widens the error bar.",
+    metavar="SD",
+    ge=0,
+    le=0.5,
+)
+
+
 class TreeShowRequest(TreeFileRequest):
     """Print the tree in FILE with every probability, worked out from its leaves."""
 
     inputs: bool = setting(False, "Also what the answer hangs on: slope and share of every input.")
     paths: bool = setting(False, "Also the ways from the root to each leaf, with the product of the slopes.")
-    lasting: float = setting(
-        0.0, "Standard deviation of what the grounder gets wrong every time: widens the error bar.", metavar="SD",
-        ge=0, le=0.5,
-    )  # fmt: skip
+    lasting: float = _LASTING
 
 
 class TreeCheckRequest(TreeFileRequest):
@@ -281,6 +292,17 @@ class TreeExportRequest(TreeFileRequest):
     scaling: Scaling | None = setting(
         None, "For problog, bif and xmlbif: scale linear weights that are no conditional chance, instead of refusing."
     )
+
+
+class TreeReportRequest(TreeFileRequest):
+    """Write the report on the tree in FILE, to read, print and sign: --out report.html, .md or .pdf.
+
+    The answer in a paragraph, how it resolves, what pulls it up and down and what would change it, its error bar, the
+    tree as a picture, every claim with its formula and its dated sources, what failed or is stale, models, cost, and
+    how to reproduce it. A PDF is printed by Chromium; without one, print the page from your browser.
+    """
+
+    lasting: float = _LASTING
 
 
 TREE_FORMATS: tuple[str, ...] = get_args(TreeExportRequest.model_fields["to"].annotation)
@@ -1119,6 +1141,14 @@ class ExportRequest(ForecastBenchTeamFields):
     degraded: bool = _DEGRADED
 
 
+_BUCKET = setting(
+    None,
+    "ForecastBench: the folder that your team was given, to upload the file to; {round} in it stands for the due date.",
+    metavar="gs://BUCKET/FOLDER",
+    env="FORECASTBENCH_BUCKET",
+)
+
+
 class SubmitRequest(ForecastBenchTeamFields):
     """Submit the forecasts of RUN, or of a FILE of forecasts.
 
@@ -1129,7 +1159,8 @@ class SubmitRequest(ForecastBenchTeamFields):
 
       foretell submit RUN --to metaculus --comment --yes
 
-    Keys: METACULUS_TOKEN, ARENA_API_KEY. ForecastBench gets a file, which you upload to your team's folder.
+    Keys: METACULUS_TOKEN, ARENA_API_KEY. ForecastBench gets a file: with --bucket and FORECASTBENCH_TOKEN it is
+    uploaded to your team's folder, else you do that.
     """
 
     source: str = setting(help="Id of a run, or a file of forecasts.", argument=True, metavar="RUN|FILE")
@@ -1147,27 +1178,14 @@ class SubmitRequest(ForecastBenchTeamFields):
     again: bool = setting(False, "Send also what was sent before with the same content.")
     agent: str = setting("", "Prophet Arena: your agent's name there; without it, your agent of the weekly track.")
     window: int | None = setting(None, "Prophet Arena: the round of the event; without it, the open one.")
+    bucket: str | None = _BUCKET
     dry_run: bool = setting(False, "Print exactly what would be sent, and send nothing.")
     yes: bool = setting(False, "Send without asking.")
 
 
-class TournamentRequest(OperationRequest):
-    """Take part in TOURNAMENT once: forecast what is open and unanswered, and send every forecast with its reasons.
+class TournamentFields(OperationRequest):
+    """What every tournament is told: how to forecast, what it may cost, and how much of it is real."""
 
-    Meant to be started again and again, such as every 20 minutes by a scheduler: one at a time works, what is answered
-    is not asked again, nothing is paid or sent twice, also after a kill, and a page tells what was done today.
-
-      foretell tournament metaculus minibench --practice      # without any key, in a practice world
-
-      foretell tournament metaculus minibench --rehearse      # for real, in the platform's testing area
-
-      foretell tournament metaculus minibench --budget 1 --tournament-budget 50
-
-    Keys: METACULUS_TOKEN, and that of the model. `foretell init bot` writes a repository that does this on GitHub.
-    """
-
-    platform: Literal["metaculus"] = setting(help="The platform.", argument=True)
-    tournament: str = setting(help="Its slug or number.", argument=True, min_length=1, max_length=80)
     spec: Path | None = setting(
         None,
         "A run's spec (YAML) that says how to forecast; its questions are those of the tournament.",
@@ -1187,17 +1205,15 @@ class TournamentRequest(OperationRequest):
     tournament_budget: float | None = setting(
         None, "Dollars for the whole tournament: what was spent on it before counts.", metavar="DOLLARS", gt=0
     )
-    again: float | None = setting(
-        None, "Forecast a question again after so many days; else never.", metavar="DAYS", gt=0
+    model_price: str | None = setting(
+        None,
+        "What the model costs where that is not known: dollars per million tokens read/written, such as 0.5/2.",
+        metavar="IN/OUT",
+        max_length=200,
     )
-    before_close: float | None = setting(
-        None, "Forecast once more when a question closes within so many hours.", metavar="HOURS", gt=0
-    )
-    limit: int | None = setting(None, "Questions at most this time, those that close first.", ge=1)
-    comment: Literal["private", "public"] = setting("private", "Who may read the comment that gives the reasons.")
     degraded: bool = setting(False, "Also send forecasts that rest on the failure of a model or a tool.")
+    plan: bool = setting(False, "Say what would be asked, what it costs and how long it takes, and stop.")
     dry_run: bool = setting(False, "Forecast, print what would be sent, and send nothing.")
-    rehearse: bool = setting(False, "In the platform's testing area instead of the tournament.")
     practice: bool = setting(
         False, "In a practice world on this machine: no key, nothing to pay, nobody is sent anything."
     )
@@ -1205,6 +1221,134 @@ class TournamentRequest(OperationRequest):
     summary: Path | None = setting(
         None, "Add the day's summary, as Markdown, to this file.", metavar="FILE", env="GITHUB_STEP_SUMMARY"
     )
+
+    @field_validator("model")
+    @classmethod
+    def _no_model(cls, model: str | None) -> str | None:
+        return None if model in ("", NO_CHOICE) else model
+
+
+class VisitFields(TournamentFields):
+    """What is told where questions come and go: which of them are asked, and when again."""
+
+    again: float | None = setting(
+        None, "Forecast a question again after so many days; else never.", metavar="DAYS", gt=0
+    )
+    before_close: float | None = setting(
+        None, "Forecast once more when a question closes within so many hours.", metavar="HOURS", gt=0
+    )
+    limit: int | None = setting(None, "Questions at most this time, those that close first.", ge=1)
+
+
+class TournamentRequest(VisitFields):
+    """Take part in a Metaculus tournament once: what is open and unanswered is forecast and sent with its reasons.
+
+    Meant to be started again and again, such as every 20 minutes by a scheduler: one at a time works, what is answered
+    is not asked again, nothing is paid or sent twice, also after a kill, and a page tells what was done today.
+
+      foretell tournament metaculus minibench --practice      # without any key, in a practice world
+
+      foretell tournament metaculus minibench --rehearse      # for real, in the platform's testing area
+
+      foretell tournament metaculus minibench --budget 1 --tournament-budget 50
+
+    Keys: METACULUS_TOKEN, and that of the model. `foretell init bot` writes a repository that does this on GitHub.
+    """
+
+    tournament: str = setting(help="Its slug or number.", argument=True, min_length=1, max_length=80)
+    comment: Literal["private", "public"] = setting("private", "Who may read the comment that gives the reasons.")
+    rehearse: bool = setting(False, "In the platform's testing area instead of the tournament.")
+
+
+class ForecastBenchRoundRequest(TournamentFields):
+    """Take part in a round of ForecastBench: pull, newest values, forecasts, check, file, upload.
+
+    Without a model every question is answered by `stack`, from prices, series and the outcomes of earlier rounds, for
+    nothing. With --model agents answer too, and both are combined by what earlier rounds have taught; where money or
+    time runs out, the stack's answer stands, so that the file is always whole. Started again, it goes on where it was.
+
+      foretell tournament forecastbench --practice            # without any key, in a practice world
+
+      foretell tournament forecastbench 2026-08-02 --rehearse # a past round, as if it were that day; nothing is sent
+
+      foretell tournament forecastbench --organization "My team" --bucket gs://BUCKET/FOLDER
+
+    A round is open from 00:00 to 23:59:59 UTC of its due date. Uploading takes FORECASTBENCH_TOKEN, an access token
+    such as `gcloud auth print-access-token` prints; without --bucket you are told where the file is.
+    """
+
+    round: str = setting("latest", "Its due date, or latest.", argument=True, metavar="[DATE|latest]", max_length=20)
+    organization: str = setting("", "Your team, as registered.", env="FORECASTBENCH_ORGANIZATION", max_length=200)
+    entry: str = setting(
+        "", "The name to show on the leaderboard; without it, foretell with its model.", metavar="NAME", max_length=200
+    )
+    model_organization: str = setting("", "Who made the model; without it, the organization.", max_length=200)
+    number: int = setting(1, "Which of three files of a round this is.", ge=1, le=3)
+    reasoning: bool = setting(False, "Put the reasons into the file.")
+    incomplete: bool = setting(False, "Write it although too much is missing to be ranked.")
+    folder: Path | None = setting(None, "Folder for the file; without it, the round's own.", metavar="FOLDER")
+    bucket: str | None = _BUCKET
+    past: int = setting(26, "Earlier rounds to learn from; those that are not here are fetched.", ge=0, le=200)
+    stop_before: float = setting(
+        30.0,
+        "Agents stop so many minutes before the round closes, and what they have is sent.",
+        metavar="MINUTES",
+        ge=0,
+    )
+    rehearse: bool = setting(False, "As if it were the due date: nothing later is seen, nothing is sent.")
+    again: bool = setting(False, "Replace an uploaded file that this machine knows nothing of.")
+
+
+class ProphetArenaTournamentRequest(VisitFields):
+    """Take part in Prophet Arena once: what is open and unanswered in a track is forecast and sent.
+
+    The weekly track is a release of about a hundred questions with one deadline, Saturday 23:59 in New York; the live
+    track is every event with a round that takes forecasts now. Started again and again, one at a time works, and
+    nothing is paid or sent twice, also after a kill. What is over the day's quota goes the next day.
+
+      foretell tournament prophet_arena weekly --practice
+
+      foretell tournament prophet_arena weekly --model openai:NAME --search gdelt --budget 5
+
+      foretell tournament prophet_arena live --agent my-agent --tournament-budget 50 --budget 2
+
+    Keys: ARENA_API_KEY, and that of the model.
+    """
+
+    track: Literal["weekly", "live"] = setting("weekly", "weekly or live.", argument=True, metavar="[weekly|live]")
+    agent: str = setting(
+        "", "Your agent's name there; without it, your agent of the weekly track.", env="ARENA_AGENT", max_length=200
+    )
+    reasons: bool = setting(True, "Send the reasons along with every forecast.")
+
+
+class TournamentResultsRequest(OperationRequest):
+    """Score your own past rounds and tournaments, beside all public methods on file.
+
+    Every number with its interval (resolution days resampled beside questions), the share that was answered, and the
+    rows crowd price, base rate and 0.5. Outcomes are brought up to date first. Public methods of ForecastBench are
+    read from --methods: files as teams send them, a folder of them, the archive that the benchmark publishes
+    (forecast_sets.tar.gz), or a table; else from forecast_sets beside the pulled rounds.
+
+      foretell tournament results forecastbench --methods forecast_sets.tar.gz --by source,horizon
+    """
+
+    platform: Literal["forecastbench", "metaculus", "prophet_arena"] | None = setting(
+        None, "Only this platform.", argument=True, metavar="[PLATFORM]"
+    )
+    rounds: tuple[str, ...] = setting((), "Only this round or tournament; may be repeated.", flag="--round")
+    methods: tuple[Path, ...] = setting(
+        (), "Public methods of ForecastBench; may be repeated.", metavar="FILE|FOLDER", flag="--methods"
+    )
+    by: Columns = setting((), "Also score each combination of these columns, e.g. source,horizon.", metavar="COLUMNS")
+    reference: str | None = setting(
+        None, "Compare all others with this forecaster; without it, with your newest entry.", metavar="NAME"
+    )
+    missing: float | None = setting(
+        None, "Probability to put in where a forecast is missing; the board takes 0.5.", metavar="P", ge=0, le=1
+    )
+    draws: int = setting(2000, "Number of bootstrap draws.", ge=100)
+    offline: bool = setting(False, "Score by the outcomes that are here, and ask nobody.")
 
 
 class LedgerRequest(OperationRequest):

@@ -20,7 +20,7 @@ from foretell.models.names import ModelName
 from foretell.models.router import api_key_for
 from foretell.operations.study_data import judge_cases, read_study_data, statements_of_runs
 from foretell.questions.errors import InputError
-from foretell.report.charts.svg import Chart
+from foretell.report.charts.svg import Chart, chart_of
 from foretell.report.markup import Markup
 from foretell.report.study import StudyChart, StudyResult, chart_titles, study_from_dict
 from foretell.runs import event_loop
@@ -191,6 +191,8 @@ def agent_spec(options: AgentStudyOptions) -> RunSpec:
 # Studies that are saved for the web app: one folder by name with the tables and one file per chart.
 
 TABLES = "study.json"
+NARROW = ".narrow.svg"
+"""How the file of a chart ends that is drawn for a phone."""
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,79}")
 OWN_STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
 """What a figure in a file of its own carries and one inside a page does not."""
@@ -205,6 +207,8 @@ def save_study(settings: Settings, study: StudyResult) -> Path:
         new.mkdir()
         for one in study.charts:
             one.chart.save(new / f"{_named(one.name)}.svg")
+            if one.chart.narrow is not None:
+                (new / f"{one.name}{NARROW}").write_text(one.chart.narrow, encoding="utf-8")
         (new / TABLES).write_text(study.to_json(), encoding="utf-8")
         if folder.is_dir():
             folder.rename(old)
@@ -250,8 +254,8 @@ def _named(name: str) -> str:
 
 
 def _figure(path: Path) -> Chart:
-    """A chart as it stands inside a page, which has the colours."""
+    """A chart as it stands inside a page, which has the colours; older ones have no drawing for a phone."""
     svg = OWN_STYLE.sub("", path.read_text(encoding="utf-8"), count=1)
     svg = svg[svg.index("<svg") :].rstrip()
-    width = re.search(r'\bwidth="([0-9.]+)"', svg)
-    return Chart(Markup(svg), wide=width is not None and float(width[1]) > 480)
+    phone = path.with_suffix(NARROW)
+    return chart_of(Markup(svg), Markup(phone.read_text(encoding="utf-8")) if phone.is_file() else None)

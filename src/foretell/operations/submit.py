@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, closing
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from foretell.data.atomic_file import write_atomically
 from foretell.data.datasets.cache import DownloadCache
@@ -35,8 +35,10 @@ from foretell.runs.settings import KEYS, Settings, clock_of, load_settings
 from foretell.runs.spec import RunSpec, spec_from_json
 from foretell.runs.store import RunStore, find_run
 from foretell.runs.taught import combining_of_run
+from foretell.submit.bucket import NOT_THERE, TOKEN_VARIABLE, BucketFolder, BucketUploader
 from foretell.submit.forecast_file import read_forecasts
 from foretell.submit.forecastbench import (
+    PLATFORM,
     ForecastBenchSubmitter,
     ForecastBenchTeam,
     build_submission,
@@ -45,7 +47,7 @@ from foretell.submit.forecastbench import (
     require_coverage,
     round_of,
 )
-from foretell.submit.ledger import LedgerEntry, LedgerHead, SubmissionLedger
+from foretell.submit.ledger import LedgerEntry, LedgerHead, SubmissionHistory, SubmissionLedger
 from foretell.submit.metaculus import MetaculusOptions, MetaculusSubmitter, read_posts
 from foretell.submit.metaculus_client import MetaculusWriter
 from foretell.submit.prophet_arena import (
@@ -59,6 +61,8 @@ from foretell.submit.submission import SubmissionItem, SubmissionPlan, Submitter
 
 SERVICES = {"metaculus": "metaculus", "prophet-arena": "prophet_arena"}
 """Platform → its name in settings."""
+BUCKETS = "buckets"
+"""The storage's name in settings: FORETELL_BUCKETS_URL."""
 
 FAILED = ("refused", "failed", "unknown")
 """What became of an item that should have been sent and was not."""
@@ -83,7 +87,9 @@ class SubmissionPreview:
         for item in self.plan.ready:
             lines += [f"note: {item.question}: {note}" for note in item.notes]
         lines += [f"not sent: {one}" for one in self.before]
-        counts = {part: sum(item.part == part for item in self.fresh) for part in ("forecast", "comment", "file")}
+        counts = {
+            part: sum(item.part == part for item in self.fresh) for part in ("forecast", "comment", "file", "upload")
+        }
         parts = ", ".join(f"{n} {part}{'s' if n != 1 else ''}" for part, n in counts.items() if n)
         return [*lines, f"to {self.plan.platform} as {self.plan.account}: {parts or 'nothing'}"]
 
@@ -140,7 +146,8 @@ class SubmitResult(Result):
         lines: list[str] = []
         for one in self.results:
             lines.append(str(one))
-            if one.item.part == "file" and one.fate == "sent":
+            uploads = any(other.item.part == "upload" for other in self.results)
+            if one.item.part == "file" and one.fate == "sent" and not uploads:
                 lines.append(f"Upload {one.item.title} to the folder that the benchmark gave your team.")
         return "\n".join(lines) or "nothing to send"
 
@@ -312,7 +319,9 @@ async def open_submitter(
 ) -> AsyncGenerator[Submitter]:
     """A submitter that has looked at what the platform asks now."""
     if request.to == "forecastbench":
-        yield _round(request, found, at)
+        day = round_of(found.questions)
+        async with open_bucket(request.bucket, settings, day) as uploader:
+            yield await _round(request, settings, found, at, uploader)
         return
     async with open_platform(request.to, settings) as wire:
         open_ = _metaculus if request.to == "metaculus" else _prophet_arena
@@ -358,18 +367,64 @@ async def _prophet_arena(
     return ProphetArenaSubmitter(desk=writer, entrant=entrant, seen=await read_events(writer, found.forecasts), now=at)
 
 
-def _round(request: SubmitRequest, found: SubmissionForecasts, at: datetime) -> Submitter:
-    submitter = ForecastBenchSubmitter(
-        sender=forecastbench_team(request),
+async def _round(
+    request: SubmitRequest,
+    settings: Settings,
+    found: SubmissionForecasts,
+    at: datetime,
+    uploader: BucketUploader | None,
+) -> Submitter:
+    team, day = forecastbench_team(request), round_of(found.questions)
+    return ForecastBenchSubmitter(
+        sender=team,
         folder=request.folder,
         now=at,
+        found=files_of(request.folder, day),
         reasoning=request.reasoning,
         incomplete=request.incomplete,
+        uploader=uploader,
+        replaces=await replaced_upload(team, day, uploader, open_ledger(settings), anyway=request.again),
     )
-    return replace(submitter, found=files_of(request.folder, round_of(found.questions)))
 
 
-def forecastbench_team(request: ForecastBenchTeamFields) -> Any:
+@asynccontextmanager
+async def open_bucket(bucket: str | None, settings: Settings, day: str) -> AsyncGenerator[BucketUploader | None]:
+    """A way to the folder that a benchmark gave a team; None where no folder is named."""
+    if bucket is None:
+        yield None
+        return
+    folder, token = BucketFolder.read(bucket, day), settings.keys.get(TOKEN_VARIABLE, "")
+    if not token:
+        hint = f"export {TOKEN_VARIABLE}=$(gcloud auth print-access-token); without --bucket only the file is written"
+        raise InputError("uploading needs a token", column="--bucket", hint=hint)
+    own: dict[str, Any] = {}
+    if BUCKETS in settings.addresses:
+        own = {"host": settings.addresses[BUCKETS], "wait_seconds": 0.1}
+    access = settings.access
+    async with AsyncHttpClient(access=access) as reading, AsyncHttpClient(limits=SEND_ONCE, access=access) as writing:
+        yield BucketUploader(folder=folder, reading=reading, writing=writing, token=token, **own)
+
+
+async def replaced_upload(
+    team: ForecastBenchTeam, day: str, uploader: BucketUploader | None, ledger: SubmissionLedger, *, anyway: bool
+) -> str:
+    """The generation of the uploaded file that may be replaced: this machine's own, or with `anyway` any."""
+    if uploader is None:
+        return NOT_THERE
+    name, key = team.file_name(day), (PLATFORM, team.organization, f"{PLATFORM}/{day}#{team.number}", "upload")
+    own = SubmissionHistory.of(ledger.entries()).taken.get(key, [])
+    if anyway or (own and await uploader.holds(name, str(own[-1].content.get("md5")))):
+        return await uploader.generation(name)
+    told = [
+        cast("dict[str, Any]", entry.content.get("answer") or {}).get("generation")
+        for entry in ledger.entries()
+        if entry.kind == "receipt" and entry.key == key
+    ]
+    # A team that may not look knows what it was told last time.
+    return str(told[-1]) if told and told[-1] else NOT_THERE
+
+
+def forecastbench_team(request: ForecastBenchTeamFields) -> ForecastBenchTeam:
     """Whose ForecastBench file it is."""
     for name in ("organization", "model"):
         if not getattr(request, name):

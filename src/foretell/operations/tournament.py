@@ -8,25 +8,34 @@ made good by the next: replies come back from the journal, and what was sent is 
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, closing
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from foretell.data.atomic_file import write_atomically
-from foretell.data.datasets.rows import read_text
+from foretell.data.datasets.question_set import QuestionSet
+from foretell.data.file_lock import LockHeld, locked
 from foretell.data.http import SourceError
 from foretell.data.markets.listing import ListedEvent, ListingFilter, ListingReport
 from foretell.data.markets.metaculus import MetaculusClient, MetaculusEvents, questions_of
 from foretell.data.payload import Payload
 from foretell.forecasters.agent.agent import without_numbers
 from foretell.models.budget import Budget
-from foretell.models.journal import Journal
-from foretell.operations.requests import PracticeRequest, TournamentRequest
+from foretell.operations.requests import PracticeRequest, TournamentRequest, VisitFields
 from foretell.operations.result import Result
-from foretell.operations.submit import open_ledger, open_platform
+from foretell.operations.submit import SERVICES, PlatformConnection, open_ledger, open_platform
+from foretell.operations.table import operation
+from foretell.operations.tournament_plan import (
+    VisitPlan,
+    budget_for,
+    most_spent_now,
+    plan_of,
+    spent_on,
+    tournament_spec,
+)
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.codec import from_dict, to_json
 from foretell.questions.errors import InputError
@@ -35,17 +44,17 @@ from foretell.questions.question import Question
 from foretell.report.tournament_page import TournamentDay, TournamentRow, markdown_summary, tournament_page
 from foretell.runs.combine import CombinationSettings, one_forecast_per_question
 from foretell.runs.executor import RunProgress
-from foretell.runs.question_sets import MAX_QUESTIONS, TOURNAMENT_PREFIX, Tournament
-from foretell.runs.runner import WatchProgress, asks_models, check_run, execute_run, prepare_run
+from foretell.runs.question_sets import MAX_QUESTIONS, TOURNAMENT_PREFIX, Benchmark, Tournament
+from foretell.runs.runner import PreparedRun, WatchProgress, check_run, execute_run, prepare_run
 from foretell.runs.settings import Settings, clock_of, load_settings
-from foretell.runs.spec import BudgetSpec, QuestionsSpec, RunSpec, spec_from_mapping, yaml_mapping
+from foretell.runs.spec import QuestionsSpec, RunSpec
 from foretell.runs.store import RunStore
 from foretell.runs.taught import combining_of_run
-from foretell.submit.ledger import LockHeld, SubmissionHistory, SubmissionLedger, locked
+from foretell.submit.ledger import SubmissionHistory, SubmissionLedger
 from foretell.submit.metaculus import PLATFORM, MetaculusOptions, MetaculusSubmitter, read_posts
 from foretell.submit.metaculus_client import MetaculusWriter, OpenMetaculusQuestion, questions_in_post
-from foretell.submit.sending import DONE_STATUSES, ItemResult, SendOptions, SubmissionSender
-from foretell.submit.submission import SubmissionPlan, split_id
+from foretell.submit.sending import DONE_STATUSES, QUOTA_EXCEEDED, ItemResult, SendOptions, SubmissionSender
+from foretell.submit.submission import SubmissionPlan, Submitter, split_id
 
 TESTING_AREA = "bot-testing-area"
 """Where Metaculus lets bots be tried."""
@@ -65,6 +74,11 @@ Row = dict[str, Any]
 
 
 # What is kept between visits.
+
+
+def tournament_folder(settings: Settings, platform: str, name: str) -> Path:
+    """Where the state of a tournament, or of a round, is kept."""
+    return settings.home / "tournaments" / f"{SERVICES.get(platform, platform)}-{name}"
 
 
 @dataclass(kw_only=True)
@@ -143,11 +157,28 @@ class TournamentState:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ListedPart:
+    """What one forecast is of: a whole question, or one of a group."""
+
+    name: str
+    """Our name of it."""
+    closes_at: datetime | None
+    answered: bool
+    """Whether this account has a forecast of it there."""
+    since: datetime | None = None
+    """When that was made, where it is told."""
+    target: str = ""
+    """Of a group: which target of the question it is."""
+    certain: bool = False
+    """Whether the platform's word counts against what was sent before: it was of an earlier round."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ListedQuestion:
-    """An open question of the tournament, with the forecasts that this account has made of its parts."""
+    """An open question of the tournament, with what this account has said of its parts."""
 
     question: Question
-    parts: tuple[OpenMetaculusQuestion, ...]
+    parts: tuple[ListedPart, ...]
     """One; of a group of yes-or-no questions each that is open."""
 
 
@@ -158,6 +189,12 @@ class TournamentListing:
     questions: tuple[ListedQuestion, ...]
     skipped: Mapping[str, int]
     """How many, by reason."""
+
+    @classmethod
+    def of(cls, found: Iterable[ListedQuestion], skipped: Mapping[str, int]) -> "TournamentListing":
+        """Those that close first in front."""
+        far = datetime.max.replace(tzinfo=UTC)
+        return cls(questions=tuple(sorted(found, key=lambda one: one.question.closes_at or far)), skipped=dict(skipped))
 
 
 class TournamentEvents(MetaculusEvents):
@@ -185,13 +222,20 @@ async def list_tournament(client: MetaculusClient, slug: str, now: datetime) -> 
     for event in await listing.all():
         parts = tuple(one for one in events.parts[event.question.id] if not one.closed(now))
         if parts:
-            found.append(ListedQuestion(question=event.question, parts=parts))
+            found.append(ListedQuestion(question=event.question, parts=tuple(map(_listed_part, parts))))
         else:
             listing.ledger.left_out["it takes no forecast now"] += 1
     skipped = Counter(one.reason for one in listing.ledger.skipped) + listing.ledger.left_out
-    far = datetime.max.replace(tzinfo=UTC)
-    return TournamentListing(
-        questions=tuple(sorted(found, key=lambda one: one.question.closes_at or far)), skipped=dict(skipped)
+    return TournamentListing.of(found, skipped)
+
+
+def _listed_part(part: OpenMetaculusQuestion) -> ListedPart:
+    return ListedPart(
+        name=part.name,
+        closes_at=part.closes_at,
+        answered=part.standing is not None,
+        since=part.standing.since if part.standing else None,
+        target=str(part.id) if part.grouped else "",
     )
 
 
@@ -245,9 +289,9 @@ def questions_to_ask(
         asked = [part for part in listed.parts if _is_due(part, policy, [*own, *sent.get(part.name, ())], now)]
         if not asked or question.id in waiting:
             continue
-        if asked[0].grouped and len(question.targets) > 1:
-            numbers = {str(part.id) for part in asked}
-            targets = tuple(target for target in question.targets if target.id in numbers)
+        if asked[0].target and len(question.targets) > 1:
+            wanted = {part.target for part in asked}
+            targets = tuple(target for target in question.targets if target.id in wanted)
             question = replace(question, targets=targets) if targets else question
         pending = state.pending.get(question.id)
         if pending is not None and pending.attempts >= ATTEMPTS and now - pending.question.due < STALE:
@@ -260,11 +304,10 @@ def questions_to_ask(
     return chosen, given_up
 
 
-def _is_due(part: OpenMetaculusQuestion, policy: ForecastPolicy, sent: Sequence[datetime], now: datetime) -> bool:
-    if part.standing is None and not sent:
+def _is_due(part: ListedPart, policy: ForecastPolicy, sent: Sequence[datetime], now: datetime) -> bool:
+    if not part.answered and (part.certain or not sent):
         return True
-    shown = part.standing.since if part.standing else None
-    moments = [*sent] if shown is None else [*sent, shown]
+    moments = [*sent] if part.since is None else [*sent, part.since]
     # A forecast of unknown age counts as made now.
     return policy.due(max(moments) if moments else now, part.closes_at, now)
 
@@ -303,6 +346,54 @@ def comment_text(forecast: Forecast, question: Question | None) -> str:
     return text if len(text) <= LONGEST_COMMENT else text[: LONGEST_COMMENT - 2].rstrip() + " …"
 
 
+# One platform, as a visit needs it.
+
+
+class VisitedPlatform(Protocol):
+    """Where questions are listed and forecasts are sent."""
+
+    @property
+    def reasons(self) -> bool:
+        """Whether a forecast is sent only with a comment that gives its reasons."""
+        ...
+
+    async def look(self, now: datetime) -> tuple[str, TournamentListing]:
+        """Under which name we forecast here, and what is open."""
+        ...
+
+    async def submitter(self, forecasts: Sequence[Forecast], now: datetime) -> Submitter:
+        """A submitter that has looked at what the questions of these forecasts ask now."""
+        ...
+
+    def address(self, question: str) -> str:
+        """The page of a question."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetaculusVisits:
+    """A tournament of Metaculus."""
+
+    client: MetaculusClient
+    writer: MetaculusWriter
+    slug: str
+    wishes: MetaculusOptions
+    reasons: bool = True
+
+    async def look(self, now: datetime) -> tuple[str, TournamentListing]:
+        """The bot's account, and what is open in the tournament."""
+        return (await self.writer.account()).name, await list_tournament(self.client, self.slug, now)
+
+    async def submitter(self, forecasts: Sequence[Forecast], now: datetime) -> Submitter:
+        """With the posts of these forecasts."""
+        account, seen = await read_posts(self.writer, forecasts, (), self.wishes)
+        return MetaculusSubmitter(desk=self.writer, account=account, seen=seen, now=now, wishes=self.wishes)
+
+    def address(self, question: str) -> str:
+        """The page of a post."""
+        return post_address(question)
+
+
 # The visit.
 
 
@@ -312,6 +403,8 @@ class TournamentResult(Result):
 
     tournament: str
     account: str = ""
+    comments: bool = True
+    """Whether every forecast has a comment beside it."""
     open: int = 0
     """Questions that are open."""
     rows_: tuple[TournamentRow, ...] = ()
@@ -325,6 +418,8 @@ class TournamentResult(Result):
     page: Path | None = None
     requests: tuple[Row, ...] | None = None
     """What would be sent, for a dry run."""
+    plan: VisitPlan | None = None
+    """What would be asked, where only that was wanted."""
 
     @property
     def exit_code(self) -> int:
@@ -355,14 +450,19 @@ class TournamentResult(Result):
             "stopped": self.stopped or None,
             "page": None if self.page is None else str(self.page),
             **({} if self.requests is None else {"requests": list(self.requests)}),
+            **({} if self.plan is None else {"plan": self.plan.to_dict()}),
         }
 
     def __str__(self) -> str:
+        if self.plan is not None:
+            return str(self.plan)
         sent = sum(row.sent for row in self.rows_)
         lines = [f"{row.question}: {row.answer or row.problem}" for row in self.rows_]
         failed = f", {len(self.rows_) - sent} not sent" if sent < len(self.rows_) and self.requests is None else ""
         money = f"${self.dollars:.4f} this time, ${self.spent:.4f} in all"
-        lines.append(f"{self.tournament}: {self.open} open, {sent} sent with a comment{failed}; {money}")
+        lines.append(
+            f"{self.tournament}: {self.open} open, {sent} sent{' with a comment' * self.comments}{failed}; {money}"
+        )
         lines += [json.dumps(list(self.requests), ensure_ascii=False, indent=1)] if self.requests is not None else []
         return "\n".join([*lines, *([f"Wrote {self.page}"] if self.page else [])])
 
@@ -382,46 +482,58 @@ async def tournament(
         watch: Is told how far the run is.
         tell: Is given a line about what goes on.
     """
+    settings = settings or load_settings()
     if request.practice:
-        return await _in_practice(request, settings or load_settings(), watch, tell)
-    return await _alone(request, settings or load_settings(), watch, tell)
+        async with practice_world(settings) as (world, engine):
+            return await _visit_metaculus(request.model_copy(update={"search": (engine,)}), world, watch, tell)
+    return await _visit_metaculus(request, settings, watch, tell)
 
 
-async def _in_practice(
-    request: TournamentRequest, settings: Settings, watch: WatchProgress, tell: Callable[[str], None]
-) -> TournamentResult:
+enter_metaculus = operation(TournamentRequest)(tournament)
+
+
+@asynccontextmanager
+async def practice_world(settings: Settings) -> AsyncGenerator[tuple[Settings, str]]:
+    """The settings of a practice world beside the user's own, and the search engine that it has."""
     from foretell.operations.practice import ENGINE, open_practice
 
     async with open_practice(PracticeRequest(), settings) as environment:
-        world = load_settings({name: value for name, value in environment.items() if value is not None})
-        return await _alone(request.model_copy(update={"search": (ENGINE,)}), world, watch, tell)
+        yield load_settings({name: value for name, value in environment.items() if value is not None}), ENGINE
 
 
-async def _alone(
+async def _visit_metaculus(
     request: TournamentRequest, settings: Settings, watch: WatchProgress, tell: Callable[[str], None]
 ) -> TournamentResult:
-    """A visit, unless another process is at one."""
     slug = TESTING_AREA if request.rehearse else Tournament.read(TOURNAMENT_PREFIX + request.tournament).slug
-    folder = settings.home / "tournaments" / f"{request.platform}-{slug}"
+    wishes = MetaculusOptions(comment=request.comment, clip=True)
+    spec = tournament_spec(request, settings, f"{TOURNAMENT_PREFIX}{slug}")
+
+    def reached(wire: PlatformConnection) -> MetaculusVisits:
+        client = MetaculusClient(http=wire.reading, token=wire.key, **wire.address)
+        writer = MetaculusWriter(client=client, http=wire.writing, token=wire.key, **wire.address)
+        return MetaculusVisits(client=client, writer=writer, slug=slug, wishes=wishes)
+
+    return await visit_alone(
+        TournamentVisit(
+            request=request, settings=settings, spec=spec, platform=PLATFORM, slug=slug, watch=watch, tell=tell
+        ),
+        reached,
+    )
+
+
+async def visit_alone(
+    visit: "TournamentVisit", reached: Callable[[PlatformConnection], VisitedPlatform]
+) -> TournamentResult:
+    """A visit, unless another process is at one."""
     try:
-        with locked(folder / "lock", wait=False):
-            async with open_platform(request.platform, settings) as wire:
-                client = MetaculusClient(http=wire.reading, token=wire.key, **wire.address)
-                writer = MetaculusWriter(client=client, http=wire.writing, token=wire.key, **wire.address)
-                return await TournamentVisit(
-                    request=request,
-                    settings=settings,
-                    slug=slug,
-                    folder=folder,
-                    client=client,
-                    writer=writer,
-                    watch=watch,
-                    tell=tell,
-                ).take()
+        with locked(visit.folder / "lock", wait=False):
+            async with open_platform(visit.platform, visit.settings) as wire:
+                return await visit.take(reached(wire))
     except LockHeld:
-        return TournamentResult(tournament=slug, notes=("another process is at this tournament; nothing was done",))
+        note = "another process is at this tournament; nothing was done"
+        return TournamentResult(tournament=visit.slug, notes=(note,))
     except SourceError as error:
-        problem = f"{request.platform} could not be reached as it should: {error}"
+        problem = f"{visit.platform} could not be reached as it should: {error}"
         raise InputError(problem, hint="nothing more was sent; the next visit goes on") from None
 
 
@@ -448,12 +560,12 @@ class VisitProgress:
 class TournamentVisit:
     """One visit, under the tournament's lock."""
 
-    request: TournamentRequest
+    request: VisitFields
     settings: Settings
+    spec: RunSpec
+    """How to forecast."""
+    platform: str
     slug: str
-    folder: Path
-    client: MetaculusClient
-    writer: MetaculusWriter
     watch: WatchProgress
     tell: Callable[[str], None]
     rows: list[TournamentRow] = field(default_factory=list[TournamentRow])
@@ -461,41 +573,56 @@ class TournamentVisit:
     stopped: str = ""
     run: str = ""
     account: str = ""
+    reasons: bool = True
+    """Whether a forecast without reasons is not sent."""
 
-    async def take(self) -> TournamentResult:
+    @property
+    def folder(self) -> Path:
+        """Where everything is that a later visit must know."""
+        return tournament_folder(self.settings, self.platform, self.slug)
+
+    async def take(self, site: VisitedPlatform) -> TournamentResult:
         """List, send what was left over, forecast, send, tell."""
         state = TournamentState.read(self.folder / "state.json")
         now = clock_of(self.settings)().replace(microsecond=0)
-        spec = tournament_spec(self.request, self.settings, self.slug)
+        spec, only_looks = self.spec, self.request.dry_run or self.request.plan
         check_run(spec, self.settings)
-        if state.outbox and not self.request.dry_run:
+        if state.outbox and not only_looks:
             self.tell(f"not sent yet, of an earlier visit: {len(state.outbox)}")
-            await self.hand_in(state)
-        listing, sent = await self._look(now)
+            await self.hand_in(site, state)
+        self.reasons = site.reasons
+        self.account, listing = await site.look(now)
         policy = ForecastPolicy(
             again=None if self.request.again is None else timedelta(days=self.request.again),
             before_close=None if self.request.before_close is None else timedelta(hours=self.request.before_close),
         )
-        questions, given_up = questions_to_ask(listing, state, policy, sent, now)
+        questions, given_up = questions_to_ask(listing, state, policy, self._sent(), now)
         self.notes += [f"given up after {ATTEMPTS} visits: {one}" for one in given_up]
         questions = questions[: self.request.limit]
         self.tell(f"{self.slug}: {len(listing.questions)} questions are open, {len(questions)} to forecast")
         before = self.spent(state)
+        if self.request.plan:
+            return self._planned(questions, listing, before)
         requests: tuple[Row, ...] | None = () if self.request.dry_run else None
-        budget, progress = self._budget(spec, before), VisitProgress(self.watch, len(questions) * spec.trials)
+        budget = budget_for(self.request, spec, self.settings, before)
+        progress = VisitProgress(self.watch, len(questions) * spec.trials)
         for start in range(0, len(questions), TOGETHER):
             if self.stopped or not self._affordable(self.spent(state)):
                 break
             forecasts = await self.forecast(spec, questions[start : start + TOGETHER], state, budget, progress)
             if requests is not None:
-                requests += await self.requests(forecasts)
+                submitter = await site.submitter(forecasts, clock_of(self.settings)())
+                requests += tuple(asdict(one) for one in submitter.requests(submitter.plan(forecasts, ()).ready))
             else:
-                await self.hand_in(state)
+                await self.hand_in(site, state)
+        # What the answers say is told with the page of each question.
+        self.rows = [replace(row, url=site.address(row.question)) for row in self.rows]
         spent = self.spent(state)
         page = self._noted(state, now, listing, before, spent)
         return TournamentResult(
             tournament=self.slug,
             account=self.account,
+            comments=self.reasons,
             open=len(listing.questions),
             rows_=tuple(self.rows),
             skipped=listing.skipped,
@@ -507,36 +634,41 @@ class TournamentVisit:
             requests=requests,
         )
 
-    async def _look(self, now: datetime) -> tuple[TournamentListing, dict[str, list[datetime]]]:
-        self.account = (await self.writer.account()).name
-        listing = await list_tournament(self.client, self.slug, now)
+    def _planned(self, questions: Sequence[Question], listing: TournamentListing, before: float) -> TournamentResult:
+        """What would be asked, and what that costs."""
+        nothing = QuestionSet(name=self.slug)
+        benchmark = Benchmark(questions=nothing, history=nothing)
+        prepared = PreparedRun(spec=self.spec, benchmark=benchmark, questions=tuple(questions))
+        limit = most_spent_now(self.request, self.spec, before)
+        plan = plan_of(prepared, self.settings, self.slug, concurrency=self.request.concurrency, limit=limit)
+        return TournamentResult(
+            tournament=self.slug,
+            account=self.account,
+            open=len(listing.questions),
+            skipped=listing.skipped,
+            notes=tuple(self.notes),
+            spent=before,
+            plan=plan,
+        )
+
+    def _sent(self) -> dict[str, list[datetime]]:
+        """By the name of a question, when this account last sent a forecast of it, as the ledger says."""
         history = SubmissionHistory.of(open_ledger(self.settings).entries()).taken
-        sent = {
+        return {
             key[2]: [instant(entries[-1].at)]
             for key, entries in history.items()
-            if key[0] == PLATFORM and key[1] == self.account and key[3] == "forecast"
+            if key[0] == self.platform and key[1] == self.account and key[3] == "forecast"
         }
-        return listing, sent
 
     def spent(self, state: TournamentState) -> float:
-        """Dollars of all visits, lost replies at their estimate, also where a visit was killed."""
-        if not state.runs or not (self.settings.database or Path(self.settings.journal).is_file()):
-            return 0.0
-        with closing(Journal(self.settings.journal)) as journal:
-            return sum(journal.paid(run) + journal.unsettled(run).at_risk for run in state.runs)
+        """Dollars of all visits."""
+        return spent_on(self.settings, state.runs)
 
     def _affordable(self, before: float) -> bool:
         limit = self.request.tournament_budget
         if limit is not None and before >= limit:
             self.stopped = f"the tournament's budget of ${limit:g} is spent"
         return not self.stopped
-
-    def _budget(self, spec: RunSpec, before: float) -> Budget | None:
-        """Around the runs of this visit: what is left for the tournament, and within it what the visit may cost."""
-        limit, around = self.request.tournament_budget, self.settings.budget
-        if limit is not None:
-            around = Budget("tournament", dollars=max(0.0, limit - before), within=around)
-        return around if spec.budget.run is None else Budget("visit", dollars=spec.budget.run, within=around)
 
     async def forecast(
         self,
@@ -580,7 +712,7 @@ class TournamentVisit:
         for question in questions:
             forecast = found.get(question.id)
             text = "" if forecast is None else comment_text(forecast, question)
-            if forecast is not None and text:
+            if forecast is not None and (text or not self.reasons):
                 ready.append(replace(forecast, rationale=text))
                 state.texts[question.id] = (question.text, answer_text(forecast, question))
                 continue
@@ -594,24 +726,12 @@ class TournamentVisit:
         state.save()
         return ready
 
-    async def _submitter(self, forecasts: Sequence[Forecast]) -> MetaculusSubmitter:
-        """A submitter that has looked at what the posts of these forecasts ask now."""
-        wishes = MetaculusOptions(comment=self.request.comment, clip=True)
-        account, seen = await read_posts(self.writer, forecasts, (), wishes)
-        now = clock_of(self.settings)()
-        return MetaculusSubmitter(desk=self.writer, account=account, seen=seen, now=now, wishes=wishes)
-
-    async def requests(self, forecasts: Sequence[Forecast]) -> tuple[Row, ...]:
-        """What would be sent."""
-        submitter = await self._submitter(forecasts)
-        return tuple(asdict(one) for one in submitter.requests(submitter.plan(forecasts, ()).ready))
-
-    async def hand_in(self, state: TournamentState) -> None:
+    async def hand_in(self, site: VisitedPlatform, state: TournamentState) -> None:
         """Send what waits, one forecast with its comment after the other; what became of each is kept at once."""
         # A server of one's own need not be given time.
-        own: dict[str, Any] = {"pause": 0.1} if PLATFORM in self.settings.addresses else {}
+        own: dict[str, Any] = {"pause": 0.1} if SERVICES[self.platform] in self.settings.addresses else {}
         ledger, clock = open_ledger(self.settings), clock_of(self.settings)
-        submitter = await self._submitter(state.outbox)
+        submitter = await site.submitter(state.outbox, clock())
         sender = SubmissionSender(submitter, ledger, clock, SendOptions(**own))
         for forecast in list(state.outbox):
             plan = submitter.plan([forecast], ())
@@ -621,7 +741,8 @@ class TournamentVisit:
         self, question: str, plan: SubmissionPlan, results: Sequence[ItemResult], state: TournamentState
     ) -> None:
         """Out of the outbox goes what the platform has, or does not want; what nobody knows of stays."""
-        unsure = [one for one in results if one.fate in ("unknown", "failed")]
+        # What is over the quota of the day goes tomorrow, as it is.
+        unsure = [one for one in results if one.fate in ("unknown", "failed") or QUOTA_EXCEEDED in one.reason]
         problems = [f"{item.part}: {problem}" for item in plan.refused for problem in item.problems]
         problems += [f"{one.item.part}: {one.reason}" for one in results if one.fate not in DONE_STATUSES]
         if problems:
@@ -647,7 +768,7 @@ class TournamentVisit:
         if self.request.dry_run:
             return None
         # The ledger knows the number of each comment.
-        links = comment_links(open_ledger(self.settings), self.account)
+        links = comment_links(open_ledger(self.settings), self.account) if self.platform == PLATFORM else {}
         self.rows = [replace(row, comment=links.get(row.question, "") if row.sent else "") for row in self.rows]
         state.visits.append(
             {
@@ -670,6 +791,7 @@ class TournamentVisit:
             dollars=sum(one["dollars"] for one in today),
             spent=spent,
             budget=self.request.tournament_budget,
+            comments=self.reasons,
         )
         page = self.folder / "pages" / f"{day.day}.html"
         page.parent.mkdir(parents=True, exist_ok=True)
@@ -684,7 +806,7 @@ def _row(state: TournamentState, question: str) -> TournamentRow:
     """What is known of a question, before it is known what became of it."""
     pending = state.pending.get(question)
     text, answer = state.texts.get(question, ("" if pending is None else pending.question.text, ""))
-    return TournamentRow(question=question, text=text, answer=answer, url=post_address(question))
+    return TournamentRow(question=question, text=text, answer=answer)
 
 
 def post_address(question: str) -> str:
@@ -711,32 +833,3 @@ def _why_missing(question: str, answers: Sequence[Forecast | Failure]) -> str:
     own = [answer for answer in answers if answer.question_id == question]
     why = [one.error if isinstance(one, Failure) else f"degraded: {one.problem}" for one in own]
     return "; ".join(dict.fromkeys(why)) or "the run stopped before it was asked"
-
-
-def tournament_spec(request: TournamentRequest, settings: Settings, slug: str) -> RunSpec:
-    """How to forecast: the file of a spec, if there is one, and what the request says beside it."""
-    written: Any = {} if request.spec is None else yaml_mapping(read_text(request.spec))
-    if not isinstance(written, dict):
-        raise InputError("is not a run's spec", path=request.spec)
-    try:
-        spec = spec_from_mapping(cast("Row", written) | {"questions": f"{TOURNAMENT_PREFIX}{slug}", "mode": "live"})
-    except InputError as error:
-        raise error.at(path=request.spec) from None
-    if spec.clairvoyant:
-        raise InputError("a clairvoyant run is no forecast", path=request.spec, column="clairvoyant")
-    model = request.model or spec.models.get("agent") or settings.keys.get("FORETELL_MODEL")
-    engines = tuple(filter(None, settings.keys.get("FORETELL_SEARCH", "").split(",")))
-    spec = replace(
-        spec,
-        models={**spec.models, "agent": model} if model else spec.models,
-        search=request.search or spec.search or engines,
-        trials=request.trials or spec.trials,
-        budget=BudgetSpec(
-            run=request.budget or spec.budget.run, question=request.question_budget or spec.budget.question
-        ),
-    )
-    if asks_models(spec) and "agent" not in spec.models:
-        raise InputError(
-            "no model is named", column="--model", hint="e.g. openai:NAME; FORETELL_MODEL stands in for it"
-        )
-    return spec

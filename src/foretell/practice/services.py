@@ -3,10 +3,10 @@
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import count, repeat
 
-from foretell.data.datasets.forecastbench_download import FIRST_ROUND, ROUND_DAYS
+from foretell.practice.forecastbench import PracticeBucket, serve_rounds
 from foretell.practice.models.scripts import arena_script
 from foretell.practice.models.server import PracticeModels, Script
 from foretell.practice.sample_data import data_services
@@ -21,7 +21,7 @@ KEY = "practice"
 PORTS = 15
 """Servers that are started: requests are paced by host and port, so every service has its own."""
 STOP = "/practice/stop"
-BENCHMARK = "/forecastbench"
+BENCHMARK, BUCKETS = "/forecastbench", "/buckets"
 EXAMPLE_PAGE = SampleWebPage(
     url="https://example.com/",
     title="Example Domain",
@@ -76,7 +76,8 @@ async def all_services(
         models = await start(provider)
         # Pages are named, not numbered: the fence refuses hosts that are only a number.
         web = web_server(sample_world(options.now))
-        web.route("GET", f"{BENCHMARK}/question_sets/latest-llm.json", lambda _: _newest_round(options.now))
+        serve_rounds(web, BENCHMARK, options.now)
+        PracticeBucket(KEY).serve(web, BUCKETS)
         pages = (await start(web)).replace("127.0.0.1", "localhost")
         world = sample_world(options.now, pages, options.pages)
         search = await start(search_server(world, KEY))
@@ -91,11 +92,6 @@ async def all_services(
             **{engine: f"{search}/{engine}" for engine in ENGINES},
             "pages": pages,
             "forecastbench": f"{pages}{BENCHMARK}",
+            "buckets": f"{pages}{BUCKETS}",
             **{name: await start(server) for name, server in others.items()},
         }
-
-
-def _newest_round(now: datetime) -> ServerResponse:
-    """As the benchmark says which round is the newest: a link of git, whose body is the name of the file."""
-    gone = (now.date() - FIRST_ROUND).days // ROUND_DAYS * ROUND_DAYS
-    return ServerResponse(body=f"{FIRST_ROUND + timedelta(days=gone)}-llm.json".encode())

@@ -21,6 +21,7 @@ from foretell.metrics.comparison import Comparison
 from foretell.report.charts.svg import Chart
 from foretell.report.markup import clean, element
 from foretell.report.numbers import CellValue, bracket, value_text
+from foretell.report.prose import markdown
 from foretell.report.study import StudyColumn, StudyRow, StudyTable, cell_number
 from foretell.report.theme import colour_variables, figure_rules
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 FOLDER = Path(__file__).parent
+PLAIN_PAGE = "report/page.html"
 PLAIN_NUMBER = re.compile(r"^(\d+(\.\d+)?)?$")
 
 
@@ -74,10 +76,35 @@ class HtmlBlock:
     heading: str = ""
     table: StudyTable | None = None
     """A sortable table inside a region that scrolls sideways and can be reached by keyboard."""
-    charts: Sequence[Chart | tuple[Chart, str]] = ()
-    """Charts; with "narrow" shown on phones only, with "roomy" everywhere else."""
+    charts: Sequence[Chart] = ()
     definitions: Sequence[tuple[str, str]] = ()
     bullets: Sequence[str] = ()
+    prose: str = ""
+    """Markdown of a model or a stranger, shown so that it can do nothing."""
+    links: Sequence["LinkItem"] = ()
+    outline: Sequence["OutlineItem"] = ()
+    anchor: str = ""
+    """Of a heading: where links lead to."""
+
+
+class LinkItem(NamedTuple):
+    """A source: a link where it has an address on the web."""
+
+    text: str
+    address: str = ""
+    detail: str = ""
+    """When it was published."""
+
+
+class OutlineItem(NamedTuple):
+    """One line of an outline, at its depth, with a link to where there is more about it."""
+
+    depth: int
+    name: str
+    value: str
+    text: str
+    anchor: str
+    tags: Sequence[str] = ()
 
 
 Section = tuple[str, str, Sequence[HtmlBlock]]
@@ -112,13 +139,15 @@ def settings_text(value: object) -> str:
 def page(title: str, sections: Sequence[Section] = (), *, lead: str = "", notes: Sequence[str] = ()) -> str:
     """A whole document: a sentence or two, and sections with links to them."""
     shown = [section for section in sections if section[2]]
-    return render_page("report/page.html", title=title, lead=lead, notes=notes, sections=shown)
+    return render_page(PLAIN_PAGE, title=title, lead=lead, notes=notes, sections=shown)
 
 
 def render_page(template: str, **values: Any) -> str:
     """A whole document by its own template. Its policy allows its own style and script by their hashes alone."""
-    style = colour_variables() + figure_rules() + static_text("page.css")
-    script = static_text("sorting.js")
+    style = colour_variables() + figure_sheet() + static_text("page.css")
+    # A page of words alone needs no script.
+    bare = template == PLAIN_PAGE and not values.get("sections")
+    script = "" if bare else static_text("sorting.js") + static_text("figures.js")
     policy = (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
@@ -140,11 +169,31 @@ def static_text(name: str) -> str:
 
 
 def chart_html(chart: Chart, style: str = "") -> Markup:
-    """A chart of ours, whose texts are escaped already; scrolls sideways where it is wide."""
+    """A chart of ours, whose texts are escaped already."""
     if not isinstance(chart, Chart):  # pyright: ignore[reportUnnecessaryIsInstance] - templates are not checked
         raise TypeError(f"only our own charts are shown as they are, not a {type(chart).__name__}")
-    classes = " ".join(filter(None, ("wide" if chart.wide else "", style)))
-    return element("figure", chart.svg, class_=classes or None, tabindex="0" if chart.wide else None)
+    return chart.to_html(style)
+
+
+def figure_sheet() -> str:
+    """The style of figures, of their read-out and downloads, and of tables that scroll, without the colours."""
+    return figure_rules() + static_text("figures.css")
+
+
+def figure_document(chart: Chart) -> str:
+    """A chart with its style and script in one piece, which changes nothing else on the page it is put into."""
+    colours = colour_variables().replace(":root", ".foretell-figure")
+    ground = ".foretell-figure{background:var(--ft-paper);color:var(--ft-ink)}"
+    script = f"(() => {{\n{static_text('figures.js')}}})();"
+    return str(
+        element(
+            "div",
+            element("style", Markup(colours + ground + figure_sheet())),
+            chart.to_html(),
+            element("script", Markup(script)),
+            class_="foretell-figure",
+        )
+    )
 
 
 def make_environment(
@@ -168,7 +217,7 @@ def make_environment(
         lstrip_blocks=True,
         finalize=written,
     )
-    own_filters: dict[str, Any] = {"figure": chart_html, "row_cells": row_cells}
+    own_filters: dict[str, Any] = {"figure": chart_html, "row_cells": row_cells, "prose": markdown}
     made.filters.update(own_filters | dict(filters or {}))
     return made
 

@@ -268,11 +268,8 @@ def _forest(subject: _PageInput) -> HtmlBlock:
         for row in subject.first.rows
         if (interval := row.metric(word.name)) is not None
     ]
-    roomy, narrow = (
-        forest_plot(rows, label=word.label, decimals=word.decimals, reference=subject.board.reference, stacked=stacked)
-        for stacked in (False, True)
-    )
-    return HtmlBlock(charts=[(roomy, "roomy"), (narrow, "narrow")])
+    chart = forest_plot(rows, label=word.label, decimals=word.decimals, reference=subject.board.reference)
+    return HtmlBlock(charts=[chart])
 
 
 def _pairs(subject: _PageInput) -> list[HtmlBlock]:

@@ -104,6 +104,15 @@ def percent(share: float) -> str:
     return "<1 %" if 0 < share < 0.01 else f"{100 * share:.0f} %"
 
 
+def probability_text(p: float) -> str:
+    """A probability in whole percent, with one decimal near the ends.
+
+    >>> probability_text(0.234), probability_text(0.023), probability_text(1.0)
+    ('23 %', '2.3 %', '100 %')
+    """
+    return f"{100 * p:.{0 if 0.05 <= p <= 0.95 or p in (0, 1) else 1}f} %"
+
+
 def plural(count: int, noun: str) -> str:
     """A count with its noun.
 

@@ -13,10 +13,18 @@ PALETTE: dict[str, ColourPair] = {
     "grid": ("#e2e5ea", "#2c323b"),
     "axis": ("#98a1ae", "#656f7d"),
     "a": ("#1f62ab", "#71b4f7"),
-    "b": ("#b34a12", "#f2995e"),
-    "c": ("#1b7a4b", "#5ccb95"),
-    "d": ("#7a3fa0", "#c79ae8"),
+    "b": ("#c73b16", "#de8755"),
+    "c": ("#1b7a4b", "#6ea57f"),
+    "d": ("#912c96", "#b48dbc"),
     "e": ("#7b6607", "#d9bd4c"),
+    "f": ("#9d1a52", "#ffa6b9"),
+    "g": ("#0b5578", "#56f5e7"),
+    "h": ("#6b4a2f", "#d2ab87"),
+    "i": ("#2b2f77", "#a5abff"),
+    "j": ("#a5149a", "#f49be8"),
+    "k": ("#4f6b00", "#b5d34a"),
+    "l": ("#47566a", "#b8c6d4"),
+    "m": ("#bd2424", "#ff8279"),
     "anchor": ("#fff3d6", "#3a3118"),
 }
 
@@ -44,7 +52,8 @@ ON_DIVERGING: tuple[ColourPair, ...] = (
 )
 """Text colour on each step of `DIVERGING`."""
 
-SERIES = ("a", "b", "c", "d", "e")
+SERIES = ("a", "b", "c", "d", "f", "g", "h", "i", "j", "k", "l", "m")
+"""Twelve series; "e" is the market's."""
 
 
 def _colours() -> dict[str, ColourPair]:
@@ -87,8 +96,9 @@ def figure_rules(*, plain: bool = False) -> str:
         ".ft .s{font-size:11px}.ft .xs{font-size:10px}.ft .h{font-size:13px;font-weight:600}.ft .w{font-weight:600}",
         ".ft .m{text-anchor:middle}.ft .r{text-anchor:end}",
         colour(".k", "fill", "muted", PALETTE["muted"][0]),
-        ".ft .dash{stroke-dasharray:4 3}.ft .thin{stroke-width:1}.ft .bold{stroke-width:2}.ft .no{fill:none}",
-        ".ft .soft{opacity:.35}.ft .bar{opacity:.75}",
+        ".ft .dash{stroke-dasharray:4 3}.ft .dots{stroke-dasharray:1.5 2.5}.ft .no{fill:none}",
+        ".ft .thin{stroke-width:1}.ft .line{stroke-width:1.5}.ft .bold{stroke-width:2}",
+        ".ft .soft{opacity:.35}.ft .bar{opacity:.75}.ft .band{opacity:.14}.ft .hit{opacity:0}.ft .faint{opacity:.3}",
     ]
     for name, (light, _) in PALETTE.items():
         rules += [colour(f".f-{name}", "fill", name, light), colour(f".l-{name}", "stroke", name, light)]

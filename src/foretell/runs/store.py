@@ -7,6 +7,7 @@ the events of an unfinished cell are simply dropped and written anew.
 import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar
 
@@ -77,6 +78,8 @@ MIGRATIONS = (
     ) without rowid;
     create table run_score (run text primary key, seen text not null, summary text not null);
     """,
+    # A checksum of every answer, which those of older versions lack.
+    "alter table cell add column checksum text;",
 )
 """Each entry brings the tables one version further; existing entries never change."""
 
@@ -86,10 +89,37 @@ select id, spec, created, services, count(forecast), count(failure),
     name, note, tags, archived, problem
 from run left join cell on run.id = cell.run {where} group by run.id order by created desc"""
 _FINISH = """
-insert into cell values (?, ?, ?, ?, ?, ?, ?)
+insert into cell values (?, ?, ?, ?, ?, ?, ?, ?)
 on conflict (run, question, due, trial) do update
-set forecast = excluded.forecast, failure = excluded.failure, degraded = excluded.degraded"""
+set forecast = excluded.forecast, failure = excluded.failure, degraded = excluded.degraded,
+    checksum = excluded.checksum"""
+CELL_COLUMNS = ("run", "question", "due", "trial", "forecast", "failure", "degraded", "checksum")
+_CELL = ", ".join(CELL_COLUMNS)
 EVENT_KINDS = {kind.__name__: kind for kind in events.TraceEvent.__args__}
+
+
+class DamagedAnswer(InputError):
+    """A stored answer is not what was stored: it is named, and not used."""
+
+
+def answer_checksum(row: SqlRow) -> str:
+    """Of an answer as stored: where it belongs, what it says, and whether it rests on a failure."""
+    return blake2b(repr(tuple(row[:7])).encode(), digest_size=16).hexdigest()
+
+
+def answer_fault(row: SqlRow) -> str:
+    """What is wrong with the answer of a cell; empty where nothing is. One without a checksum is taken as it is."""
+    return "" if row[7] is None or answer_checksum(row) == row[7] else "it was changed after it was stored"
+
+
+def stored_answer(row: SqlRow, place: str | Path | None = None) -> Forecast | Failure:
+    """The answer of a cell, read from its row, if it is as it was stored."""
+    run, question, _, trial, forecast, failure, *_ = row
+    if fault := answer_fault(row):
+        problem = f"the stored answer to {question}, trial {trial} of run {run}, is not used: {fault}"
+        hint = "foretell doctor --repair sets it aside and computes it again from the journal"
+        raise DamagedAnswer(problem, path=place, hint=hint)
+    return from_json(forecast, Forecast) if forecast else from_json(failure, Failure)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -333,19 +363,24 @@ class RunStore:
         text = to_json(answer)
         pair = (text, None) if isinstance(answer, Forecast) else (None, text)
         degraded = isinstance(answer, Forecast) and answer.degraded
-        return self._write_fenced(key, _FINISH, (*key.row(), *pair, int(degraded)), fence)
+        row = (*key.row(), *pair, int(degraded))
+        return self._write_fenced(key, _FINISH, (*row, answer_checksum(row)), fence)
 
     def answers(self, run: str) -> Iterator[Forecast | Failure]:
         """Every answer of a run, in a fixed order."""
-        query = "select forecast, failure from cell where run = ? order by question, due, trial"
-        for forecast, failure in self._db.stream(query, (run,)):
-            yield from_json(forecast, Forecast) if forecast else from_json(failure, Failure)
+        query = f"select {_CELL} from cell where run = ? order by question, due, trial"
+        for row in self._db.stream(query, (run,)):
+            yield stored_answer(row, self._db.place)
 
     def answers_to(self, key: CellKey) -> list[Forecast | Failure]:
         """Every answer of a run to the question of a cell, in the order of trials."""
-        query = "select forecast, failure from cell where run = ? and question = ? and due = ? order by trial"
-        rows = self._db.read(query, key.row()[:3])
-        return [from_json(said, Forecast) if said else from_json(failure, Failure) for said, failure in rows]
+        query = f"select {_CELL} from cell where run = ? and question = ? and due = ? order by trial"
+        return [stored_answer(row, self._db.place) for row in self._db.read(query, key.row()[:3])]
+
+    def forget_answers(self, keys: Iterable[CellKey]) -> None:
+        """Take answers out: their cells are open again."""
+        delete = "delete from cell where run = ? and question = ? and due = ? and trial = ?"
+        self._db.write_many(delete, [key.row() for key in keys])
 
     def events(
         self, run: str, question: str | None = None, *, after: int = 0

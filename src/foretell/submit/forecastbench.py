@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time
 from math import isfinite
 from pathlib import Path
@@ -15,6 +15,8 @@ from foretell.data.datasets.forecastbench import question_file
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question, QuestionKind, Target
+from foretell.submit.bucket import NOT_THERE, BucketFolder, BucketUploader, md5_of
+from foretell.submit.sending import send_one
 from foretell.submit.submission import OutgoingRequest, SendResult, SubmissionItem, SubmissionPlan, newest_forecasts
 
 NEEDED_PERCENT = 95
@@ -237,6 +239,10 @@ class ForecastBenchSubmitter:
     reasoning: bool = False
     incomplete: bool = False
     """Write it although too much is missing to be ranked."""
+    uploader: BucketUploader | None = None
+    """Where the file is uploaded to; None leaves that to people."""
+    replaces: str = NOT_THERE
+    """The generation of the uploaded file that this one may replace."""
     platform: str = PLATFORM
 
     def plan(self, forecasts: Sequence[Forecast], questions: Sequence[Question]) -> SubmissionPlan:
@@ -265,23 +271,43 @@ class ForecastBenchSubmitter:
             standing=name in self.found and self.found[name] == file_bytes(body),
             record=ledger_record(name, body) if body else None,
         )
-        return SubmissionPlan(platform=PLATFORM, account=self.sender.organization, items=(item,))
+        items = (item,) if self.uploader is None else (item, self._upload_item(item, self.uploader.folder))
+        return SubmissionPlan(platform=PLATFORM, account=self.sender.organization, items=items)
 
     def requests(self, items: Sequence[SubmissionItem]) -> list[OutgoingRequest]:
-        """The file."""
+        """The file, and where it is uploaded to."""
         return [
-            OutgoingRequest(method="WRITE", address=str(self.folder / item.title), body=item.content) for item in items
+            OutgoingRequest(method="POST", address=item.kept["address"], body=item.content)
+            if item.part == "upload"
+            else OutgoingRequest(method="WRITE", address=str(self.folder / item.title), body=item.content)
+            for item in items
         ]
 
     async def stands(self, items: Sequence[SubmissionItem]) -> list[bool]:
-        """Whether the file is there with just this content."""
-        return [self._there(item.kept) for item in items]
+        """Whether the file is there with just this content, on this machine or where it was uploaded."""
+        return [
+            self.uploader is not None and await self.uploader.holds(item.kept["file"], item.kept["md5"])
+            if item.part == "upload"
+            else self._there(item.kept)
+            for item in items
+        ]
 
     async def send(self, items: Sequence[SubmissionItem]) -> list[SendResult]:
-        """Write it, whole or not at all."""
-        for item in items:
-            write_atomically(self.folder / item.title, file_bytes(item.content))
-        return [SendResult(item=item, state="taken", answer={"file": str(self.folder / item.title)}) for item in items]
+        """Write it, whole or not at all; then upload it."""
+        return [await self._send(item) for item in items]
+
+    async def _send(self, item: SubmissionItem) -> SendResult:
+        content = file_bytes(item.content)
+        if item.part == "upload" and self.uploader is not None:
+            return await send_one(item, self.uploader.upload(item.title, content, self.replaces))
+        write_atomically(self.folder / item.title, content)
+        return SendResult(item=item, state="taken", answer={"file": str(self.folder / item.title)})
+
+    def _upload_item(self, item: SubmissionItem, folder: BucketFolder) -> SubmissionItem:
+        """The same content once more, to be sent when the file is written."""
+        sent: dict[str, Any] = {"md5": md5_of(file_bytes(item.content)), "address": folder.address(item.title)}
+        record = None if item.record is None else {**item.record, **sent}
+        return replace(item, part="upload", standing=False, notes=(), follows=(item.question,), record=record)
 
     def _timing(self, day: str) -> list[str]:
         opens = datetime.combine(date.fromisoformat(day), time.min, UTC)

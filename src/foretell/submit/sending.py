@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Literal
 
+from foretell.data.file_lock import LockHeld
 from foretell.data.http import AsyncHttpClient, HttpLimits, HttpResponse, ServerBusy, SourceError
 from foretell.data.payload import Payload
 from foretell.questions.as_of import Clock
@@ -19,13 +20,12 @@ from foretell.submit.ledger import (
     ItemKey,
     LedgerDraft,
     LedgerEntry,
-    LockHeld,
     SubmissionHistory,
     SubmissionLedger,
 )
 from foretell.submit.submission import ItemPart, SendResult, SubmissionItem, SubmissionPlan, Submitter
 
-PARTS: tuple[ItemPart, ...] = ("forecast", "file", "comment")
+PARTS: tuple[ItemPart, ...] = ("forecast", "file", "upload", "comment")
 """In the order of sending."""
 ItemStatus = Literal["sent", "found", "already", "refused", "failed", "unknown", "held back"]
 DONE_STATUSES: tuple[ItemStatus, ...] = ("sent", "found", "already")
@@ -267,12 +267,12 @@ class Poster:
     def __repr__(self) -> str:
         return "Poster(…)"
 
-    async def post(self, url: str, body: Any) -> HttpResponse:
-        """Any 2xx, or `SubmissionRefused`, or `SubmissionUnconfirmed`."""
+    async def post(self, url: str, body: Any = None, *, content: bytes | None = None) -> HttpResponse:
+        """Any 2xx to a body in JSON, or to bytes as they are; or `SubmissionRefused`, or `SubmissionUnconfirmed`."""
         forbidden = 0
         for turn in range(1, self._turns + 1):
             try:
-                return await self._http.post(url, json=body, headers=self._headers)
+                return await self._http.post(url, json=body, content=content, headers=self._headers)
             except SourceError as error:
                 forbidden += error.status == HTTPStatus.FORBIDDEN
                 told = error.wait if isinstance(error, ServerBusy) else None

@@ -9,13 +9,13 @@ from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
 from foretell.submit.ledger import digest_of
 
-ItemPart = Literal["forecast", "comment", "file"]
+ItemPart = Literal["forecast", "comment", "file", "upload"]
 SendState = Literal["taken", "refused", "lost"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class SubmissionItem:
-    """One forecast, comment or file."""
+    """One forecast, comment, file or upload of a file."""
 
     question: str
     """Our name of what it is about, such as `metaculus/20925`."""

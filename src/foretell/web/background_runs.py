@@ -3,8 +3,9 @@
 import asyncio
 import logging
 import threading
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from fastapi import HTTPException
 
@@ -20,24 +21,23 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class BackgroundStatus:
-    """How a run of this server stands."""
+    """How a job of this server stands."""
 
     state: Literal["running", "ended", "stopped", "broken"]
     error: str = ""
     """Why it broke as a whole; what happened to single cells is in the store."""
 
 
-class BackgroundRun:
-    """One run in a thread and on a loop of its own, so that pages never wait for it."""
+class BackgroundJob:
+    """Work in a thread and on a loop of its own, so that pages never wait for it."""
 
-    def __init__(self, prepared: PreparedRun, settings: Settings, concurrency: int) -> None:
+    def __init__(self, name: str, work: Callable[[], Coroutine[Any, Any, object]]) -> None:
+        self.name = name
         self.status = BackgroundStatus(state="running")
-        self._prepared = prepared
-        self._settings = settings
-        self._concurrency = concurrency
+        self._work = work
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[object] | None = None
-        self._thread = threading.Thread(target=self._run, name=f"run {prepared.spec.id}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
@@ -54,13 +54,13 @@ class BackgroundRun:
             self.status = BackgroundStatus(state="stopped")
         except InputError as error:
             self.status = BackgroundStatus(state="broken", error=str(error))
-        except Exception as error:  # the boundary of a run: it is shown on its page, and the server goes on
-            log.error("run %s broke", self._prepared.spec.id, exc_info=error)
+        except Exception as error:  # the boundary of a job: it is shown on its page, and the server goes on
+            log.error("%s broke", self.name, exc_info=error)
             self.status = BackgroundStatus(state="broken", error=f"{type(error).__name__}: {error}")
 
     async def _main(self) -> None:
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
-        await execute_run(self._prepared, self._settings, concurrency=self._concurrency)
+        await self._work()
 
 
 class BackgroundRuns:
@@ -68,7 +68,7 @@ class BackgroundRuns:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._runs: dict[str, BackgroundRun] = {}
+        self._runs: dict[str, BackgroundJob] = {}
         self._lock = threading.Lock()
 
     def start(self, prepared: PreparedRun, *, concurrency: int = 50) -> None:
@@ -80,7 +80,9 @@ class BackgroundRuns:
                 raise HTTPException(409, f"run {run} is going on already")
             if len(going) >= MAX_RUNS:
                 raise HTTPException(409, f"{MAX_RUNS} runs are going on; wait for one of them or stop it")
-            self._runs[run] = BackgroundRun(prepared, self._settings, concurrency)
+            self._runs[run] = BackgroundJob(
+                f"run {run}", lambda: execute_run(prepared, self._settings, concurrency=concurrency)
+            )
 
     def of(self, run: str) -> BackgroundStatus | None:
         """How a run stands, if this server started it."""

@@ -11,7 +11,8 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment
 
 from foretell.report.html import make_environment
-from foretell.web.formatting import FILTERS, sanitise_text
+from foretell.report.prose import sanitise_text
+from foretell.web.formatting import FILTERS
 from foretell.web.forms import form_value
 from foretell.web.security import Visitor, visitor_of
 from foretell.web.static_files import static_address
@@ -54,6 +55,10 @@ ROUTES: Mapping[str, str] = {
     "tree-scenario": "/trees/scenario/{}",
     "tree-edit": "/trees/edit/{}/{}",
     "tree-history": "/trees/history/{}",
+    "tree-restore": "/trees/restore/{}",
+    "tree-do": "/trees/do/{}/{}",
+    "tree-work": "/trees/work/{}",
+    "tree-stop": "/trees/stop/{}",
     "tree-export": "/api/tree/export/{}/{}",
     "api": "/api",
     "openapi": "/openapi.json",

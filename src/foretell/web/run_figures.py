@@ -58,7 +58,7 @@ def score_figures(scores: RunScores) -> dict[str, Any]:
             for one in scores.parts
         ]
         label = f"Brier index less that of the {scores.parts[0].reference}"
-        parts = forest_plot(rows, label=label, reference=0.0, stacked=True)
+        parts = forest_plot(rows, label=label, reference=0.0)
     outcome, weight = table.targets.outcome, table.targets.weight
     return {"reliability": reliability_diagram(table.p_of(THIS_RUN), outcome, weight, name=THIS_RUN), "parts": parts}
 

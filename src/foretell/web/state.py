@@ -22,6 +22,7 @@ from foretell.web.connections import OpenConnections
 from foretell.web.event_watch import EventWatch
 from foretell.web.run_rows import RunRowView, SpendingView, run_row_view
 from foretell.web.security import AccessRules
+from foretell.web.tree_work import BackgroundTreeWork
 
 WINDOW_SECONDS = 600.0
 """How far the pace of a run is looked back on."""
@@ -64,6 +65,7 @@ class WebState:
         self.store = RunStore(settings.store)
         self.outcomes = RunOutcomes(self.store)
         self.jobs = BackgroundRuns(settings)
+        self.tree_work = BackgroundTreeWork(settings)
         self.boards = LeaderboardCache(self.store, settings.home / "standings")
         self.leaving = threading.Event()
         """Set when the server is about to end: whoever listens lets go."""
@@ -81,6 +83,7 @@ class WebState:
     def close(self) -> None:
         """End what was started and let go of everything."""
         self.jobs.close()
+        self.tree_work.close()
         self.store.close()
         if self._journal is not None:
             self._journal.close()

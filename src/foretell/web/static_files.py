@@ -7,13 +7,14 @@ from pathlib import Path
 
 from fastapi import APIRouter, HTTPException, Response
 
+from foretell.report.html import figure_sheet
 from foretell.report.html import static_text as report_text
-from foretell.report.theme import colour_variables, figure_rules
+from foretell.report.theme import colour_variables
 
 
 def theme_css() -> str:
     """The report's colours, which follow the system unless the visitor chose, and the classes of its charts."""
-    return colour_variables(switchable=True) + figure_rules() + "\n"
+    return colour_variables(switchable=True) + figure_sheet() + "\n"
 
 
 STATIC_FOLDER = Path(__file__).parent / "static"
@@ -28,6 +29,7 @@ def static_text(name: str) -> str | None:
     made = {
         "theme.css": theme_css,
         "sorting.js": lambda: report_text("sorting.js"),
+        "figures.js": lambda: report_text("figures.js"),
         "circuit.js": _circuit,
         "foretell.css": _style,
     }

@@ -1,11 +1,14 @@
 """Forecasts against what happened, against the market and against each other, on squares from 0 to 1."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
 from foretell.metrics.arrays import Floats
 from foretell.metrics.calibration import ReliabilityBins, reliability_bins
-from foretell.report.charts.svg import Chart, ChartScale, empty, figure, line, polyline, rect, text, x_axis, y_axis
+from foretell.report.charts.scales import ChartScale
+from foretell.report.charts.svg import Chart, CsvRow, empty, figure, line, polyline, rect, text, x_axis, y_axis
 from foretell.report.markup import Markup, element, shorten
 from foretell.report.numbers import number, percent
 
@@ -15,9 +18,13 @@ Y = ChartScale(low=0, high=1, start=TOP + SIZE, stop=TOP)
 FEW = 200
 """Points that are drawn one by one; more are bubbles on a grid."""
 CELLS, BINS, BARS = 20, 10, 20
+MOST_POINTS = 2000
+"""Points that travel with a picture of points."""
 
 
-def _square(title: str, numbers: str, axes: str, said: str, *children: Markup, below: float = 40) -> Chart:
+def _square(
+    title: str, numbers: str, axes: str, said: str, *children: Markup, rows: Sequence[CsvRow], below: float = 40
+) -> Chart:
     """A square from 0 to 1 with its diagonal, under a title and a line of numbers; `said` is for a screen reader."""
     return figure(
         LEFT + SIZE + 20,
@@ -29,6 +36,7 @@ def _square(title: str, numbers: str, axes: str, said: str, *children: Markup, b
         x_axis(X, TOP + SIZE, TOP, axes),
         line(X(0), Y(0), X(1), Y(1), "l-axis dash"),
         *children,
+        rows=rows,
     )
 
 
@@ -51,6 +59,7 @@ def conservatism_plot(p: npt.ArrayLike, price: npt.ArrayLike, *, name: str) -> C
         f"Forecasts of {name} against market prices: mean distance from 0.5 {far:.2f}, market {market_far:.2f}",
         *_cloud(m, f),
         *([polyline(means, "l-b bold")] if len(means) > 1 else []),
+        rows=[{"price": float(a), "forecast": float(b)} for a, b in zip(m[:MOST_POINTS], f, strict=False)],
     )
 
 
@@ -66,6 +75,7 @@ def agreement_plot(first: npt.ArrayLike, second: npt.ArrayLike, *, names: tuple[
         f"{shorten(names[0], 20)} (across), {shorten(names[1], 20)} (up)",
         f"Forecasts of {names[0]} and {names[1]}: {apart:.2f} apart on average",
         *_cloud(p, q),
+        rows=[{names[0]: float(a), names[1]: float(b)} for a, b in zip(p[:MOST_POINTS], q, strict=False)],
     )
 
 
@@ -118,6 +128,16 @@ def reliability_diagram(
         *_reliability_points(found),
         *_forecast_bars(f, w),
         below=100,
+        rows=[
+            {
+                "forecast": float(found.mean_p[i]),
+                "happened": float(found.frequency[i]),
+                "low": float(found.frequency_low[i]),
+                "high": float(found.frequency_high[i]),
+                "forecasts": int(found.count[i]),
+            }
+            for i in range(len(found.mean_p))
+        ],
     )
 
 
@@ -182,4 +202,11 @@ def correctness_histogram(brier: npt.ArrayLike, *, name: str, bins: int = 20) ->
         x_axis(x, bottom, top, "Brier score of a question (share in %)"),
         *bars,
         line(x(0.25), top, x(0.25), bottom, "l-muted dash"),
+        rows=histogram_rows("Brier score", edges, count),
     )
+
+
+def histogram_rows(what: str, edges: Floats, count: npt.ArrayLike) -> list[CsvRow]:
+    """The bars of a histogram as rows: from, to, how many."""
+    counts = np.asarray(count, np.int64).tolist()
+    return [{f"{what} from": float(edges[i]), "to": float(edges[i + 1]), "count": n} for i, n in enumerate(counts)]

@@ -6,7 +6,7 @@ import numpy as np
 
 from foretell.metrics.arrays import Floats, Ints
 from foretell.metrics.comparison import PairwiseMatrix, stars
-from foretell.report.charts.svg import Chart, empty, figure, rect, text
+from foretell.report.charts.svg import Chart, CsvRow, empty, figure, rect, text
 from foretell.report.markup import Markup, join, shorten
 from foretell.report.numbers import bracket, number, signed
 
@@ -32,11 +32,13 @@ def difference_heatmap(
     wide = max(len(value) for row in shown for value in row) * (7.4 if roomy else 5.9) + 6
     steps = _steps(-diff if low_is_better else diff)
     left, heads = _names(names[:size], wide, tall)
-    cells: list[Markup] = []
+    cells, rows = list[Markup](), list[CsvRow]()
     for i, j in np.argwhere(~np.eye(size, dtype=np.bool_)).tolist():
         x, y, step, level = left + j * wide, 24 + i * tall, steps[i, j], stars(float(matrix.p[i, j]))
         interval = bracket(matrix.low[i, j], matrix.high[i, j], decimals)
-        tip = f"{i + 1} − {j + 1}: {shown[i][j]}{level} {interval} n {matrix.n[i, j]}"
+        tip = f"{names[i]} − {names[j]}: {shown[i][j]}{level} {interval} n {matrix.n[i, j]}"
+        numbers = {name: float(getattr(matrix, name)[i, j]) for name in ("diff", "low", "high", "p")}
+        rows.append({"row": names[i], "column": names[j], **numbers, "n": int(matrix.n[i, j])})
         middle, style = x + wide / 2 - 0.5, f"m f-o{step}"
         base = y + tall / 2 + (-2.5 if level else 4.5)
         cells.append(rect(x, y, wide - 1, tall - 1, f"f-d{step}", tip=tip))
@@ -57,6 +59,7 @@ def difference_heatmap(
         text(beside - 1, bottom + 34, "row better", "xs r k"),
         text(beside + 12, bottom + 21, f"Row minus column{note}.", "xs k"),
         text(beside + 12, bottom + 34, "* p < 0.05, ** < 0.01, *** < 0.001", "xs k"),
+        rows=rows,
     )
 
 
@@ -74,7 +77,8 @@ def distance_heatmap(names: Sequence[str], distance: Floats, *, label: str, deci
     for i, j in np.argwhere(known).tolist():
         value, x, y = float(shown[i, j]), left + j * wide, 24 + i * tall
         step = MIDDLE + round(MIDDLE * value / (largest or 1.0))
-        cells.append(rect(x, y, wide - 1, tall - 1, f"f-d{step}", tip=f"{i + 1} and {j + 1}: {number(value, 4)}"))
+        tip = f"{names[i]} and {names[j]}: {number(value, 4)}"
+        cells.append(rect(x, y, wide - 1, tall - 1, f"f-d{step}", tip=tip))
         cells.append(text(x + wide / 2, y + tall / 2 + 4, number(value, decimals), f"xs m f-o{step}"))
     note = f"{label}; the first {MOST_ROWS} of {len(names)}" if len(names) > MOST_ROWS else label
     return figure(
@@ -84,6 +88,10 @@ def distance_heatmap(names: Sequence[str], distance: Floats, *, label: str, deci
         heads,
         *cells,
         text(left, 24 + size * tall + 16, note, "xs k"),
+        rows=[
+            {"first": names[i], "second": names[j], "distance": float(shown[i, j])}
+            for i, j in np.argwhere(known).tolist()
+        ],
     )
 
 

@@ -1,20 +1,25 @@
 """Forecasters by their numbers: forest plot, frontier of score against cost; and the tornado chart of inputs."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from foretell.metrics.bootstrap import Interval
+from foretell.report.charts.scales import ChartScale, covering
 from foretell.report.charts.svg import (
+    LETTER,
+    NARROW,
+    WIDE,
     Chart,
-    ChartScale,
-    covering,
+    SeriesStyle,
     empty,
     figure,
     line,
     mark,
     polyline,
     rect,
+    responsive,
+    series_styles,
     text,
     x_axis,
     y_axis,
@@ -22,8 +27,6 @@ from foretell.report.charts.svg import (
 from foretell.report.markup import Markup, shorten
 from foretell.report.numbers import estimate
 
-LETTER = 6.5
-"""Average width of a letter at the figures' text size."""
 TOP = 14
 
 
@@ -43,57 +46,84 @@ def forest_plot(
     label: str,
     decimals: int = 1,
     reference: str | float | None = None,
-    stacked: bool = False,
+    styles: Mapping[str, SeriesStyle] | None = None,
 ) -> Chart:
     """Rows in the order given; `reference` is a row's name or a value, drawn as a dashed line.
 
-    `stacked` puts names above the intervals: the same plot for a phone.
+    `styles` are the marks that rows have on the rest of the page; others are alike. On a phone names stand above the
+    intervals.
     """
     shown = [row for row in rows if math.isfinite(row.interval.estimate)]
     if not shown:
         return empty("No score to show")
     if isinstance(reference, str):
         reference = next((row.interval.estimate for row in shown if row.name == reference), None)
-    line_at = math.nan if reference is None else float(reference)
-    width, height, letters = (380, 36, 34) if stacked else (760, 22, 44)
-    longest = max(8, *(len(shorten(row.name, letters)) for row in shown))
-    left, right = (10, width - 10) if stacked else (longest * LETTER + 16, width - 138)
-    values = [v for row in shown for v in (row.interval.estimate, row.interval.low, row.interval.high)]
-    x, base = covering([*values, line_at], left, right), TOP + height * len(shown)
-    bands, dashes, marks = list[Markup](), list[Markup](), list[Markup]()
-    for i, row in enumerate(shown):
-        top = TOP + height * i
-        # The line of the reference is broken where it would cross the numbers of a stacked plot.
-        begin = top + height / 2 if stacked else top
-        bands += [rect(0, top, width, height, "f-anchor")] if row.anchor else []
-        dashes += [line(x(line_at), begin, x(line_at), top + height, "l-muted dash")] if math.isfinite(line_at) else []
-        y, text_at = (top + height * 0.72, top + 13) if stacked else (top + height / 2, top + height / 2 + 4)
-        marks += _forest_row(row, x, y, estimate(row.interval, decimals))
-        name = shorten(row.name, letters)
-        marks.append(text(4, text_at, name, tip=row.name if name != row.name else None))
-        marks.append(text(width - 4, text_at, estimate(row.interval, decimals), "s r"))
-    return figure(
-        width,
-        base + 36,
-        f"{label} with intervals: {len(shown)} rows, best is {shown[0].name}",
-        *bands,
-        x_axis(x, base, TOP, label + (" (dashed: reference)" if dashes else "")),
-        *dashes,
-        *marks,
+    drawn = _Forest(
+        rows=shown, label=label, decimals=decimals, at=math.nan if reference is None else reference, styles=styles or {}
     )
+    return responsive(drawn.draw(WIDE, stacked=False), drawn.draw(NARROW, stacked=True))
 
 
-def _forest_row(row: ForestRow, x: ChartScale, y: float, numbers: str) -> list[Markup]:
-    colour, shape = ("muted", 2) if row.anchor else ("a", 0)
-    dot = mark(x(row.interval.estimate), y, shape, colour=colour, tip=f"{row.name}: {numbers}")
-    if not math.isfinite(row.interval.low):
-        return [dot]
-    return [line(x(row.interval.low), y, x(row.interval.high), y, f"l-{colour} bold"), dot]
+@dataclass(frozen=True, kw_only=True)
+class _Forest:
+    rows: Sequence[ForestRow]
+    label: str
+    decimals: int
+    at: float
+    """Where the reference stands; NaN without one."""
+    styles: Mapping[str, SeriesStyle]
+
+    def draw(self, width: float, *, stacked: bool) -> Chart:
+        height, letters = (36, 34) if stacked else (22, 44)
+        longest = max(8, *(len(shorten(row.name, letters)) for row in self.rows))
+        left, right = (10, width - 10) if stacked else (longest * LETTER + 16, width - 150)
+        values = [v for row in self.rows for v in (row.interval.estimate, row.interval.low, row.interval.high)]
+        x, base = covering([*values, self.at], left, right), TOP + height * len(self.rows)
+        bands, dashes, marks = list[Markup](), list[Markup](), list[Markup]()
+        for i, row in enumerate(self.rows):
+            top = TOP + height * i
+            # The line of the reference is broken where it would cross the numbers of a stacked plot.
+            begin = top + height / 2 if stacked else top
+            bands += [rect(0, top, width, height, "f-anchor")] if row.anchor else []
+            if math.isfinite(self.at):
+                dashes.append(line(x(self.at), begin, x(self.at), top + height, "l-muted dash"))
+            y, text_at = (top + height * 0.72, top + 13) if stacked else (top + height / 2, top + height / 2 + 4)
+            numbers = estimate(row.interval, self.decimals)
+            marks += self._row(row, x, y, numbers)
+            name = shorten(row.name, letters)
+            marks.append(text(4, text_at, name, tip=row.name if name != row.name else None))
+            marks.append(text(width - 4, text_at, numbers, "s r"))
+        return figure(
+            width,
+            base + 36,
+            f"{self.label} with intervals: {len(self.rows)} rows, best is {self.rows[0].name}",
+            *bands,
+            x_axis(x, base, TOP, self.label + (" (dashed: reference)" if dashes else "")),
+            *dashes,
+            *marks,
+            rows=[
+                {
+                    "name": row.name,
+                    self.label: row.interval.estimate,
+                    "low": row.interval.low,
+                    "high": row.interval.high,
+                }
+                for row in self.rows
+            ],
+        )
+
+    def _row(self, row: ForestRow, x: ChartScale, y: float, numbers: str) -> list[Markup]:
+        plain = series_styles([row.name])[row.name]
+        style = self.styles.get(row.name) or (SeriesStyle("muted", 2) if row.anchor and plain.shape == 0 else plain)
+        dot = mark(x(row.interval.estimate), y, style, tip=f"{row.name}: {numbers}")
+        if not math.isfinite(row.interval.low):
+            return [dot]
+        return [line(x(row.interval.low), y, x(row.interval.high), y, f"l-{style.colour} bold"), dot]
 
 
 # Frontier: which forecasters give the best score for what they cost?
 
-WIDTH, BOTTOM, LEFT = 620, 336, 46
+BOTTOM, LEFT = 336, 46
 LabelBox = tuple[float, float, float, float]
 
 
@@ -129,11 +159,25 @@ def frontier(
     shown = [q for q in points if math.isfinite(q.cost) and math.isfinite(q.interval.estimate)]
     if not shown:
         return empty("No cost is known")
+
+    def draw(width: float) -> Chart:
+        return _frontier(shown, width, label, cost_label, decimals, pareto(shown, low_is_better=low_is_better))
+
+    return responsive(draw(WIDE), draw(NARROW))
+
+
+def _frontier(
+    shown: Sequence[FrontierPoint],
+    width: float,
+    label: str,
+    cost_label: str,
+    decimals: int,
+    best: Sequence[FrontierPoint],
+) -> Chart:
     costs = [q.cost for q in shown]
     log = min(costs) > 0 and max(costs) > 10 * min(costs)
     values = [v for q in shown for v in (q.interval.estimate, q.interval.low, q.interval.high)]
-    x, y = covering(costs, LEFT + 8, WIDTH - 74, log=log), covering(values, BOTTOM, TOP)
-    best = pareto(shown, low_is_better=low_is_better)
+    x, y = covering(costs, LEFT + 8, width - 74, log=log), covering(values, BOTTOM, TOP)
     taken: list[LabelBox] = [(x(q.cost) - 6, y(q.interval.estimate) - 6, 12, 12) for q in shown]
     parts: list[Markup] = []
     for point in (*best, *(q for q in shown if q not in best)):
@@ -142,26 +186,38 @@ def frontier(
         if math.isfinite(interval.low):
             parts.append(line(at, y(interval.low), at, y(interval.high), f"l-{'a' if chosen else 'axis'} thin"))
         parts.append(mark(at, y(interval.estimate), 0 if chosen else 1, tip=tip))
-        parts += _placed(shorten(point.name, 26), at, y(interval.estimate), taken, style="s w" if chosen else "s k")
+        name = shorten(point.name, 26)
+        parts += _placed(name, at, y(interval.estimate), taken, width, style="s w" if chosen else "s k")
     steps = [(x(q.cost), y(q.interval.estimate)) for q in best]
     return figure(
-        WIDTH,
+        width,
         BOTTOM + 44,
         f"{label} against {cost_label}; best for their cost: {', '.join(q.name for q in best)}",
-        y_axis(y, LEFT, WIDTH - 14),
+        y_axis(y, LEFT, width - 14),
         x_axis(x, BOTTOM, TOP, cost_label + (" (logarithmic)" if log else "")),
         text(LEFT + 4, TOP + 8, label, "s k"),
         *([polyline(steps, "l-a dash bold")] if len(steps) > 1 else []),
         *parts,
+        rows=[
+            {
+                "name": q.name,
+                cost_label: q.cost,
+                label: q.interval.estimate,
+                "low": q.interval.low,
+                "high": q.interval.high,
+                "best for its cost": "yes" if q in best else "no",
+            }
+            for q in shown
+        ],
     )
 
 
-def _placed(name: str, x: float, y: float, taken: list[LabelBox], *, style: str) -> list[Markup]:
-    """The name at the first free place around its mark; nowhere when all are taken (the tooltip has it)."""
+def _placed(name: str, x: float, y: float, taken: list[LabelBox], limit: float, *, style: str) -> list[Markup]:
+    """The name at the first free place around its mark; nowhere when all are taken (the read-out has it)."""
     width = len(name) * 5.9
     for left, base in ((x + 8, y + 4), (x - 8 - width, y + 4), (x - width / 2, y - 9), (x - width / 2, y + 17)):
         box = (left, base - 10, width, 13.0)
-        inside = left >= LEFT and left + width <= WIDTH and box[1] >= 0 and base <= BOTTOM
+        inside = left >= LEFT and left + width <= limit and box[1] >= 0 and base <= BOTTOM
         if inside and not any(_overlap(box, other) for other in taken):
             taken.append(box)
             return [text(left, base, name, style)]
@@ -188,21 +244,33 @@ def tornado_plot(rows: Sequence[TornadoRow], base: float, *, label: str = "proba
     """Rows in the order given, around the answer as it is; orange where the input is low, blue where it is high."""
     if not rows:
         return empty("Nothing moves it")
-    height, bottom = 24, TOP + 24 * len(rows)
-    x = covering([*(end for row in rows for end in (row.at_low, row.at_high)), base], 300, 664, within=(0.0, 1.0))
+    return responsive(
+        _tornado(rows, base, label, WIDE, stacked=False), _tornado(rows, base, label, NARROW, stacked=True)
+    )
+
+
+def _tornado(rows: Sequence[TornadoRow], base: float, label: str, width: float, *, stacked: bool) -> Chart:
+    height, letters = (44, 44) if stacked else (24, 50)
+    left, right = (10, width - 10) if stacked else (letters * LETTER + 10, width - 100)
+    bottom = TOP + height * len(rows)
+    ends = [end for row in rows for end in (row.at_low, row.at_high)]
+    x = covering([*ends, base], left, right, within=(0.0, 1.0))
     parts: list[Markup] = []
     for i, row in enumerate(rows):
-        y, shown = TOP + height * i, shorten(row.name, 42)
+        top, shown = TOP + height * i, shorten(row.name, letters)
+        begin, tall = (top + 18, 14) if stacked else (top + 5, height - 10)
         tip = f"{row.name}: {row.at_low:.3f} to {row.at_high:.3f}"
-        parts.append(text(4, y + height / 2 + 4, shown, tip=row.name if shown != row.name else None))
+        text_at = top + 13 if stacked else top + height / 2 + 4
+        parts.append(text(4, text_at, shown, tip=row.name if shown != row.name else None))
         for end, style in ((row.at_low, "f-b bar"), (row.at_high, "f-a bar")):
-            parts.append(rect(min(x(base), x(end)), y + 5, abs(x(end) - x(base)), height - 10, style, tip=tip))
-        parts.append(text(756, y + height / 2 + 4, f"{row.at_low:.3f} – {row.at_high:.3f}", "s r"))
+            parts.append(rect(min(x(base), x(end)), begin, abs(x(end) - x(base)), tall, style, tip=tip))
+        parts.append(text(width - 4, text_at, f"{row.at_low:.3f} – {row.at_high:.3f}", "s r"))
     return figure(
-        760,
+        width,
         bottom + 36,
         f"{label} at the ends of each input's range: {len(rows)} inputs, widest is {rows[0].name}",
         x_axis(x, bottom, TOP, f"{label} (input low: orange, high: blue)"),
         *parts,
         line(x(base), TOP, x(base), bottom, "l-muted dash"),
+        rows=[{"input": row.name, "at low": row.at_low, "at high": row.at_high} for row in rows],
     )

@@ -2,10 +2,12 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
-from foretell.report.charts.svg import Chart, ChartScale, figure, line, mark, rect, text
+from foretell.report.charts.scales import ChartScale
+from foretell.report.charts.svg import NARROW, WIDE, Chart, SeriesStyle, figure, line, mark, rect, responsive, text
 from foretell.report.markup import Markup, element
-from foretell.report.numbers import bracket
+from foretell.report.numbers import bracket, probability_text
 
 MARKET, RATE, OURS = "e", "muted", "a"
 """Colours that mean the same everywhere: the market ochre, the base rate grey, ours blue."""
@@ -25,41 +27,52 @@ def score_ruler(
     if math.isfinite(lower) and math.isfinite(upper):
         parts.append(line(x(lower), middle, x(upper), middle, f"l-{OURS} bold"))
     said = f"{estimate:.1f} {bracket(lower, upper, 1)}".strip()
-    parts.append(mark(x(estimate), middle, 0, colour=OURS, tip=said))
+    parts.append(mark(x(estimate), middle, SeriesStyle(OURS, 0), tip=said))
     beside = [f"{name} {value:.1f}" for name, value in (("market", price), ("base rate", rate)) if value is not None]
-    return figure(SMALL, TALL, ", ".join([f"Brier index {said}", *beside]), *parts)
+    return replace(figure(SMALL, TALL, ", ".join([f"Brier index {said}", *beside]), *parts), small=True)
 
 
 def probability_ruler(
     p: float | None, trials: Sequence[float], price: float | None, outcome: int | None, *, large: bool = False
 ) -> Chart:
     """An answer between 0 and 100 %, its trials, the market's price, and what happened at one of the ends."""
-    width, height = (620, 64) if large else (150, 20)
+    if large:
+        return responsive(*(_probabilities(p, trials, price, outcome, width, large=True) for width in (WIDE, NARROW)))
+    return replace(_probabilities(p, trials, price, outcome, 150, large=False), small=True)
+
+
+def _probabilities(
+    p: float | None, trials: Sequence[float], price: float | None, outcome: int | None, width: float, *, large: bool
+) -> Chart:
+    height = 64 if large else 20
     middle = 30 if large else height / 2
     x = ChartScale(low=0, high=1, start=8, stop=width - 8)
     parts = [rect(x(0), middle - 2, x(1) - x(0), 4, "f-grid")]
     parts += [element("circle", cx=x(one), cy=float(middle), r="2.5", class_=f"f-{OURS} soft") for one in trials[:50]]
     if price is not None:
-        parts.append(_tick(x(price), middle, MARKET, 9 if large else 6, f"market {_percent(price)}"))
+        parts.append(_tick(x(price), middle, MARKET, 9 if large else 6, f"market {probability_text(price)}"))
     if p is not None:
-        parts.append(_tick(x(p), middle, OURS, 12 if large else 7, f"answer {_percent(p)}"))
+        parts.append(_tick(x(p), middle, OURS, 12 if large else 7, f"answer {probability_text(p)}"))
     if outcome is not None:
         happened = "it happened" if outcome else "it did not happen"
-        parts.append(mark(x(outcome), middle, 0 if outcome else 1, colour="c" if outcome else "b", tip=happened))
+        style = SeriesStyle("c", 0) if outcome else SeriesStyle("b", 1)
+        parts.append(mark(x(outcome), middle, style, tip=happened))
     if large:
         parts += _labels(x, p, price, outcome)
-    said = [f"answer {_percent(p)}"] if p is not None else ["no answer"]
-    said += [f"market {_percent(price)}"] if price is not None else []
+    said = [f"answer {probability_text(p)}"] if p is not None else ["no answer"]
+    said += [f"market {probability_text(price)}"] if price is not None else []
     said += [] if outcome is None else ["outcome yes" if outcome else "outcome no"]
-    return figure(width, height, ", ".join(said), *parts)
+    numbers = {"answer": p, "market": price, "outcome": outcome}
+    rows = [numbers, *({"trial": n, "answer": one} for n, one in enumerate(trials, 1))] if large else []
+    return figure(width, height, ", ".join(said), *parts, rows=rows)
 
 
 def _labels(x: ChartScale, p: float | None, price: float | None, outcome: int | None) -> list[Markup]:
     parts = [text(x(0), 60, "0", "s k m"), text(x(1), 60, "100 %", "s k r")]
     if p is not None:
-        parts.append(text(x(p), 13, f"foretell {_percent(p)}", f"s w f-{OURS} {_side(p)}"))
+        parts.append(text(x(p), 13, f"foretell {probability_text(p)}", f"s w f-{OURS} {_side(p)}"))
     if price is not None:
-        parts.append(text(x(price), 54, f"market {_percent(price)}", f"s f-{MARKET} {_side(price)}"))
+        parts.append(text(x(price), 54, f"market {probability_text(price)}", f"s f-{MARKET} {_side(price)}"))
     if outcome is not None and not (p is not None and abs(p - outcome) < 0.2):
         parts.append(
             text(x(outcome), 13, "YES happened" if outcome else "NO happened", "s w" + (" r" if outcome else ""))
@@ -74,8 +87,3 @@ def _side(value: float) -> str:
 
 def _tick(x: float, middle: float, colour: str, half: float, tip: str) -> Markup:
     return rect(x - 1.25, middle - half, 2.5, 2 * half, f"f-{colour}", tip=tip)
-
-
-def _percent(p: float) -> str:
-    """Whole percent; one decimal near the ends."""
-    return f"{100 * p:.{0 if 0.05 <= p <= 0.95 or p in (0, 1) else 1}f} %"

@@ -1,107 +1,31 @@
-"""Inline SVG: a figure value and the few shapes all figures share.
+"""Inline SVG: the figure value all charts return, and the few shapes they share.
 
 Colours are classes over CSS variables, so one figure serves light, dark and print. Nothing carries a style
-attribute: a page may forbid them in its security policy.
+attribute: a page may forbid them in its security policy. The numbers a figure shows travel in it as CSV, so that a
+page, a report, a notebook and a file of its own can hand them out; what an element says of itself is its `<title>`,
+which browsers show on hover and `static/figures.js` reads out by mouse and keyboard.
 """
 
-import math
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from markupsafe import escape
+
+from foretell.data.untrusted import for_csv
 from foretell.questions.errors import InputError
-from foretell.report.markup import Markup, compact, element, join
+from foretell.report.charts.scales import ChartScale, date_ticks, spread_labels, tick_label
+from foretell.report.markup import Markup, clean, compact, element, join, shorten
 from foretell.report.theme import SERIES, figure_style
+from foretell.scoring.table import ALWAYS_HALF, BASE_RATE, CROWD
 
-# From numbers to places on a picture: linear and logarithmic scales with round ticks.
-
-
-@dataclass(frozen=True, kw_only=True)
-class ChartScale:
-    """Maps [low, high] onto the pixels [start, stop], evenly or by powers of ten."""
-
-    low: float
-    high: float
-    start: float
-    stop: float
-    log: bool = False
-
-    def __call__(self, value: float) -> float:
-        """Place of the value; values outside the scale are put on its edge."""
-        value = min(max(value, self.low), self.high)
-        if self.log:
-            share = math.log(value / self.low) / math.log(self.high / self.low)
-        else:
-            share = (value - self.low) / (self.high - self.low)
-        return self.start + share * (self.stop - self.start)
-
-    def ticks(self, count: int = 5) -> tuple[float, ...]:
-        """About `count` round numbers within the scale."""
-        return log_ticks(self.low, self.high, count) if self.log else nice_ticks(self.low, self.high, count)
-
-
-def covering(
-    values: Iterable[float], start: float, stop: float, *, within: tuple[float, float] | None = None, log: bool = False
-) -> ChartScale:
-    """A scale that shows every finite value with a little air, but nothing outside `within`.
-
-    >>> scale = covering([2.0, 4.0, math.nan], 0, 100)
-    >>> scale.low < 2 < 4 < scale.high
-    True
-    """
-    shown = [v for v in values if math.isfinite(v) and (v > 0 or not log)]
-    low, high = (min(shown), max(shown)) if shown else (1.0, 10.0) if log else (0.0, 1.0)
-    if log:
-        air = max((high / low) ** 0.06, 1.3)
-        return ChartScale(low=low / air, high=high * air, start=start, stop=stop, log=True)
-    air = 0.06 * (high - low) or 0.1 * abs(high) or 0.5
-    low, high = low - air, high + air
-    if within is not None:
-        low, high = max(low, within[0]), min(high, within[1])
-    return ChartScale(low=low, high=high, start=start, stop=stop)
-
-
-def nice_ticks(low: float, high: float, count: int = 5) -> tuple[float, ...]:
-    """Multiples of 1, 2, 2.5 or 5 times a power of ten inside [low, high], about `count` of them.
-
-    >>> nice_ticks(0, 1)
-    (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
-    >>> nice_ticks(61.3, 84.2)
-    (65.0, 70.0, 75.0, 80.0)
-    """
-    raw = (high - low) / max(count, 1)
-    power = 10.0 ** math.floor(math.log10(raw))
-    step = next(m * power for m in (1, 2, 2.5, 5, 10) if m * power >= raw * 0.75)
-    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    return tuple(round(i * step, 12) + 0.0 for i in range(first, last + 1))
-
-
-def log_ticks(low: float, high: float, count: int = 5) -> tuple[float, ...]:
-    """Powers of ten inside [low, high], with their doubles and fives where there is room for them.
-
-    >>> log_ticks(0.04, 30)
-    (0.1, 1.0, 10.0)
-    >>> log_ticks(0.4, 3)
-    (0.5, 1.0, 2.0)
-    """
-    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    for marks in ((1, 2, 5), (1,)):
-        found = tuple(round(m * 10.0**k, 12) for k in decades for m in marks if low <= m * 10.0**k <= high)
-        if len(found) <= count:
-            break
-    return found[:: max(1, math.ceil(len(found) / count))] or (low,)
-
-
-def tick_label(value: float) -> str:
-    """A tick as text, without the zeros that say nothing.
-
-    >>> tick_label(0.25), tick_label(70.0), tick_label(-1.5), tick_label(20000.0)
-    ('0.25', '70', '−1.5', '20k')
-    """
-    if abs(value) >= 10_000:
-        return f"{compact(value / 1000).replace('-', '−')}k"
-    return compact(value, 6).replace("-", "−")
+WIDE, NARROW, HALF = 920, 420, 460
+"""Widths of figures: across a page, on a phone, and two beside each other."""
+LETTER = 6.4
+"""Average width of a letter at the figures' text size."""
+CsvRow = Mapping[str, object]
 
 
 @dataclass(frozen=True)
@@ -110,18 +34,51 @@ class Chart:
 
     svg: Markup
     wide: bool = False
-    """Too wide to be shrunk to a phone: let it scroll sideways."""
+    """Needs the width of a page."""
+    narrow: Markup | None = None
+    """The same for a phone; without it the picture is shrunk, or scrolls sideways where it is wide."""
+    small: bool = False
+    """A mark in a row of a table: the table is what one downloads."""
+    square: bool = False
+    """As high as wide, and better not large."""
 
     def standalone(self) -> str:
         """The same picture with its own colours, for a file of its own."""
         end = self.svg.index(">") + 1
         return str(self.svg[:end] + figure_style() + self.svg[end:])
 
-    def _repr_svg_(self) -> str:
-        return self.standalone()
+    @property
+    def title(self) -> str:
+        """What a screen reader says."""
+        found = re.search(r'aria-label="([^"]*)"', self.svg)
+        return str(Markup(found[1]).unescape()) if found else ""
+
+    @property
+    def csv(self) -> str:
+        """The numbers it shows; empty where there are none."""
+        found = re.search(r"<metadata>([^<]*)</metadata>", self.svg)
+        return str(Markup(found[1]).unescape()) if found else ""
+
+    def to_html(self, style: str = "") -> Markup:
+        """A figure element for a page that has the figure style and script; read-out and downloads come with these."""
+        classes = " ".join([*(name for name in ("wide", "small", "square") if getattr(self, name)), style]).strip()
+        narrow = self.narrow is not None
+        picture = element("div", self.svg, class_="roomy" if narrow else "only")
+        phone = element("div", self.narrow, class_="narrow") if narrow else None
+        if self.small:
+            return element("figure", self.svg, class_=classes)
+        box = element("div", picture, phone, class_="chart-box")
+        told = "Figure; arrow keys read out its values"
+        return element("figure", box, class_=f"chart {classes}".strip(), tabindex="0", aria_label=told)
+
+    def _repr_html_(self) -> str:
+        """The figure with its style and script, for notebooks and other people's pages."""
+        from foretell.report.html import figure_document
+
+        return figure_document(self)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the picture to an .svg, .png or .pdf file by its ending, and return its path.
+        """Write the picture to an .svg, .png or .pdf file, or its numbers to .csv, by its ending; returns the path.
 
         PNG and PDF take the extra `plots`.
         """
@@ -130,16 +87,22 @@ class Chart:
             from foretell.report.charts.export import export_figure
 
             return export_figure(self.svg, target)
+        if target.suffix == ".csv" and self.csv:
+            target.write_text(self.csv, encoding="utf-8")
+            return target
         if target.suffix != ".svg":
-            raise InputError("a figure cannot be written so", path=target, hint="use .svg, .png or .pdf")
+            raise InputError(
+                "a figure cannot be written so", path=target, hint="use .svg, .png or .pdf; .csv holds its numbers"
+            )
         target.write_text('<?xml version="1.0" encoding="UTF-8"?>\n' + self.standalone() + "\n", encoding="utf-8")
         return target
 
 
-def figure(width: float, height: float, title: str, *children: Markup) -> Chart:
-    """A figure of that size; the title is what a screen reader says."""
+def figure(width: float, height: float, title: str, *children: Markup, rows: Sequence[CsvRow] = ()) -> Chart:
+    """A figure of that size; the title is what a screen reader says, the rows are what CSV holds."""
     svg = element(
         "svg",
+        _metadata(rows) if rows else None,
         *children,
         xmlns="http://www.w3.org/2000/svg",
         viewBox=f"0 0 {width:g} {height:g}",
@@ -149,7 +112,40 @@ def figure(width: float, height: float, title: str, *children: Markup) -> Chart:
         role="img",
         aria_label=title,
     )
-    return Chart(svg, wide=width > 480)
+    return chart_of(svg)
+
+
+def chart_of(svg: Markup, narrow: Markup | None = None) -> Chart:
+    """A chart from its SVG, whose width says how it stands on a page."""
+    found = re.search(r'\bwidth="([0-9.]+)"', svg)
+    width = float(found[1]) if found else 0.0
+    return Chart(svg, wide=width > 480, narrow=narrow, square=width <= 400)
+
+
+def responsive(roomy: Chart, narrow: Chart) -> Chart:
+    """One figure drawn twice: for a page and for a phone."""
+    return replace(roomy, narrow=_without_numbers(narrow.svg))
+
+
+def _without_numbers(svg: Markup) -> Markup:
+    return Markup(re.sub(r"<metadata>[^<]*</metadata>", "", svg))
+
+
+def _metadata(rows: Sequence[CsvRow]) -> Markup:
+    """The rows as CSV; texts are cleaned one by one, since the whole has lines."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    lines = [names, *([row.get(name) for name in names] for row in rows)]
+    text = "".join(",".join(_csv_cell(cell) for cell in cells) + "\n" for cells in lines)
+    return Markup("<metadata>") + escape(text) + Markup("</metadata>")
+
+
+def _csv_cell(value: object) -> str:
+    if value is None or (isinstance(value, float) and value != value):
+        return ""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    text = str(for_csv(clean(str(value)))) if isinstance(value, str) else str(value)
+    return '"' + text.replace('"', '""') + '"' if any(c in text for c in ',"') else text
 
 
 def empty(message: str, width: float = 320) -> Chart:
@@ -158,8 +154,8 @@ def empty(message: str, width: float = 320) -> Chart:
 
 
 def text(x: float, y: float, content: str, style: str | None = None, *, tip: str | None = None) -> Markup:
-    """Text at a place, optionally with a tooltip."""
-    children = (content,) if tip is None else (content, element("title", tip))
+    """Text at a place; with what it says in full, where that is more."""
+    children = (content,) if tip is None or clean(tip) == clean(content) else (content, element("title", tip))
     return element("text", *children, x=float(x), y=float(y), class_=style)
 
 
@@ -174,7 +170,7 @@ def polyline(points: Sequence[tuple[float, float]], style: str) -> Markup:
 
 
 def rect(x: float, y: float, width: float, height: float, style: str, *, tip: str | None = None) -> Markup:
-    """A rectangle, optionally with a tooltip."""
+    """A rectangle, optionally with what it says."""
     children = () if tip is None else (element("title", tip),)
     return element(
         "rect",
@@ -187,39 +183,165 @@ def rect(x: float, y: float, width: float, height: float, style: str, *, tip: st
     )
 
 
-def mark(x: float, y: float, series: int, *, colour: str | None = None, tip: str | None = None) -> Markup:
-    """The mark of a series at a place, in the series' colour unless another is named."""
-    r, colour = 4.0, colour or SERIES[series % 5]
-    # Circle, square, diamond, triangle, cross: colour alone never carries the meaning.
-    d = {
-        0: f"M{_at(x - r, y)}a{r:g} {r:g} 0 1 0 {2 * r:g} 0a{r:g} {r:g} 0 1 0 {-2 * r:g} 0z",
-        1: f"M{_at(x - r * 0.85, y - r * 0.85)}h{1.7 * r:g}v{1.7 * r:g}h{-1.7 * r:g}z",
-        2: f"M{_at(x, y - r * 1.2)}l{r * 1.2:g} {r * 1.2:g}l{-r * 1.2:g} {r * 1.2:g}l{-r * 1.2:g} {-r * 1.2:g}z",
-        3: f"M{_at(x, y - r * 1.15)}l{r * 1.1:g} {r * 2:g}h{-2.2 * r:g}z",
-        4: f"M{_at(x - r, y - r)}l{2 * r:g} {2 * r:g}m0 {-2 * r:g}l{-2 * r:g} {2 * r:g}",
-    }[series % 5]
-    style = f"f-{colour}" if series % 5 != 4 else f"no l-{colour} bold"
-    return element("path", *(() if tip is None else (element("title", tip),)), d=d, class_=style)
+# Series: each has a colour, a shape and a dash of its own, so that colour alone never carries the meaning.
+
+
+@dataclass(frozen=True)
+class SeriesStyle:
+    """How a series is drawn."""
+
+    colour: str
+    shape: int
+    dash: str = ""
+
+    @property
+    def stroke(self) -> str:
+        """Classes of its line."""
+        return f"l-{self.colour}{self.dash}"
+
+
+MARKET_STYLE = SeriesStyle("e", 12)
+"""The market is ochre everywhere."""
+RATE_STYLE = SeriesStyle("muted", 2)
+"""The base rate and other yardsticks are grey everywhere."""
+HALF_STYLE = SeriesStyle("axis", 10, " dots")
+
+
+def series_style(index: int) -> SeriesStyle:
+    """The style of a series by its place: twelve differ in colour and shape, then dashes tell the rounds apart."""
+    return SeriesStyle(SERIES[index % len(SERIES)], index % 12, ("", " dash", " dots")[index // 6 % 3])
+
+
+def series_styles(names: Iterable[str], known: Mapping[str, SeriesStyle] | None = None) -> dict[str, SeriesStyle]:
+    """A style for each name: as on the rest of the page where that is `known`, the yardsticks always in their own."""
+    fixed = {CROWD: MARKET_STYLE, "market": MARKET_STYLE, BASE_RATE: RATE_STYLE, ALWAYS_HALF: HALF_STYLE}
+    found = dict(known or {})
+    for name in names:
+        if name not in found:
+            taken = sum(one not in fixed for one in found)
+            found[name] = fixed.get(name) or series_style(taken)
+    return found
+
+
+def mark(
+    x: float, y: float, series: int | SeriesStyle, *, tip: str | None = None, together: str | None = None
+) -> Markup:
+    """The mark of a series at a place.
+
+    Marks with the same `together` are read out at once, such as all series on one day.
+    """
+    style = series if isinstance(series, SeriesStyle) else series_style(series)
+    return element(
+        "path",
+        *(() if tip is None else (element("title", tip),)),
+        d=_shape(x, y, style.shape),
+        class_=_shape_style(style.shape, style.colour),
+        data_g=together,
+    )
+
+
+OPEN = frozenset({6, 7, 8, 9})
+STROKED = frozenset({5, 10, 11, 12})
+RADIUS = 4.0
+
+
+def _shape_style(shape: int, colour: str) -> str:
+    if shape in OPEN:
+        return f"f-paper l-{colour} bold"
+    return f"no l-{colour} bold" if shape in STROKED else f"f-{colour}"
+
+
+def _shape(x: float, y: float, shape: int) -> str:
+    """Circle, square, diamond, triangles up and down, plus; the first four hollow; cross, star, upright bar."""
+    r, q = RADIUS, RADIUS * 0.85
+    match shape:
+        case 0 | 6:
+            return f"M{_at(x - r, y)}a{r:g} {r:g} 0 1 0 {2 * r:g} 0a{r:g} {r:g} 0 1 0 {-2 * r:g} 0z"
+        case 1 | 7:
+            return f"M{_at(x - q, y - q)}h{2 * q:g}v{2 * q:g}h{-2 * q:g}z"
+        case 2 | 8:
+            d = r * 1.2
+            return f"M{_at(x, y - d)}l{d:g} {d:g}l{-d:g} {d:g}l{-d:g} {-d:g}z"
+        case 3 | 9:
+            return f"M{_at(x, y - r * 1.15)}l{r * 1.1:g} {r * 2:g}h{-2.2 * r:g}z"
+        case 4:
+            return f"M{_at(x, y + r * 1.15)}l{r * 1.1:g} {-r * 2:g}h{-2.2 * r:g}z"
+        case 5:
+            return f"M{_at(x - r, y)}h{2 * r:g}M{_at(x, y - r)}v{2 * r:g}"
+        case 10:
+            return f"M{_at(x - q, y - q)}l{2 * q:g} {2 * q:g}m0 {-2 * q:g}l{-2 * q:g} {2 * q:g}"
+        case 11:
+            return f"M{_at(x - r, y)}h{2 * r:g}M{_at(x - r / 2, y - q)}l{r:g} {2 * q:g}m0 {-2 * q:g}l{-r:g} {2 * q:g}"
+        case _:
+            return f"M{_at(x, y - r * 1.3)}v{r * 2.6:g}"
+
+
+def legend(keys: Sequence[tuple[str, SeriesStyle]], left: float, y: float, width: float) -> tuple[Markup, float]:
+    """Keys of series in as many lines as they need, and the height they take."""
+    x, start, parts = left, y, list[Markup]()
+    for name, style in keys:
+        shown = shorten(name, 30)
+        need = len(shown) * LETTER + 26
+        if x > left and x + need > width:
+            x, y = left, y + 17
+        parts += [mark(x + 5, y - 4, style), text(x + 14, y, shown, "s", tip=name if shown != name else None)]
+        x += need
+    return join(*parts), y - start + 14
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndLabel:
+    """The name of a line, beside where it ends."""
+
+    name: str
+    style: SeriesStyle
+    x: float
+    y: float
+
+
+def end_labels(ends: Sequence[EndLabel], x: float, room: float, low: float, high: float) -> Markup:
+    """Names at the right of lines, moved apart where they would touch, each joined to its end."""
+    places = spread_labels([end.y for end in ends], 13, low, high)
+    parts: list[Markup] = []
+    for end, y in zip(ends, places, strict=True):
+        shown = shorten(end.name, max(6, int(room / LETTER)))
+        parts.append(polyline([(end.x + 3, end.y), (x - 8, y), (x - 3, y)], f"l-{end.style.colour} thin soft"))
+        tip = end.name if shown != end.name else None
+        parts.append(text(x, y + 4, shown, f"s w f-{end.style.colour}", tip=tip))
+    return join(*parts)
+
+
+# Axes.
 
 
 def x_axis(scale: ChartScale, y: float, top: float, label: str, *, count: int = 5) -> Markup:
     """Grid lines from `top` to `y`, ticks and a label under them; takes 34 pixels below `y`."""
+    ticks = [(tick, tick_label(tick)) for tick in scale.ticks(count)]
+    return join(_under(scale, ticks, y, top), text((scale.start + scale.stop) / 2, y + 29, label, "s m"))
+
+
+def date_axis(scale: ChartScale, y: float, top: float) -> Markup:
+    """Grid lines where days, weeks, months or years begin, named under the line; takes 18 pixels below `y`."""
+    count = max(2, int((scale.stop - scale.start) / 78))
+    return _under(scale, date_ticks(scale.low, scale.high, count), y, top)
+
+
+def _under(scale: ChartScale, ticks: Sequence[tuple[float, str]], y: float, top: float) -> Markup:
     parts: list[Markup] = []
-    for tick in scale.ticks(count):
-        x = scale(tick)
+    for value, name in ticks:
+        x = scale(value)
         parts.append(line(x, top, x, y, "l-grid thin"))
-        parts.append(text(x, y + 14, tick_label(tick), "s m k"))
-    parts.append(text((scale.start + scale.stop) / 2, y + 29, label, "s m"))
+        parts.append(text(x, y + 14, name, "s m k"))
     return join(*parts)
 
 
-def y_axis(scale: ChartScale, x: float, right: float, *, count: int = 5) -> Markup:
-    """Grid lines from `x` to `right` with ticks to the left of `x`."""
+def y_axis(scale: ChartScale, x: float, right: float, *, count: int = 5, percent: bool = False) -> Markup:
+    """Grid lines from `x` to `right` with ticks to the left of `x`; a probability is told in percent."""
     parts: list[Markup] = []
     for tick in scale.ticks(count):
         y = scale(tick)
         parts.append(line(x, y, right, y, "l-grid thin"))
-        parts.append(text(x - 6, y + 4, tick_label(tick), "s r k"))
+        parts.append(text(x - 6, y + 4, f"{compact(100 * tick)} %" if percent else tick_label(tick), "s r k"))
     return join(*parts)
 
 

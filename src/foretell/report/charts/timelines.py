@@ -2,26 +2,38 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 
+from foretell.report.charts.scales import ChartScale, covering, date_scale, date_text, tick_label
 from foretell.report.charts.svg import (
+    HALF,
+    LETTER,
+    MARKET_STYLE,
+    NARROW,
+    WIDE,
     Chart,
-    ChartScale,
-    covering,
+    CsvRow,
+    EndLabel,
+    SeriesStyle,
+    date_axis,
     empty,
+    end_labels,
     figure,
     line,
     mark,
     polyline,
     rect,
+    responsive,
+    series_style,
+    series_styles,
     text,
-    tick_label,
+    y_axis,
 )
 from foretell.report.markup import Markup, join, shorten
-from foretell.report.theme import SERIES
+from foretell.report.numbers import number, probability_text
 
 QUARTERS = {p: f"{p:.0%}" for p in (0.0, 0.25, 0.5, 0.75, 1.0)}
-WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 460, 250, 44, 40, 210
+HEIGHT, LEFT, TOP, BOTTOM = 250, 44, 40, 210
 """Of a small plot, and the edges of its grid."""
 
 
@@ -43,16 +55,132 @@ def _whole_steps(x: ChartScale) -> list[tuple[float, str]]:
     return [(step, str(step)) for step in range(first, last + 1, max(1, round((last - first) / 8)))]
 
 
-def _percent(p: float) -> str:
-    return f"{100 * p:.1f} %"
+# Lines over true dates, each named where it ends.
+
+NAMED = 12
+"""Lines that are named and marked; more are thin and grey."""
+MOST_HITS = 400
+"""Places of one line that can be read out one by one."""
+Points = Sequence[tuple[datetime, float]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatedLines:
+    """Numbers of several over time."""
+
+    title: str
+    lines: Mapping[str, Points]
+    """By name, oldest first; those beyond the first twelve are drawn in grey."""
+    label: str = ""
+    """What the numbers are."""
+    held: frozenset[str] = frozenset()
+    """Lines whose value holds until the next one, such as prices."""
+    decimals: int = 1
+    percent: bool = False
+    """Whether the numbers are probabilities."""
+    level: float | None = None
+    """A dashed line across."""
+    notes: Sequence[tuple[datetime, str]] = ()
+    """Moments to be marked."""
+    styles: Mapping[str, SeriesStyle] = field(default_factory=dict[str, SeriesStyle])
+
+    def told(self, value: float) -> str:
+        """A number as the chart says it."""
+        return probability_text(value) if self.percent else number(value, self.decimals)
+
+
+def dated_plot(shown: DatedLines) -> Chart:
+    """Every line with its marks over a calendar axis."""
+    lines = {name: points for name, points in shown.lines.items() if points}
+    if not lines:
+        return empty("Nothing to show over time yet")
+    return responsive(_dated(shown, lines, WIDE, 300), _dated(shown, lines, NARROW, 260))
+
+
+def _dated(shown: DatedLines, lines: Mapping[str, Points], width: float, height: float) -> Chart:
+    named = list(lines)[:NAMED]
+    styles = series_styles(named, shown.styles)
+    values = [value for points in lines.values() for _, value in points]
+    room = min(max(len(name) + 7 for name in named) * LETTER, width * 0.34)
+    top, bottom = 34.0, height - 30.0
+    moments = [at for points in lines.values() for at, _ in points] + [at for at, _ in shown.notes]
+    x = date_scale(moments, 48, width - room - 24)
+    if shown.percent and (min(values) < 0.25 or max(values) > 0.75):
+        y = ChartScale(low=0, high=1, start=bottom, stop=top)
+    else:
+        extra = [] if shown.level is None else [shown.level]
+        y = covering([*values, *extra], bottom, top, within=(0.0, 1.0) if shown.percent else None)
+    parts: list[Markup] = []
+    ends: list[EndLabel] = []
+    # Grey first, so that what is named lies above it.
+    for name in [*list(lines)[NAMED:], *named]:
+        points, style = lines[name], styles.get(name)
+        places = [(x(at.timestamp()), y(value)) for at, value in points]
+        drawn = _stepped(places) if name in shown.held else places
+        if style is None:
+            parts += [polyline(drawn, "l-axis thin faint")] if len(drawn) > 1 else []
+            continue
+        bold = "bold" if name in shown.held else "line"
+        parts += [polyline(drawn, f"{style.stroke} {bold}")] if len(drawn) > 1 else []
+        parts += _dated_marks(shown, name, style, x, y, quiet=name in shown.held)
+        last = f"{shorten(name, max(6, int(room / LETTER) - 7))} {shown.told(points[-1][1])}"
+        ends.append(EndLabel(name=last, style=style, x=places[-1][0], y=places[-1][1]))
+    more = len(lines) - NAMED
+    return figure(
+        width,
+        height,
+        f"{shown.title}: {', '.join(named)} over time",
+        text(4, 16, shorten(shown.title, int(width / 8)), "h", tip=shown.title),
+        text(width - 4, 16, f"grey: {more} more", "s r k") if more > 0 else Markup(""),
+        y_axis(y, x.start, x.stop, percent=shown.percent),
+        date_axis(x, bottom, top),
+        *([line(x.start, y(shown.level), x.stop, y(shown.level), "l-muted dash")] if shown.level is not None else []),
+        *(_dated_note(at, told, x, top, bottom) for at, told in shown.notes),
+        *parts,
+        end_labels(ends, x.stop + 18, room, top, bottom),
+        rows=[_dated_row(shown, name, at, value) for name, points in lines.items() for at, value in points],
+    )
+
+
+def _dated_row(shown: DatedLines, name: str, at: datetime, value: float) -> CsvRow:
+    return {"name": name, "at": at.isoformat(), shown.label or "value": value}
+
+
+def _stepped(places: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """A value holds until the next one."""
+    found: list[tuple[float, float]] = []
+    for place in places:
+        found += [(place[0], found[-1][1]), place] if found else [place]
+    return found
+
+
+def _dated_marks(
+    shown: DatedLines, name: str, style: SeriesStyle, x: ChartScale, y: ChartScale, *, quiet: bool
+) -> list[Markup]:
+    """A mark for each number; those of a held line are not seen, only read out."""
+    points = shown.lines[name]
+    every = -(-len(points) // MOST_HITS)
+    found: list[Markup] = []
+    for at, value in points[::every]:
+        tip = f"{name}, {date_text(at)}: {shown.told(value)}"
+        place = (x(at.timestamp()), y(value))
+        if quiet:
+            found.append(rect(place[0] - 2, place[1] - 2, 4, 4, f"f-{style.colour} hit", tip=tip))
+        else:
+            found.append(mark(*place, style, tip=tip, together=at.isoformat(timespec="minutes")))
+    return found
+
+
+def _dated_note(at: datetime, told: str, x: ChartScale, top: float, bottom: float) -> Markup:
+    place = x(at.timestamp())
+    side = "r" if place > (x.start + x.stop) / 2 else ""
+    return join(
+        line(place, top, place, bottom, "l-c thin"),
+        text(place + (-5 if side else 5), top + 10, shorten(told, 40), f"s {side}".strip(), tip=told),
+    )
 
 
 # One market over time: its price, what was forecast at each moment, and how it came out.
-
-HISTORY_MOST = 10
-"""Forecasters in one chart; more cannot be told apart."""
-
-Points = Sequence[tuple[datetime, float]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,65 +194,28 @@ class MarketHistory:
     """By forecaster."""
     outcome: float | None = None
     closes: datetime | None = None
+    styles: Mapping[str, SeriesStyle] = field(default_factory=dict[str, SeriesStyle])
+    """Marks that forecasters have on the rest of the page."""
 
 
 def history_plot(market: MarketHistory) -> Chart:
     """The price as a line in steps, each forecaster's numbers with a mark of their own."""
-    shown = dict(list(market.forecasts.items())[:HISTORY_MOST])
-    times = [at.timestamp() for points in (market.prices, *shown.values()) for at, _ in points]
-    if not times:
+    if not market.prices and not any(market.forecasts.values()):
         return empty("No price and no forecast yet")
-    times += [market.closes.timestamp()] if market.closes else []
-    span = max(max(times) - min(times), 3600.0)
-    x = ChartScale(low=min(times), high=min(times) + span, start=44, stop=570)
-    y = ChartScale(low=0, high=1, start=260, stop=30)
-    day = "%d %b" if span > 3 * 86400 else "%d %b %H:%M"
-    days = [(at, datetime.fromtimestamp(at, UTC).strftime(day)) for at in (x.low + span * n / 4 for n in range(5))]
-    keys = [line(x.stop + 6, 30, x.stop + 18, 30, "l-ink bold"), text(x.stop + 22, 34, "price", "s")]
-    for i, name in enumerate(shown, 1):
-        keys += [
-            mark(x.stop + 12, 30 + 18 * i, i - 1),
-            text(x.stop + 22, 34 + 18 * i, shorten(name, 24), "s", tip=name),
-        ]
-    more = len(market.forecasts) - HISTORY_MOST
-    keys += [text(x.stop + 6, 34 + 18 * (HISTORY_MOST + 1), f"and {more} more", "s k")] if more > 0 else []
-    return figure(
-        760,
-        300,
-        f"{market.title}: price and {len(shown)} forecasters over time",
-        text(4, 16, shorten(market.title, 90), "h", tip=market.title),
-        _grid(x, y, QUARTERS, days),
-        _steps(market.prices, x, y),
-        *(_forecasts(name, points, i, x, y) for i, (name, points) in enumerate(shown.items())),
-        *(_outcome(market.outcome, x, y) if market.outcome is not None else ()),
-        *keys,
+    lines = {"market": market.prices} if market.prices else {}
+    ended = {1.0: "came true", 0.0: "did not come true"}.get(market.outcome or 0.0, f"paid {market.outcome}")
+    note = "" if market.outcome is None else ended
+    return dated_plot(
+        DatedLines(
+            title=market.title,
+            lines={**lines, **market.forecasts},
+            label="probability",
+            held=frozenset({"market"}),
+            percent=True,
+            notes=[(market.closes, f"closes: {note}" if note else "closes")] if market.closes else [],
+            styles={"market": MARKET_STYLE, **market.styles},
+        )
     )
-
-
-def _steps(prices: Points, x: ChartScale, y: ChartScale) -> Markup:
-    """A price holds until the next one."""
-    places: list[tuple[float, float]] = []
-    for at, p in prices:
-        place = (x(at.timestamp()), y(p))
-        places += [(place[0], places[-1][1]), place] if places else [place]
-    return join(polyline(places, "l-ink bold") if len(places) > 1 else None)
-
-
-def _forecasts(name: str, points: Points, series: int, x: ChartScale, y: ChartScale) -> Markup:
-    places = [(x(at.timestamp()), y(p)) for at, p in points]
-    tips = [f"{name}, {at:%Y-%m-%d %H:%M}: {p:.1%}" for at, p in points]
-    return join(
-        polyline(places, f"l-{SERIES[series % 5]} thin") if len(places) > 1 else None,
-        *(mark(*place, series, tip=tip) for place, tip in zip(places, tips, strict=True)),
-    )
-
-
-def _outcome(p: float, x: ChartScale, y: ChartScale) -> list[Markup]:
-    message = {1.0: "came true", 0.0: "did not"}.get(p, f"paid {p:g}")
-    return [
-        line(x.start, y(p), x.stop, y(p), "l-ink thin dash"),
-        text(x.stop - 4, y(p) + (14 if p > 0.5 else -6), message, "s r w"),
-    ]
 
 
 # Many courses in one chart: every one as a thin line, their mean as a bold one.
@@ -150,17 +241,17 @@ def paths_plot(
         thin = [shown[i * len(shown) // MOST_LINES] for i in range(MOST_LINES)]
     steps = [step for course in shown for step, _ in course]
     values = [value for course in thin for _, value in course]
-    x = ChartScale(low=min(steps), high=max(max(steps), min(steps) + 1), start=LEFT, stop=WIDTH - 16)
+    x = ChartScale(low=min(steps), high=max(max(steps), min(steps) + 1), start=LEFT, stop=HALF - 16)
     y = ChartScale(low=0, high=1, start=BOTTOM, stop=TOP) if unit else covering([*values, 0.0, 1.0], BOTTOM, TOP)
     lines: list[Markup] = []
     for course in thin:
         places = [(x(step), y(value)) for step, value in course]
         alone = len(places) == 1
-        lines.append(mark(*places[0], 4, colour="muted") if alone else polyline(places, "l-muted thin soft"))
+        lines.append(mark(*places[0], SeriesStyle("muted", 10)) if alone else polyline(places, "l-muted thin soft"))
     if len(mean) > 1:
         lines.append(polyline([(x(step), y(value)) for step, value in mean], "l-a bold"))
     return figure(
-        WIDTH,
+        HALF,
         HEIGHT,
         f"{title}: {len(shown)} courses; mean " + ", ".join(f"{value:.2f} at {step}" for step, value in mean[:12]),
         text(4, 16, shorten(title, 60), "h", tip=title),
@@ -168,6 +259,7 @@ def paths_plot(
         *([line(x.start, y(level), x.stop, y(level), "l-muted dash")] if level is not None else []),
         *lines,
         *(mark(x(step), y(value), 0, tip=f"mean at {step}: {value:.3f}") for step, value in mean),
+        rows=[{label: step, "mean": value} for step, value in mean],
     )
 
 
@@ -204,36 +296,59 @@ def trajectory_plot(trials: Sequence[Trajectory], title: str, *, combined: float
     shown = [trial for trial in trials if trial.points or trial.final is not None]
     if not shown:
         return empty("No belief yet")
+    return responsive(*(_trajectories(shown, title, combined, width) for width in (WIDE, NARROW)))
+
+
+def _trajectories(shown: Sequence[Trajectory], title: str, combined: float | None, width: float) -> Chart:
     last = max([1, *(step for trial in shown for step, _ in trial.points)])
-    x = ChartScale(low=0, high=last, start=LEFT, stop=WIDTH - 84)
+    room = min(max(len(trial.name) for trial in shown) + 8, 24) * LETTER
+    x = ChartScale(low=0, high=last, start=LEFT, stop=width - room - 40)
     y = ChartScale(low=0, high=1, start=BOTTOM, stop=TOP)
     ends = [trial.points[-1][1] if trial.final is None else trial.final for trial in shown]
+    labels = [
+        EndLabel(name=f"{shorten(trial.name, 16)} {_percent(end)}", style=series_style(i), x=x.stop + 12, y=y(end))
+        for i, (trial, end) in enumerate(zip(shown, ends, strict=True))
+    ][:NAMED]
     answer: list[Markup] = []
     if combined is not None:
         answer.append(line(x.start, y(combined), x.stop + 20, y(combined), "l-ink thin dash"))
-        answer.append(text(WIDTH - 4, y(combined) + 4, _percent(combined), "r w"))
+        ink = SeriesStyle("ink", 0)
+        labels.append(EndLabel(name=f"answer {_percent(combined)}", style=ink, x=x.stop + 20, y=y(combined)))
     return figure(
-        WIDTH,
+        width,
         HEIGHT,
         "Belief after each step: "
         + "; ".join(f"{trial.name} {_percent(end)}" for trial, end in list(zip(shown, ends, strict=True))[:12]),
-        text(4, 16, shorten(title, 60), "h", tip=title),
+        text(4, 16, shorten(title, int(width / 8)), "h", tip=title),
         _grid(x, y, QUARTERS, _whole_steps(x), "step"),
         *(_belief(trial, i, x, y) for i, trial in enumerate(shown)),
         *answer,
+        end_labels(labels, x.stop + 34, room, TOP, BOTTOM),
+        rows=[
+            {"trial": trial.name, "step": step, "probability": p}
+            for trial in shown
+            for step, p in (*trial.points, *([("answer", trial.final)] if trial.final is not None else []))
+        ],
     )
 
 
+def _percent(p: float) -> str:
+    return f"{100 * p:.1f} %"
+
+
 def _belief(trial: Trajectory, series: int, x: ChartScale, y: ChartScale) -> Markup:
-    colour = SERIES[series % 5]
+    style = series_style(series)
     places = [(x(step), y(p)) for step, p in trial.points]
-    parts: list[Markup] = [polyline(places, f"l-{colour} bold")] if len(places) > 1 else []
-    parts += [mark(x(step), y(p), series, tip=f"{trial.name}, step {step}: {_percent(p)}") for step, p in trial.points]
+    parts: list[Markup] = [polyline(places, f"{style.stroke} bold")] if len(places) > 1 else []
+    parts += [
+        mark(x(step), y(p), series, tip=f"{trial.name}, step {step}: {_percent(p)}", together=f"s{step}")
+        for step, p in trial.points
+    ]
     if trial.final is not None:
         at = x.stop + 12
         parts.append(mark(at, y(trial.final), series, tip=f"{trial.name} answered {_percent(trial.final)}"))
         if places:
-            parts.append(line(*places[-1], at, y(trial.final), f"l-{colour} thin dash"))
+            parts.append(line(*places[-1], at, y(trial.final), f"l-{style.colour} thin dash"))
     return join(*parts)
 
 
@@ -242,16 +357,17 @@ def stages_plot(rows: Sequence[tuple[str, float]], trials: int) -> Chart:
     if not rows:
         return empty("No answer yet")
     height, bottom = 22, 8 + 22 * len(rows)
-    x = ChartScale(low=0, high=1, start=150, stop=WIDTH - 84)
-    parts = [rect(0, bottom - height, WIDTH, height, "f-panel")]
+    x = ChartScale(low=0, high=1, start=150, stop=HALF - 84)
+    parts = [rect(0, bottom - height, HALF, height, "f-panel")]
     for p in (0.0, 0.5, 1.0):
         parts += [line(x(p), 4, x(p), bottom, "l-grid thin"), text(x(p), bottom + 14, f"{p:.0%}", "s m k")]
     for i, (name, p) in enumerate(rows):
         y, raw = 8 + height * (i + 0.5), i < trials
         parts += [
-            text(4, y + 4, shorten(name, 22), "s" if raw else "w", tip=name),
-            mark(x(p), y, 0 if raw else 2, colour="muted" if raw else "a", tip=f"{name}: {_percent(p)}"),
-            text(WIDTH - 4, y + 4, _percent(p), "s r" if raw else "r w"),
+            text(4, y + 4, shorten(name, 22), "s" if raw else "w", tip=name if len(name) > 22 else None),
+            mark(x(p), y, SeriesStyle("muted", 0) if raw else SeriesStyle("a", 2), tip=f"{name}: {_percent(p)}"),
+            text(HALF - 4, y + 4, _percent(p), "s r" if raw else "r w"),
         ]
     title = "From trials to the answer: " + "; ".join(f"{name} {_percent(p)}" for name, p in rows[:20])
-    return figure(WIDTH, bottom + 22, title, *parts)
+    told = [{"stage": name, "probability": p} for name, p in rows]
+    return figure(HALF, bottom + 22, title, *parts, rows=told)

@@ -12,7 +12,9 @@ import numpy as np
 from foretell.forecasters.combine.rows import Examples
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score
-from foretell.report.charts.svg import Chart, ChartScale, empty, figure, rect, text, x_axis, y_axis
+from foretell.report.charts.calibration import histogram_rows
+from foretell.report.charts.scales import ChartScale
+from foretell.report.charts.svg import Chart, empty, figure, rect, text, x_axis, y_axis
 from foretell.report.numbers import number, plural
 from foretell.report.study import CellValue, StudyChart, StudyResult, StudyTable
 from foretell.report.study_report import value_text
@@ -96,6 +98,7 @@ def runs_histogram(examples: Examples, name: str, *, bins: int = 20) -> Chart:
         y_axis(y, left, right, count=4),
         x_axis(x, bottom, top, "distance of a run to what happened (share in %)"),
         *bars,
+        rows=histogram_rows("distance", edges, count),
     )
 
 

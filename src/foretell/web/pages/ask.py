@@ -1,4 +1,4 @@
-"""Ask: the outside view at once and for free, or a researched answer in the background for those with the token."""
+"""Ask: an answer without a model at once and for free, or a researched one in the background, with the token."""
 
 import time
 from collections.abc import Callable
@@ -32,7 +32,7 @@ MAX_MODELS, RECENT_RUNS = 8, 20
 """Models that can be picked, and runs in which those that were used lately are looked for."""
 PICK = "pick"
 """Of a form: the model that was picked, where none is typed."""
-OUTSIDE_FIELDS = ("question", "closes", "as_of", "options", "exclusivity", "criteria", "price")
+OUTSIDE_FIELDS = ("question", "closes", "as_of", "options", "exclusivity", "criteria", "price", "network")
 """What the outside view needs; the rest does not go into an address."""
 router = APIRouter()
 
@@ -95,7 +95,7 @@ def _is_usable(name: str, services: tuple[str, ...]) -> bool:
 
 @router.get("/api/ask/outside", tags=["ask"])
 def read_outside(here: CurrentState, wording: Annotated[OutsideQuery, Query()]) -> dict[str, Any]:
-    """The answer without any model: how questions like it ended. Costs nothing and stores nothing."""
+    """The answer without any model: public markets and series, else how questions like it ended. Costs nothing."""
     return _outside(wording.model_dump(), here).to_dict()
 
 

@@ -67,8 +67,6 @@ select count(*) from (
 _FAILED_SQL = (
     "select question, due, failure from cell where run = ? and failure is not null order by question, due, trial"
 )
-_CELLS_SQL = """
-select trial, forecast, failure from cell where run = ? and question = ? and due = ? order by trial"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -276,12 +274,12 @@ def _question_view(store: RunStore, row: RunRow, one: QuestionAnswer) -> dict[st
     """A question with what its trials said so far, how many have not, the answer and what became of it."""
     question, due = one.question, one.question.due.isoformat()
     cells: list[dict[str, Any]] = []
-    for trial, forecast, failure in store.database.read(_CELLS_SQL, (row.id, question.id, due)):
-        answer = json.loads(forecast or failure or "{}")
-        p = answer.get("p", {}) if forecast is not None else None
-        error = "" if forecast is not None else str(answer.get("error", ""))
-        degraded = str(answer.get("problem", "")) if answer.get("ending") == "degraded" else ""
-        cells.append({"trial": trial, "p": p, "error": error, "degraded": degraded})
+    for answer in store.answers_to(CellKey(run=row.id, question=question.id, due=due, trial=0)):
+        if isinstance(answer, Forecast):
+            degraded = answer.problem if answer.degraded else ""
+            cells.append({"trial": answer.trial, "p": dict(answer.p), "error": "", "degraded": degraded})
+        else:
+            cells.append({"trial": answer.trial, "p": None, "error": answer.error, "degraded": ""})
     shown = one.leading
     return {
         "id": question.id,

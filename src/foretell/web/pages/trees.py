@@ -11,7 +11,13 @@ from foretell.forecasters.tree import GROUNDERS, RULES
 from foretell.forecasters.tree.arithmetic.circuit import Circuit
 from foretell.forecasters.tree.arithmetic.error_bar import error_bar
 from foretell.forecasters.tree.arithmetic.scaling import links_without_bayes_net
-from foretell.forecasters.tree.arithmetic.sensitivity import circuit_and_values, input_text, sensitivities, tornado
+from foretell.forecasters.tree.arithmetic.sensitivity import (
+    child_slopes,
+    circuit_and_values,
+    input_text,
+    sensitivities,
+    tornado,
+)
 from foretell.forecasters.tree.description import (
     OutlineLine,
     claim_marks,
@@ -23,22 +29,18 @@ from foretell.forecasters.tree.description import (
 )
 from foretell.forecasters.tree.edits import Scenario, SetP
 from foretell.forecasters.tree.history import current_version, read_history
-from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree
+from foretell.forecasters.tree.links import JudgedLink
+from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree, parents_of
 from foretell.forecasters.tree.tree_file import TreeFile, read_tree_file
 from foretell.forecasters.tree.what_if import apply_scenario
 from foretell.operations.requests import (
     TREE_FORMATS,
-    TreeDiffRequest,
-    TreeEditRequest,
-    TreeHistoryRequest,
     TreeRequest,
     WhatIfRequest,
 )
-from foretell.operations.tree import format_tree, prepare_tree, stored_tree
-from foretell.operations.tree_edit import TreeEditResult, diff, edit, history
+from foretell.operations.tree import format_tree, prepare_tree, report_facts, stored_tree
 from foretell.operations.what_if import compare_edits, numbers_by_name
 from foretell.questions.errors import InputError
-from foretell.report.charts.ranking import TornadoRow, tornado_plot
 from foretell.runs.settings import Settings
 from foretell.runs.spec import spec_from_json
 from foretell.web.forms import body_of, form_fields
@@ -61,6 +63,8 @@ TORNADO_BARS = 15
 INPUT_ROWS = 25
 EXCERPT_LENGTH = 400
 """Characters of a report on a card; the claim's own page has all of it."""
+VERSIONS_SHOWN = 8
+"""The last ones in which a claim was changed."""
 BAYES_FORMATS = ("problog", "bif", "xmlbif")
 """Forms that take links which are chances given the children."""
 NO_TREE: dict[str, Any] = {
@@ -71,10 +75,6 @@ NO_TREE: dict[str, Any] = {
 
 class TreeBody(body_of(TreeRequest, "out")):
     """A tree to grow, as it is sent to the server."""
-
-
-class TreeEditBody(body_of(TreeEditRequest, "tree", "edits", "save_as", "rejudge", "model", "budget")):
-    """Edits of the tree that the address names."""
 
 
 class WhatIfBody(body_of(WhatIfRequest, "tree", "save")):
@@ -212,80 +212,15 @@ async def add_scenario_by_form(request: Request, here: CurrentState, _: TokenReq
     return RedirectResponse(link_to("tree", name), status_code=303)
 
 
-# Edits, and the versions they leave behind.
-
-
-@router.post("/api/tree/edit/{name:path}", **NO_TREE)
-async def change_tree(here: CurrentState, _: TokenRequired, name: str, request: TreeEditBody) -> dict[str, Any]:
-    """Change statements, reports, probabilities, children and links; the version before is kept. Asks no model."""
-    return (await _edited(here, name, request.model_dump())).to_dict()
-
-
-async def _edited(here: WebState, name: str, values: dict[str, Any]) -> TreeEditResult:
-    who = values.get("who") or "over the web"
-    return await edit(TreeEditRequest.read({**values, "tree": tree_path(here.settings, name), "who": who}))
-
-
-@router.post("/trees/edit/{claim}/{name:path}", include_in_schema=False)
-async def change_claim_by_form(
-    request: Request, here: CurrentState, _: TokenRequired, claim: str, name: str
-) -> Response:
-    """One claim as a form gives it: its statement, report and number, a new child, a formula or weights."""
-    form = await form_of(request)
-    given = {field: values[0].strip() for field, values in form.items() if values and values[0].strip()}
-    file = known_tree(here, name)
-    node = known_claim(file, claim)
-    report = node.report or (node.grounding.report if node.grounding is not None else "")
-    values: dict[str, Any] = {field: given[field] for field in ("who", "why", "base") if field in given}
-    if given.get("statement", node.claim) != node.claim:
-        values["claim"] = {claim: given["statement"]}
-    # A browser sends line ends of its own.
-    if "report" in given and given["report"].replace("\r\n", "\n") != report.strip():
-        values["report"] = {claim: given["report"].replace("\r\n", "\n")}
-    if "p" in given:
-        values["set"] = numbers_by_name([f"{claim}={given['p']}"])
-    if "add" in given:
-        values["add"] = [f"{claim}={given['add']}"]
-    values |= {field: {claim: given[field]} for field in ("formula", "weights") if field in given}
-    values |= {"remove": [claim]} if given.get("remove") else {}
-    try:
-        await _edited(here, name, values)
-    except InputError as error:
-        view = read_claim(file, node, name)
-        return html_page(request, "claim.html", view, status=409, problem=str(error), given=given)
-    gone = bool(given.get("remove"))
-    return RedirectResponse(link_to("tree", name) if gone else link_to("claim", claim, name), status_code=303)
-
-
-@router.get("/api/tree/history/{name:path}", **NO_TREE)
-def read_versions(here: CurrentState, name: str) -> dict[str, Any]:
-    """The versions of a tree: who changed what, when and why."""
-    return history(TreeHistoryRequest(tree=tree_path(here.settings, name))).to_dict()
-
-
-@router.get("/api/tree/diff/{name:path}", **NO_TREE)
-def read_diff(here: CurrentState, name: str, start: int | None = None, end: int | None = None) -> dict[str, Any]:
-    """Two versions of a tree, claim by claim; without numbers the last two."""
-    return diff(TreeDiffRequest(tree=tree_path(here.settings, name), start=start, end=end)).to_dict()
-
-
-@router.get("/trees/history/{name:path}", include_in_schema=False)
-def show_versions(
-    request: Request, here: CurrentState, name: str, start: int | None = None, end: int | None = None
-) -> Response:
-    """The versions of a tree, and two of them compared."""
-    view: dict[str, Any] = {**read_versions(here, name), "name": name, "diff": None}
-    if start is not None or len(view["versions"]) > 1:
-        view["diff"] = read_diff(here, name, start, end)
-    return html_page(request, "tree_history.html", view)
+# A tree in other forms.
 
 
 @router.get("/api/tree/export/{form}/{name:path}", response_class=PlainTextResponse, **NO_TREE)
-def read_export(file: KnownTree, form: str) -> Response:
+def read_export(here: CurrentState, file: KnownTree, name: str, form: str) -> Response:
     """The tree as a logic program, a Bayes net, a graph or a report."""
     if form not in TREE_FORMATS:
         raise HTTPException(404, f"there is no form {form!r}; there are {', '.join(TREE_FORMATS)}")
-    text = format_tree(file, form)
+    text = format_tree(file, form, report_facts(tree_path(here.settings, name)))
     if form == "html":
         return HTMLResponse(text, headers={"Content-Disposition": 'attachment; filename="tree.html"'})
     return PlainTextResponse(text)
@@ -305,6 +240,9 @@ def read_tree(file: KnownTree, name: str) -> dict[str, Any]:
         "root": tree.root,
         "claim": top.claim,
         "p": top.p,
+        "version": file.version,
+        "claims": len(tree.nodes),
+        "leaves": sum(not node.children for node in tree.nodes.values()),
         "as_of": None if tree.as_of is None else str(tree.as_of),
         "notes": tree.notes,
         "failures": tree_failures(tree),
@@ -323,12 +261,8 @@ def show_tree(request: Request, here: CurrentState, file: KnownTree, name: str) 
     """The page of a tree."""
     tree = file.tree
     unfit = [problem.node for problem in links_without_bayes_net(tree) if problem.node]
-    bars = [
-        TornadoRow(name=f"{bar.id} {bar.claim}", at_low=bar.at_low, at_high=bar.at_high)
-        for bar in tornado(tree)[:TORNADO_BARS]
-    ]
     more: dict[str, Any] = {
-        "tornado": tornado_plot(bars, tree.nodes[tree.root].p or 0.0) if bars else None,
+        "bars": tornado(tree)[:TORNADO_BARS],
         "forms": [form for form in TREE_FORMATS if not unfit or form not in BAYES_FORMATS],
         "unfit": unfit,
         "path": str(tree_path(here.settings, name)),
@@ -347,9 +281,14 @@ def _cards(tree: Tree, circuit: Circuit) -> list[dict[str, Any]]:
     """In the order of the outline."""
     cards: list[dict[str, Any]] = []
     path: list[str] = []
+    moves: dict[str, dict[str, float]] = {}
     for line in outline(tree):
         del path[line.depth :]
-        cards.append(_card(line, path[-1] if path else None, circuit))
+        parent = path[-1] if path else None
+        if parent is not None and parent not in moves:
+            moves[parent] = child_slopes(tree, parent)
+        slope = moves[parent].get(line.node.id) if parent is not None else None
+        cards.append(_card(line, parent, circuit, slope))
         path.append(line.node.id)
         # What a formula takes for granted is a number one may doubt, and so has a card.
         taken = f"{line.node.id}:PA"
@@ -359,7 +298,7 @@ def _cards(tree: Tree, circuit: Circuit) -> list[dict[str, Any]]:
     return cards
 
 
-def _card(line: OutlineLine, parent: str | None, circuit: Circuit) -> dict[str, Any]:
+def _card(line: OutlineLine, parent: str | None, circuit: Circuit, slope: float | None = None) -> dict[str, Any]:
     node, grounding = line.node, line.node.grounding or Grounding()
     report = node.report or grounding.report
     # What can be moved freely, and what can be held at a value.
@@ -373,7 +312,10 @@ def _card(line: OutlineLine, parent: str | None, circuit: Circuit) -> dict[str, 
         "children": () if line.again else node.children,
         "again": line.again,
         "how": link_in_words(node) if node.children else "",
+        "slope": slope,
         "marks": claim_marks(node),
+        "state": _state(node),
+        "trials": grounding.trials,
         "control": "" if line.again else control,
         "key_factor": node.key_factor or grounding.key_factor,
         "excerpt": report[:EXCERPT_LENGTH] + "…" * (len(report) > EXCERPT_LENGTH),
@@ -382,6 +324,15 @@ def _card(line: OutlineLine, parent: str | None, circuit: Circuit) -> dict[str, 
         "notebook": bool(grounding.notebook),
         "error": grounding.error or node.failed,
     }
+
+
+def _state(node: Proposition) -> str:
+    """What is wrong with a claim, in a word: its number stands in for another, or is older than what it is about."""
+    judged = isinstance(node.link, JudgedLink) and node.link.stale
+    failed = node.failed and node.pinned is None
+    if failed or (not node.children and node.p is None):
+        return "failed" if failed or (node.grounding is not None and node.grounding.error) else "open"
+    return "stale" if node.stale or judged else ""
 
 
 def _scenario(tree: Tree, circuit: Circuit, scenario: Scenario) -> dict[str, Any]:
@@ -400,14 +351,16 @@ def _scenario(tree: Tree, circuit: Circuit, scenario: Scenario) -> dict[str, Any
 @json_and_page(
     router, "/api/tree/claim/{claim}/{name:path}", "/trees/claim/{claim}/{name:path}", "claim.html", **NO_TREE
 )
-def read_claim(file: KnownTree, node: KnownClaim, name: str) -> dict[str, Any]:
-    """One claim with its proof."""
+def read_claim(here: CurrentState, file: KnownTree, node: KnownClaim, name: str) -> dict[str, Any]:
+    """One claim with its proof, how it counts on the way to the answer, and who changed it."""
     tree, grounding = file.tree, node.grounding or Grounding()
+    versions = [one for one in read_history(tree_path(here.settings, name)) if node.id in one.changed]
     return {
         "tree": name,
         "id": node.id,
         "claim": node.claim,
         "p": node.p,
+        "pinned": node.pinned is not None,
         "how": link_in_words(node),
         "numbers": link_in_numbers(tree, node),
         "causality": node.causality,
@@ -427,7 +380,24 @@ def read_claim(file: KnownTree, node: KnownClaim, name: str) -> dict[str, Any]:
         "marks": claim_marks(node),
         "children": [(child, tree.nodes[child].claim, tree.nodes[child].p) for child in node.children],
         "parents": [other.id for other in tree.nodes.values() if node.id in other.children],
+        "above": _way_up(tree, node.id),
+        "slope": next((one.slope for one in sensitivities(tree) if one.id == node.id), None),
+        "stale_parts": len(stale_parts(tree)),
+        "versions": [
+            {"version": one.version, "at": one.at.isoformat(), "who": one.who, "why": one.why}
+            for one in reversed(versions[-VERSIONS_SHOWN:])
+        ],
     }
+
+
+def _way_up(tree: Tree, id: str) -> list[dict[str, Any]]:
+    """The claims between this one and the answer, along its first parent each time, with how each is made."""
+    up, found = parents_of(tree.nodes), list[dict[str, Any]]()
+    while up[id]:
+        id = up[id][0]
+        node = tree.nodes[id]
+        found.append({"id": id, "p": node.p, "how": link_in_words(node), "numbers": link_in_numbers(tree, node)})
+    return found
 
 
 @json_and_page(

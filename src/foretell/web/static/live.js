@@ -64,7 +64,9 @@ export function renew(now, then) {
   for (const { name } of [...now.attributes]) if (!then.hasAttribute(name)) now.removeAttribute(name);
   for (const { name, value } of then.attributes) if (now.getAttribute(name) !== value) now.setAttribute(name, value);
   if (open) now.open = true;
-  const old = [...now.childNodes], fresh = [...then.childNodes];
+  // What figures.js added is no part of what the server sends.
+  const own = child => child.dataset?.added === undefined;
+  const old = [...now.childNodes].filter(own), fresh = [...then.childNodes];
   fresh.forEach((child, i) => {
     if (i >= old.length) now.append(child);
     else if (child.nodeType === Node.ELEMENT_NODE && old[i].nodeType === Node.ELEMENT_NODE) renew(old[i], child);

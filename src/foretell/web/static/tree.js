@@ -1,10 +1,13 @@
 // What-if in the page: the operations of the tree are run here, the same list that Python runs.
 import { run } from './circuit.js';
+import { TreeCanvas } from './tree_canvas.js';
+import { openPanel } from './tree_panel.js';
 
 const circuit = JSON.parse(document.getElementById('circuit').textContent);
+const part = (id) => document.getElementById(id);
 const find = (text, root = document) => [...root.querySelectorAll(text)];
 const by = (items, key) => new Map(items.map((item) => [item.dataset[key], item]));
-const canvas = document.getElementById('canvas');
+const canvas = part('canvas');
 const claims = find('.claim');
 const cards = by(claims.filter((card) => !('again' in card.dataset)), 'claim');
 const shown = new Map();
@@ -19,6 +22,7 @@ const inputs = { ...circuit.inputs };
 const forced = {};
 const base = run(circuit.ops, inputs);
 const touched = new Set();
+const rootPlace = circuit.claims[circuit.root];
 let values = base, resting = 0;
 
 export function percent(p) {
@@ -33,52 +37,144 @@ const places = () => Object.fromEntries(Object.entries(forced).map(([id, p]) => 
 function update() {
   const before = values;
   values = run(circuit.ops, inputs, places());
-  for (const [id, place] of Object.entries(circuit.claims)) {
-    if (values[place] === before[place]) continue;
-    for (const output of shown.get(id) ?? []) output.textContent = percent(values[place]);
-    cards.get(id)?.classList.toggle('changed', values[place] !== base[place]);
-  }
-  for (const id of touched) {
-    for (const output of shown.get(id) ?? []) output.textContent = percent(inputs[id]);
-    cards.get(id)?.classList.toggle('changed', inputs[id] !== circuit.inputs[id]);
-  }
+  for (const [id, place] of Object.entries(circuit.claims)) if (values[place] !== before[place]) showNumber(id, values[place], base[place]);
+  for (const id of touched) showNumber(id, inputs[id], circuit.inputs[id]);
   touched.clear();
   tell();
-  later(drawLinks);
+  later(() => { graph.draw(); graph.look(); });
   clearTimeout(resting);
-  resting = setTimeout(slopes, 150);
+  resting = setTimeout(() => { slopes(); keepInAddress(); }, 150);
+}
+
+function showNumber(id, p, before) {
+  for (const output of shown.get(id) ?? []) output.textContent = percent(p);
+  const card = cards.get(id), moved = p !== before;
+  if (!card) return;
+  card.classList.toggle('changed', moved);
+  const was = card.querySelector('.was');
+  was.hidden = !moved;
+  was.textContent = moved ? `${percent(before).replace(' %', '')} →` : '';
+  card.querySelector('.fill').setAttribute('width', `${100 * p}%`);
+  tick(card.querySelector('.ghost'), moved ? before : null);
+  card.querySelector('.badge.set').hidden = !(id in forced || (id in inputs && inputs[id] !== circuit.inputs[id]));
+}
+
+function tick(line, p) {
+  line.setAttribute('visibility', p === null ? 'hidden' : 'visible');
+  for (const end of ['x1', 'x2']) line.setAttribute(end, `${100 * (p ?? 0)}%`);
 }
 
 function tell() {
-  const place = circuit.claims[circuit.root];
-  const moved = 100 * (values[place] - base[place]);
-  document.getElementById('answer').textContent = percent(values[place]);
-  document.getElementById('answer').value = percent(values[place]);
-  document.getElementById('answer').dataset.value = values[place];
+  const [now, was] = [values[rootPlace], base[rootPlace]];
+  const moved = 100 * (now - was);
+  part('answer').textContent = percent(now);
+  part('answer').value = percent(now);
+  part('answer').dataset.value = now;
   const sets = changes();
-  document.getElementById('moved').textContent = sets.length ? `${moved >= 0 ? '+' : '−'}${Math.abs(moved).toFixed(1)} points` : '';
-  document.getElementById('reset').disabled = !sets.length;
-  document.getElementById('now').hidden = !sets.length;
-  const command = document.getElementById('command');
-  command.textContent = ['foretell whatif', command.dataset.file, ...sets.map((one) => `--set ${one}`)].join(' ');
-  const kept = document.getElementById('sets');
-  if (kept) kept.value = sets.join(' ');
+  part('was').textContent = sets.length ? `${percent(was)} →` : '';
+  part('moved').textContent = sets.length ? `${moved >= 0 ? '+' : '−'}${Math.abs(moved).toFixed(1)} points in this what-if` : '';
+  tick(part('strip').querySelector('.ghost'), sets.length ? was : null);
+  tick(part('strip').querySelector('.now'), now);
+  part('now').hidden = !sets.length;
+  part('sets-shown').textContent = sets.map(([id, p]) => `${id} ${percent(before(id)).replace(' %', '')} → ${percent(p)}`).join(', ');
+  const command = part('command'), words = sets.map(([id, p]) => `${id}=${p}`);
+  command.textContent = ['foretell whatif', command.dataset.file, ...words.map((one) => `--set ${one}`)].join(' ');
+  const form = part('save');
+  if (form) {
+    part('sets').value = words.join(' ');
+    const name = part('scenario');
+    // A name that says what it does, until somebody gives it another.
+    if (!('own' in name.dataset)) name.value = sets.map(([id, p]) => `${id} ${percent(p)}`).join(', ').slice(0, 80);
+    form.action = form.action.split('#')[0] + address(); // After saving, the same what-if is shown.
+  }
+  if (!part('linked').hidden) part('link').value = link();
 }
+
+const before = (id) => circuit.inputs[id] ?? base[circuit.claims[id]];
 
 function changes() {
   const moved = Object.entries(inputs).filter(([id, p]) => p !== circuit.inputs[id]);
-  return [...moved, ...Object.entries(forced)].map(([id, p]) => `${id}=${p}`);
+  return [...moved, ...Object.entries(forced)];
+}
+
+// --- the what-if in the address: after the #, so that it can be sent and works from a file too ---------------------
+function address() {
+  const sets = changes();
+  if (!sets.length) return '';
+  return `#version=${canvas.dataset.version}&set=${sets.map(([id, p]) => `${encodeURIComponent(id)}=${p}`).join(',')}`;
+}
+
+const link = () => location.href.split('#')[0] + address();
+
+function keepInAddress() {
+  const wanted = address();
+  if (wanted !== location.hash && (wanted || location.hash.includes('set='))) history.replaceState(null, '', wanted || location.href.split('#')[0]);
+}
+
+function readAddress() {
+  const given = new URLSearchParams(location.hash.slice(1));
+  if (given.has('claim')) later(() => pick(given.get('claim')));
+  if (!given.has('set')) return;
+  const unknown = [];
+  clear();
+  for (const one of given.get('set').slice(0, 50_000).split(',')) {
+    const at = one.lastIndexOf('='), id = one.slice(0, at), p = one.slice(at + 1);
+    if (at > 0 && valid(p) && (id in circuit.inputs || id in circuit.claims)) set(id, Number(p)); else unknown.push(one.slice(0, 60));
+  }
+  update();
+  const version = given.get('version') ?? canvas.dataset.version;
+  const notes = [];
+  if (version !== canvas.dataset.version) notes.push(`This what-if was made for version ${version.slice(0, 12)} of the tree; this is version ${canvas.dataset.version}, so the answer may differ from what was seen then.`);
+  if (unknown.length) notes.push(`Left out, because the tree has no such claim or number: ${unknown.slice(0, 10).join(', ')}.`);
+  say(notes.join(' '));
+}
+
+function say(text) {
+  part('said').textContent = text;
+  part('said').hidden = !text;
+}
+
+async function copy() {
+  const button = part('copy'), words = button.textContent;
+  keepInAddress();
+  try {
+    await navigator.clipboard.writeText(link());
+    button.textContent = 'Copied';
+    setTimeout(() => { button.textContent = words; }, 2000);
+  } catch { // A browser that gives no clipboard to this page: the link is shown, to be copied by hand.
+    part('linked').hidden = false;
+    part('link').value = link();
+    part('link').select();
+  }
 }
 
 // P is linear in each input by itself: at 0 and at 1 it takes its ends.
 function slopes() {
-  const place = circuit.claims[circuit.root];
-  for (const row of find('#slopes [data-input]')) {
+  const rows = find('#slopes [data-input]').map((row) => {
     const id = row.dataset.input;
-    const [low, high] = [0, 1].map((p) => run(circuit.ops, { ...inputs, [id]: p }, places())[place]);
-    row.querySelector('[data-now]').textContent = percent(inputs[id]);
-    row.querySelector('[data-low]').textContent = percent(low);
-    row.querySelector('[data-high]').textContent = percent(high);
+    return [row, ...[0, 1].map((p) => run(circuit.ops, { ...inputs, [id]: p }, places())[rootPlace])];
+  });
+  const now = values[rootPlace];
+  const [least, most] = [Math.min(now, ...rows.flatMap(([, low, high]) => [low, high])), Math.max(now, ...rows.flatMap(([, low, high]) => [low, high]))];
+  const x = (p) => 24 + 52 * (p - least) / Math.max(most - least, 1e-9); // Numbers stand at both ends.
+  for (const [row, low, high] of rows) {
+    row.querySelector('[data-now]').textContent = percent(inputs[row.dataset.input]);
+    const ends = [['false', low], ['true', high]].sort((a, b) => a[1] - b[1]);
+    for (const [name, from, to] of [['.down', x(ends[0][1]), x(now)], ['.up', x(now), x(ends[1][1])]]) {
+      const bar = row.querySelector(name);
+      bar.setAttribute('x', `${from}%`);
+      bar.setAttribute('width', `${Math.max(0, to - from)}%`);
+    }
+    const line = row.querySelector('.now');
+    for (const end of ['x1', 'x2']) line.setAttribute(end, `${x(now)}%`);
+    const [left, right] = [row.querySelector('.low'), row.querySelector('.high')];
+    left.textContent = `${ends[0][0]} ${percent(ends[0][1])}`;
+    right.textContent = `${percent(ends[1][1])} ${ends[1][0]}`;
+    left.setAttribute('x', `${x(Math.min(now, ends[0][1]))}%`);
+    left.setAttribute('dx', -6);
+    right.setAttribute('x', `${x(Math.max(now, ends[1][1]))}%`);
+    right.setAttribute('dx', 6);
+    row.querySelector('svg').setAttribute('aria-label', `${percent(low)} if false, ${percent(high)} if true`);
   }
 }
 
@@ -101,14 +197,16 @@ function setPin(id, p) {
   if (p !== null && helds.has(id)) helds.get(id).value = p;
 }
 
-function reset() {
+const set = (id, p) => (id in circuit.inputs ? setInput(id, p) : setPin(id, p));
+
+function clear() {
   for (const id of Object.keys(inputs)) if (inputs[id] !== circuit.inputs[id]) setInput(id, circuit.inputs[id]);
   for (const id of Object.keys(forced)) setPin(id, null);
-  update();
 }
 
+function reset() { clear(); say(''); update(); }
+
 // --- the shape: a graph where there is room, else an outline -------------------------------------------------------
-const COLUMN = 300, GAP = 14, WIDTH = 248;
 const folded = new Set();
 const tree = new Map(claims.map((card) => [card, []]));
 const above = new Map();
@@ -116,8 +214,17 @@ for (const card of claims) {
   const parent = cards.get(card.dataset.parent);
   if (parent && card !== parent) { tree.get(parent).push(card); above.set(card, parent); }
 }
-const roomy = matchMedia('(min-width: 44rem)');
-let graph = true;
+const childrenOf = (card) => tree.get(card).filter((child) => !child.hidden && !('again' in child.dataset));
+const graph = new TreeCanvas(canvas, function* () {
+  for (const card of claims) {
+    if (card.hidden || !above.has(card)) continue;
+    const to = cards.get(card.dataset.claim), slope = Number(card.dataset.slope ?? NaN);
+    const sign = slope > 0 ? 'helps' : slope < 0 ? 'hinders' : '';
+    const kind = [sign, 'again' in card.dataset ? 'shared' : '', to?.classList.contains('changed') ? 'changed' : ''];
+    yield [above.get(card), to, kind.filter(Boolean).join(' '), Number.isNaN(slope) ? 1.5 : 1.5 + 8 * Math.min(1, Math.abs(slope))];
+  }
+});
+let asGraph = matchMedia('(min-width: 44rem)').matches;
 
 function visible(card) {
   for (let one = above.get(card); one; one = above.get(one)) if (folded.has(one)) return false;
@@ -126,45 +233,11 @@ function visible(card) {
 
 function arrange() {
   for (const card of claims) card.hidden = !visible(card);
-  const asGraph = graph && roomy.matches;
   canvas.classList.toggle('graph', asGraph);
-  if (!asGraph) { for (const card of claims) card.style.transform = ''; document.getElementById('tree').style.height = ''; return; }
-  const depth = new Map();
-  const heights = new Map(claims.filter((card) => !card.hidden).map((card) => [card, card.offsetHeight]));
-  let bottom = GAP, widest = 0;
-  const put = (card, level) => {
-    depth.set(card, level);
-    widest = Math.max(widest, level);
-    const children = tree.get(card).filter((child) => !child.hidden && !('again' in child.dataset));
-    const top = bottom;
-    for (const child of children) put(child, level + 1);
-    bottom = Math.max(bottom, top + heights.get(card) + GAP);
-    card.style.transform = `translate(${level * COLUMN + GAP}px, ${top}px)`;
-    card.dataset.x = level * COLUMN + GAP;
-    card.dataset.y = top + 22;
-  };
-  put(claims[0], 0);
-  document.getElementById('tree').style.height = `${bottom}px`;
-  const links = document.getElementById('links');
-  links.setAttribute('width', (widest + 1) * COLUMN + GAP);
-  links.setAttribute('height', bottom);
-  drawLinks();
-}
-
-function drawLinks() {
-  if (!canvas.classList.contains('graph')) return;
-  const links = document.getElementById('links');
-  const made = claims.filter((card) => !card.hidden && above.has(card)).map((card) => {
-    const [from, to] = [above.get(card), cards.get(card.dataset.claim)];
-    if (!to || to.hidden || from.hidden) return null;
-    const path = document.createElementNS('http://www.w3.org/2000/svg', 'path');
-    const [x1, y1, x2, y2] = [Number(from.dataset.x) + WIDTH, Number(from.dataset.y), Number(to.dataset.x), Number(to.dataset.y)];
-    const middle = (x1 + x2) / 2;
-    path.setAttribute('d', `M${x1} ${y1}C${middle} ${y1} ${middle} ${y2} ${x2} ${y2}`);
-    path.setAttribute('class', `${'again' in card.dataset ? 'shared' : ''} ${to.classList.contains('changed') ? 'changed' : ''}`.trim());
-    return path;
-  });
-  links.replaceChildren(...made.filter(Boolean));
+  part('tools').classList.toggle('outlined', !asGraph);
+  part('shape').setAttribute('aria-pressed', String(asGraph));
+  part('outline').setAttribute('aria-pressed', String(!asGraph));
+  if (asGraph) graph.arrange(claims[0], childrenOf, claims.filter((card) => !card.hidden)); else graph.leave(claims);
 }
 
 function fold(card, close) {
@@ -175,7 +248,7 @@ function fold(card, close) {
 
 function foldAll(close) {
   for (const [card, children] of tree) if (children.length && card !== claims[0]) fold(card, close);
-  document.getElementById('all').textContent = close ? 'Open all' : 'Close all';
+  part('all').textContent = close ? 'Open all' : 'Close all';
   arrange();
 }
 
@@ -184,8 +257,17 @@ function go(id) {
   if (!card) return;
   for (let one = above.get(card); one; one = above.get(one)) fold(one, false);
   arrange();
-  card.scrollIntoView({ block: 'center', inline: 'center' });
-  (sliders.get(id) ?? card.querySelector('a')).focus();
+  canvas.scrollIntoView({ block: 'nearest' });
+  if (asGraph) graph.show(card); else card.scrollIntoView({ block: 'center' });
+  (sliders.get(id) ?? card.querySelector('a')).focus({ preventScroll: true });
+}
+
+function pick(id) {
+  const card = cards.get(id);
+  if (!card || 'still' in canvas.dataset) return;
+  for (const one of find('.claim.picked')) one.classList.remove('picked');
+  card.classList.add('picked');
+  openPanel(card.querySelector('.id').href);
 }
 
 for (const [id, slider] of sliders) slider.addEventListener('input', () => { setInput(id, Number(slider.value)); update(); });
@@ -194,23 +276,33 @@ for (const [id, pin] of pins) pin.addEventListener('change', () => { const p = h
 for (const [id, held] of helds) held.addEventListener('input', () => { if (valid(held.value)) { setPin(id, Number(held.value)); update(); } });
 for (const button of find('.fold')) button.addEventListener('click', () => { const card = button.closest('.claim'); fold(card, !folded.has(card)); arrange(); });
 for (const button of find('[data-play]')) button.addEventListener('click', () => {
-  reset();
-  for (const [id, p] of Object.entries(JSON.parse(button.dataset.play))) if (id in inputs) setInput(id, p); else setPin(id, p);
+  clear();
+  for (const [id, p] of Object.entries(JSON.parse(button.dataset.play))) set(id, p);
   update();
-  document.getElementById('answer').scrollIntoView({ block: 'center' });
+  part('answer').scrollIntoView({ block: 'center' });
 });
-for (const link of find('[data-go]')) link.addEventListener('click', (event) => { event.preventDefault(); go(link.dataset.go); });
-document.getElementById('reset').addEventListener('click', reset);
-document.getElementById('all').addEventListener('click', () => foldAll(folded.size === 0));
-document.getElementById('shape').addEventListener('click', (event) => {
-  graph = !graph;
-  event.target.setAttribute('aria-pressed', String(graph));
-  event.target.textContent = graph ? 'Show as outline' : 'Show as graph';
+for (const one of find('[data-go]')) one.addEventListener('click', (event) => { event.preventDefault(); go(one.dataset.go); });
+// With a key held a link opens as links do; from a file there is no server to ask for a part of another page.
+for (const one of find('[data-pick]')) one.addEventListener('click', (event) => {
+  if (event.ctrlKey || event.metaKey || event.shiftKey || 'still' in canvas.dataset) return;
+  event.preventDefault();
+  pick(one.dataset.pick);
+});
+part('scenario')?.addEventListener('input', (event) => { event.target.dataset.own = ''; });
+part('reset').addEventListener('click', reset);
+part('copy').addEventListener('click', copy);
+part('all').addEventListener('click', () => foldAll(folded.size === 0));
+for (const [id, wanted] of [['shape', true], ['outline', false]]) part(id).addEventListener('click', () => {
+  asGraph = wanted;
   arrange();
+  if (asGraph) graph.fit();
 });
-roomy.addEventListener('change', arrange);
-for (const control of find('.move input, [data-play]')) control.disabled = false;
-document.getElementById('tools').hidden = false;
+addEventListener('resize', () => { if (asGraph) graph.zoom(graph.scale); });
+addEventListener('hashchange', readAddress);
+for (const control of find('.num input, [data-play]')) control.disabled = false;
+part('tools').hidden = false;
 foldAll(claims.length > 40);
-if (claims.length <= 40) document.getElementById('all').textContent = 'Close all';
+if (asGraph) graph.begin(claims[0]);
 tell();
+slopes();
+readAddress();

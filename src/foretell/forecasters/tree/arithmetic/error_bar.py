@@ -9,7 +9,7 @@ variance was known by (Satterthwaite 1946).
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import sqrt
+from math import fsum, sqrt
 from typing import TYPE_CHECKING
 
 from foretell.forecasters.tree.arithmetic.circuit import slopes
@@ -130,18 +130,21 @@ def leaf_spread(
     """The spread of every leaf and of the answer that moves with them by these slopes."""
     import numpy as np
 
+    # Leaves have a handful of trials each: plain sums, because an array for each would take most of the time.
     count = np.array([len(one) for one in trials.values()], dtype=float)
-    sums = np.array([np.var(one, ddof=1) * (len(one) - 1) if len(one) > 1 else 0.0 for one in trials.values()])
+    means = [fsum(one) / len(one) for one in trials.values()]
+    deviations = [[p - mean for p in one] for one, mean in zip(trials.values(), means, strict=True)]
+    sums = np.array([fsum(off * off for off in one) for one in deviations])
     freedom = np.maximum(count - 1, 0.0)
     common = float(sums.sum() / freedom.sum())
     single = (sums + PRIOR_TRIALS * common) / (freedom + PRIOR_TRIALS)
-    rho = _together(list(trials.values()), np.sqrt(single))
+    rho = _together(deviations, np.sqrt(single))
     passing = np.sqrt(single / count)
     own = np.array([slope[id] for id in trials])
     parts = own * passing
     squares = float(parts @ parts)
     alone, shared = (1 - rho) * squares, rho * float(parts.sum() ** 2)
-    shift = own * _edge_shift(trials, np.sqrt(single))
+    shift = own * _edge_shift(np.array(means), np.sqrt(single))
     steady = float(((own * lasting) ** 2).sum()) + float(shift.sum()) ** 2 + float(shift @ shift)
     # The part that leaves share in a trial is known only by as many trials as there are.
     fewest = float(max(freedom.max(), 1.0))
@@ -156,7 +159,7 @@ def leaf_spread(
     )
 
 
-def _edge_shift(trials: Mapping[str, Sequence[float]], sd: "Floats") -> "Floats":
+def _edge_shift(mean: "Floats", sd: "Floats") -> "Floats":
     """How far the mean of numbers that cannot leave [0, 1] is off: near an end they can only err to one side.
 
     That of a normal error that is held at the ends.
@@ -167,24 +170,19 @@ def _edge_shift(trials: Mapping[str, Sequence[float]], sd: "Floats") -> "Floats"
     def over(distance: "Floats") -> "Floats":
         return np.exp(-(distance**2) / 2) / np.sqrt(2 * np.pi) - distance * ndtr(-distance)
 
-    mean = np.array([float(np.mean(one)) for one in trials.values()])
     spread = np.maximum(sd, 1e-9)
     return spread * (over(mean / spread) - over((1 - mean) / spread))
 
 
-def _together(trials: Sequence[Sequence[float]], sd: "Floats") -> float:
+def _together(deviations: Sequence[Sequence[float]], sd: "Floats") -> float:
     """The correlation between leaves' errors in the same trial, over all pairs; none below 0 is believed."""
     import numpy as np
 
-    rows = [
-        (np.asarray(one, dtype=float) - np.mean(one)) / spread
-        for one, spread in zip(trials, sd, strict=True)
-        if len(one) > 1 and spread > 0
-    ]
-    length = min((len(row) for row in rows), default=0)
+    rows = [(one, spread) for one, spread in zip(deviations, sd.tolist(), strict=True) if len(one) > 1 and spread > 0]
+    length = min((len(row) for row, _ in rows), default=0)
     if len(rows) < 2 or length < 3:
         return 0.0
-    table = np.stack([row[:length] for row in rows])
+    table = np.array([row[:length] for row, _ in rows]) / np.array([[spread] for _, spread in rows])
     squares = float((table**2).sum())
     pairs = float((table.sum(axis=0) ** 2).sum()) - squares
     rho = min(max(pairs / ((len(rows) - 1) * squares), 0.0), 1.0) if squares > 0 else 0.0

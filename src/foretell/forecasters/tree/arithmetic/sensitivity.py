@@ -1,13 +1,13 @@
 """What a claim hangs on: slopes, importance and the tornado of its inputs."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from foretell.forecasters.tree.arithmetic.circuit import Circuit, rerun, run_many, slopes
 from foretell.forecasters.tree.arithmetic.evaluation import circuit_and_values
-from foretell.forecasters.tree.proposition import Tree, has_own_value
+from foretell.forecasters.tree.proposition import Proposition, Tree, has_own_value
 from foretell.questions.errors import InputError
 
 if TYPE_CHECKING:
@@ -60,6 +60,21 @@ def input_text(tree: Tree, name: str) -> str:
     return assumption.text if assumption is not None else ""
 
 
+def child_slopes(tree: Tree, claim: str) -> dict[str, float]:
+    """How a claim's number moves with that of each child by itself; nothing for a leaf, or a claim judged as a whole.
+
+    Children are taken as independent of each other, as the link reads them.
+    """
+    node = tree.nodes[claim]
+    if not node.children or node.link is None or node.link.own_probability is not None:
+        return {}
+    bare = {id: Proposition(id=id, claim=id, p=tree.nodes[id].p) for id in node.children}
+    part = replace(tree, root=claim, nodes={claim: replace(node, pinned=None), **bare})
+    circuit, values = circuit_and_values(part)
+    slope = slopes(circuit.ops, values, circuit.claims[claim])
+    return {id: slope[circuit.claims[id]] for id in node.children}
+
+
 @dataclass(frozen=True, kw_only=True)
 class TornadoBar:
     """One bar of a tornado: the claim's probability with the input at both ends of its range."""
@@ -98,6 +113,47 @@ def tornado(tree: Tree, of: str | None = None, sd: Mapping[str, float] | None = 
             claim = input_text(tree, name)
             found.append(TornadoBar(id=name, claim=claim, p=p, at_low=ends[0], at_high=ends[1], low=low, high=high))
     return sorted(found, key=lambda bar: (-bar.width, bar.id))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Driver:
+    """An input that pulls the answer up or down, and what would change the answer."""
+
+    id: str
+    claim: str
+    p: float
+    slope: float
+    share: float
+    pull: float
+    """By how much the answer is higher than it would be if this were even: slope × (p − ½)."""
+    if_false: float
+    if_true: float
+    """The answer where it is known not to be so, and where it is known to be so."""
+    turns_at: float | None
+    """The probability of the input at which the answer is even; None where it can be none."""
+
+
+def drivers(tree: Tree) -> list[Driver]:
+    """Every input that the root hangs on, the strongest pull first."""
+    bars = {bar.id: bar for bar in tornado(tree)}
+    answer, found = tree.nodes[tree.root].p or 0.0, list[Driver]()
+    for one in sensitivities(tree):
+        bar = bars.get(one.id)
+        even = one.p + (0.5 - answer) / one.slope
+        found.append(
+            Driver(
+                id=one.id,
+                claim=one.claim,
+                p=one.p,
+                slope=one.slope,
+                share=one.share,
+                pull=one.slope * (one.p - 0.5),
+                if_false=bar.at_low if bar else answer,
+                if_true=bar.at_high if bar else answer,
+                turns_at=even if 0 <= even <= 1 else None,
+            )
+        )
+    return sorted(found, key=lambda one: (-abs(one.pull), -one.share, one.id))
 
 
 def _require_inputs(circuit: Circuit, names: Iterable[str]) -> None:

@@ -1,0 +1,596 @@
+"""One round of ForecastBench in one command: pull, newest values, forecasts, combination, check, file, upload.
+
+Everything is made so that it can be made again: runs go on where they were, their combination is arithmetic, the file
+is written whole, and the ledger has every intention. A visit that is killed anywhere is made good by the next.
+"""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from foretell.data.atomic_file import write_atomically
+from foretell.data.datasets.cache import DownloadCache
+from foretell.data.datasets.forecastbench_download import (
+    FIRST_ROUND,
+    FORECASTBENCH_URL,
+    ROUND_DAYS,
+    ForecastBenchDownload,
+    pulled_rounds,
+    read_pulled,
+)
+from foretell.data.datasets.question_set import questions_digest, union
+from foretell.data.file_lock import LockHeld, locked
+from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
+from foretell.data.service import needs_key
+from foretell.models.names import ModelName
+from foretell.operations.requests import ForecastBenchRoundRequest
+from foretell.operations.result import Result
+from foretell.operations.submit import open_bucket, open_ledger, replaced_upload
+from foretell.operations.table import operation
+from foretell.operations.tournament import practice_world, tournament_folder
+from foretell.operations.tournament_plan import (
+    VisitPlan,
+    budget_for,
+    minutes_text,
+    most_spent_now,
+    plan_of,
+    spent_on,
+    tournament_spec,
+)
+from foretell.plugins import exists, load, variables_in_words
+from foretell.questions.as_of import instant
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Forecast
+from foretell.questions.question import Question
+from foretell.runs.combine import combine_trials
+from foretell.runs.past import StoredRates
+from foretell.runs.question_sets import Benchmark
+from foretell.runs.runner import PreparedRun, WatchProgress, asks_models, check_run, execute_run, prepare_run
+from foretell.runs.settings import Settings, clock_of, load_settings
+from foretell.runs.spec import QuestionsSpec, RunSpec
+from foretell.runs.store import RunStore
+from foretell.runs.taught import combining_of_run
+from foretell.submit.bucket import TOKEN_VARIABLE, BucketFolder
+from foretell.submit.forecastbench import (
+    PLATFORM,
+    ForecastBenchSubmitter,
+    ForecastBenchTeam,
+    build_submission,
+    check_submission,
+    file_bytes,
+    files_of,
+    require_coverage,
+)
+from foretell.submit.sending import DONE_STATUSES, ItemResult, SendOptions, SubmissionSender
+
+STACK = "stack"
+LATEST = "latest"
+AT_ONCE = 16
+"""Questions that the stack answers at once: most of the time it waits for values."""
+PRACTICE_TEAM, PRACTICE_BUCKET = "practice team", "gs://practice-forecasts/{round}/practice-team"
+DAY = timedelta(days=1)
+Row = dict[str, Any]
+
+
+# What is kept of a round.
+
+
+@dataclass(kw_only=True)
+class RoundState:
+    """What a visit leaves to the next, and to whoever wants to know how the round went."""
+
+    path: Path
+    round: str
+    organization: str = ""
+    entry: str = ""
+    number: int = 1
+    rehearsal: bool = False
+    runs: dict[str, str] = field(default_factory=dict[str, str])
+    """By who answers, `stack` or `agents`: the run."""
+    paid: list[str] = field(default_factory=list[str])
+    """Every run that anything was spent on, those of another model too."""
+    file: str = ""
+    """Where it was written; empty while it was not."""
+    uploaded: str = ""
+    """Where it was uploaded to; empty while it was not."""
+    visits: list[Row] = field(default_factory=list[Row])
+
+    @classmethod
+    def read(cls, path: Path, day: str) -> "RoundState":
+        """From its file; new where there is none."""
+        if not path.is_file():
+            return cls(path=path, round=day)
+        try:
+            body = json.loads(path.read_text(encoding="utf-8"))
+            names = ("organization", "entry", "number", "rehearsal", "runs", "paid", "file", "uploaded", "visits")
+            return cls(path=path, round=body["round"], **{name: body[name] for name in names})
+        except (ValueError, TypeError, KeyError, AttributeError):
+            hint = "delete it: runs and ledger know what was answered and sent"
+            raise InputError("is damaged", path=path, hint=hint) from None
+
+    def save(self) -> None:
+        """Write all of it, or nothing."""
+        body = {name: value for name, value in vars(self).items() if name != "path"}
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(self.path, json.dumps({"platform": PLATFORM, **body}, ensure_ascii=False).encode())
+
+
+# What comes out.
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundResult(Result):
+    """What one visit to a round did."""
+
+    round: str
+    organization: str
+    entry: str
+    questions: int = 0
+    answered: int = 0
+    """Questions with a forecast."""
+    by_agents: int = 0
+    """Questions that agents had a say in."""
+    coverage: tuple[str, ...] = ()
+    file: Path | None = None
+    """Where the file is; None where none was written."""
+    uploaded: str = ""
+    next_step: str = ""
+    """What is left for people to do."""
+    forecasts: tuple[Row, ...] = ()
+    problems: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    dollars: float = 0.0
+    spent: float = 0.0
+    plan: VisitPlan | None = None
+    runs: tuple[str, ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        """3 where the round is not answered as it should be, or the file is not where it should be."""
+        return 3 if self.problems else 0
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What one should know."""
+        return (*self.notes, *self.problems)
+
+    def rows(self) -> list[Row]:
+        """One row for each forecast: the number sent, and what stack and agents say."""
+        return [dict(row) for row in self.forecasts]
+
+    def to_dict(self) -> Row:
+        """Counts, money, file and forecasts."""
+        return {
+            "tournament": PLATFORM,
+            "round": self.round,
+            "organization": self.organization,
+            "entry": self.entry,
+            "questions": self.questions,
+            "answered": self.answered,
+            "by_agents": self.by_agents,
+            "coverage": list(self.coverage),
+            "file": None if self.file is None else str(self.file),
+            "uploaded": self.uploaded or None,
+            "next_step": self.next_step or None,
+            "runs": list(self.runs),
+            "problems": list(self.problems),
+            "notes": list(self.notes),
+            "dollars": round(self.dollars, 9),
+            "spent": round(self.spent, 9),
+            "forecasts": self.rows(),
+            **({} if self.plan is None else {"plan": self.plan.to_dict()}),
+        }
+
+    def __str__(self) -> str:
+        if self.plan is not None:
+            return str(self.plan)
+        by = f"{self.by_agents} with agents" if self.by_agents else "all by the stack"
+        money = f"${self.dollars:.4f} this time, ${self.spent:.4f} in all"
+        lines = [f"ForecastBench {self.round}: {self.answered} of {self.questions} questions answered, {by}; {money}"]
+        lines += [*self.coverage, *([f"Wrote {self.file}"] if self.file else [])]
+        lines += [f"Uploaded to {self.uploaded}"] if self.uploaded else []
+        return "\n".join([*lines, *([self.next_step] if self.next_step else [])])
+
+
+async def enter_round(
+    request: ForecastBenchRoundRequest,
+    settings: Settings | None = None,
+    *,
+    watch: WatchProgress = lambda _: None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> RoundResult:
+    """Take part in a round of ForecastBench.
+
+    Args:
+        request: The round and how to take part.
+        settings: This machine's; without them, from the environment.
+        watch: Is told how far a run is.
+        tell: Is given a line about what goes on.
+    """
+    settings = settings or load_settings()
+    if not request.practice:
+        return await _alone(request, settings, watch, tell)
+    async with practice_world(settings) as (world, engine):
+        from foretell.practice.services import KEY
+
+        mine = {"organization": request.organization or PRACTICE_TEAM, "bucket": PRACTICE_BUCKET}
+        mine |= {"search": (engine,)} if request.model or request.spec else {}
+        world = replace(world, keys={**world.keys, TOKEN_VARIABLE: KEY})
+        return await _alone(request.model_copy(update=mine), world, watch, tell)
+
+
+enter_forecastbench = operation(ForecastBenchRoundRequest)(enter_round)
+
+
+async def _alone(
+    request: ForecastBenchRoundRequest, settings: Settings, watch: WatchProgress, tell: Callable[[str], None]
+) -> RoundResult:
+    """A visit, unless another process is at this round."""
+    team = _team(request)
+    day, notes = await pull_rounds(request, settings, tell)
+    name = f"{day}-{request.number}" + ("-rehearsal" if request.rehearse else "")
+    folder = tournament_folder(settings, PLATFORM, name)
+    try:
+        with locked(folder / "lock", wait=False):
+            visit = RoundVisit(
+                request=request, settings=settings, team=team, day=day, folder=folder, watch=watch, tell=tell
+            )
+            visit.notes += notes
+            return await visit.take()
+    except LockHeld:
+        note = "another process is at this round; nothing was done"
+        return RoundResult(round=day, organization=team.organization, entry=team.model, notes=(note,))
+
+
+def _team(request: ForecastBenchRoundRequest) -> ForecastBenchTeam:
+    """Whose file it is; only what is sent needs a registered name."""
+    pretend = request.rehearse or request.dry_run or request.plan
+    if not request.organization and not pretend:
+        hint = "as registered with ForecastBench; --rehearse and --practice do without"
+        raise InputError("ForecastBench wants to know whose file it is", column="--organization", hint=hint)
+    return ForecastBenchTeam(
+        organization=request.organization or "rehearsal",
+        model=request.entry or f"foretell {request.model or STACK}",
+        model_organization=request.model_organization,
+        number=request.number,
+    )
+
+
+# The round and those before it, as published.
+
+
+async def pull_rounds(
+    request: ForecastBenchRoundRequest, settings: Settings, tell: Callable[[str], None]
+) -> tuple[str, list[str]]:
+    """Bring the round here, and earlier ones with their outcomes so far; its due date, and what could not be had."""
+    cache = DownloadCache(settings.home / PLATFORM)
+    url = settings.addresses.get(PLATFORM) or FORECASTBENCH_URL
+    async with AsyncHttpClient(limits=HttpLimits(attempts=3), access=settings.access) as client:
+        source = ForecastBenchDownload(cache, client, url=url)
+        try:
+            day = await source.latest() if request.round == LATEST else request.round
+            _check_open(day, request, clock_of(settings)())
+            if day not in pulled_rounds(cache):
+                await source.pull([day])
+        except SourceError as error:
+            problem = f"the question set could not be fetched: {error}"
+            raise InputError(problem, hint="with a network, start it again") from None
+        due = date.fromisoformat(day)
+        before = (due - timedelta(days=ROUND_DAYS * n) for n in range(1, request.past + 1))
+        notes = await _pull_past(source, [str(one) for one in before if one >= FIRST_ROUND])
+        earlier = sum(one < day for one in pulled_rounds(cache))
+        tell(f"round {day}; {earlier} earlier rounds are here to learn from")
+        return day, notes
+
+
+async def _pull_past(source: ForecastBenchDownload, days: Sequence[str]) -> list[str]:
+    """Earlier rounds, the newest first; one that does not exist is passed over."""
+    for number, day in enumerate(days):
+        try:
+            await source.pull([day])
+        except InputError:
+            continue  # There was no round on that day.
+        except SourceError as error:
+            return [f"outcomes of {len(days) - number} earlier rounds could not be brought up to date: {error}"]
+    return []
+
+
+def _check_open(day: str, request: ForecastBenchRoundRequest, now: datetime) -> None:
+    """Refuse what the benchmark would not take any more, or not yet."""
+    try:
+        due = date.fromisoformat(day)
+    except ValueError:
+        raise InputError(f"{day!r} is not a round", column="ROUND", hint="write its due date, or latest") from None
+    if request.rehearse or request.plan or request.dry_run or now.date() == due:
+        return
+    if now.date() < due:
+        raise InputError(f"the round of {day} begins on that day (UTC)", column="ROUND")
+    gone = (now.date() - due).days
+    following = due + timedelta(days=gone // ROUND_DAYS * ROUND_DAYS + ROUND_DAYS)
+    hint = f"the next one is due on {following}; --rehearse does everything but send"
+    raise InputError(f"the round of {day} was closed at the end of that day (UTC)", column="ROUND", hint=hint)
+
+
+def missing_keys(questions: Sequence[Question], settings: Settings) -> list[str]:
+    """Which newest values cannot be read, for want of a key."""
+    kinds = Counter(
+        ("series", one.series.provider) if one.series is not None else ("markets", one.source) for one in questions
+    )
+    notes: list[str] = []
+    for (kind, name), count in sorted(kinds.items()):
+        plugin = load(kind, name) if exists(kind, name) else None
+        if plugin is not None and needs_key(plugin) and not settings.key(name):
+            variables = variables_in_words(getattr(plugin, "key_variables", ()))
+            notes.append(f"{count} questions of {name} go by the value in the question set: no {variables}")
+    return notes
+
+
+# The visit.
+
+
+@dataclass(kw_only=True)
+class RoundVisit:
+    """One visit, under the round's lock."""
+
+    request: ForecastBenchRoundRequest
+    settings: Settings
+    team: ForecastBenchTeam
+    day: str
+    folder: Path
+    watch: WatchProgress
+    tell: Callable[[str], None]
+    notes: list[str] = field(default_factory=list[str])
+    problems: list[str] = field(default_factory=list[str])
+
+    async def take(self) -> RoundResult:
+        """Forecast, combine, check, write, upload."""
+        now = clock_of(self.settings)()
+        state = RoundState.read(self.folder / "state.json", self.day)
+        cache = DownloadCache(self.settings.home / PLATFORM)
+        history = union(PLATFORM, [read_pulled(cache, one) for one in pulled_rounds(cache) if one <= self.day])
+        questions = read_pulled(cache, self.day).questions
+        # Today's values are asked for, also where a past round is rehearsed: as of its own day.
+        benchmark = Benchmark(questions=history.only(questions), history=history, own=True)
+        agents = self._agents()
+        stack = self._prepared(RunSpec(questions=self._asked(), forecaster=STACK, mode=self._mode), benchmark)
+        prepared = None if agents is None else self._prepared(agents, benchmark)
+        before = spent_on(self.settings, state.paid)
+        self.notes += missing_keys(questions, self.settings)
+        plan = self._plan(stack, prepared, before, now)
+        if self.request.plan:
+            return self._result(questions, {}, {}, {}, spent=before, plan=plan)
+        self._refuse_unlimited(prepared, plan)
+        self.tell(str(plan))
+        self._begin(state, stack, prepared)
+        await execute_run(stack, self.settings, watch=self.watch, concurrency=max(AT_ONCE, self.request.concurrency))
+        by_stack = self._answers(stack)
+        by_agents = {} if prepared is None else await self._ask_agents(prepared, by_stack, before, now)
+        final = _together(questions, by_stack, by_agents)
+        self._look_for_gaps(questions, final)
+        spent = spent_on(self.settings, state.paid)
+        result = self._result(questions, by_stack, by_agents, final, dollars=spent - before, spent=spent)
+        result = replace(result, runs=tuple(state.runs.values()))
+        return await self._hand_in(result, list(final.values()), questions, state)
+
+    @property
+    def _mode(self) -> Any:
+        """A round that is rehearsed is asked as of its day: nothing later is seen."""
+        return "backtest" if self.request.rehearse else "live"
+
+    def _asked(self) -> QuestionsSpec:
+        return QuestionsSpec(dataset=PLATFORM, rounds=(self.day,), late_text="keep")
+
+    def _prepared(self, spec: RunSpec, benchmark: Benchmark) -> PreparedRun:
+        spec = spec.with_digest(questions_digest(benchmark.questions.questions))
+        return prepare_run(spec, benchmark)
+
+    def _agents(self) -> RunSpec | None:
+        """How agents forecast; None without a model."""
+        if self.request.model is None and self.request.spec is None:
+            return None
+        spec = tournament_spec(self.request, self.settings, PLATFORM)
+        if not asks_models(spec):
+            raise InputError("it asks no model", path=self.request.spec, hint="without --spec the stack answers")
+        # What earlier rounds have taught decides how far agents are believed against price and stack.
+        rule = "default" if spec.aggregate == RunSpec(questions=self._asked()).aggregate else spec.aggregate
+        spec = replace(spec, questions=self._asked(), mode=self._mode, aggregate=rule)
+        check_run(spec, self.settings)
+        return spec
+
+    def _plan(self, stack: PreparedRun, agents: PreparedRun | None, before: float, now: datetime) -> VisitPlan:
+        name, spec = f"ForecastBench {self.day}", (agents or stack).spec
+        limit = None if agents is None else most_spent_now(self.request, spec, before)
+        plan = plan_of(agents or stack, self.settings, name, concurrency=self.request.concurrency, limit=limit)
+        left = self._seconds_left(now)
+        if left is not None and plan.seconds > left:
+            short = f"agents have {minutes_text(max(0.0, left))}: where time runs out the stack's answer stands"
+            return replace(plan, notes=(short,))
+        return plan
+
+    def _seconds_left(self, now: datetime) -> float | None:
+        """For agents; None where no deadline counts."""
+        if self.request.rehearse:
+            return None
+        closes = instant(self.day) + DAY - timedelta(minutes=self.request.stop_before)
+        return (closes - now).total_seconds()
+
+    def _refuse_unlimited(self, agents: PreparedRun | None, plan: VisitPlan) -> None:
+        """A budget is asked for where money may be spent."""
+        if agents is None or plan.limit is not None or self.request.practice:
+            return
+        if all(ModelName.read(name).free for name in agents.spec.models.values()):
+            return
+        raise InputError(f"this may cost money: {plan}", column="--budget", hint="say --budget; --plan only looks")
+
+    def _begin(self, state: RoundState, stack: PreparedRun, agents: PreparedRun | None) -> None:
+        """Written before anything is paid: what a killed visit spent counts."""
+        state.organization, state.entry, state.number = self.team.organization, self.team.model, self.team.number
+        state.rehearsal = self.request.rehearse
+        state.runs = {STACK: stack.spec.id} | ({} if agents is None else {"agents": agents.spec.id})
+        if agents is not None and agents.spec.id not in state.paid:
+            state.paid.append(agents.spec.id)
+        state.save()
+
+    def _answers(self, prepared: PreparedRun) -> dict[str, Forecast]:
+        with closing(RunStore(self.settings.store)) as store:
+            found = [one for one in store.answers(prepared.spec.id) if isinstance(one, Forecast)]
+        return {one.question_id: one for one in found}
+
+    async def _ask_agents(
+        self, prepared: PreparedRun, by_stack: dict[str, Forecast], before: float, now: datetime
+    ) -> dict[str, Forecast]:
+        """What agents say, put together with price and stack as earlier rounds have taught."""
+        spec, left = prepared.spec, self._seconds_left(now)
+        questions = {question.id: question for question in prepared.questions}
+        with closing(RunStore(self.settings.store)) as store:
+            # The stack is what agents on data-set questions are anchored to, here and wherever the run is shown.
+            rates = ((questions[id], target, p) for id, one in by_stack.items() for target, p in one.p.items())
+            store.keep_rates(spec.id, rates)
+        budget = budget_for(self.request, spec, self.settings, before)
+        work = execute_run(
+            prepared,
+            replace(self.settings, budget=budget),
+            watch=self.watch,
+            concurrency=self.request.concurrency,
+        )
+        try:
+            done = await asyncio.wait_for(work, left if left is None else max(0.0, left))
+            if done.stopped:
+                self.problems.append(f"agents stopped: {done.stopped}; the stack's answers stand for the rest")
+        except TimeoutError:
+            self.problems.append("agents ran out of time; the stack's answers stand for the rest")
+        with closing(RunStore(self.settings.store)) as store:
+            how = combining_of_run(store, spec, StoredRates(table=store.rates(spec.id)))
+            answers = list(store.answers(spec.id))
+        how = replace(how, degraded=self.request.degraded)
+        return {one.question_id: one for one in combine_trials(answers, prepared.questions, how)}
+
+    def _look_for_gaps(self, questions: Sequence[Question], final: dict[str, Forecast]) -> None:
+        silent = [one.id for one in questions if one.id not in final]
+        if silent:
+            named = f"{', '.join(silent[:5])}{' and others' if len(silent) > 5 else ''}"
+            self.notes.append(f"{len(silent)} questions have no forecast: {named}; the benchmark takes 0.5 for them")
+
+    def _result(
+        self,
+        questions: Sequence[Question],
+        by_stack: dict[str, Forecast],
+        by_agents: dict[str, Forecast],
+        final: dict[str, Forecast],
+        **fields: Any,
+    ) -> RoundResult:
+        rows = [
+            {
+                "question": question.id,
+                "target": target.id,
+                "p": forecast.p[target.id],
+                "stack": by_stack[question.id].p.get(target.id) if question.id in by_stack else None,
+                "agents": by_agents[question.id].p.get(target.id) if question.id in by_agents else None,
+            }
+            for question in questions
+            if (forecast := final.get(question.id)) is not None
+            for target in question.targets
+            if target.id in forecast.p
+        ]
+        return RoundResult(
+            round=self.day,
+            organization=self.team.organization,
+            entry=self.team.model,
+            questions=len(questions),
+            answered=len(final),
+            by_agents=len(by_agents),
+            forecasts=tuple(rows),
+            notes=tuple(self.notes),
+            problems=tuple(self.problems),
+            **fields,
+        )
+
+    async def _hand_in(
+        self, result: RoundResult, forecasts: Sequence[Forecast], questions: Sequence[Question], state: RoundState
+    ) -> RoundResult:
+        """Write the file and upload it; of a rehearsal only the file, of a dry run nothing."""
+        folder = self.request.folder or self.folder
+        if self.request.rehearse or self.request.dry_run:
+            body = build_submission(forecasts, questions, self.team, reasoning=self.request.reasoning)
+            coverages = check_submission(body, questions)
+            if not self.request.incomplete:
+                require_coverage(coverages)
+            result = replace(result, coverage=tuple(map(str, coverages)))
+            if self.request.dry_run:
+                return replace(result, next_step="Nothing was written, and nothing was sent.")
+            path = folder / self.team.file_name(self.day)
+            write_atomically(path, file_bytes(body))
+            self._finish(state, file=str(path), result=result)
+            return replace(
+                result, file=path, next_step=f"A rehearsal: foretell tournament results {PLATFORM} scores it."
+            )
+        async with open_bucket(self.request.bucket, self.settings, self.day) as uploader:
+            ledger, clock = open_ledger(self.settings), clock_of(self.settings)
+            submitter = ForecastBenchSubmitter(
+                sender=self.team,
+                folder=folder,
+                now=clock(),
+                found=files_of(folder, self.day),
+                reasoning=self.request.reasoning,
+                incomplete=self.request.incomplete,
+                uploader=uploader,
+                replaces=await replaced_upload(self.team, self.day, uploader, ledger, anyway=self.request.again),
+            )
+            plan = submitter.plan(forecasts, questions)
+            sender = SubmissionSender(submitter, ledger, clock, SendOptions(again=self.request.again))
+            results = await sender.hand_in(plan)
+        item = plan.items[0]
+        problems = [*self.problems, *item.problems]
+        problems += [str(one) for one in results if one.fate not in DONE_STATUSES]
+        done = _done_parts(results)
+        path = folder / item.title if "file" in done else None
+        where = "" if uploader is None or "upload" not in done else uploader.folder.address(item.title)
+        self._finish(state, file=str(path or ""), uploaded=where, result=result)
+        left = "" if path is None or where else upload_advice(path, self.request.bucket, self.day)
+        return replace(result, coverage=item.notes, file=path, uploaded=where, next_step=left, problems=tuple(problems))
+
+    def _finish(self, state: RoundState, *, file: str, result: RoundResult, uploaded: str = "") -> None:
+        """Keep what the visit did."""
+        state.file, state.uploaded = file or state.file, uploaded or state.uploaded
+        at = clock_of(self.settings)().isoformat(timespec="seconds")
+        state.visits.append(
+            {"at": at, "answered": result.answered, "by_agents": result.by_agents, "dollars": result.dollars}
+        )
+        state.save()
+        if self.request.summary is not None:
+            with self.request.summary.open("a", encoding="utf-8") as file_:
+                file_.write(f"## ForecastBench {self.day}\n\n{replace(result, file=Path(file) if file else None)}\n")
+
+
+def _done_parts(results: Sequence[ItemResult]) -> set[str]:
+    return {one.item.part for one in results if one.fate in DONE_STATUSES}
+
+
+def _together(
+    questions: Sequence[Question], by_stack: dict[str, Forecast], by_agents: dict[str, Forecast]
+) -> dict[str, Forecast]:
+    """One forecast a question: agents with the stack where agents answered, else the stack alone."""
+    final: dict[str, Forecast] = {}
+    for question in questions:
+        stack, agents = by_stack.get(question.id), by_agents.get(question.id)
+        if agents is not None:
+            final[question.id] = agents if stack is None else replace(agents, p={**stack.p, **agents.p})
+        elif stack is not None:
+            final[question.id] = stack
+    return final
+
+
+def upload_advice(path: Path, bucket: str | None, day: str) -> str:
+    """What is left to do with a file that was not uploaded."""
+    place = "gs://FOLDER-OF-YOUR-TEAM" if bucket is None else BucketFolder.read(bucket, day).address("").rstrip("/")
+    return (
+        f"Upload it by 23:59:59 UTC on {day} to the folder that the benchmark gave your team:\n"
+        f"  gcloud storage cp {str(path)!r} {place}/\n"
+        f"or say --bucket {place} with {TOKEN_VARIABLE} set, and start this again: nothing is asked anew."
+    )

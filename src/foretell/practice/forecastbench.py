@@ -1,0 +1,170 @@
+"""ForecastBench for practice: a round that is due today, two earlier ones with their outcomes, and a team's folder.
+
+Files are as the benchmark publishes them; the folder answers as Google's storage does to uploads and looks.
+"""
+
+import hashlib
+from base64 import b64encode
+from datetime import date, datetime, timedelta
+from typing import Any
+
+from foretell.data.datasets.forecastbench_download import ROUND_DAYS
+from foretell.practice.server import Handler, PracticeServer, ServerRequest, ServerResponse, json_response
+
+HORIZONS = (7, 30, 90, 180, 365, 1095, 1825, 3650)
+FROZEN_DAYS = 10
+EARLIER_ROUNDS = 2
+NOT_APPLICABLE = "N/A"
+MARKET_PRICES = {"manifold": 0.62, "polymarket": 0.35, "metaculus": 0.8, "infer": 0.1}
+SERIES = {
+    "fred": ("DGS10", "Will the yield of ten-year bonds have increased by {resolution_date}?", "4.2"),
+    "yfinance": ("SPY", "Will the price of SPY be higher on {resolution_date} than on {forecast_due_date}?", "610.5"),
+    "dbnomics": (
+        "meteofrance_TEMPERATURE_celsius.07607.D",
+        "Will the temperature at Mont-de-Marsan be higher on {resolution_date} than on {forecast_due_date}?",
+        "11.4",
+    ),
+    "acled": (
+        "practice-riots",
+        "Will there be more 'Riots' in Monaco for the 30 days before {resolution_date} compared to the 30-day average "
+        "of 'Riots' over the 360 days preceding {forecast_due_date}?",
+        "0.25",
+    ),
+    "wikipedia": (
+        "practice-elo",
+        "According to Wikipedia, will Magnus Carlsen have an Elo rating on {resolution_date} that's at least 1% higher "
+        "than on {forecast_due_date}?",
+        "2840",
+    ),
+}
+"""Source → id, wording and value at the freeze."""
+
+
+def question_set_body(due: date) -> dict[str, Any]:
+    """A question set as published."""
+    frozen = f"{due - timedelta(days=FROZEN_DAYS)}T00:00:00+00:00"
+    shared = {"source_intro": "", "background": "A made-up question.", "freeze_datetime": frozen}
+    markets = [
+        {
+            **shared,
+            "id": f"practice-{source}-{number}",
+            "source": source,
+            "question": f"Will thing {number} of {source} happen?",
+            "resolution_criteria": "As the market says.",
+            "market_info_open_datetime": f"{due - timedelta(days=60)}T00:00:00+00:00",
+            "market_info_close_datetime": f"{due + timedelta(days=200)}T00:00:00+00:00",
+            "market_info_resolution_criteria": "As reported.",
+            "url": f"https://example.com/{source}/{number}",
+            "freeze_datetime_value": str(price),
+            "freeze_datetime_value_explanation": "The market price.",
+            "resolution_dates": NOT_APPLICABLE,
+        }
+        for source, price in MARKET_PRICES.items()
+        for number in (1, 2)
+    ]
+    market_fields = ("open_datetime", "close_datetime", "resolution_criteria")
+    series = [
+        {
+            **shared,
+            **{f"market_info_{name}": NOT_APPLICABLE for name in market_fields},
+            "id": id,
+            "source": source,
+            "question": text,
+            "resolution_criteria": "As the source says.",
+            "url": f"https://db.nomics.world/{id.replace('_', '/', 2)}" if source == "dbnomics" else "",
+            "freeze_datetime_value": value,
+            "freeze_datetime_value_explanation": "The latest value.",
+            "resolution_dates": [str(due + timedelta(days=days)) for days in HORIZONS],
+        }
+        for source, (id, text, value) in SERIES.items()
+    ]
+    name = f"{due}-llm.json"
+    return {"forecast_due_date": str(due), "question_set": name, "questions": [*markets, *series]}
+
+
+def resolution_set_body(due: date, today: date) -> dict[str, Any]:
+    """How a round came out by today, as published: what is open carries a price and no outcome."""
+    rows: list[dict[str, Any]] = []
+    for number, question in enumerate(question_set_body(due)["questions"]):
+        dates = question["resolution_dates"]
+        known = [str(today - timedelta(days=1))] if dates == NOT_APPLICABLE else [d for d in dates if d < str(today)]
+        for day in known:
+            # Every other market is over; series went up and down by turns.
+            over = dates != NOT_APPLICABLE or number % 2 == 0
+            value = float((number + len(day) + date.fromisoformat(day).toordinal()) % 2)
+            if not over:
+                value = float(question["freeze_datetime_value"])
+            row = {"id": question["id"], "source": question["source"], "direction": None, "resolution_date": day}
+            rows.append({**row, "resolved_to": value, "resolved": over})
+    return {"forecast_due_date": str(due), "question_set": f"{due}-llm.json", "resolutions": rows}
+
+
+def serve_rounds(server: PracticeServer, place: str, now: datetime) -> None:
+    """Serve the files of the round of today and of earlier ones below a place."""
+    today = now.date()
+    for number in range(EARLIER_ROUNDS + 1):
+        due = today - timedelta(days=ROUND_DAYS * number)
+        server.route("GET", f"{place}/question_sets/{due}-llm.json", _file(question_set_body(due)))
+        if number:
+            body = resolution_set_body(due, today)
+            server.route("GET", f"{place}/resolution_sets/{due}_resolution_set.json", _file(body))
+    # As the benchmark says which round is the newest: a link of git, whose body is the name of the file.
+    newest = ServerResponse(body=f"{today}-llm.json".encode())
+    server.route("GET", f"{place}/question_sets/latest-llm.json", lambda _: newest)
+
+
+def _file(body: dict[str, Any]) -> Handler:
+    answer = json_response(body)
+    return lambda _: answer
+
+
+class PracticeBucket:
+    """A storage that takes files by its JSON API, in place of the generation that the sender names."""
+
+    def __init__(self, token: str, *, readable: bool = True) -> None:
+        self.token = token
+        self.readable = readable
+        """Whether those who may write may also look."""
+        self.files: dict[str, bytes] = {}
+        """By bucket and name."""
+        self.generations: dict[str, int] = {}
+        self.uploads: list[str] = []
+        """Names, in the order of coming in."""
+
+    def serve(self, server: PracticeServer, place: str) -> None:
+        """Answer below a place."""
+        server.route("POST", f"{place}/upload/storage/v1/b/*", lambda request: self._upload(request, place))
+        server.route("GET", f"{place}/storage/v1/b/*", lambda request: self._look(request, place))
+
+    def _upload(self, request: ServerRequest, place: str) -> ServerResponse:
+        if request.headers.get("authorization") != f"Bearer {self.token}":
+            return json_response({"error": {"code": 401, "message": "Invalid Credentials"}}, 401)
+        bucket = request.path.removeprefix(f"{place}/upload/storage/v1/b/").split("/")[0]
+        name = f"{bucket}/{request.query.get('name', '')}"
+        if request.query.get("ifGenerationMatch", "") not in ("", str(self.generations.get(name, 0))):
+            return json_response({"error": {"code": 412, "message": "conditionNotMet"}}, 412)
+        self.files[name] = request.body
+        self.generations[name] = max(self.generations.values(), default=1000) + 1
+        self.uploads.append(name)
+        return json_response(self._told(name))
+
+    def _look(self, request: ServerRequest, place: str) -> ServerResponse:
+        if request.headers.get("authorization") != f"Bearer {self.token}" or not self.readable:
+            return json_response({"error": {"code": 403, "message": "storage.objects.get denied"}}, 403)
+        bucket, _, name = request.path.removeprefix(f"{place}/storage/v1/b/").partition("/o/")
+        if f"{bucket}/{name}" not in self.files:
+            return json_response({"error": {"code": 404, "message": "No such object"}}, 404)
+        return json_response(self._told(f"{bucket}/{name}"))
+
+    def _told(self, name: str) -> dict[str, Any]:
+        content = self.files[name]
+        digest = b64encode(hashlib.md5(content, usedforsecurity=False).digest()).decode()
+        bucket, _, place = name.partition("/")
+        return {
+            "kind": "storage#object",
+            "bucket": bucket,
+            "name": place,
+            "generation": str(self.generations[name]),
+            "size": str(len(content)),
+            "md5Hash": digest,
+        }

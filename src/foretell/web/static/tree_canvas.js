@@ -1,0 +1,220 @@
+// The tree as a graph: where its cards stand, how large they are shown, and the small map of it all.
+const NARROW = 240, WIDE = 380, BETWEEN = 60, MARGIN = 22;
+const SMALLEST = 0.12, LARGEST = 2, READABLE = 0.75, FAR = 0.55;
+const SVG = 'http://www.w3.org/2000/svg';
+
+// Every level is a column. Subtrees are moved up beside each other as far as no two cards of a level come near.
+export function layOut(root, childrenOf, heightOf, wide, gap) {
+  const offset = new Map();
+  const lay = (card) => {
+    const height = heightOf(card), children = childrenOf(card);
+    if (!children.length) return { top: [0], bottom: [height] };
+    const top = [], bottom = [], shifts = [];
+    for (const child of children) {
+      const part = lay(child);
+      let shift = 0;
+      for (let i = 0; i < Math.min(bottom.length, part.top.length); i++) shift = Math.max(shift, bottom[i] + gap - part.top[i]);
+      part.top.forEach((one, i) => { top[i] ??= one + shift; bottom[i] = part.bottom[i] + shift; });
+      shifts.push(shift);
+    }
+    const ends = [0, children.length - 1].map((i) => shifts[i] + heightOf(children[i]) / 2);
+    const own = (ends[0] + ends[1] - height) / 2;
+    children.forEach((child, i) => offset.set(child, shifts[i] - own));
+    return { top: [0, ...top.map((one) => one - own)], bottom: [height, ...bottom.map((one) => one - own)] };
+  };
+  const whole = lay(root), places = new Map();
+  const put = (card, level, y) => {
+    places.set(card, { x: MARGIN + level * (wide + BETWEEN), y, height: heightOf(card) });
+    for (const child of childrenOf(card)) put(child, level + 1, y + offset.get(child));
+  };
+  put(root, 0, MARGIN - Math.min(...whole.top));
+  return { places, width: 2 * MARGIN + (whole.top.length - 1) * (wide + BETWEEN) + wide, height: 2 * MARGIN + Math.max(...whole.bottom) - Math.min(...whole.top) };
+}
+
+function shape(name, attributes) {
+  const made = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  return made;
+}
+
+// `links()` gives [from, to, class, thickness] for every line; cards that are hidden have no place.
+export class TreeCanvas {
+  constructor(canvas, links) {
+    this.canvas = canvas;
+    this.links = links;
+    this.scale = 1;
+    this.wide = NARROW;
+    this.places = new Map();
+    this.size = { width: 0, height: 0 };
+    const part = (id) => document.getElementById(id);
+    [this.room, this.sheet, this.lines, this.map, this.told] = ['room', 'sheet', 'links', 'minimap', 'scale'].map(part);
+    part('fit').addEventListener('click', () => this.fit());
+    part('in').addEventListener('click', () => this.zoom(this.scale * 1.25));
+    part('out').addEventListener('click', () => this.zoom(this.scale / 1.25));
+    canvas.addEventListener('keydown', (event) => this.key(event));
+    canvas.addEventListener('wheel', (event) => this.wheel(event), { passive: false });
+    canvas.addEventListener('scroll', () => this.look());
+    this.drag();
+    this.pinch();
+    this.steer();
+  }
+
+  get shown() { return this.canvas.classList.contains('graph'); }
+
+  arrange(root, childrenOf, cards) {
+    this.lay(root, childrenOf, cards, false);
+    // What could not be read as a whole is set in lines: lower cards, as wide as the screen has room for.
+    if (this.whole() < READABLE) this.lay(root, childrenOf, cards, true);
+    const { places, size: { width, height } } = this;
+    for (const [card, { x, y, height: tall }] of places) {
+      card.style.transform = `translate(${x}px, ${y}px)`;
+      card.style.height = `${tall}px`; // Whatever it shows later, it stays out of the others' way.
+    }
+    this.lines.setAttribute('width', width);
+    this.lines.setAttribute('height', height);
+    this.draw();
+    this.zoom(this.scale);
+  }
+
+  lay(root, childrenOf, cards, compact) {
+    const deep = (card) => 1 + Math.max(0, ...childrenOf(card).map(deep));
+    const room = compact ? this.canvas.clientWidth / READABLE / deep(root) - BETWEEN : NARROW;
+    this.wide = Math.round(Math.min(WIDE, Math.max(NARROW, room)));
+    this.sheet.classList.toggle('compact', compact);
+    this.sheet.classList.remove('far');
+    for (const card of cards) { card.style.height = ''; card.style.width = `${this.wide}px`; }
+    const heights = new Map(cards.map((card) => [card, card.offsetHeight]));
+    const { places, ...size } = layOut(root, childrenOf, (card) => heights.get(card), this.wide, compact ? 8 : 12);
+    this.places = places;
+    this.size = size;
+  }
+
+  leave(cards) {
+    for (const card of cards) for (const one of ['transform', 'height', 'width']) card.style[one] = '';
+    for (const one of [this.room, this.sheet, this.canvas]) { one.style.width = ''; one.style.height = ''; one.style.transform = ''; }
+    this.sheet.classList.remove('far', 'compact');
+    this.look();
+  }
+
+  draw() {
+    if (!this.shown) return;
+    const made = [];
+    for (const [from, to, kind, thickness] of this.links()) {
+      const [a, b] = [this.places.get(from), this.places.get(to)];
+      if (!a || !b) continue;
+      const [x1, y1, x2, y2] = [a.x + this.wide, a.y + a.height / 2, b.x, b.y + b.height / 2];
+      const middle = (x1 + x2) / 2;
+      made.push(shape('path', { d: `M${x1} ${y1}C${middle} ${y1} ${middle} ${y2} ${x2} ${y2}`, class: kind, 'stroke-width': thickness }));
+      if (/helps|hinders/.test(kind)) made.push(shape('path', { d: `M${x2 - 16} ${y2}a7 7 0 1 0 14 0a7 7 0 1 0 -14 0M${x2 - 12.5} ${y2}h7${kind.includes('helps') ? `M${x2 - 9} ${y2 - 3.5}v7` : ''}`, class: `sign ${kind}` }));
+    }
+    this.lines.replaceChildren(...made);
+  }
+
+  // The window onto the sheet is as high as the tree, up to what the screen has.
+  get most() { return Math.max(360, Math.round(0.84 * window.innerHeight)); }
+
+  whole() { return Math.min(1, (this.canvas.clientWidth || 1) / this.size.width, this.most / this.size.height); }
+
+  fit() {
+    this.zoom(Math.max(SMALLEST, this.whole()));
+    this.canvas.scrollTo(0, 0);
+  }
+
+  // The first view: all of it where that can be read, else as much as can be read around the root.
+  begin(root) {
+    this.zoom(Math.max(this.whole(), READABLE));
+    this.show(root);
+  }
+
+  zoom(wanted, at = null) {
+    const scale = Math.min(LARGEST, Math.max(SMALLEST, wanted)), before = this.scale;
+    const { canvas, size } = this;
+    const [x, y] = at ?? [canvas.clientWidth / 2, canvas.clientHeight / 2];
+    const [left, top] = [(canvas.scrollLeft + x) / before, (canvas.scrollTop + y) / before];
+    this.scale = scale;
+    this.sheet.style.transform = `scale(${scale})`;
+    this.sheet.style.width = `${size.width}px`;
+    this.sheet.style.height = `${size.height}px`;
+    this.room.style.width = `${size.width * scale}px`;
+    this.room.style.height = `${size.height * scale}px`;
+    canvas.style.height = `${Math.min(this.most, Math.max(260, Math.ceil(size.height * scale) + 2))}px`;
+    this.sheet.classList.toggle('far', scale < FAR);
+    canvas.scrollTo(left * scale - x, top * scale - y);
+    this.told.textContent = `${Math.round(100 * scale)} %`;
+    this.look();
+  }
+
+  show(card) {
+    const place = this.places.get(card);
+    if (!place) return;
+    const { canvas, scale } = this;
+    canvas.scrollTo(scale * (place.x + this.wide / 2) - canvas.clientWidth / 2, scale * (place.y + place.height / 2) - canvas.clientHeight / 2);
+  }
+
+  look() {
+    const { canvas, map, size, scale } = this;
+    const hidden = !this.shown || (canvas.scrollWidth <= canvas.clientWidth + 2 && canvas.scrollHeight <= canvas.clientHeight + 2);
+    map.classList.toggle('off', hidden);
+    if (hidden) return;
+    const small = Math.min(170 / size.width, 120 / size.height);
+    map.setAttribute('width', size.width * small);
+    map.setAttribute('height', size.height * small);
+    map.setAttribute('viewBox', `0 0 ${size.width} ${size.height}`);
+    const spots = [...this.places].map(([card, { x, y, height }]) => shape('rect', { x, y, width: this.wide, height, class: ['failed', 'stale', 'changed'].find((one) => card.classList.contains(one)) ?? 'spot' }));
+    const view = shape('rect', { class: 'view', x: canvas.scrollLeft / scale, y: canvas.scrollTop / scale, width: canvas.clientWidth / scale, height: canvas.clientHeight / scale });
+    map.replaceChildren(...spots, view);
+  }
+
+  key(event) {
+    if (!this.shown || event.ctrlKey || event.metaKey || event.target.type === 'number') return;
+    if (event.key === '+' || event.key === '=') this.zoom(this.scale * 1.25);
+    else if (event.key === '-') this.zoom(this.scale / 1.25);
+    else if (event.key === '0') this.fit();
+    else return;
+    event.preventDefault();
+  }
+
+  // A wheel scrolls the page, as everywhere; within the tree it zooms once somebody went in there, or with Ctrl.
+  wheel(event) {
+    if (!this.shown || !(event.ctrlKey || event.metaKey || this.canvas.contains(document.activeElement))) return;
+    event.preventDefault();
+    const box = this.canvas.getBoundingClientRect();
+    this.zoom(this.scale * Math.exp(-Math.max(-100, Math.min(100, event.deltaY)) / 400), [event.clientX - box.left, event.clientY - box.top]);
+  }
+
+  drag() {
+    const { canvas } = this;
+    let from = null;
+    canvas.addEventListener('pointerdown', (event) => {
+      if (!this.shown || event.pointerType !== 'mouse' || event.button || event.target.closest('input, button, a, label')) return;
+      from = [event.clientX + canvas.scrollLeft, event.clientY + canvas.scrollTop];
+      canvas.classList.add('dragged');
+      canvas.setPointerCapture(event.pointerId);
+    });
+    canvas.addEventListener('pointermove', (event) => { if (from) canvas.scrollTo(from[0] - event.clientX, from[1] - event.clientY); });
+    for (const end of ['pointerup', 'pointercancel']) canvas.addEventListener(end, () => { from = null; canvas.classList.remove('dragged'); });
+  }
+
+  pinch() {
+    const { canvas } = this;
+    const apart = ([a, b]) => Math.hypot(a.clientX - b.clientX, a.clientY - b.clientY);
+    let start = 0, before = 1;
+    canvas.addEventListener('touchstart', (event) => { if (event.touches.length === 2) { start = apart(event.touches); before = this.scale; } }, { passive: true });
+    canvas.addEventListener('touchmove', (event) => {
+      if (!this.shown || event.touches.length !== 2 || !start) return;
+      event.preventDefault();
+      const box = canvas.getBoundingClientRect(), [a, b] = event.touches;
+      this.zoom(before * apart(event.touches) / start, [(a.clientX + b.clientX) / 2 - box.left, (a.clientY + b.clientY) / 2 - box.top]);
+    }, { passive: false });
+  }
+
+  steer() {
+    const go = (event) => {
+      const box = this.map.getBoundingClientRect(), { canvas, size, scale } = this;
+      const x = (event.clientX - box.left) / box.width * size.width, y = (event.clientY - box.top) / box.height * size.height;
+      canvas.scrollTo(x * scale - canvas.clientWidth / 2, y * scale - canvas.clientHeight / 2);
+    };
+    this.map.addEventListener('pointerdown', (event) => { this.map.setPointerCapture(event.pointerId); go(event); });
+    this.map.addEventListener('pointermove', (event) => { if (event.buttons) go(event); });
+  }
+}

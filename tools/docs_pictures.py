@@ -1,0 +1,77 @@
+"""Take the pictures of the docs: the pages of the example home in a real Chromium.
+
+    make pictures
+
+They are made anew by CI before the docs are built, so that a page and its picture cannot part.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import sync_playwright
+
+FOLDER = Path(__file__).parents[1] / "docs" / "images" / "pages"
+CHROMIUM = os.environ.get("FORETELL_CHROMIUM", "/usr/bin/chromium")
+WIDTH, HEIGHT = 1280, 860
+CLICKS: dict[str, tuple[str, ...]] = {
+    "home": ("/",),
+    "ask": ("/ask",),
+    "runs": ("/runs",),
+    "run": ("/runs", "main table a[href^='/runs/']"),
+    "question": ("/runs", "main a:has-text('agent')", "main a[href*='/questions/'], main table a[href^='/runs/']"),
+    "tree": ("/trees", "main a[href^='/trees/view/']"),
+    "arena": ("/arena", "main a[href^='/arena/']"),
+    "event": ("/arena", "main a[href^='/arena/']", "a[href$='/events']", "main a[href*='/event/']"),
+}
+"""Picture → the page it begins at, and what is clicked from there."""
+
+
+@contextmanager
+def example_site() -> Iterator[str]:
+    """The address of the example home, served by the command that users type."""
+    command = [sys.executable, "-m", "foretell", "serve", "--example", "--port", "0"]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    server = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+    try:
+        for line in server.stdout or ():
+            if found := re.search(r"http://127\.0\.0\.1:\d+", line):
+                yield found[0]
+                return
+        raise SystemExit(f"the example could not be served (exit status {server.wait()})")
+    finally:
+        server.terminate()
+        server.wait(10)
+
+
+def take(browser: Any, site: str, name: str) -> None:
+    """One picture of what fills a window."""
+    page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light")
+    start, *clicks = CLICKS[name]
+    page.goto(f"{site}{start}")
+    for place in clicks:
+        before = page.url
+        page.locator(place).first.click()
+        page.wait_for_url(lambda url, before=before: url != before)
+    page.wait_for_load_state()
+    page.screenshot(path=str(FOLDER / f"{name}.png"))
+    page.close()
+
+
+def main() -> None:
+    """All pictures, or those that are named."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with example_site() as site, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        for name in sys.argv[1:] or CLICKS:
+            take(browser, site, name)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
