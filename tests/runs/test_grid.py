@@ -102,7 +102,7 @@ def test_factors_of_runs_are_the_fields_in_which_they_differ():
 def test_a_first_grid_is_commented_planned_and_carried_out_without_a_model(tmp_path: Path):
     file = tmp_path / "grid.yaml"
     init_grid(InitGridRequest.read({"file": file}))
-    assert {factor.name for factor in read_grid(file).factors} == {"forecaster", "questions.limit"}
+    assert {factor.name for factor in read_grid(file).factors} == {"forecaster"}
     with pytest.raises(InputError, match="is there already"):
         init_grid(InitGridRequest.read({"file": file}))
     # With the lines that name a model, on a machine without any key: the price can be seen, and nothing is asked.
