@@ -84,7 +84,9 @@ class _ResearchRequest(OperationRequest):
         None, "Longest reply of a model in tokens, thoughts included.", ge=1, group="models", title="Longest reply"
     )
     tier: ServiceTier | None = setting(
-        None, "Service tier: flex costs half and may take minutes, priority costs twice.", group="models"
+        None,
+        "Service tier: flex costs half and may take minutes, batch half and a day, priority costs twice.",
+        group="models",
     )
     reply_seconds: float | None = setting(
         None, "Longest wait for one reply, else 300 seconds.", metavar="SECONDS", gt=0, le=86_400, group="models",
@@ -326,7 +328,8 @@ class RunRequest(OperationRequest):
     )
     concurrency: int = setting(50, "Cells at once.", ge=1, le=2000)
     tier: ServiceTier | None = setting(
-        None, "Service tier of the models, in place of the spec's: flex costs half and may take minutes a reply."
+        None,
+        "Service tier of the models, in place of the spec's: flex costs half and takes minutes, batch half and a day.",
     )
     where: Literal["auto", "here", "workers", "both"] = setting(
         "auto",
@@ -1296,6 +1299,7 @@ class ForecastBenchRoundRequest(TournamentFields):
         ge=0,
     )
     rehearse: bool = setting(False, "As if it were the due date: nothing later is seen, nothing is sent.")
+    when_open: bool = setting(False, "Where no round is open today, say so and end well, as a scheduler wants it.")
     again: bool = setting(False, "Replace an uploaded file that this machine knows nothing of.")
 
 
@@ -1554,15 +1558,28 @@ class McpRequest(OperationRequest):
 
 
 class InitBotRequest(OperationRequest):
-    """Write a bot into a folder: a repository that takes part in a Metaculus tournament by itself, on GitHub.
+    """Write a bot into a folder: a repository that takes part in a tournament by itself, on GitHub.
 
-    It needs two secrets, a model's key and METACULUS_TOKEN, and spends no more than you say. README.md in the folder
-    explains the rest.
+    It needs two secrets, that of the platform and a model's key, and spends no more than you say; for ForecastBench it
+    does without a model unless you name one. README.md in the folder explains the rest.
+
+      foretell init bot my-bot --tournament minibench
+
+      foretell init bot my-bot --for forecastbench --organization "My team" --bucket gs://BUCKET/FOLDER
     """
 
     folder: Path = setting(Path(), "Folder for the bot; without it, this one.", argument=True, metavar="[FOLDER]")
-    tournament: str = setting("minibench", "Tournament of Metaculus, by its slug or number.")
-    model: str = setting("openrouter:openai/gpt-5-mini", "The model, as provider:name; it needs a price.")
+    platform: Literal["metaculus", "forecastbench", "prophet_arena"] = setting(
+        "metaculus", "Where it takes part.", flag="--for"
+    )
+    tournament: str = setting(
+        "", "Tournament of Metaculus by its slug or number, else minibench; track of Prophet Arena, else weekly."
+    )
+    organization: str = setting("", "ForecastBench: your team, as registered.", max_length=200)
+    bucket: str | None = setting(None, "ForecastBench: the folder to upload to.", metavar="gs://BUCKET/FOLDER")
+    model: str = setting(
+        "", "The model, as provider:name; it needs a price. Else openrouter:openai/gpt-5-mini; ForecastBench: none."
+    )
     search: tuple[str, ...] = setting(("gdelt",), "Search engine; gdelt, the default, needs no key.")
     budget: float = setting(1.0, "Dollars for one run.", metavar="DOLLARS", ge=0.01)
     tournament_budget: float = setting(50.0, "Dollars for the whole tournament.", metavar="DOLLARS", ge=0.01)
