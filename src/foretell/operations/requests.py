@@ -300,6 +300,22 @@ class TreeReportRequest(TreeFileRequest):
     lasting: float = _LASTING
 
 
+class TreeNotebookRequest(TreeFileRequest):
+    """List the notebooks behind the leaves of FILE; copy them with their data, or run them again.
+
+    foretell tree notebook t.json --folder notebooks; foretell tree notebook t.json P1.2 --verify
+
+    A notebook is a real .ipynb with the data that it read beside it. It runs in any Jupyter, without key or network.
+    With --verify every cell is run in a sandbox without a network, and has to say what it said. Exit code 1 where one
+    does not, or where a notebook or its data is not there.
+    """
+
+    claims: tuple[ShortText, ...] = setting((), "Only these leaves.", argument=True, metavar="[CLAIM]...")
+    folder: Path | None = setting(None, "Copy the notebooks and their data into this folder.", metavar="FOLDER")
+    verify: bool = setting(False, "Run every cell again and compare.")
+    unsandboxed: bool = setting(False, "Run notebooks without a sandbox, with all your rights.", group="tree")
+
+
 TREE_FORMATS: tuple[str, ...] = get_args(TreeExportRequest.model_fields["to"].annotation)
 """Forms in which a tree can be written."""
 

@@ -52,7 +52,9 @@ class TreeFolder:
     def notebook(self, leaf: Leaf, trial: int) -> Path:
         """The file of a leaf's notebook, beside the tree's."""
         file = self.path(leaf.tree_question.question.id, trial, leaf.tree_question.target)
-        return file.with_name(f"{file.stem}_notebooks") / f"{for_file_name(leaf.id)}.ipynb"
+        # Where all trials belong to one tree, each has a notebook of its own.
+        again = f"-{trial}" if self.file is not None and trial else ""
+        return file.with_name(f"{file.stem}_notebooks") / f"{for_file_name(leaf.id)}{again}.ipynb"
 
 
 @asynccontextmanager
