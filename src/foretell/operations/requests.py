@@ -219,6 +219,10 @@ class TreeRequest(_ResearchRequest):
     steps: int = setting(5, "Replies of one analysis at most.", ge=1, group="tree")
     at_once: int = setting(20, "Leaves judged at a time.", flag="--concurrency", ge=1, le=1000, group="tree")
     retries: int = setting(3, "How often a leaf that failed is judged again.", ge=0, group="tree")
+    trials: int = setting(
+        1, "How often each leaf is examined, independently: the spread gives the answer an error bar.", ge=1, le=100,
+        group="tree", title="Examinations of each leaf",
+    )  # fmt: skip
     deep_model: str | None = setting(
         None, "A model that researches by itself, for the grounders deep and auto.", metavar="MODEL", group="tree"
     )
