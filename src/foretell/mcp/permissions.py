@@ -15,6 +15,7 @@ from foretell.operations.requests import (
     RunRequest,
     ScoreRequest,
     TournamentFields,
+    TournamentResultsRequest,
     TreeDiffRequest,
     TreeEditRequest,
     TreeExpandRequest,
@@ -189,6 +190,11 @@ class ServerPermissions:
             self.engine(engine)
         self._check_sizes(request)
         return request
+
+    def check_results(self, request: TournamentResultsRequest) -> TournamentResultsRequest:
+        """Own rounds beside methods whose files may be read."""
+        self._check_sizes(request)
+        return request.model_copy(update={"methods": tuple(self.files.find(str(one)) for one in request.methods)})
 
     def check_tree(self, request: WhatIfRequest) -> WhatIfRequest:
         """The same with a tree that was sent, or with its file where that may be read."""

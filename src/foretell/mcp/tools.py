@@ -246,7 +246,8 @@ TOOLS = (
         name="enter_forecastbench",
         description=(
             "Rehearse a round of ForecastBench: question set, newest values, forecasts, combination, the board's "
-            "checks and the file. With `plan` it only says what that would cost. Nothing is sent from here. Takes minutes."
+            "checks and the file. With `plan` it only says what that would cost. Nothing is sent from here; it takes "
+            "minutes."
         ),
         request=requests.ForecastBenchRoundRequest,
         use=_answer("tournament forecastbench", ServerPermissions.check_tournament),
@@ -263,6 +264,26 @@ TOOLS = (
         use=_answer("tournament metaculus", ServerPermissions.check_tournament),
         spends=True,
         reads_only=False,
+    ),
+    McpTool(
+        name="enter_prophet_arena",
+        description=(
+            "The same for Prophet Arena, the `weekly` release or `live` events: `plan` or `dry_run`. Nothing is sent "
+            "from here. Takes minutes."
+        ),
+        request=requests.ProphetArenaTournamentRequest,
+        use=_answer("tournament prophet_arena", ServerPermissions.check_tournament),
+        spends=True,
+        reads_only=False,
+    ),
+    McpTool(
+        name="tournament_results",
+        description=(
+            "Rounds and tournaments that were entered from this machine, with their state, and scores beside public "
+            "methods, price, base rate and 0.5, each with a 95 % interval. Free."
+        ),
+        request=requests.TournamentResultsRequest,
+        use=_answer("tournament results", ServerPermissions.check_results),
     ),
 )
 

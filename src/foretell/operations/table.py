@@ -120,6 +120,12 @@ OPERATIONS = {
     "tournament forecastbench": Operation(
         requests.ForecastBenchRoundRequest, "foretell.operations.tournament_round:enter_round", (".json", ".csv")
     ),
+    "tournament prophet_arena": Operation(
+        requests.ProphetArenaTournamentRequest, "foretell.operations.tournament_arena:visit_arena", (".json", ".csv")
+    ),
+    "tournament results": Operation(
+        requests.TournamentResultsRequest, "foretell.operations.tournament_results:score_tournaments", PAGES
+    ),
     "ledger verify": Operation(requests.LedgerVerifyRequest, "foretell.operations.submit:verify_ledger"),
     "ledger head": Operation(requests.LedgerRequest, "foretell.operations.submit:ledger_head"),
     "ledger show": Operation(
@@ -148,6 +154,8 @@ PYTHON_NAMES = {
     "replay": "replay",
     "enter_forecastbench": "tournament forecastbench",
     "enter_metaculus": "tournament metaculus",
+    "enter_prophet_arena": "tournament prophet_arena",
+    "tournament_results": "tournament results",
 }
 """Function of the Python interface, which is the tool of MCP too → the operation behind it."""
 
