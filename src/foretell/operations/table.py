@@ -51,6 +51,9 @@ OPERATIONS = {
     "tree report": Operation(
         requests.TreeReportRequest, "foretell.operations.tree:report", (".html", ".md", ".pdf", ".json")
     ),
+    "tree notebook": Operation(
+        requests.TreeNotebookRequest, "foretell.operations.tree_notebooks:check_notebooks", (".json", ".csv")
+    ),
     "tree export": Operation(requests.TreeExportRequest, "foretell.operations.tree:export_tree"),
     "whatif": Operation(requests.WhatIfRequest, "foretell.operations.what_if:compare_edits"),
     "demo": Operation(requests.DemoRequest, "foretell.operations.example:demo", PAGES),
