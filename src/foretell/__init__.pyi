@@ -130,7 +130,7 @@ def ask(
     temperature: float | None = None,
     effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None,
     max_tokens: int | None = None,
-    tier: Literal["standard", "flex", "priority"] | None = None,
+    tier: Literal["standard", "flex", "batch", "priority"] | None = None,
     reply_seconds: float | None = None,
     seed: int = 0,
     late_text: Literal["quarantine", "keep", "cut"] = "quarantine",
@@ -172,7 +172,7 @@ def ask(
         temperature: Of the models; else their own default.
         effort: How long models that can reason are to do so; filter and summariser never longer than low.
         max_tokens: Longest reply of a model in tokens, thoughts included.
-        tier: Service tier: flex costs half and may take minutes, priority costs twice.
+        tier: Service tier: flex costs half and may take minutes, batch half and a day, priority costs twice.
         reply_seconds: Longest wait for one reply, else 300 seconds.
         seed: Sent to the model, plus the number of the trial.
         late_text: With --as-of, a text of yours that was written after that day: refuse it (quarantine), keep it, or cut such passages.
@@ -294,6 +294,7 @@ def enter_forecastbench(
     past: int = 26,
     stop_before: float = 30.0,
     rehearse: bool = False,
+    when_open: bool = False,
     again: bool = False,
     settings: Settings | None = None,
 ) -> RoundResult:
@@ -326,6 +327,7 @@ def enter_forecastbench(
         past: Earlier rounds to learn from; those that are not here are fetched.
         stop_before: Agents stop so many minutes before the round closes, and what they have is sent.
         rehearse: As if it were the due date: nothing later is seen, nothing is sent.
+        when_open: Where no round is open today, say so and end well, as a scheduler wants it.
         again: Replace an uploaded file that this machine knows nothing of.
     """
 
@@ -443,7 +445,7 @@ def expand_leaf(
     temperature: float | None = None,
     effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None,
     max_tokens: int | None = None,
-    tier: Literal["standard", "flex", "priority"] | None = None,
+    tier: Literal["standard", "flex", "batch", "priority"] | None = None,
     reply_seconds: float | None = None,
     seed: int = 0,
     late_text: Literal["quarantine", "keep", "cut"] = "quarantine",
@@ -481,7 +483,7 @@ def expand_leaf(
         temperature: Of the models; else their own default.
         effort: How long models that can reason are to do so; filter and summariser never longer than low.
         max_tokens: Longest reply of a model in tokens, thoughts included.
-        tier: Service tier: flex costs half and may take minutes, priority costs twice.
+        tier: Service tier: flex costs half and may take minutes, batch half and a day, priority costs twice.
         reply_seconds: Longest wait for one reply, else 300 seconds.
         seed: Sent to the model, plus the number of the trial.
         late_text: With --as-of, a text of yours that was written after that day: refuse it (quarantine), keep it, or cut such passages.
@@ -522,7 +524,7 @@ def ground_leaves(
     temperature: float | None = None,
     effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None,
     max_tokens: int | None = None,
-    tier: Literal["standard", "flex", "priority"] | None = None,
+    tier: Literal["standard", "flex", "batch", "priority"] | None = None,
     reply_seconds: float | None = None,
     seed: int = 0,
     late_text: Literal["quarantine", "keep", "cut"] = "quarantine",
@@ -557,7 +559,7 @@ def ground_leaves(
         temperature: Of the models; else their own default.
         effort: How long models that can reason are to do so; filter and summariser never longer than low.
         max_tokens: Longest reply of a model in tokens, thoughts included.
-        tier: Service tier: flex costs half and may take minutes, priority costs twice.
+        tier: Service tier: flex costs half and may take minutes, batch half and a day, priority costs twice.
         reply_seconds: Longest wait for one reply, else 300 seconds.
         seed: Sent to the model, plus the number of the trial.
         late_text: With --as-of, a text of yours that was written after that day: refuse it (quarantine), keep it, or cut such passages.
@@ -594,7 +596,7 @@ def grow_tree(
     temperature: float | None = None,
     effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None,
     max_tokens: int | None = None,
-    tier: Literal["standard", "flex", "priority"] | None = None,
+    tier: Literal["standard", "flex", "batch", "priority"] | None = None,
     reply_seconds: float | None = None,
     seed: int = 0,
     late_text: Literal["quarantine", "keep", "cut"] = "quarantine",
@@ -609,6 +611,7 @@ def grow_tree(
     steps: int = 5,
     at_once: int = 20,
     retries: int = 3,
+    trials: int = 1,
     deep_model: str | None = None,
     correlations: bool = False,
     bayes_net: bool = False,
@@ -636,7 +639,7 @@ def grow_tree(
         temperature: Of the models; else their own default.
         effort: How long models that can reason are to do so; filter and summariser never longer than low.
         max_tokens: Longest reply of a model in tokens, thoughts included.
-        tier: Service tier: flex costs half and may take minutes, priority costs twice.
+        tier: Service tier: flex costs half and may take minutes, batch half and a day, priority costs twice.
         reply_seconds: Longest wait for one reply, else 300 seconds.
         seed: Sent to the model, plus the number of the trial.
         late_text: With --as-of, a text of yours that was written after that day: refuse it (quarantine), keep it, or cut such passages.
@@ -652,6 +655,7 @@ def grow_tree(
         steps: Replies of one analysis at most.
         at_once: Leaves judged at a time.
         retries: How often a leaf that failed is judged again.
+        trials: How often each leaf is examined, independently: the spread gives the answer an error bar.
         deep_model: A model that researches by itself, for the grounders deep and auto.
         correlations: Have a model check which siblings are not independent.
         bayes_net: Ask for weights that are those of a Bayes net.
@@ -727,7 +731,7 @@ def resynthesize_tree(
     temperature: float | None = None,
     effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None,
     max_tokens: int | None = None,
-    tier: Literal["standard", "flex", "priority"] | None = None,
+    tier: Literal["standard", "flex", "batch", "priority"] | None = None,
     reply_seconds: float | None = None,
     seed: int = 0,
     late_text: Literal["quarantine", "keep", "cut"] = "quarantine",
@@ -758,7 +762,7 @@ def resynthesize_tree(
         temperature: Of the models; else their own default.
         effort: How long models that can reason are to do so; filter and summariser never longer than low.
         max_tokens: Longest reply of a model in tokens, thoughts included.
-        tier: Service tier: flex costs half and may take minutes, priority costs twice.
+        tier: Service tier: flex costs half and may take minutes, batch half and a day, priority costs twice.
         reply_seconds: Longest wait for one reply, else 300 seconds.
         seed: Sent to the model, plus the number of the trial.
         late_text: With --as-of, a text of yours that was written after that day: refuse it (quarantine), keep it, or cut such passages.
@@ -780,7 +784,7 @@ def run(
     spec: str | Path | Mapping[str, Any],
     *,
     concurrency: int = 50,
-    tier: Literal["standard", "flex", "priority"] | None = None,
+    tier: Literal["standard", "flex", "batch", "priority"] | None = None,
     where: Literal["auto", "here", "workers", "both"] = "auto",
     extend: bool = False,
     out: str | Path | None = None,
@@ -791,7 +795,7 @@ def run(
     Args:
         spec: A YAML or JSON file, or the same as a mapping: questions, models, search, trials, …
         concurrency: Cells at once.
-        tier: Service tier of the models, in place of the spec's: flex costs half and may take minutes a reply.
+        tier: Service tier of the models, in place of the spec's: flex costs half and takes minutes, batch half and a day.
         where: Who answers: this process (here), the workers of the shared database (workers), both of them, or workers wherever a shared database is set (auto).
         extend: Add questions that are new to the run of this spec, instead of starting another.
         out: Also write the tables for scoring into this folder.

@@ -74,7 +74,7 @@ class World:
         return load_settings({**self.environment, **more})
 
     def visit(self, settings: Settings | None = None, **fields: Any) -> RoundResult:
-        given = {"organization": "Us", "bucket": "gs://forecasts/{round}/us", **fields}
+        given = {"organization": "Us", "bucket": "gs://forecasts/{round}/us", "past": 2, **fields}
         return asyncio.run(enter_round(ForecastBenchRoundRequest.read(given), settings or self.settings()))
 
     def folder(self, name: str = f"forecastbench-{DAY}-1") -> Path:
@@ -133,6 +133,9 @@ def test_what_is_not_open_is_refused_and_can_be_rehearsed(world: World):
         world.visit(round=EARLIER)
     assert "the next one is due on 2026-11-29" in str(raised.value)
     assert "--rehearse" in str(raised.value)
+    quiet = world.visit(round=EARLIER, when_open=True)
+    assert (quiet.exit_code, quiet.answered) == (0, 0)
+    assert "was closed" in quiet.warnings[0]
     world.at(NOW - timedelta(days=1))
     with pytest.raises(InputError, match="begins on that day"):
         world.visit()
@@ -247,7 +250,7 @@ class Killer:
 
 def live(environment: dict[str, str]) -> None:
     """One visit in a process of its own."""
-    request = ForecastBenchRoundRequest(organization="Us", bucket="gs://forecasts/{round}/us")
+    request = ForecastBenchRoundRequest(organization="Us", bucket="gs://forecasts/{round}/us", past=2)
     os._exit(asyncio.run(enter_round(request, load_settings(environment))).exit_code)
 
 

@@ -84,7 +84,9 @@ class _ResearchRequest(OperationRequest):
         None, "Longest reply of a model in tokens, thoughts included.", ge=1, group="models", title="Longest reply"
     )
     tier: ServiceTier | None = setting(
-        None, "Service tier: flex costs half and may take minutes, priority costs twice.", group="models"
+        None,
+        "Service tier: flex costs half and may take minutes, batch half and a day, priority costs twice.",
+        group="models",
     )
     reply_seconds: float | None = setting(
         None, "Longest wait for one reply, else 300 seconds.", metavar="SECONDS", gt=0, le=86_400, group="models",
@@ -224,6 +226,10 @@ class TreeRequest(_ResearchRequest):
     steps: int = setting(5, "Replies of one analysis at most.", ge=1, group="tree")
     at_once: int = setting(20, "Leaves judged at a time.", flag="--concurrency", ge=1, le=1000, group="tree")
     retries: int = setting(3, "How often a leaf that failed is judged again.", ge=0, group="tree")
+    trials: int = setting(
+        1, "How often each leaf is examined, independently: the spread gives the answer an error bar.", ge=1, le=100,
+        group="tree", title="Examinations of each leaf",
+    )  # fmt: skip
     deep_model: str | None = setting(
         None, "A model that researches by itself, for the grounders deep and auto.", metavar="MODEL", group="tree"
     )
@@ -305,6 +311,22 @@ class TreeReportRequest(TreeFileRequest):
     lasting: float = _LASTING
 
 
+class TreeNotebookRequest(TreeFileRequest):
+    """List the notebooks behind the leaves of FILE; copy them with their data, or run them again.
+
+    foretell tree notebook t.json --folder notebooks; foretell tree notebook t.json P1.2 --verify
+
+    A notebook is a real .ipynb with the data that it read beside it. It runs in any Jupyter, without key or network.
+    With --verify every cell is run in a sandbox without a network, and has to say what it said. Exit code 1 where one
+    does not, or where a notebook or its data is not there.
+    """
+
+    claims: tuple[ShortText, ...] = setting((), "Only these leaves.", argument=True, metavar="[CLAIM]...")
+    folder: Path | None = setting(None, "Copy the notebooks and their data into this folder.", metavar="FOLDER")
+    verify: bool = setting(False, "Run every cell again and compare.")
+    unsandboxed: bool = setting(False, "Run notebooks without a sandbox, with all your rights.", group="tree")
+
+
 TREE_FORMATS: tuple[str, ...] = get_args(TreeExportRequest.model_fields["to"].annotation)
 """Forms in which a tree can be written."""
 
@@ -326,7 +348,8 @@ class RunRequest(OperationRequest):
     )
     concurrency: int = setting(50, "Cells at once.", ge=1, le=2000)
     tier: ServiceTier | None = setting(
-        None, "Service tier of the models, in place of the spec's: flex costs half and may take minutes a reply."
+        None,
+        "Service tier of the models, in place of the spec's: flex costs half and takes minutes, batch half and a day.",
     )
     where: Literal["auto", "here", "workers", "both"] = setting(
         "auto",
@@ -1297,6 +1320,7 @@ class ForecastBenchRoundRequest(TournamentFields):
         ge=0,
     )
     rehearse: bool = setting(False, "As if it were the due date: nothing later is seen, nothing is sent.")
+    when_open: bool = setting(False, "Where no round is open today, say so and end well, as a scheduler wants it.")
     again: bool = setting(False, "Replace an uploaded file that this machine knows nothing of.")
 
 
@@ -1411,7 +1435,8 @@ class ArenaStatusRequest(ArenaRequest):
 class ArenaInitRequest(OperationRequest):
     """Write arena.yaml, with every field explained, into the folder PLACE; or PLACE itself, if it ends in .yaml.
 
-    As it stands it needs no key: Kalshi's public events, forecasters without models, and the market to beat.
+    As it stands it needs no key: Kalshi's public events, forecasters without models, and the market to beat. Its first
+    line names a JSON schema, written beside it, for editors.
     """
 
     place: Path = setting(Path(), "A folder, or a file that ends in .yaml.", argument=True, metavar="[PLACE]")
@@ -1554,15 +1579,28 @@ class McpRequest(OperationRequest):
 
 
 class InitBotRequest(OperationRequest):
-    """Write a bot into a folder: a repository that takes part in a Metaculus tournament by itself, on GitHub.
+    """Write a bot into a folder: a repository that takes part in a tournament by itself, on GitHub.
 
-    It needs two secrets, a model's key and METACULUS_TOKEN, and spends no more than you say. README.md in the folder
-    explains the rest.
+    It needs two secrets, that of the platform and a model's key, and spends no more than you say; for ForecastBench it
+    does without a model unless you name one. README.md in the folder explains the rest.
+
+      foretell init bot my-bot --tournament minibench
+
+      foretell init bot my-bot --for forecastbench --organization "My team" --bucket gs://BUCKET/FOLDER
     """
 
     folder: Path = setting(Path(), "Folder for the bot; without it, this one.", argument=True, metavar="[FOLDER]")
-    tournament: str = setting("minibench", "Tournament of Metaculus, by its slug or number.")
-    model: str = setting("openrouter:openai/gpt-5-mini", "The model, as provider:name; it needs a price.")
+    platform: Literal["metaculus", "forecastbench", "prophet_arena"] = setting(
+        "metaculus", "Where it takes part.", flag="--for"
+    )
+    tournament: str = setting(
+        "", "Tournament of Metaculus by its slug or number, else minibench; track of Prophet Arena, else weekly."
+    )
+    organization: str = setting("", "ForecastBench: your team, as registered.", max_length=200)
+    bucket: str | None = setting(None, "ForecastBench: the folder to upload to.", metavar="gs://BUCKET/FOLDER")
+    model: str = setting(
+        "", "The model, as provider:name; it needs a price. Else openrouter:openai/gpt-5-mini; ForecastBench: none."
+    )
     search: tuple[str, ...] = setting(("gdelt",), "Search engine; gdelt, the default, needs no key.")
     budget: float = setting(1.0, "Dollars for one run.", metavar="DOLLARS", ge=0.01)
     tournament_budget: float = setting(50.0, "Dollars for the whole tournament.", metavar="DOLLARS", ge=0.01)
@@ -1579,8 +1617,20 @@ class InitBotRequest(OperationRequest):
     )
 
 
+class InitRunRequest(OperationRequest):
+    """Write a commented run to start from, whose every field is explained; as it stands it needs no key.
+
+    Its first line names a JSON schema, written beside it, by which editors complete and check the file.
+    """
+
+    file: Path = setting(Path("run.yaml"), "The file to write.", argument=True, metavar="[FILE]")
+
+
 class InitGridRequest(OperationRequest):
-    """Write a commented grid to start from: an experiment as a file, whose every field is explained."""
+    """Write a commented grid to start from: an experiment as a file, whose every field is explained.
+
+    As it stands it needs no key. Its first line names a JSON schema, written beside it, for editors.
+    """
 
     file: Path = setting(Path("grid.yaml"), "The file to write.", argument=True, metavar="[FILE]")
 

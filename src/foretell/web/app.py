@@ -9,11 +9,11 @@ from fastapi import FastAPI
 from foretell.runs.settings import Settings
 from foretell.web import static_files
 from foretell.web.middleware import RequestGuard, describe_api, handle_problems
-from foretell.web.pages import arena, ask, home, question, runs, tree_edits, trees
+from foretell.web.pages import arena, ask, find, home, question, runs, tree_edits, trees
 from foretell.web.security import AccessRules
 from foretell.web.state import WebState
 
-PAGES = (static_files, home, trees, tree_edits, arena, ask, runs, question)
+PAGES = (static_files, home, find, trees, tree_edits, arena, ask, runs, question)
 """Modules with a router. A page comes into being by a line here."""
 
 
@@ -48,7 +48,7 @@ def create_app(
     app.openapi = lambda: describe_api(app)
     app.state.serving = state
     handle_problems(app)
-    app.add_middleware(RequestGuard, access=access, connections=state.connections)
+    app.add_middleware(RequestGuard, access=access, open_connections=state.connections)
     for page in PAGES:
         app.include_router(page.router)
     return app
