@@ -216,7 +216,8 @@ class Runtime(PlainRuntime):
         )
         engine = self.services.engine
         # Another engine finds other pages for the same words.
-        scope = journal_scope(question.id, context.trial, engine.name if engine else None)
+        asked = " and archive" if self.spec.archive_check else ""
+        scope = journal_scope(question.id, context.trial, f"{engine.name}{asked}" if engine else None)
         reaching = [
             JournaledTool(tool=tool, journal=self.journal, scope=scope, emit=context.emit)
             for tool in self._reaching(question, context)
@@ -237,7 +238,8 @@ class Runtime(PlainRuntime):
         stored = context.as_of.mode == "backtest" and not clairvoyant
         tools: list[Tool] = []
         if services.engine is not None and (services.engine.filters_dates or not stored):
-            tools.append(WebSearch(engine=services.engine))
+            history = services.stored_pages if stored and self.spec.archive_check else None
+            tools.append(WebSearch(engine=services.engine, history=history))
         tools.append(LookupUrl(pages=services.stored_pages if stored else services.live_pages))
         tools.append(FetchWikipedia(wikipedia=services.wikipedia))
         if question.series is not None and services.series.supplies(question.series):
