@@ -124,6 +124,8 @@ def _only_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
         connect(self, address)
 
     monkeypatch.setattr(socket.socket, "connect", guarded)
+    # Asked without a model, public markets are looked at; tests that want that say so, and bring their own.
+    monkeypatch.setenv("FORETELL_NETWORK", "off")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -23,7 +23,9 @@ from foretell.operations.run import ShowResult as ShowResult
 from foretell.operations.runs import RunsResult as RunsResult
 from foretell.operations.studies import study as study
 from foretell.operations.tournament import TournamentResult as TournamentResult
+from foretell.operations.tournament_results import TournamentResults as TournamentResults
 from foretell.operations.tournament_round import RoundResult as RoundResult
+from foretell.operations.tree import SignedReport as SignedReport
 from foretell.operations.tree import TreeResult as TreeResult
 from foretell.operations.tree_edit import TreeDiff as TreeDiff
 from foretell.operations.tree_edit import TreeEditResult as TreeEditResult
@@ -68,9 +70,11 @@ __all__ = [
     "ScoringOptions",
     "ShowRequest",
     "ShowResult",
+    "SignedReport",
     "Snapshot",
     "Target",
     "TournamentResult",
+    "TournamentResults",
     "TreeDiff",
     "TreeEditResult",
     "TreeRequest",
@@ -87,6 +91,7 @@ __all__ = [
     "edit_tree",
     "enter_forecastbench",
     "enter_metaculus",
+    "enter_prophet_arena",
     "expand_leaf",
     "ground_leaves",
     "grow_tree",
@@ -96,6 +101,7 @@ __all__ = [
     "read_table",
     "read_tree",
     "replay",
+    "report_tree",
     "resynthesize_tree",
     "run",
     "score",
@@ -103,6 +109,7 @@ __all__ = [
     "score_table",
     "show",
     "study",
+    "tournament_results",
     "tree_history",
     "what_if",
     "write_tree",
@@ -123,7 +130,7 @@ def ask(
     temperature: float | None = None,
     effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None,
     max_tokens: int | None = None,
-    tier: Literal["standard", "flex", "priority"] | None = None,
+    tier: Literal["standard", "flex", "batch", "priority"] | None = None,
     reply_seconds: float | None = None,
     seed: int = 0,
     late_text: Literal["quarantine", "keep", "cut"] = "quarantine",
@@ -144,12 +151,13 @@ def ask(
     high: float | None = None,
     exclusivity: Literal["exactly one", "at most one", "independent"] = "exactly one",
     price: float | None = None,
+    network: bool = True,
     trials: int = 1,
     combine: str = "default",
     concurrency: int = 50,
     settings: Settings | None = None,
 ) -> AskResult:
-    """A probability with its reasons; researched by `model`, or the outside view where no model is named.
+    """A probability with its reasons; researched by `model`, or where none is named from public markets and series.
 
     Args:
         closes: When it will be known.
@@ -164,7 +172,7 @@ def ask(
         temperature: Of the models; else their own default.
         effort: How long models that can reason are to do so; filter and summariser never longer than low.
         max_tokens: Longest reply of a model in tokens, thoughts included.
-        tier: Service tier: flex costs half and may take minutes, priority costs twice.
+        tier: Service tier: flex costs half and may take minutes, batch half and a day, priority costs twice.
         reply_seconds: Longest wait for one reply, else 300 seconds.
         seed: Sent to the model, plus the number of the trial.
         late_text: With --as-of, a text of yours that was written after that day: refuse it (quarantine), keep it, or cut such passages.
@@ -186,6 +194,7 @@ def ask(
         high: The number is almost surely below this.
         exclusivity: How many of several outcomes come true.
         price: What a market says now.
+        network: Without a model, look for the same question on public markets, and for weather and prices at public series; --no-network asks nobody.
         trials: Independent trials to combine.
         combine: How trials become one: logit-mean, mean, median, trimmed, extremised, judged (a model reads the reasons), default (blended with price and base rate) or a fitted FILE.
         concurrency: Trials at once.
@@ -285,6 +294,7 @@ def enter_forecastbench(
     past: int = 26,
     stop_before: float = 30.0,
     rehearse: bool = False,
+    when_open: bool = False,
     again: bool = False,
     settings: Settings | None = None,
 ) -> RoundResult:
@@ -317,6 +327,7 @@ def enter_forecastbench(
         past: Earlier rounds to learn from; those that are not here are fetched.
         stop_before: Agents stop so many minutes before the round closes, and what they have is sent.
         rehearse: As if it were the due date: nothing later is seen, nothing is sent.
+        when_open: Where no round is open today, say so and end well, as a scheduler wants it.
         again: Replace an uploaded file that this machine knows nothing of.
     """
 
@@ -369,6 +380,55 @@ def enter_metaculus(
         rehearse: In the platform's testing area instead of the tournament.
     """
 
+def enter_prophet_arena(
+    track: Literal["weekly", "live"] = "weekly",
+    *,
+    spec: str | Path | None = None,
+    model: str | None = None,
+    search: Sequence[str] = (),
+    trials: int | None = None,
+    budget: float | None = None,
+    question_budget: float | None = None,
+    tournament_budget: float | None = None,
+    model_price: str | None = None,
+    degraded: bool = False,
+    plan: bool = False,
+    dry_run: bool = False,
+    practice: bool = False,
+    concurrency: int = 4,
+    summary: str | Path | None = None,
+    again: float | None = None,
+    before_close: float | None = None,
+    limit: int | None = None,
+    agent: str = "",
+    reasons: bool = True,
+    settings: Settings | None = None,
+) -> TournamentResult:
+    """Forecast what is open and unanswered in a track of Prophet Arena, and send it.
+
+    Args:
+        spec: A run's spec (YAML) that says how to forecast; its questions are those of the tournament.
+        model: provider:name of the model; else the spec's, or FORETELL_MODEL.
+        search: Search engine; may be repeated; else the spec's, or FORETELL_SEARCH.
+        trials: Trials of every question; else the spec's, or 1.
+        budget: Dollars for this time; else the spec's.
+        question_budget: Dollars for one trial of one question; else the spec's.
+        tournament_budget: Dollars for the whole tournament: what was spent on it before counts.
+        model_price: What the model costs where that is not known: dollars per million tokens read/written, such as 0.5/2.
+        degraded: Also send forecasts that rest on the failure of a model or a tool.
+        plan: Say what would be asked, what it costs and how long it takes, and stop.
+        dry_run: Forecast, print what would be sent, and send nothing.
+        practice: In a practice world on this machine: no key, nothing to pay, nobody is sent anything.
+        concurrency: Trials at once.
+        summary: Add the day's summary, as Markdown, to this file.
+        again: Forecast a question again after so many days; else never.
+        before_close: Forecast once more when a question closes within so many hours.
+        limit: Questions at most this time, those that close first.
+        track: weekly or live.
+        agent: Your agent's name there; without it, your agent of the weekly track.
+        reasons: Send the reasons along with every forecast.
+    """
+
 def expand_leaf(
     tree: str | Path,
     claim: str,
@@ -385,7 +445,7 @@ def expand_leaf(
     temperature: float | None = None,
     effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None,
     max_tokens: int | None = None,
-    tier: Literal["standard", "flex", "priority"] | None = None,
+    tier: Literal["standard", "flex", "batch", "priority"] | None = None,
     reply_seconds: float | None = None,
     seed: int = 0,
     late_text: Literal["quarantine", "keep", "cut"] = "quarantine",
@@ -423,7 +483,7 @@ def expand_leaf(
         temperature: Of the models; else their own default.
         effort: How long models that can reason are to do so; filter and summariser never longer than low.
         max_tokens: Longest reply of a model in tokens, thoughts included.
-        tier: Service tier: flex costs half and may take minutes, priority costs twice.
+        tier: Service tier: flex costs half and may take minutes, batch half and a day, priority costs twice.
         reply_seconds: Longest wait for one reply, else 300 seconds.
         seed: Sent to the model, plus the number of the trial.
         late_text: With --as-of, a text of yours that was written after that day: refuse it (quarantine), keep it, or cut such passages.
@@ -464,7 +524,7 @@ def ground_leaves(
     temperature: float | None = None,
     effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None,
     max_tokens: int | None = None,
-    tier: Literal["standard", "flex", "priority"] | None = None,
+    tier: Literal["standard", "flex", "batch", "priority"] | None = None,
     reply_seconds: float | None = None,
     seed: int = 0,
     late_text: Literal["quarantine", "keep", "cut"] = "quarantine",
@@ -499,7 +559,7 @@ def ground_leaves(
         temperature: Of the models; else their own default.
         effort: How long models that can reason are to do so; filter and summariser never longer than low.
         max_tokens: Longest reply of a model in tokens, thoughts included.
-        tier: Service tier: flex costs half and may take minutes, priority costs twice.
+        tier: Service tier: flex costs half and may take minutes, batch half and a day, priority costs twice.
         reply_seconds: Longest wait for one reply, else 300 seconds.
         seed: Sent to the model, plus the number of the trial.
         late_text: With --as-of, a text of yours that was written after that day: refuse it (quarantine), keep it, or cut such passages.
@@ -536,7 +596,7 @@ def grow_tree(
     temperature: float | None = None,
     effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None,
     max_tokens: int | None = None,
-    tier: Literal["standard", "flex", "priority"] | None = None,
+    tier: Literal["standard", "flex", "batch", "priority"] | None = None,
     reply_seconds: float | None = None,
     seed: int = 0,
     late_text: Literal["quarantine", "keep", "cut"] = "quarantine",
@@ -578,7 +638,7 @@ def grow_tree(
         temperature: Of the models; else their own default.
         effort: How long models that can reason are to do so; filter and summariser never longer than low.
         max_tokens: Longest reply of a model in tokens, thoughts included.
-        tier: Service tier: flex costs half and may take minutes, priority costs twice.
+        tier: Service tier: flex costs half and may take minutes, batch half and a day, priority costs twice.
         reply_seconds: Longest wait for one reply, else 300 seconds.
         seed: Sent to the model, plus the number of the trial.
         late_text: With --as-of, a text of yours that was written after that day: refuse it (quarantine), keep it, or cut such passages.
@@ -640,6 +700,19 @@ def replay(
         dataset: The questions, where they are not in the spec's own place any more.
     """
 
+def report_tree(
+    file: str | Path,
+    *,
+    lasting: float = 0.0,
+    settings: Settings | None = None,
+) -> SignedReport:
+    """The report on the tree in a file: the answer, what it hangs on, every claim, and how it was made.
+
+    Args:
+        file: The tree's file.
+        lasting: Standard deviation of what the grounder gets wrong every time: widens the error bar.
+    """
+
 def resynthesize_tree(
     tree: str | Path,
     claims: Sequence[str] = (),
@@ -656,7 +729,7 @@ def resynthesize_tree(
     temperature: float | None = None,
     effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None,
     max_tokens: int | None = None,
-    tier: Literal["standard", "flex", "priority"] | None = None,
+    tier: Literal["standard", "flex", "batch", "priority"] | None = None,
     reply_seconds: float | None = None,
     seed: int = 0,
     late_text: Literal["quarantine", "keep", "cut"] = "quarantine",
@@ -687,7 +760,7 @@ def resynthesize_tree(
         temperature: Of the models; else their own default.
         effort: How long models that can reason are to do so; filter and summariser never longer than low.
         max_tokens: Longest reply of a model in tokens, thoughts included.
-        tier: Service tier: flex costs half and may take minutes, priority costs twice.
+        tier: Service tier: flex costs half and may take minutes, batch half and a day, priority costs twice.
         reply_seconds: Longest wait for one reply, else 300 seconds.
         seed: Sent to the model, plus the number of the trial.
         late_text: With --as-of, a text of yours that was written after that day: refuse it (quarantine), keep it, or cut such passages.
@@ -709,7 +782,7 @@ def run(
     spec: str | Path | Mapping[str, Any],
     *,
     concurrency: int = 50,
-    tier: Literal["standard", "flex", "priority"] | None = None,
+    tier: Literal["standard", "flex", "batch", "priority"] | None = None,
     where: Literal["auto", "here", "workers", "both"] = "auto",
     extend: bool = False,
     out: str | Path | None = None,
@@ -720,7 +793,7 @@ def run(
     Args:
         spec: A YAML or JSON file, or the same as a mapping: questions, models, search, trials, …
         concurrency: Cells at once.
-        tier: Service tier of the models, in place of the spec's: flex costs half and may take minutes a reply.
+        tier: Service tier of the models, in place of the spec's: flex costs half and takes minutes, batch half and a day.
         where: Who answers: this process (here), the workers of the shared database (workers), both of them, or workers wherever a shared database is set (auto).
         extend: Add questions that are new to the run of this spec, instead of starting another.
         out: Also write the tables for scoring into this folder.
@@ -739,6 +812,31 @@ def show(
         run: The run's id, or how that begins.
         question: One question, with every step.
         limit: At most so many answers, and so many steps of each trial.
+    """
+
+def tournament_results(
+    platform: Literal["forecastbench", "metaculus", "prophet_arena"] | None = None,
+    *,
+    rounds: Sequence[str] = (),
+    methods: Sequence[str | Path] = (),
+    by: Sequence[str] = (),
+    reference: str | None = None,
+    missing: float | None = None,
+    draws: int = 2000,
+    offline: bool = False,
+    settings: Settings | None = None,
+) -> TournamentResults:
+    """Score one's own past rounds and tournaments beside all public methods on file.
+
+    Args:
+        platform: Only this platform.
+        rounds: Only this round or tournament; may be repeated.
+        methods: Public methods of ForecastBench; may be repeated.
+        by: Also score each combination of these columns, e.g. source,horizon.
+        reference: Compare all others with this forecaster; without it, with your newest entry.
+        missing: Probability to put in where a forecast is missing; the board takes 0.5.
+        draws: Number of bootstrap draws.
+        offline: Score by the outcomes that are here, and ask nobody.
     """
 
 def tree_history(

@@ -1,11 +1,22 @@
 """`foretell mcp --http`: loopback, a token for everything, and the same tools."""
 
 import asyncio
+import json
 import re
 import subprocess
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.mcp_server.office import Office, parsed, problem
+
+from foretell.data import connections
+from foretell.forecasters.tree.grounders.deep_research import open_search_server
+from foretell.mcp.http_server import http_app, listen
+from foretell.mcp.permissions import ServerPermissions
+from foretell.runs.settings import Settings
 
 TOKEN = "a-long-token-for-tests-0123456789"
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
@@ -74,3 +85,81 @@ def test_a_short_token_is_refused(office: Office):
     told = Office(folder=office.folder, environment={"FORETELL_MCP_TOKEN": "short"}).foretell("mcp", "--http")
     assert told.returncode == 2
     assert "shorter than" in told.stderr
+
+
+@asynccontextmanager
+async def tool_server(home: Path) -> AsyncGenerator[tuple[int, str]]:
+    """The server of tools in this process: its port and its token."""
+    import uvicorn
+
+    app, listening = http_app(ServerPermissions(settings=Settings(home=home)), TOKEN), listen("127.0.0.1", 0)
+    server = uvicorn.Server(connections.server_config(app, app.connections, log_level="critical", lifespan="on"))
+    serving = asyncio.create_task(server.serve(sockets=[listening]))
+    while not server.started:
+        await asyncio.sleep(0.01)
+    yield listening.getsockname()[1], TOKEN
+    server.should_exit = True
+    await serving
+
+
+@asynccontextmanager
+async def research_server(_home: Path) -> AsyncGenerator[tuple[int, str]]:
+    """The search that a deep-research model is given, for one leaf."""
+    no_tools: Any = None
+    async with open_search_server() as server:
+        with server.serve("leaf", no_tools) as address:
+            yield int(server.url.split(":")[2].partition("/")[0]), address.token
+
+
+async def said(port: int, *sent: bytes) -> bytes:
+    """Everything that a server answers to these bytes before it hangs up."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    found = b""
+    try:
+        for piece in sent:
+            writer.write(piece)
+        while piece := await asyncio.wait_for(reader.read(65536), 60):
+            found += piece
+    except ConnectionError:
+        pass
+    writer.close()
+    return found
+
+
+def head(method: str, token: str, *headers: str) -> bytes:
+    own = ("Host: 127.0.0.1:80", f"Authorization: Bearer {token}", "Accept: application/json, text/event-stream")
+    lines = (f"{method} /mcp HTTP/1.1", *own, "Content-Type: application/json", "Connection: close", *headers, "", "")
+    return "\r\n".join(lines).encode()
+
+
+@pytest.mark.parametrize("serving", [tool_server, research_server])
+def test_what_a_server_of_tools_holds_and_waits_for_is_bounded(
+    serving: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = json.dumps(LIST).encode()
+    length = f"Content-Length: {len(body)}"
+    chunk = b"%x\r\n%s\r\n" % (100_000, b" " * 100_000)
+
+    async def run() -> None:
+        async with serving(tmp_path) as (port, token):
+            whole = await said(port, head("POST", token, length), body)
+            assert (whole[:12], b"inputSchema" in whole) == (b"HTTP/1.1 200", True)
+            # Without the token nothing of a body is read.
+            assert b" 401 " in await said(port, head("POST", "wrong", length))
+            assert b" 413 " in await said(port, head("POST", token, "Content-Length: 99000000"))
+            assert b" 413 " in await said(port, head("POST", token, "Transfer-Encoding: chunked"), *[chunk] * 82)
+            long = await said(port, head("GET", token, f"X-Long: {'x' * 40_000}"))
+            assert b" 400 " in long or b" 431 " in long
+            with monkeypatch.context() as patched:
+                patched.setattr(connections, "HEADER_SECONDS", 0.2)
+                patched.setattr(connections, "BODY_SECONDS", 0.2)
+                assert b" 408 " in await said(port, head("POST", token, length)[:-2])
+                assert b" 408 " in await said(port, head("POST", token, length), body[:-1])
+            with monkeypatch.context() as patched:
+                patched.setattr(connections, "MAX_STREAMS", 0)
+                patched.setattr(connections, "MAX_REPLY_BYTES", 100)
+                assert b" 503 " in await said(port, head("GET", token))
+                assert b"inputSchema" not in await said(port, head("POST", token, length), body)
+            assert b"inputSchema" in await said(port, head("POST", token, length), body)
+
+    asyncio.run(run())

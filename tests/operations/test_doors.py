@@ -198,7 +198,8 @@ def test_what_is_wrong_is_said_before_anything_is_stored(doors: Doors, wrong: di
 def test_every_field_is_offered_by_every_way_in(name: str, tmp_path: Path) -> None:
     operation = OPERATIONS[PYTHON_NAMES[name]]
     fields = set(operation.request.model_fields)
-    assert {parameter.name for parameter in operation_command(PYTHON_NAMES[name]).params} - {"as_json", "out_files"} == fields
+    offered = {parameter.name for parameter in operation_command(PYTHON_NAMES[name]).params}
+    assert offered - {"as_json", "out_files"} == fields
     assert set(signature(getattr(foretell, name)).parameters) - {"settings"} == fields
     settings = Settings(home=tmp_path, budget=Budget("server", dollars=1.0))
     permissions = ServerPermissions(settings=settings, models=("openai:gpt-5-mini",), search=("local",))

@@ -4,6 +4,7 @@ import csv
 import hashlib
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -79,12 +80,16 @@ def test_the_workflow_is_one_that_github_takes(tmp_path: Path):
             assert re.match(r"\s*(secrets|github|env)\.\w+", expression)
 
 
-@pytest.mark.parametrize("minutes", [20, 1440])
-def test_the_linter_of_workflows_finds_nothing(tmp_path: Path, minutes: int):
+BENCH = ("--for", "forecastbench", "--organization", "My Team (A.I.)")
+ARENA = ("--for", "prophet_arena")
+
+
+@pytest.mark.parametrize("options", [(), ("--interval", "1440"), BENCH, ARENA])
+def test_the_linter_of_workflows_finds_nothing(tmp_path: Path, options: tuple[str, ...]):
     linter = shutil.which("actionlint", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
     if linter is None:
         pytest.skip("actionlint is not installed: pip install 'foretell[dev]'")
-    made(tmp_path / "bot", "--interval", str(minutes))
+    made(tmp_path / "bot", *options, "--install", "git+https://git.example/me/foretell")
     path = tmp_path / "bot" / WORKFLOW
 
     def lint() -> subprocess.CompletedProcess[str]:
@@ -206,3 +211,65 @@ def test_the_bots_own_tests_pass(tmp_path: Path):
         check=False,
     )
     assert told.returncode == 0, told.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "secrets"),
+    [
+        (BENCH, ["GOOGLE_SERVICE_ACCOUNT_KEY"]),
+        (
+            (
+                *BENCH,
+                "--model",
+                "openrouter:openai/gpt-5-mini",
+                "--bucket",
+                "gs://forecasts/{round}/us",
+                "--budget",
+                "3",
+            ),
+            ["GOOGLE_SERVICE_ACCOUNT_KEY", "OPENROUTER_API_KEY"],
+        ),
+        (ARENA, ["ARENA_API_KEY", "OPENROUTER_API_KEY"]),
+    ],
+)
+def test_other_tournaments_have_bots_whose_files_fit_together(
+    tmp_path: Path, options: tuple[str, ...], secrets: list[str]
+):
+    folder = tmp_path / "bot"
+    told = made(folder, *options, "--install", "git+https://git.example/me/foretell")
+    assert told.exit_code == 0, told.output
+    assert " and ".join(secrets) in told.output
+    for path in folder.rglob("*"):
+        assert path.is_dir() or "@@" not in path.read_text(encoding="utf-8"), path
+    script = (folder / "bot.sh").read_text(encoding="utf-8")
+    assert (folder / "bot.yaml").exists() == ("prophet_arena" in options)
+    (job,) = workflow(folder)["jobs"].values()
+    given = [list(step["env"]) for step in job["steps"] if "env" in step]
+    assert given == [secrets] * 3
+    # The bot's own tests, as its workflow runs them.
+    found = runpy.run_path(str(folder / "tests" / "test_bot.py"))
+    checks = [check for name, check in found.items() if name.startswith("test_")]
+    assert len(checks) >= 2
+    for check in checks:
+        check()
+    assert subprocess.run(["bash", "-n", str(folder / "bot.sh")], check=False).returncode == 0
+    if "--bucket" in options:
+        assert '--bucket "gs://forecasts/{round}/us" --model openrouter:openai/gpt-5-mini --search gdelt' in script
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--for", "forecastbench"), "--organization"),
+        ((*BENCH[:3], 'x"; rm -rf "'), "--organization"),
+        ((*BENCH, "--bucket", "s3://x"), "--bucket"),
+        ((*BENCH, "--bucket", "gs://forecasts/$(id)"), "--bucket"),
+        ((*ARENA, "--tournament", "cup"), "weekly or live"),
+    ],
+)
+def test_what_cannot_be_a_bot_is_refused_before_anything_is_written(
+    tmp_path: Path, options: tuple[str, ...], words: str
+):
+    told = made(tmp_path / "bot", *options)
+    assert words in str(told.exception)
+    assert not (tmp_path / "bot").exists()

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import signal
 import ssl
+import tarfile
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from inspect import isawaitable
@@ -18,7 +19,8 @@ from fakes.background import Background
 from fakes.models import BackgroundModels
 from foretell.data.datasets.cache import DownloadCache
 from foretell.data.datasets.forecastbench_download import read_pulled
-from foretell.operations.requests import ForecastBenchRoundRequest
+from foretell.operations.requests import ForecastBenchRoundRequest, TournamentResultsRequest
+from foretell.operations.tournament_results import TournamentResults, score_tournaments
 from foretell.operations.tournament_round import RoundResult, enter_round
 from foretell.plugins import names
 from foretell.practice.forecastbench import PracticeBucket, serve_rounds
@@ -72,7 +74,7 @@ class World:
         return load_settings({**self.environment, **more})
 
     def visit(self, settings: Settings | None = None, **fields: Any) -> RoundResult:
-        given = {"organization": "Us", "bucket": "gs://forecasts/{round}/us", **fields}
+        given = {"organization": "Us", "bucket": "gs://forecasts/{round}/us", "past": 2, **fields}
         return asyncio.run(enter_round(ForecastBenchRoundRequest.read(given), settings or self.settings()))
 
     def folder(self, name: str = f"forecastbench-{DAY}-1") -> Path:
@@ -131,11 +133,15 @@ def test_what_is_not_open_is_refused_and_can_be_rehearsed(world: World):
         world.visit(round=EARLIER)
     assert "the next one is due on 2026-11-29" in str(raised.value)
     assert "--rehearse" in str(raised.value)
+    quiet = world.visit(round=EARLIER, when_open=True)
+    assert (quiet.exit_code, quiet.answered) == (0, 0)
+    assert "was closed" in quiet.warnings[0]
     world.at(NOW - timedelta(days=1))
     with pytest.raises(InputError, match="begins on that day"):
         world.visit()
     world.at(NOW)
-    for wrong in ({"round": "soon"}, {"bucket": "s3://elsewhere"}, {"bucket": "gs://forecasts/../us"}):
+    problems: list[dict[str, Any]] = [{"round": "soon"}, {"bucket": "s3://b"}, {"bucket": "gs://forecasts/../us"}]
+    for wrong in problems:
         with pytest.raises(InputError):
             world.visit(**wrong)
     with pytest.raises(InputError, match="whose file it is"):
@@ -244,7 +250,7 @@ class Killer:
 
 def live(environment: dict[str, str]) -> None:
     """One visit in a process of its own."""
-    request = ForecastBenchRoundRequest(organization="Us", bucket="gs://forecasts/{round}/us")
+    request = ForecastBenchRoundRequest(organization="Us", bucket="gs://forecasts/{round}/us", past=2)
     os._exit(asyncio.run(enter_round(request, load_settings(environment))).exit_code)
 
 
@@ -267,3 +273,62 @@ def test_killed_before_and_after_its_upload_is_taken_it_uploads_once(world: Worl
     assert uploads == ["intention", "absence", "intention", "receipt"]
     state = json.loads((world.folder() / "state.json").read_text(encoding="utf-8"))
     assert (state["uploaded"], state["round"]) == (f"gs://{PLACE}", DAY)
+
+
+def test_own_rounds_are_scored_beside_public_methods(world: World, tmp_path: Path):
+    world.visit(round=EARLIER, rehearse=True, organization=None, bucket=None)
+    world.visit()
+    own = world.folder(f"forecastbench-{EARLIER}-1-rehearsal") / f"{EARLIER}.rehearsal.1.json"
+    body = json.loads(own.read_text(encoding="utf-8"))
+    sets = tmp_path / "forecast_sets" / EARLIER
+    sets.mkdir(parents=True)
+    rival = {**body, "organization": "Rival", "model": "bold"}
+    rival["forecasts"] = [{**row, "forecast": 0.9} for row in body["forecasts"][:-8]]
+    (sets / f"{EARLIER}.Rival.bold.json").write_text(json.dumps(rival), encoding="utf-8")
+    (sets / f"{EARLIER}.rehearsal.1.json").write_text(json.dumps(body), encoding="utf-8")
+    (sets / f"{EARLIER}.Broken.json").write_text('{"question_set": "2026-11-01-llm.json"}', encoding="utf-8")
+    (sets / "2020-01-01.Old.json").write_text("not even JSON", encoding="utf-8")
+    packed = tmp_path / "forecast_sets.tar.gz"
+    with tarfile.open(packed, "w:gz") as archive:
+        archive.add(sets, arcname=EARLIER)
+    table = tmp_path / "methods.csv"
+    head = "method,forecast_due_date,source,question_id,resolution_date,probability,imputed"
+    lines = [f"Tabled,{EARLIER},fred,DGS10,2026-11-08,0.4,false", f"Tabled,{EARLIER},infer,practice-infer-1,,0.2,true"]
+    table.write_text("\n".join([head, *lines]), encoding="utf-8")
+
+    def scored(*methods: Path, **more: Any) -> TournamentResults:
+        request = TournamentResultsRequest.read({"platform": "forecastbench", "methods": methods, "draws": 200, **more})
+        return asyncio.run(score_tournaments(request, world.settings()))
+
+    found = scored(tmp_path / "forecast_sets", table)
+    states = {(one.name, one.state): one for one in found.entered}
+    assert set(states) == {(DAY, "uploaded"), (EARLIER, "rehearsed")}
+    assert (states[EARLIER, "rehearsed"].decided, states[DAY, "uploaded"].decided) == (9, 0)
+    assert [note for note in found.notes if "Broken" in note]
+    rows = {(row["forecaster"], row["kind"]): row for row in found.rows()}
+    mine = rows["foretell stack (rehearsal)", "dataset"]
+    assert (mine["n"], mine["completion"]) == (5, 1.0)
+    assert mine["bi_low"] <= mine["bi"] <= mine["bi_high"]
+    # The rival left the last question out; a forecast that was put in for somebody is not theirs.
+    assert (rows["Rival:bold", "dataset"]["n"], rows["Rival:bold", "market"]["n"]) == (4, 4)
+    assert rows["Tabled", "dataset"]["n"] == 1
+    assert ("Tabled", "market") not in rows
+    assert {"always 0.5", "base rate", "crowd price"} <= {name for name, _ in rows}
+    assert rows["crowd price", "market"]["brier"] == pytest.approx(
+        rows["foretell stack (rehearsal)", "market"]["brier"]
+    )
+    assert not any(name.startswith("rehearsal:") for name, _ in rows), "one's own file is not a rival"
+    same = scored(packed, table, offline=True)
+    assert same.rows() == found.rows()
+    assert "Rival:bold" in same.to_markdown()
+    with pytest.raises(InputError, match="is no archive"):
+        scored(_written(tmp_path / "bad.tar.gz", "not packed"))
+    with pytest.raises(InputError, match="is missing"):
+        scored(_written(tmp_path / "bad.csv", "method\nx\n"))
+    (world.folder() / "state.json").write_text("{", encoding="utf-8")
+    assert any(one.state.startswith("damaged") for one in scored(offline=True).entered)
+
+
+def _written(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path

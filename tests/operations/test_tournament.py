@@ -17,8 +17,9 @@ import pytest
 from fakes.background import Background
 from fakes.markets import FakeMetaculus
 from fakes.models import BackgroundModels
-from foretell.operations.requests import TournamentRequest
+from foretell.operations.requests import TournamentRequest, TournamentResultsRequest
 from foretell.operations.tournament import ATTEMPTS, TESTING_AREA, TournamentResult, tournament
+from foretell.operations.tournament_results import TournamentResults, score_tournaments
 from foretell.practice.markets.metaculus import (
     MetaculusCatalogue,
     MetaculusInbox,
@@ -370,3 +371,32 @@ def test_killed_at_everything_it_sends_and_resumed_without_a_double(world: World
     state = json.loads((world.home / "tournaments" / "metaculus-cup" / "state.json").read_text(encoding="utf-8"))
     assert state["outbox"] == []
     assert state["pending"] == {}
+
+
+def test_what_was_said_is_scored_when_it_has_come_out(world: World):
+    def asked(number: int, **fields: Any) -> dict[str, Any]:
+        times = {"opens": "2026-11-01T00:00:00Z", "closes": "2026-12-15T00:00:00Z", "resolves": "2026-12-20T00:00:00Z"}
+        one = SampleMetaculusQuestion(id=number, title=f"Will {number}?", **times, **fields)
+        return metaculus_post_body(100 + number, one.title, one)
+
+    def results() -> TournamentResults:
+        request = TournamentResultsRequest.read({"platform": "metaculus", "draws": 200})
+        return asyncio.run(score_tournaments(request, world.settings))
+
+    world.fake.having(MetaculusCatalogue([asked(n) for n in (1, 2, 3)]))
+    plan = world.visit(tournament_budget=5.0, plan=True).plan
+    assert plan is not None
+    assert (plan.questions, plan.cells, world.forecast) == (3, 3, [])
+    world.visit()
+    assert results().boards == {}
+    over = {"status": "resolved", "resolved": "2026-12-16T00:00:00Z"}
+    ends = {1: "yes", 2: "no", 3: "annulled"}
+    world.fake.having(MetaculusCatalogue([asked(n, resolution=end, **over) for n, end in ends.items()]))
+    world.at(NOW + timedelta(days=60))
+    found = results()
+    (entered,) = found.entered
+    assert (entered.name, entered.state, entered.decided) == ("cup", "3 sent", 2)
+    assert entered.dollars > 0
+    rows = {row["forecaster"]: row for row in found.rows()}
+    # What was called off counts for nobody.
+    assert (rows["cup"]["n"], rows["always 0.5"]["bi"]) == (2, pytest.approx(50))

@@ -113,6 +113,7 @@ def charged(model: str, wanted: Any, **reply: Any) -> float | None:
 def test_a_tier_is_paid_where_there_is_one():
     assert (charged("openai:gpt-6-sol", None), charged("openai:gpt-6-sol", "flex")) == (2.0, 1.0)
     assert charged("google:gemini-3.8-flash", "flex") == 0.375
+    assert charged("anthropic:claude-opus-5-5", "batch") == 2.0
     # Anthropic has no such tier, and a tier that was not granted is not paid for at its price.
     assert charged("anthropic:claude-opus-5-5", "flex") == charged("anthropic:claude-opus-5-5", None) == 4.0
     assert charged("openai:gpt-6-sol", "flex", tier="standard") == 2.0
@@ -137,7 +138,10 @@ def test_one_option_makes_a_run_cheap_and_says_what_it_saves(tmp_path: Path):
     settings = Settings(home=tmp_path, keys={"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"})
     spec = {"questions": "demo", "models": {"agent": "openai:gpt-6-sol", "filter": "anthropic:claude-haiku-5-5"}}
     usual = prepare(RunRequest(spec=spec), settings)
-    assert usual.notices == ("a backtest can wait: --tier flex halves the price of openai:gpt-6-sol",)
+    assert usual.notices == (
+        "a backtest can wait: --tier flex halves the price of openai:gpt-6-sol; "
+        "--tier batch halves the price of openai:gpt-6-sol, anthropic:claude-haiku-5-5",
+    )
     cheap = prepare(RunRequest(spec=spec, tier="flex"), settings)
     assert cheap.spec.sampling == {"tier": "flex"}
     assert cheap.notices == (
@@ -148,9 +152,15 @@ def test_one_option_makes_a_run_cheap_and_says_what_it_saves(tmp_path: Path):
     assert forecaster_options(cheap.spec) == {"seconds": 9000.0}
     assert forecaster_options(replace(cheap.spec, options={"seconds": 60})) == {"seconds": 60}
     assert forecaster_options(usual.spec) == {}
+    slow = prepare(RunRequest(spec=spec, tier="batch"), settings)
+    assert all("costs half; replies come together, within a day" in notice for notice in slow.notices)
+    assert forecaster_options(slow.spec) == {"seconds": 900_000.0}
 
 
-@pytest.mark.parametrize(("sampling", "seconds"), [({}, 300.0), ({"reply_seconds": 7}, 7.0), ({"tier": "flex"}, 900.0)])
+@pytest.mark.parametrize(
+    ("sampling", "seconds"),
+    [({}, 300.0), ({"reply_seconds": 7}, 7.0), ({"tier": "flex"}, 900.0), ({"tier": "batch"}, 90_000.0)],
+)
 def test_a_run_waits_as_long_as_it_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sampling: dict[str, Any], seconds: float
 ):

@@ -83,3 +83,13 @@ def test_a_plan_stands_on_the_level_of_its_pilot():
     usual = plan(PlanRequest.read({**asked, "index": 70.0}))
     assert own.index < 70
     assert own.targets < usual.targets, "a point of index is more Brier score at a worse level"
+    # Needed targets go with the inverse square of the gain in Brier score, which at index I is worth (100 − I) / 5,000.
+    assert own.targets / usual.targets == pytest.approx(((100 - 70) / (100 - own.index)) ** 2, rel=0.05)
+
+
+def test_a_pilot_at_54_needs_less_than_half_of_what_the_usual_level_would_ask_for():
+    """The worked example: a gain of one point, 1,945 targets around an index of 70 and 833 around the pilot's 54.2."""
+    spread = 0.0945
+    usual, own = (plan(PlanRequest.read({"gain": 1.0, "sd": spread, "index": index})) for index in (None, 54.2))
+    assert (usual.index, usual.targets) == (70.0, pytest.approx(1945, abs=10))
+    assert own.targets == pytest.approx(833, abs=10)

@@ -11,17 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from foretell.data.file_lock import LockHeld, locked
 from foretell.questions.errors import InputError
 from foretell.submit.ledger import (
     FIRST_PREVIOUS,
     LedgerDraft,
     LedgerEntry,
     LedgerHead,
-    LockHeld,
     SubmissionHistory,
     SubmissionLedger,
     digest_of,
-    locked,
     verify_ledger,
 )
 

@@ -16,10 +16,10 @@ import uvicorn
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
+from foretell.data.connections import server_config
 from foretell.runs.settings import Settings
 from foretell.runs.store import RunStore
 from foretell.web.app import create_app
-from foretell.web.connections import server_config
 
 TALLEST = 12_000
 """Pixels of a page that is kept as a picture from top to bottom."""
@@ -83,7 +83,9 @@ def serve() -> Iterator[Callable[[FastAPI], Site]]:
     def start(app: FastAPI) -> Site:
         listening = socket.socket()
         listening.bind(("127.0.0.1", 0))
-        server = uvicorn.Server(server_config(app, log_level="error", timeout_graceful_shutdown=1))
+        server = uvicorn.Server(
+            server_config(app, app.state.serving.connections, log_level="error", timeout_graceful_shutdown=1)
+        )
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
         running.append((server, thread, listening))

@@ -14,8 +14,9 @@ import pytest
 from fastapi import FastAPI
 
 from fakes.stored_run import RunWords, StoredRunBuilder
+from foretell.data import connections
 from foretell.runs.store import RunStore, cells_of
-from foretell.web import connections, event_watch, middleware
+from foretell.web import event_watch
 
 HALF = b"GET /api/home HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Half: "
 get = partial(httpx2.get, timeout=60)
@@ -116,7 +117,7 @@ def test_too_many_connections(
 def test_a_body_that_does_not_come_is_not_waited_for(
     site: Any, token: str, monkeypatch: pytest.MonkeyPatch, length: str
 ) -> None:
-    monkeypatch.setattr(middleware, "BODY_SECONDS", 0.3)
+    monkeypatch.setattr(connections, "BODY_SECONDS", 0.3)
     monkeypatch.setattr(connections, "HEADER_SECONDS", 1.0)
     request = asked(
         "/api/ask", f"Authorization: Bearer {token}", "Content-Type: application/json", length, method="POST"
@@ -162,7 +163,7 @@ def test_an_idle_connection_is_closed(
 
 
 def test_an_answer_is_bounded(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(middleware, "MAX_REPLY_BYTES", 1_000)
+    monkeypatch.setattr(connections, "MAX_REPLY_BYTES", 1_000)
     answer = get(f"{site.url}/openapi.json")
     assert answer.status_code == 413
     assert "the answer is longer than 1,000 bytes" in answer.json()["detail"]

@@ -1,7 +1,8 @@
 import pytest
+from markdown_it import MarkdownIt
 
 from foretell.report.html import chart_html
-from foretell.web.formatting import EXCERPT_LENGTH, markdown, sanitise_text, web_address
+from foretell.report.prose import EXCERPT_LENGTH, markdown, quoted_markdown, sanitise_text, web_address
 from foretell.web.rendering import environment, render
 
 
@@ -38,6 +39,10 @@ def test_nothing_comes_alive(text: str) -> None:
     for link in found.xpath("//a"):
         assert link.get("href").startswith(("http://", "https://"))
         assert set(link.get("rel").split()) == {"noopener", "noreferrer", "nofollow"}
+    # In a Markdown file, which somebody else renders, as CommonMark has it, it does no more.
+    shown = lxml.html.fragment_fromstring(MarkdownIt("commonmark").render(quoted_markdown(text)), create_parent="div")
+    assert not shown.xpath("//script|//img|//svg|//iframe|//details|//style|//object|//form|//input")
+    assert all(link.get("href").startswith(("http://", "https://")) for link in shown.xpath("//a"))
 
 
 def test_markdown_is_still_markdown() -> None:

@@ -99,7 +99,8 @@ def operation_command(words: str) -> click.Command:
             default_file=operation.default_file,
             view=VIEWS.get(words),
         )
-    kind = {"tree": TreeGroup, "services": ListGroup, "runs": ListGroup}.get(words, click.Group)
+    groups: dict[str, type[click.Group]] = {"tree": TreeGroup, "tournament": TournamentGroup}
+    kind = {**groups, "services": ListGroup, "runs": ListGroup}.get(words, click.Group)
     group = kind(words.rpartition(" ")[2], help=GROUPS[words])
     inner = (other.removeprefix(f"{words} ") for other in (*OPERATIONS, *OTHERS) if other.startswith(f"{words} "))
     for name in dict.fromkeys(rest.partition(" ")[0] for rest in inner):
@@ -117,6 +118,16 @@ class TreeGroup(click.Group):
                 args = ["show", *args]
             elif " " in args[0].strip():
                 args = ["grow", *args]
+        return super().resolve_command(ctx, args)
+
+
+class TournamentGroup(click.Group):
+    """Tournaments by their platform, which may be spelled with a hyphen as in other commands."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[Any, Any, list[str]]:
+        """`prophet-arena` is `prophet_arena`."""
+        if args and (spelled := args[0].replace("-", "_")) in self.commands:
+            args = [spelled, *args[1:]]
         return super().resolve_command(ctx, args)
 
 

@@ -293,5 +293,7 @@ VIEWS: Mapping[str, Callable[[], AbstractContextManager[Mapping[str, Any]]]] = {
     "submit": _confirmation,
     "tournament metaculus": _run_with_lines,
     "tournament forecastbench": _run_with_lines,
+    "tournament prophet_arena": _run_with_lines,
+    "tournament results": _lines,
 }
 """Words of a command → what is shown while its operation works."""

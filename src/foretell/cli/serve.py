@@ -91,8 +91,8 @@ def _example(request: requests.ServeRequest) -> "Generator[Settings]":
 def _run_app(app: "FastAPI", request: requests.ServeRequest, token: str) -> None:
     import uvicorn
 
+    from foretell.data.connections import server_config
     from foretell.mcp.http_server import listen
-    from foretell.web.connections import server_config
 
     listening = listen(request.host, request.port)
     listening.listen()  # Before the link is printed: whoever opens it at once is not refused.
@@ -116,7 +116,7 @@ def _run_app(app: "FastAPI", request: requests.ServeRequest, token: str) -> None
             super().handle_exit(sig, frame)
 
     with listening:
-        Leaving(server_config(app)).run(sockets=[listening])
+        Leaving(server_config(app, app.state.serving.connections)).run(sockets=[listening])
 
 
 def _site(request: requests.SiteRequest) -> Any:

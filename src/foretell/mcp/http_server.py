@@ -2,18 +2,19 @@
 
 import hmac
 import socket
-from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from foretell.mcp.permissions import ServerPermissions
 from foretell.mcp.server import make_server
 from foretell.questions.errors import InputError
 
+if TYPE_CHECKING:
+    from foretell.data.connections import BoundedTools
+
 PATH = "/mcp"
 HOST = "127.0.0.1"
 MAX_BODY_BYTES = 8_000_000
 """Bytes of one request."""
-Asgi = Callable[[Any, Any, Any], Awaitable[None]]
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -33,13 +34,18 @@ async def serve_http(permissions: ServerPermissions, listening: socket.socket, t
     """Until Ctrl-C."""
     import uvicorn
 
-    config = uvicorn.Config(http_app(permissions, token), log_level="error", access_log=False, lifespan="on", ws="none")
+    from foretell.data.connections import server_config
+
+    app = http_app(permissions, token)
+    config = server_config(app, app.connections, log_level="error", lifespan="on")
     await uvicorn.Server(config).serve(sockets=[listening])
 
 
-def http_app(permissions: ServerPermissions, token: str) -> Asgi:
+def http_app(permissions: ServerPermissions, token: str) -> "BoundedTools":
     """The MCP server behind the token. Without it nothing is told, not even which tools there are."""
     from mcp.server.transport_security import TransportSecuritySettings
+
+    from foretell.data.connections import BoundedTools
 
     hosts = [f"{HOST}:*", "localhost:*"]
     security = TransportSecuritySettings(enable_dns_rebinding_protection=True, allowed_hosts=hosts)
@@ -47,18 +53,7 @@ def http_app(permissions: ServerPermissions, token: str) -> Asgi:
         streamable_http_path=PATH, stateless_http=True, transport_security=security
     )
 
-    async def guarded(scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "http":
-            headers = dict(scope["headers"])
-            if not has_valid_token(token, headers.get(b"authorization", b"")):
-                await _refuse(send, 401, b"a valid token is needed")
-                return
-            if scope["method"] == "POST" and not _fits(headers.get(b"content-length", b"")):
-                await _refuse(send, 413, b"the request is too large, or does not tell its length")
-                return
-        await inner(scope, receive, send)
-
-    return guarded
+    return BoundedTools(inner, max_body=MAX_BODY_BYTES, knows_token=lambda header: has_valid_token(token, header))
 
 
 def has_valid_token(token: str, authorization: bytes) -> bool:
@@ -69,13 +64,3 @@ def has_valid_token(token: str, authorization: bytes) -> bool:
     """
     scheme, _, given = authorization.partition(b" ")
     return scheme.lower() == b"bearer" and hmac.compare_digest(given.strip(), token.encode())
-
-
-def _fits(length: bytes) -> bool:
-    return length.isdigit() and int(length) <= MAX_BODY_BYTES
-
-
-async def _refuse(send: Any, status: int, words: bytes) -> None:
-    head = [(b"content-type", b"text/plain"), (b"www-authenticate", b"Bearer")]
-    await send({"type": "http.response.start", "status": status, "headers": head})
-    await send({"type": "http.response.body", "body": words})

@@ -15,11 +15,13 @@ from foretell.operations.requests import (
     RunRequest,
     ScoreRequest,
     TournamentFields,
+    TournamentResultsRequest,
     TreeDiffRequest,
     TreeEditRequest,
     TreeExpandRequest,
     TreeGroundRequest,
     TreeHistoryRequest,
+    TreeReportRequest,
     TreeRequest,
     TreeResynthesizeRequest,
     WhatIfRequest,
@@ -189,6 +191,11 @@ class ServerPermissions:
         self._check_sizes(request)
         return request
 
+    def check_results(self, request: TournamentResultsRequest) -> TournamentResultsRequest:
+        """Own rounds beside methods whose files may be read."""
+        self._check_sizes(request)
+        return request.model_copy(update={"methods": tuple(self.files.find(str(one)) for one in request.methods)})
+
     def check_tree(self, request: WhatIfRequest) -> WhatIfRequest:
         """The same with a tree that was sent, or with its file where that may be read."""
         if not isinstance(request.tree, dict):
@@ -218,6 +225,10 @@ class ServerPermissions:
         if request.other is not None:
             found["other"] = self._readable_tree(str(request.other))
         return request.model_copy(update=found)
+
+    def check_report(self, request: TreeReportRequest) -> TreeReportRequest:
+        """A report on a tree of this server's own folder, or of a file that may be read."""
+        return request.model_copy(update={"file": self._readable_tree(str(request.file))})
 
     def _readable_tree(self, written: str) -> Path:
         try:

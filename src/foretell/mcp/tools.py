@@ -197,6 +197,15 @@ TOOLS = (
         reads_only=False,
     ),
     McpTool(
+        name="report_tree",
+        description=(
+            "The report on a tree: the answer in a paragraph, what pulls it up and down and what would change it, its "
+            "error bar, and as Markdown every claim with its sources, models, cost and how to reproduce it. Free."
+        ),
+        request=requests.TreeReportRequest,
+        use=_answer("tree report", ServerPermissions.check_report),
+    ),
+    McpTool(
         name="score",
         description=(
             "Score forecasts against outcomes: Brier, Brier index, log score, calibration error, returns, each with a "
@@ -237,7 +246,8 @@ TOOLS = (
         name="enter_forecastbench",
         description=(
             "Rehearse a round of ForecastBench: question set, newest values, forecasts, combination, the board's "
-            "checks and the file. With `plan` it only says what that would cost. Nothing is sent from here. Takes minutes."
+            "checks and the file. With `plan` it only says what that would cost. Nothing is sent from here; it takes "
+            "minutes."
         ),
         request=requests.ForecastBenchRoundRequest,
         use=_answer("tournament forecastbench", ServerPermissions.check_tournament),
@@ -254,6 +264,26 @@ TOOLS = (
         use=_answer("tournament metaculus", ServerPermissions.check_tournament),
         spends=True,
         reads_only=False,
+    ),
+    McpTool(
+        name="enter_prophet_arena",
+        description=(
+            "The same for Prophet Arena, the `weekly` release or `live` events: `plan` or `dry_run`. Nothing is sent "
+            "from here. Takes minutes."
+        ),
+        request=requests.ProphetArenaTournamentRequest,
+        use=_answer("tournament prophet_arena", ServerPermissions.check_tournament),
+        spends=True,
+        reads_only=False,
+    ),
+    McpTool(
+        name="tournament_results",
+        description=(
+            "Rounds and tournaments that were entered from this machine, with their state, and scores beside public "
+            "methods, price, base rate and 0.5, each with a 95 % interval. Free."
+        ),
+        request=requests.TournamentResultsRequest,
+        use=_answer("tournament results", ServerPermissions.check_results),
     ),
 )
 

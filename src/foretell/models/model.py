@@ -14,8 +14,8 @@ FinishReason = Literal["stop", "tool", "length", "refusal", "paused", "malformed
 """`paused`: the provider wants the turn back to go on. `malformed`: it failed to write a call and says so."""
 ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 EFFORTS: tuple[ReasoningEffort, ...] = get_args(ReasoningEffort)
-ServiceTier = Literal["standard", "flex", "priority"]
-"""`flex` costs half and may take minutes; `priority` costs twice."""
+ServiceTier = Literal["standard", "flex", "batch", "priority"]
+"""`flex` costs half and may take minutes; `batch` costs half and may take a day; `priority` costs twice."""
 
 
 @dataclass(frozen=True, kw_only=True)

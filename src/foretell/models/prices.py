@@ -53,15 +53,15 @@ def read_price(written: str) -> TokenPrice:
 
 
 FREE_OF_CHARGE = TokenPrice(input=0.0, output=0.0)
-TIER_FACTORS = {"flex": 0.5, "standard": 1.0, "priority": 2.0}
+TIER_FACTORS = {"flex": 0.5, "batch": 0.5, "standard": 1.0, "priority": 2.0}
 """What a service tier costs, as a multiple of the usual."""
 
 
 def tier_factor(model: str, tier: str | None) -> float:
     """What a model costs in a service tier, as a multiple of the usual: as much where its provider has no such tier.
 
-    >>> tier_factor("openai:gpt-6-sol", "flex"), tier_factor("anthropic:claude-opus-5-5", "flex")
-    (0.5, 1.0)
+    >>> [tier_factor("anthropic:claude-opus-5-5", tier) for tier in ("batch", "flex")]
+    [0.5, 1.0]
     """
     return TIER_FACTORS[tier] if tier and tier in load_provider(ModelName.read(model).provider).tiers else 1.0
 

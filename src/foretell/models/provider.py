@@ -8,6 +8,7 @@ from foretell.models.model import Model
 from foretell.plugins import load
 
 if TYPE_CHECKING:
+    from foretell.models.journal import Journal
     from foretell.models.names import ModelName
     from foretell.models.prices import TokenPrice
 
@@ -29,6 +30,8 @@ class ProviderConfig:
     key: str = field(default="", repr=False)
     address: str = ""
     """Where to send requests: from the settings, the model's name, or the provider's own `address`."""
+    journal: "Journal | None" = field(default=None, repr=False)
+    """Where a client that hands requests in to be answered later remembers that it did."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,12 +29,15 @@ def api_key_for(name: ModelName, keys: Mapping[str, str]) -> str:
     raise InputError(f"{name.provider}:{name.name} needs a key: set {' or '.join(provider.key_variables)}, {hint}")
 
 
-def open_provider(written: str, keys: Mapping[str, str], *, address: str | None = None) -> ProviderClient:
+def open_provider(
+    written: str, keys: Mapping[str, str], *, address: str | None = None, journal: Journal | None = None
+) -> ProviderClient:
     """The bare client of a model by name; `address` replaces the provider's own. Connects on first use."""
     name = ModelName.read(written)
     provider = load_provider(name.provider)
     key = api_key_for(name, keys)
-    return provider.open(ProviderConfig(name=name, key=key, address=address or name.url or provider.address))
+    address = address or name.url or provider.address
+    return provider.open(ProviderConfig(name=name, key=key, address=address, journal=journal))
 
 
 class ModelRouter:
@@ -104,7 +107,8 @@ class ModelRouter:
         return self._front.complete(request)
 
     def _open(self, written: str) -> ProviderClient:
-        return open_provider(written, self._keys, address=self._addresses.get(ModelName.read(written).provider))
+        address = self._addresses.get(ModelName.read(written).provider)
+        return open_provider(written, self._keys, address=address, journal=self._journal)
 
     def _model(self, written: str) -> Model:
         """The way to a model; all of a provider's models share one."""

@@ -1,14 +1,15 @@
-"""One question answered with a probability: researched by a model, or from the outside view where none is named."""
+"""One question answered with a probability: researched by a model, or without one from public markets and series."""
 
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
+from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from foretell.data.datasets.cache import DownloadCache
 from foretell.data.datasets.forecastbench_download import pulled_rounds, read_pulled
@@ -18,20 +19,30 @@ from foretell.forecasters.base_rates.baselines import CrowdForecaster
 from foretell.forecasters.base_rates.outside_view import OutsideView
 from foretell.forecasters.base_rates.past import Past
 from foretell.forecasters.base_rates.reference_class import ReferenceClass, ReferenceQuestion
-from foretell.forecasters.forecaster import CannotForecast, Context
+from foretell.forecasters.forecaster import CannotForecast, Context, forecast_of
+from foretell.forecasters.series.typed_question import asked_span, price_quantiles, share_interval
 from foretell.operations.requests import AskRequest, TreeRequest, TreeResearchRequest
 from foretell.operations.result import Result
 from foretell.operations.table import operation
 from foretell.questions.as_of import instant
 from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError, NoAnswer
-from foretell.questions.exclusivity import NONE_OF_THEM, probability_of_none
+from foretell.questions.exclusivity import NONE_OF_THEM, probability_of_none, scaled
 from foretell.questions.forecast import Cost, Failure, Forecast, Numeric
 from foretell.questions.numeric_range import NumericRange
 from foretell.questions.question import Question, Snapshot, Target
 from foretell.runs.combine import combine_trials, combining_by_name
 from foretell.runs.executor import WatchEvents
 from foretell.runs.past import past_of
+from foretell.runs.public_sources import (
+    LEAST,
+    MOST,
+    MarketMatch,
+    PublicFindings,
+    SeriesReading,
+    look_around,
+    pooled,
+)
 from foretell.runs.question_sets import LATE_TEXT_HINT, Benchmark, late_text_problem
 from foretell.runs.runner import PreparedRun, check_run, execute_run, prepare_run
 from foretell.runs.settings import Settings, load_settings
@@ -49,6 +60,12 @@ THRESHOLD_SHARES = (0.25, 0.5, 0.75)
 SIMILAR_SHOWN = 10
 """Past questions that are shown beside an outside view."""
 OUTSIDE_NOTE = "This is the outside view: nothing was researched; a model does that, given by --model provider:name."
+PUBLIC_NOTE = "No model was asked: the answer is what {} say, and nobody weighed news against it; --model does that."
+OFFLINE_NOTE = "Public markets and series were not asked, because {}."
+NOTHING_FOUND = "No public market asks the same, and no public series decides it: the number is a last resort."
+LAST_RESORT_WORTH = 4.0
+"""Past questions that the wording of a question is worth as evidence: its range is that of so few."""
+Basis = Literal["model", "price", "markets", "series", "wording"]
 CHOOSE_MODEL = """Give --model openai:NAME, anthropic:NAME or google:NAME and its key (OPENAI_API_KEY, …),
 or take one on this machine: --model compat:NAME@http://localhost:11434/v1, or --model local:PATH.gguf."""
 UNPAID_NOTE = "No model call was made, since the budget does not pay for one: this is only the belief to start from."
@@ -72,6 +89,14 @@ class AskResult(Result):
     """What a reader should know before relying on the number: failed trials, nothing researched, …"""
     at_risk: float = 0.0
     """Dollars that lost replies may have cost, beside what is known to be spent."""
+    basis: Basis = "model"
+    """What the answer rests on."""
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])
+    """Target → where the probability may well lie (four times out of five), where no model was asked."""
+    matches: tuple[MarketMatch, ...] = ()
+    """Markets on the same question, and on questions like it, which are shown and not used."""
+    reading: SeriesReading | None = None
+    """What a public series says."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -151,6 +176,10 @@ class AskResult(Result):
                 }
                 for one in self.similar
             ],
+            "basis": self.basis,
+            "ranges": {target: list(ends) for target, ends in self.ranges.items()},
+            "matches": [one.as_row() for one in self.matches],
+            "reading": None if self.reading is None else self.reading.as_row(),
             "at_risk": round(self.at_risk, 9),
             "warnings": list(self.cautions),
             "notes": list(self.notes),
@@ -166,9 +195,11 @@ class AskResult(Result):
             console.print(Text.assemble((q["q50"], "bold"), f"  between {q['q05']} and {q['q95']} with 90 %"))
             console.print(Text(f"half of it between {q['q25']} and {q['q75']}"))
         else:
-            for row in self.rows():
-                console.print(Text.assemble((f"{row['p']:.0%}", "bold"), f"  {row['outcome']}"))
+            for row, target in zip_longest(self.rows(), self.question.targets):
+                console.print(Text.assemble((f"{row['p']:.0%}", "bold"), f"  {row['outcome']}{self._range(target)}"))
         console.print(Text(self.rationale))
+        for match in self.matches:
+            console.print(Text(match_line(match)))
         for one in self.similar:
             line = one.text.splitlines()[0][:90]
             console.print(Text(f"  {'yes' if one.outcome else 'no':3}  {one.known_on}  {line}"))
@@ -176,9 +207,25 @@ class AskResult(Result):
         steps = f"{cost_text(self.usage)}{risk}. Every step: foretell show {self.run} {self.question.id}"
         console.print(Text(CHOOSE_MODEL if self.run is None else steps, style="dim"))
 
+    def _range(self, target: Target | None) -> str:
+        """The range of a target in words, where it has one."""
+        ends = None if target is None else self.ranges.get(target.id)
+        return "" if ends is None else f"  (four times out of five between {ends[0]:.0%} and {ends[1]:.0%})"
+
     def __str__(self) -> str:
         notes = [f"note: {note}" for note in self.warnings]
-        return "\n".join([rows_as_text(self.rows()), "", self.rationale, *notes])
+        matches = [match_line(match) for match in self.matches]
+        return "\n".join([rows_as_text(self.rows()), "", self.rationale, *matches, *notes])
+
+
+def match_line(match: MarketMatch) -> str:
+    """A market in a line: its price, whether it asks the same, and if not, why."""
+    price = "   –" if match.price is None else f"{match.price:4.0%}"
+    what = "the same" if match.same else f"only related: {'; '.join(match.differs) or 'not alike enough'}"
+    closes = f", until {match.closes}" if match.closes else ""
+    text = " ".join(match.text.split())[:110]
+    first = f"  {price}  {match.platform}{closes}, likeness {match.likeness:.2f}, {what}"
+    return "\n        ".join((first, text, match.url))
 
 
 def cost_text(usage: Cost) -> str:
@@ -327,10 +374,10 @@ async def answer_question(
     watch: WatchEvents | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> AskResult:
-    """A probability with its reasons; researched by `model`, or the outside view where no model is named.
+    """A probability with its reasons; researched by `model`, or where none is named from public markets and series.
 
-    Without a model nothing is read and nothing is paid. Keys come from the environment. Asked again as of the same
-    date, every reply comes from the journal and costs nothing.
+    Without a model nothing is paid, and with `network=False` nobody is asked. Keys come from the environment. Asked
+    again as of the same date, every reply comes from the journal and costs nothing.
 
     >>> ask("Will the bank cut its rate?", closes="2027-03-31", price=0.4, model="none").p
     {'yes': 0.4}
@@ -376,21 +423,106 @@ def stored_answer(store: RunStore, spec: RunSpec, question: Question) -> AskResu
 
 
 async def outside_view(request: AskRequest, settings: Settings) -> AskResult:
-    """The price where one was given, else how similar past questions ended; nothing is read, paid or stored."""
-    if request.number:
-        raise InputError("a number needs a model", column="--model", hint=CHOOSE_MODEL.splitlines()[0])
+    """Without a model: the price that was given, else public markets, else a public series, else the wording alone."""
     question = typed_question(request)
-    as_of = question.as_of_in("backtest" if request.as_of else "live")
-    priced = all(target.snapshot is not None for target in question.targets)
-    past = Past() if priced else _pulled_rounds(settings.home)
-    forecaster = CrowdForecaster() if priced else OutsideView()
+    if all(target.snapshot is not None for target in question.targets):
+        context = Context(as_of=question.as_of_in("backtest" if request.as_of else "live"))
+        forecast = await CrowdForecaster().forecast(question, context)
+        return AskResult(forecast=forecast, question=question, basis="price", notes=(OUTSIDE_NOTE,))
+    offline = "--as-of is a day of the past" if request.as_of else "--no-network was given"
+    if request.network and not request.as_of:
+        found, problem = await look_around(question, settings, number=request.number), ""
+    else:
+        found, problem = PublicFindings(), OFFLINE_NOTE.format(offline)
+    problems = [problem] if problem else [f"Not asked: {one}." for one in found.problems]
+    answer = _from_public(question, found, request)
+    if answer is not None:
+        return replace(answer, notes=(*answer.notes, *problems))
+    if request.number:
+        why = " ".join(problems) or "no public series decides it"
+        raise InputError(f"a number needs a model: {why}", column="--model", hint=CHOOSE_MODEL.splitlines()[0])
+    last = await _last_resort(request, question, settings)
+    notes = (*last.notes, *([] if problem or not found.asked else [NOTHING_FOUND]), *problems)
+    return replace(last, matches=found.matches, notes=notes)
+
+
+def _from_public(question: Question, found: PublicFindings, request: AskRequest) -> AskResult | None:
+    """The answer of markets, or of a series; None where neither has one for every target."""
+    context = Context(as_of=question.as_of_in("live"))
+    prices = {target.id: found.prices(target.id) for target in question.targets}
+    if not request.number and all(prices.values()):
+        said = {target: pooled(matches) for target, matches in prices.items()}
+        p = scaled({target: value for target, (value, _) in said.items()}, question.exclusivity)
+        used = [one for matches in prices.values() for one in matches]
+        text = f"Taken from open markets that ask the same ({', '.join(dict.fromkeys(one.platform for one in used))})."
+        if len(used) > len(prices):
+            text += " Prices of one question are averaged as log-odds, real money counting double."
+        if found.reading is not None:
+            text += f" A public series says {found.reading.answer.p:.0%}: {found.reading.answer.reason}"
+        forecast = forecast_of(p, question, context, "markets", text)
+        ranges = {target: ends for target, (_, ends) in said.items()}
+        return AskResult(
+            forecast=forecast,
+            question=question,
+            basis="markets",
+            ranges=ranges,
+            matches=found.matches,
+            reading=found.reading,
+            notes=(PUBLIC_NOTE.format("people who trade on it"),),
+        )
+    if found.reading is None:
+        return None
+    note = PUBLIC_NOTE.format(f"the past of {found.reading.name} at {found.reading.source} and a simple model")
+    return replace(_from_series(question, found.reading, context), matches=found.matches, notes=(note,))
+
+
+def _from_series(question: Question, reading: SeriesReading, context: Context) -> AskResult:
+    if reading.price is not None and reading.values is not None and question.range is not None:
+        assert reading.last is not None
+        levels = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
+        x = price_quantiles(reading.price, reading.values.values, reading.last, levels)
+        distribution = Numeric(x=tuple(x), cdf=levels)
+        p = {target.id: distribution.above(float(target.id[1:])) for target in question.targets}
+        now = f"{reading.name} stood at {reading.values.values[-1]:,.6g} on {reading.last}"
+        text = f"{now}: a walk without drift and with fat tails from there."
+        forecast = replace(forecast_of(p, question, context, "series", text), distribution=distribution)
+        return AskResult(forecast=forecast, question=question, basis="series", reading=reading)
+    (target,) = question.targets
+    p = min(max(reading.answer.p, LEAST), MOST)
+    forecast = forecast_of({target.id: p}, question, context, "series", reading.answer.reason)
+    low, high = reading.answer.interval
+    ranges = {target.id: (min(low, p), max(high, p))}
+    return AskResult(forecast=forecast, question=question, basis="series", ranges=ranges, reading=reading)
+
+
+async def _last_resort(request: AskRequest, question: Question, settings: Settings) -> AskResult:
+    """How questions worded like this one ended, with the wide range that so little is worth."""
+    as_of, past = question.as_of_in("backtest" if request.as_of else "live"), _pulled_rounds(settings.home)
+    span = asked_span(question.text, question.due.date(), None)
+    if question.closes_at is None and span is not None:
+        # A feast is a deadline too.
+        ends = datetime.combine(span.last, datetime.min.time(), UTC)
+        question = replace(question, closes_at=ends if ends > question.due else None)
     try:
-        forecast = await forecaster.forecast(question, Context(as_of=as_of, past=past))
+        forecast = await OutsideView().forecast(question, Context(as_of=as_of, past=past))
     except CannotForecast as reason:
         hint = "foretell data pull forecastbench brings rounds to learn from, or give --model"
         raise InputError(str(reason), hint=hint) from None
     similar = ReferenceClass.of(question, past.table, as_of).members[:SIMILAR_SHOWN] if past else ()
-    return AskResult(forecast=forecast, question=question, similar=similar, notes=(OUTSIDE_NOTE,))
+    ranges = {target: wide_range(p) for target, p in forecast.p.items()}
+    return AskResult(
+        forecast=forecast, question=question, basis="wording", ranges=ranges, similar=similar, notes=(OUTSIDE_NOTE,)
+    )
+
+
+def wide_range(p: float) -> tuple[float, float]:
+    """Where the truth may well lie if a probability is worth only a few past questions.
+
+    >>> [round(end, 2) for end in wide_range(0.12)]
+    [0.02, 0.4]
+    """
+    low, _, high = share_interval(LAST_RESORT_WORTH * p, LAST_RESORT_WORTH)
+    return min(low, p), max(high, p)
 
 
 @cache

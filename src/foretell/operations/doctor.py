@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import platform
 import re
 import shutil
@@ -45,6 +44,7 @@ from foretell.operations.services import reach_services
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
 from foretell.questions.storage_errors import storage_error
+from foretell.report.pdf import find_chromium
 from foretell.runs.settings import KEYS, SETTINGS_FILE, Settings, load_settings, read_contact
 from foretell.runs.store import RunStore, answer_fault
 
@@ -439,7 +439,6 @@ def _installed(name: str) -> bool:
 
 
 def _browser() -> Finding:
-    names = ("chromium", "chromium-browser", "google-chrome", "chrome")
-    found = next((path for name in names if (path := shutil.which(name))), os.environ.get("CHROMIUM", ""))
-    detail = found or "not found; only the tests of foretell's own pages use it"
+    found = find_chromium()
+    detail = found or "not found; it prints reports as PDF (--out report.pdf)"
     return Finding(what="chromium", state="ok" if found else "optional", detail=detail)

@@ -28,7 +28,7 @@ from foretell.forecasters.tree.what_if import apply_scenario
 from foretell.metrics.bootstrap import Interval
 from foretell.operations.arena_demo import open_simulation
 from foretell.operations.ask import AskResult, stored_answer
-from foretell.operations.practice import CONTACT, ENGINE, practice_environment
+from foretell.operations.practice import CONTACT, ENGINE, FREE_MODELS, practice_environment
 from foretell.operations.requests import ArenaDemoRequest, DemoRequest, RunsResolveRequest
 from foretell.operations.runs import resolve_stored_run
 from foretell.operations.score import ScoreResult
@@ -79,15 +79,6 @@ SCRIPTED_NOTE = (
 SIMULATED_NOTE = "An example: an entry of an arena on a simulated exchange, with made-up events and news."
 AGENT_RUN, HASTY_RUN = "example: an agent's research", "example: one search and an answer"
 Tell = Callable[[str], None]
-FREE_MODELS = """date = 2026-11-16
-source = "the example: scripted models of the practice world"
-
-[[model]]
-pattern = '^(practice|example-)'
-name = "openai:practice"
-price = [0, 0, 0]
-"""
-"""Of an example home, so that its models cost nothing and can be picked."""
 
 
 def example_home(settings: Settings) -> Path:

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from foretell.data.datasets.question_set import AskedKey, QuestionSet, asked_key, quarantine_note
 from foretell.data.datasets.set_filter import SetFilter
+from foretell.forecasters.prompt.prediction_context import RefusedArticle, refusal_notes, refused_articles
 from foretell.forecasters.topics import TopicClassifier, TopicLabel
 from foretell.models.journal import Journal
 from foretell.models.names import ModelRoles
@@ -46,6 +47,10 @@ class QuestionsResult(Result):
     """Targets whose outcome the set tells."""
     late: Mapping[AskedKey, tuple[LatePassage, ...]] = field(default_factory=dict[AskedKey, tuple[LatePassage, ...]])
     """Where the text of a question was written after the moment of asking: a backtest leaves it out."""
+    refused: Mapping[AskedKey, tuple[RefusedArticle, ...]] = field(
+        default_factory=dict[AskedKey, tuple[RefusedArticle, ...]]
+    )
+    """Sources that came with a question and that the fence refuses."""
 
     def to_dict(self) -> Any:
         """One dictionary for each question, whole."""
@@ -56,6 +61,8 @@ class QuestionsResult(Result):
                 row |= {"topic": self.topics[place].topic, "topic_by": self.topics[place].by}
             if late := self.late.get(asked_key(question)):
                 row["quarantined"] = [vars(one) for one in late]
+            if refused := self.refused.get(asked_key(question)):
+                row["refused_sources"] = [vars(one) for one in refused]
             found.append(row)
         return found
 
@@ -142,8 +149,16 @@ async def check_questions(request: QuestionsRequest, settings: Settings | None =
     late = {key: passages for key, passages in late.items() if passages}
     if request.late_text == "cut":
         found = with_early_texts(found, "cut")
+    articles = [(one, found.contexts.get(asked_key(one), ())) for one in found.questions]
+    refused = {asked_key(one): tuple(refused_articles(one, given)) for one, given in articles if given}
+    named = list(chain.from_iterable(refused.values()))
     return QuestionsResult(
-        questions=found.questions, topics=topics, notes=found.notes, outcomes=len(found.outcomes()), late=late
+        questions=found.questions,
+        topics=topics,
+        notes=(*found.notes, *refusal_notes(named, sum(len(given) for _, given in articles), SHOWN)),
+        outcomes=len(found.outcomes()),
+        late=late,
+        refused={key: those for key, those in refused.items() if those},
     )
 
 

@@ -84,7 +84,9 @@ class _ResearchRequest(OperationRequest):
         None, "Longest reply of a model in tokens, thoughts included.", ge=1, group="models", title="Longest reply"
     )
     tier: ServiceTier | None = setting(
-        None, "Service tier: flex costs half and may take minutes, priority costs twice.", group="models"
+        None,
+        "Service tier: flex costs half and may take minutes, batch half and a day, priority costs twice.",
+        group="models",
     )
     reply_seconds: float | None = setting(
         None, "Longest wait for one reply, else 300 seconds.", metavar="SECONDS", gt=0, le=86_400, group="models",
@@ -176,6 +178,11 @@ class AskRequest(fields_of(AgentOptions, group="agent"), _ResearchRequest):  # p
         title="How many of the outcomes come true",
     )  # fmt: skip
     price: float | None = setting(None, "What a market says now.", ge=0, le=1, title="A market says (0 to 1)")
+    network: bool = setting(
+        True, "Without a model, look for the same question on public markets, and for weather and prices at public "
+        "series; --no-network asks nobody.", env="FORETELL_NETWORK", group="question",
+        title="Without a model, look at public markets and series",
+    )  # fmt: skip
     trials: int = setting(1, "Independent trials to combine.", ge=1, le=50, title="Independent trials")
     combine: str = setting("default", COMBINE_HELP, max_length=1000, title="Combine trials by")
     concurrency: int = setting(50, "Trials at once.", ge=1, le=2000, group="models")
@@ -249,15 +256,21 @@ class TreeFileRequest(OperationRequest):
     file: Path = setting(help="The tree's file.", argument=True)
 
 
+_LASTING: Any = setting(
+    0.0,
+    "Standard deviation of what the grounder gets wrong every time: widens the error bar.",
+    metavar="SD",
+    ge=0,
+    le=0.5,
+)
+
+
 class TreeShowRequest(TreeFileRequest):
     """Print the tree in FILE with every probability, worked out from its leaves."""
 
     inputs: bool = setting(False, "Also what the answer hangs on: slope and share of every input.")
     paths: bool = setting(False, "Also the ways from the root to each leaf, with the product of the slopes.")
-    lasting: float = setting(
-        0.0, "Standard deviation of what the grounder gets wrong every time: widens the error bar.", metavar="SD",
-        ge=0, le=0.5,
-    )  # fmt: skip
+    lasting: float = _LASTING
 
 
 class TreeCheckRequest(TreeFileRequest):
@@ -283,6 +296,17 @@ class TreeExportRequest(TreeFileRequest):
     )
 
 
+class TreeReportRequest(TreeFileRequest):
+    """Write the report on the tree in FILE, to read, print and sign: --out report.html, .md or .pdf.
+
+    The answer in a paragraph, how it resolves, what pulls it up and down and what would change it, its error bar, the
+    tree as a picture, every claim with its formula and its dated sources, what failed or is stale, models, cost, and
+    how to reproduce it. A PDF is printed by Chromium; without one, print the page from your browser.
+    """
+
+    lasting: float = _LASTING
+
+
 TREE_FORMATS: tuple[str, ...] = get_args(TreeExportRequest.model_fields["to"].annotation)
 """Forms in which a tree can be written."""
 
@@ -304,7 +328,8 @@ class RunRequest(OperationRequest):
     )
     concurrency: int = setting(50, "Cells at once.", ge=1, le=2000)
     tier: ServiceTier | None = setting(
-        None, "Service tier of the models, in place of the spec's: flex costs half and may take minutes a reply."
+        None,
+        "Service tier of the models, in place of the spec's: flex costs half and takes minutes, batch half and a day.",
     )
     where: Literal["auto", "here", "workers", "both"] = setting(
         "auto",
@@ -1274,7 +1299,60 @@ class ForecastBenchRoundRequest(TournamentFields):
         ge=0,
     )
     rehearse: bool = setting(False, "As if it were the due date: nothing later is seen, nothing is sent.")
+    when_open: bool = setting(False, "Where no round is open today, say so and end well, as a scheduler wants it.")
     again: bool = setting(False, "Replace an uploaded file that this machine knows nothing of.")
+
+
+class ProphetArenaTournamentRequest(VisitFields):
+    """Take part in Prophet Arena once: what is open and unanswered in a track is forecast and sent.
+
+    The weekly track is a release of about a hundred questions with one deadline, Saturday 23:59 in New York; the live
+    track is every event with a round that takes forecasts now. Started again and again, one at a time works, and
+    nothing is paid or sent twice, also after a kill. What is over the day's quota goes the next day.
+
+      foretell tournament prophet_arena weekly --practice
+
+      foretell tournament prophet_arena weekly --model openai:NAME --search gdelt --budget 5
+
+      foretell tournament prophet_arena live --agent my-agent --tournament-budget 50 --budget 2
+
+    Keys: ARENA_API_KEY, and that of the model.
+    """
+
+    track: Literal["weekly", "live"] = setting("weekly", "weekly or live.", argument=True, metavar="[weekly|live]")
+    agent: str = setting(
+        "", "Your agent's name there; without it, your agent of the weekly track.", env="ARENA_AGENT", max_length=200
+    )
+    reasons: bool = setting(True, "Send the reasons along with every forecast.")
+
+
+class TournamentResultsRequest(OperationRequest):
+    """Score your own past rounds and tournaments, beside all public methods on file.
+
+    Every number with its interval (resolution days resampled beside questions), the share that was answered, and the
+    rows crowd price, base rate and 0.5. Outcomes are brought up to date first. Public methods of ForecastBench are
+    read from --methods: files as teams send them, a folder of them, the archive that the benchmark publishes
+    (forecast_sets.tar.gz), or a table; else from forecast_sets beside the pulled rounds.
+
+      foretell tournament results forecastbench --methods forecast_sets.tar.gz --by source,horizon
+    """
+
+    platform: Literal["forecastbench", "metaculus", "prophet_arena"] | None = setting(
+        None, "Only this platform.", argument=True, metavar="[PLATFORM]"
+    )
+    rounds: tuple[str, ...] = setting((), "Only this round or tournament; may be repeated.", flag="--round")
+    methods: tuple[Path, ...] = setting(
+        (), "Public methods of ForecastBench; may be repeated.", metavar="FILE|FOLDER", flag="--methods"
+    )
+    by: Columns = setting((), "Also score each combination of these columns, e.g. source,horizon.", metavar="COLUMNS")
+    reference: str | None = setting(
+        None, "Compare all others with this forecaster; without it, with your newest entry.", metavar="NAME"
+    )
+    missing: float | None = setting(
+        None, "Probability to put in where a forecast is missing; the board takes 0.5.", metavar="P", ge=0, le=1
+    )
+    draws: int = setting(2000, "Number of bootstrap draws.", ge=100)
+    offline: bool = setting(False, "Score by the outcomes that are here, and ask nobody.")
 
 
 class LedgerRequest(OperationRequest):
@@ -1479,15 +1557,28 @@ class McpRequest(OperationRequest):
 
 
 class InitBotRequest(OperationRequest):
-    """Write a bot into a folder: a repository that takes part in a Metaculus tournament by itself, on GitHub.
+    """Write a bot into a folder: a repository that takes part in a tournament by itself, on GitHub.
 
-    It needs two secrets, a model's key and METACULUS_TOKEN, and spends no more than you say. README.md in the folder
-    explains the rest.
+    It needs two secrets, that of the platform and a model's key, and spends no more than you say; for ForecastBench it
+    does without a model unless you name one. README.md in the folder explains the rest.
+
+      foretell init bot my-bot --tournament minibench
+
+      foretell init bot my-bot --for forecastbench --organization "My team" --bucket gs://BUCKET/FOLDER
     """
 
     folder: Path = setting(Path(), "Folder for the bot; without it, this one.", argument=True, metavar="[FOLDER]")
-    tournament: str = setting("minibench", "Tournament of Metaculus, by its slug or number.")
-    model: str = setting("openrouter:openai/gpt-5-mini", "The model, as provider:name; it needs a price.")
+    platform: Literal["metaculus", "forecastbench", "prophet_arena"] = setting(
+        "metaculus", "Where it takes part.", flag="--for"
+    )
+    tournament: str = setting(
+        "", "Tournament of Metaculus by its slug or number, else minibench; track of Prophet Arena, else weekly."
+    )
+    organization: str = setting("", "ForecastBench: your team, as registered.", max_length=200)
+    bucket: str | None = setting(None, "ForecastBench: the folder to upload to.", metavar="gs://BUCKET/FOLDER")
+    model: str = setting(
+        "", "The model, as provider:name; it needs a price. Else openrouter:openai/gpt-5-mini; ForecastBench: none."
+    )
     search: tuple[str, ...] = setting(("gdelt",), "Search engine; gdelt, the default, needs no key.")
     budget: float = setting(1.0, "Dollars for one run.", metavar="DOLLARS", ge=0.01)
     tournament_budget: float = setting(50.0, "Dollars for the whole tournament.", metavar="DOLLARS", ge=0.01)

@@ -48,6 +48,9 @@ OPERATIONS = {
     ),
     "tree diff": Operation(requests.TreeDiffRequest, "foretell.operations.tree_edit:diff"),
     "tree history": Operation(requests.TreeHistoryRequest, "foretell.operations.tree_edit:history"),
+    "tree report": Operation(
+        requests.TreeReportRequest, "foretell.operations.tree:report", (".html", ".md", ".pdf", ".json")
+    ),
     "tree export": Operation(requests.TreeExportRequest, "foretell.operations.tree:export_tree"),
     "whatif": Operation(requests.WhatIfRequest, "foretell.operations.what_if:compare_edits"),
     "demo": Operation(requests.DemoRequest, "foretell.operations.example:demo", PAGES),
@@ -114,6 +117,12 @@ OPERATIONS = {
     "tournament forecastbench": Operation(
         requests.ForecastBenchRoundRequest, "foretell.operations.tournament_round:enter_round", (".json", ".csv")
     ),
+    "tournament prophet_arena": Operation(
+        requests.ProphetArenaTournamentRequest, "foretell.operations.tournament_arena:visit_arena", (".json", ".csv")
+    ),
+    "tournament results": Operation(
+        requests.TournamentResultsRequest, "foretell.operations.tournament_results:score_tournaments", PAGES
+    ),
     "ledger verify": Operation(requests.LedgerVerifyRequest, "foretell.operations.submit:verify_ledger"),
     "ledger head": Operation(requests.LedgerRequest, "foretell.operations.submit:ledger_head"),
     "ledger show": Operation(
@@ -135,12 +144,15 @@ PYTHON_NAMES = {
     "resynthesize_tree": "tree resynthesize",
     "diff_trees": "tree diff",
     "tree_history": "tree history",
+    "report_tree": "tree report",
     "run": "run",
     "list_runs": "runs list",
     "show": "show",
     "replay": "replay",
     "enter_forecastbench": "tournament forecastbench",
     "enter_metaculus": "tournament metaculus",
+    "enter_prophet_arena": "tournament prophet_arena",
+    "tournament_results": "tournament results",
 }
 """Function of the Python interface, which is the tool of MCP too → the operation behind it."""
 

@@ -17,6 +17,7 @@ from typing import Any, Protocol, cast
 
 from foretell.data.atomic_file import write_atomically
 from foretell.data.datasets.question_set import QuestionSet
+from foretell.data.file_lock import LockHeld, locked
 from foretell.data.http import SourceError
 from foretell.data.markets.listing import ListedEvent, ListingFilter, ListingReport
 from foretell.data.markets.metaculus import MetaculusClient, MetaculusEvents, questions_of
@@ -49,10 +50,10 @@ from foretell.runs.settings import Settings, clock_of, load_settings
 from foretell.runs.spec import QuestionsSpec, RunSpec
 from foretell.runs.store import RunStore
 from foretell.runs.taught import combining_of_run
-from foretell.submit.ledger import LockHeld, SubmissionHistory, SubmissionLedger, locked
+from foretell.submit.ledger import SubmissionHistory, SubmissionLedger
 from foretell.submit.metaculus import PLATFORM, MetaculusOptions, MetaculusSubmitter, read_posts
 from foretell.submit.metaculus_client import MetaculusWriter, OpenMetaculusQuestion, questions_in_post
-from foretell.submit.sending import DONE_STATUSES, ItemResult, SendOptions, SubmissionSender
+from foretell.submit.sending import DONE_STATUSES, QUOTA_EXCEEDED, ItemResult, SendOptions, SubmissionSender
 from foretell.submit.submission import SubmissionPlan, Submitter, split_id
 
 TESTING_AREA = "bot-testing-area"
@@ -168,6 +169,8 @@ class ListedPart:
     """When that was made, where it is told."""
     target: str = ""
     """Of a group: which target of the question it is."""
+    certain: bool = False
+    """Whether the platform's word counts against what was sent before: it was of an earlier round."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -302,7 +305,7 @@ def questions_to_ask(
 
 
 def _is_due(part: ListedPart, policy: ForecastPolicy, sent: Sequence[datetime], now: datetime) -> bool:
-    if not part.answered and not sent:
+    if not part.answered and (part.certain or not sent):
         return True
     moments = [*sent] if part.since is None else [*sent, part.since]
     # A forecast of unknown age counts as made now.
@@ -400,6 +403,8 @@ class TournamentResult(Result):
 
     tournament: str
     account: str = ""
+    comments: bool = True
+    """Whether every forecast has a comment beside it."""
     open: int = 0
     """Questions that are open."""
     rows_: tuple[TournamentRow, ...] = ()
@@ -455,7 +460,9 @@ class TournamentResult(Result):
         lines = [f"{row.question}: {row.answer or row.problem}" for row in self.rows_]
         failed = f", {len(self.rows_) - sent} not sent" if sent < len(self.rows_) and self.requests is None else ""
         money = f"${self.dollars:.4f} this time, ${self.spent:.4f} in all"
-        lines.append(f"{self.tournament}: {self.open} open, {sent} sent with a comment{failed}; {money}")
+        lines.append(
+            f"{self.tournament}: {self.open} open, {sent} sent{' with a comment' * self.comments}{failed}; {money}"
+        )
         lines += [json.dumps(list(self.requests), ensure_ascii=False, indent=1)] if self.requests is not None else []
         return "\n".join([*lines, *([f"Wrote {self.page}"] if self.page else [])])
 
@@ -615,6 +622,7 @@ class TournamentVisit:
         return TournamentResult(
             tournament=self.slug,
             account=self.account,
+            comments=self.reasons,
             open=len(listing.questions),
             rows_=tuple(self.rows),
             skipped=listing.skipped,
@@ -733,7 +741,8 @@ class TournamentVisit:
         self, question: str, plan: SubmissionPlan, results: Sequence[ItemResult], state: TournamentState
     ) -> None:
         """Out of the outbox goes what the platform has, or does not want; what nobody knows of stays."""
-        unsure = [one for one in results if one.fate in ("unknown", "failed")]
+        # What is over the quota of the day goes tomorrow, as it is.
+        unsure = [one for one in results if one.fate in ("unknown", "failed") or QUOTA_EXCEEDED in one.reason]
         problems = [f"{item.part}: {problem}" for item in plan.refused for problem in item.problems]
         problems += [f"{one.item.part}: {one.reason}" for one in results if one.fate not in DONE_STATUSES]
         if problems:
@@ -782,6 +791,7 @@ class TournamentVisit:
             dollars=sum(one["dollars"] for one in today),
             spent=spent,
             budget=self.request.tournament_budget,
+            comments=self.reasons,
         )
         page = self.folder / "pages" / f"{day.day}.html"
         page.parent.mkdir(parents=True, exist_ok=True)

@@ -25,6 +25,7 @@ from foretell.data.datasets.forecastbench_download import (
     read_pulled,
 )
 from foretell.data.datasets.question_set import questions_digest, union
+from foretell.data.file_lock import LockHeld, locked
 from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
 from foretell.data.service import needs_key
 from foretell.models.names import ModelName
@@ -66,7 +67,6 @@ from foretell.submit.forecastbench import (
     files_of,
     require_coverage,
 )
-from foretell.submit.ledger import LockHeld, locked
 from foretell.submit.sending import DONE_STATUSES, ItemResult, SendOptions, SubmissionSender
 
 STACK = "stack"
@@ -192,6 +192,8 @@ class RoundResult(Result):
             return str(self.plan)
         by = f"{self.by_agents} with agents" if self.by_agents else "all by the stack"
         money = f"${self.dollars:.4f} this time, ${self.spent:.4f} in all"
+        if not self.questions:
+            return f"ForecastBench {self.round}: nothing was done"
         lines = [f"ForecastBench {self.round}: {self.answered} of {self.questions} questions answered, {by}; {money}"]
         lines += [*self.coverage, *([f"Wrote {self.file}"] if self.file else [])]
         lines += [f"Uploaded to {self.uploaded}"] if self.uploaded else []
@@ -233,7 +235,12 @@ async def _alone(
 ) -> RoundResult:
     """A visit, unless another process is at this round."""
     team = _team(request)
-    day, notes = await pull_rounds(request, settings, tell)
+    try:
+        day, notes = await pull_rounds(request, settings, tell)
+    except NoOpenRound as error:
+        if not request.when_open:
+            raise
+        return RoundResult(round=error.day, organization=team.organization, entry=team.model, notes=(str(error),))
     name = f"{day}-{request.number}" + ("-rehearsal" if request.rehearse else "")
     folder = tournament_folder(settings, PLATFORM, name)
     try:
@@ -301,6 +308,18 @@ async def _pull_past(source: ForecastBenchDownload, days: Sequence[str]) -> list
     return []
 
 
+class NoOpenRound(InputError):
+    """A round that takes no file today."""
+
+    day: str = ""
+
+
+def _not_open(problem: str, day: str, hint: str | None = None) -> NoOpenRound:
+    error = NoOpenRound(problem, column="ROUND", hint=hint)
+    error.day = day
+    return error
+
+
 def _check_open(day: str, request: ForecastBenchRoundRequest, now: datetime) -> None:
     """Refuse what the benchmark would not take any more, or not yet."""
     try:
@@ -310,11 +329,11 @@ def _check_open(day: str, request: ForecastBenchRoundRequest, now: datetime) -> 
     if request.rehearse or request.plan or request.dry_run or now.date() == due:
         return
     if now.date() < due:
-        raise InputError(f"the round of {day} begins on that day (UTC)", column="ROUND")
+        raise _not_open(f"the round of {day} begins on that day (UTC)", day)
     gone = (now.date() - due).days
     following = due + timedelta(days=gone // ROUND_DAYS * ROUND_DAYS + ROUND_DAYS)
     hint = f"the next one is due on {following}; --rehearse does everything but send"
-    raise InputError(f"the round of {day} was closed at the end of that day (UTC)", column="ROUND", hint=hint)
+    raise _not_open(f"the round of {day} was closed at the end of that day (UTC)", day, hint)
 
 
 def missing_keys(questions: Sequence[Question], settings: Settings) -> list[str]:

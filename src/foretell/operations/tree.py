@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +17,17 @@ from foretell.forecasters.tree import exports
 from foretell.forecasters.tree.arithmetic.error_bar import error_bar
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
 from foretell.forecasters.tree.arithmetic.scaling import scale_tree
-from foretell.forecasters.tree.arithmetic.sensitivity import beta_paths, sensitivities
-from foretell.forecasters.tree.description import claim_marks, format_probability, one_line, outline, tree_failures
+from foretell.forecasters.tree.arithmetic.sensitivity import beta_paths, drivers, sensitivities
+from foretell.forecasters.tree.description import (
+    claim_marks,
+    format_probability,
+    one_line,
+    outline,
+    stale_parts,
+    tree_failures,
+)
 from foretell.forecasters.tree.forecaster import CLAIM
-from foretell.forecasters.tree.markdown import to_markdown
+from foretell.forecasters.tree.history import read_history
 from foretell.forecasters.tree.problems import TreeProblem
 from foretell.forecasters.tree.proposition import Tree
 from foretell.forecasters.tree.tree_file import (
@@ -32,15 +41,22 @@ from foretell.forecasters.tree.tree_file import (
 )
 from foretell.forecasters.tree.what_if import compare_scenarios
 from foretell.operations.ask import UNPAID_NOTE, cost_text, typed_question, typed_questions, typed_run_spec
-from foretell.operations.requests import TreeCheckRequest, TreeExportRequest, TreeRequest, TreeShowRequest
+from foretell.operations.requests import (
+    TreeCheckRequest,
+    TreeExportRequest,
+    TreeReportRequest,
+    TreeRequest,
+    TreeShowRequest,
+)
 from foretell.operations.result import Result
 from foretell.operations.table import operation
 from foretell.questions.errors import InputError, NoAnswer
 from foretell.questions.forecast import Cost, Forecast
 from foretell.questions.question import Question
 from foretell.questions.trace import EmitEvent, TreeGrown, ignore_event
+from foretell.report.document import ReportDocument
 from foretell.report.terminal import show_text
-from foretell.report.tree_page import tree_page
+from foretell.report.tree_report import ReportFacts, tree_report
 from foretell.runs.runner import PreparedRun, check_run, execute_run, prepare_run
 from foretell.runs.runtime import TreeOutput
 from foretell.runs.settings import Settings, load_settings
@@ -206,7 +222,8 @@ async def grow(
     write_tree(path, result.tree)  # Also where the same request was answered before, into another file.
     for other in request.out:
         if other != path:
-            write_atomically(other, format_tree(TreeFile(tree=result.tree), _format_of(other)).encode())
+            text = format_tree(TreeFile(tree=result.tree), _format_of(other), report_facts(path))
+            write_atomically(other, text.encode())
     files = tuple(dict.fromkeys((path, *request.out)))
     return replace(result, path=path, files=files, cautions=(*result.cautions, *output.warnings))
 
@@ -374,20 +391,87 @@ def export_tree(request: TreeExportRequest) -> ExportedTree:
         found = TreeFile(tree=scale_tree(found.tree, request.scaling), scenarios=found.scenarios)
         after = found.tree.nodes[found.tree.root].p
         scaled = f"scaled by {request.scaling}: the root was {before:.4f}, is {after:.4f}"
-    text = format_tree(found, request.to)
+    text = format_tree(found, request.to, report_facts(request.file))
     if request.out is not None:
         write_atomically(request.out, text.encode())
     return ExportedTree(form=request.to, text=text, out=request.out, scaled=scaled)
 
 
-def format_tree(found: TreeFile, form: str) -> str:
+def format_tree(found: TreeFile, form: str, facts: ReportFacts | None = None) -> str:
     """The file in one of `TREE_FORMATS`."""
     if form in exports.TEXT_FORMATS:
         return exports.TEXT_FORMATS[form](found.tree)
     if form == "json":
         return tree_text(found.tree, found.scenarios)
-    outcomes = compare_scenarios(found.tree, found.scenarios.values())
-    if form == "markdown":
-        return to_markdown(found.tree, outcomes)
+    document = _report(found, facts)
+    return document.to_markdown() if form == "markdown" else document.to_html()
 
-    return tree_page(found.tree, outcomes)
+
+# The report to sign.
+
+
+def _report(found: TreeFile, facts: ReportFacts | None) -> ReportDocument:
+    return tree_report(found.tree, compare_scenarios(found.tree, found.scenarios.values()), facts)
+
+
+def report_facts(path: Path, lasting: float = 0.0) -> ReportFacts:
+    """What a report on the tree in a file tells beside the tree."""
+    return ReportFacts(
+        file=path.name,
+        versions=tuple(read_history(path)),
+        made_at=datetime.now(UTC),
+        program=f"foretell {version('foretell')}",
+        lasting=lasting,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SignedReport(Result):
+    """A report to read, print and sign."""
+
+    tree: Tree
+    document: ReportDocument
+
+    @property
+    def exit_code(self) -> int:
+        """3 where the answer rests on a failure."""
+        return 3 if tree_failures(self.tree) else 0
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What failed and what is stale."""
+        return (*tree_failures(self.tree), *stale_parts(self.tree))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer, its paragraph, its drivers, its error bar, and the whole report as Markdown."""
+        bar = error_bar(self.tree)
+        return {
+            "claim": self.document.title,
+            "p": self.tree.nodes[self.tree.root].p,
+            "answer": self.document.lead,
+            "error_bar": None if bar is None else asdict(bar),
+            "drivers": [asdict(one) for one in drivers(self.tree)],
+            "failures": tree_failures(self.tree),
+            "stale": stale_parts(self.tree),
+            "report": self.document.to_markdown(),
+        }
+
+    def to_html(self) -> str:
+        """The report as one file for a browser."""
+        return self.document.to_html()
+
+    def to_markdown(self) -> str:
+        """The report as Markdown."""
+        return self.document.to_markdown()
+
+    def __str__(self) -> str:
+        return f"{self.document.title}\n\n{self.document.lead}"
+
+
+def report(request: TreeReportRequest, settings: Settings | None = None) -> SignedReport:
+    """The report on the tree in a file: the answer, what it hangs on, every claim, and how it was made."""
+    found = read_tree_file(request.file)
+    return SignedReport(tree=found.tree, document=_report(found, report_facts(request.file, request.lasting)))
+
+
+report_tree = operation(TreeReportRequest)(report)

@@ -29,6 +29,7 @@ from foretell.forecasters.tree.edits import (
 from foretell.forecasters.tree.formula import ID
 from foretell.forecasters.tree.grow.synthesize import rule_of
 from foretell.forecasters.tree.history import (
+    TreeAuthor,
     TreeVersion,
     commit_edits,
     open_version,
@@ -199,9 +200,8 @@ async def edit(request: TreeEditRequest, settings: Settings | None = None) -> Tr
     if request.save_as is not None:
         write_tree(path, file.tree, file.scenarios)
     start = request.base if request.save_as is None else None
-    done = commit_edits(
-        path, edits, who=editor(request.who), why=request.why, base=start, as_of=known_at(file.tree) if edits else None
-    )
+    author = TreeAuthor(who=editor(request.who), why=request.why)
+    done = commit_edits(path, edits, author, base=start, as_of=known_at(file.tree) if edits else None)
     result = _result(path, file.tree, done.after, version=done.version, merged=done.merged)
     if not request.rejudge or not stale_claims(done.after):
         return result
@@ -444,7 +444,9 @@ def history(request: TreeHistoryRequest, settings: Settings | None = None) -> Tr
     if request.restore is not None:
         why = request.why or f"back to version {request.restore}"
         open_version(request.tree)
-        restored = replace_tree(request.tree, tree_at(request.tree, request.restore), who=editor(request.who), why=why)
+        restored = replace_tree(
+            request.tree, tree_at(request.tree, request.restore), TreeAuthor(who=editor(request.who), why=why)
+        )
     else:
         read_tree_file(request.tree)
     return TreeVersions(path=request.tree, versions=tuple(read_history(request.tree)), restored=restored)

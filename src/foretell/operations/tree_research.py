@@ -19,9 +19,17 @@ from foretell.forecasters.tree.grow.grow import TreeGrowth, TreeSettings
 from foretell.forecasters.tree.grow.prompting import ClaimSurroundings, TreeQuestion
 from foretell.forecasters.tree.grow.rules import ModelFreeRule, rule_named
 from foretell.forecasters.tree.grow.synthesize import rejudge, rule_of
-from foretell.forecasters.tree.history import TreeCommit, commit_edits, open_version
+from foretell.forecasters.tree.history import TreeAuthor, TreeCommit, commit_edits, open_version
 from foretell.forecasters.tree.links import AverageLink
-from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree, leaves, parents_of, pre_order
+from foretell.forecasters.tree.proposition import (
+    Grounding,
+    Proposition,
+    Tree,
+    TreeOrigin,
+    leaves,
+    parents_of,
+    pre_order,
+)
 from foretell.forecasters.tree.tree_file import read_tree_file
 from foretell.forecasters.tree.what_if import claim_changes, resynthesize
 from foretell.models.journal import Journal
@@ -127,14 +135,16 @@ class _TreeWork:
 
 
 def _question(request: TreeResearchRequest, tree: Tree, as_of: AsOf) -> Question:
-    """A tree file does not hold the question it was grown for: the root's claim stands for it."""
-    root = tree.nodes[tree.root].claim
+    """The root's claim as the question; criteria and the day it will be known are the tree's unless given anew."""
+    root, origin = tree.nodes[tree.root].claim, tree.origin or TreeOrigin()
     closes = instant(request.closes) if request.closes else None
+    if closes is None and origin.closes and instant(origin.closes) > as_of.at:
+        closes = instant(origin.closes)
     return Question(
         id=f"claim {root}",
         source="own",
         text=root,
-        criteria=request.criteria,
+        criteria=request.criteria or origin.criteria,
         due=as_of.at,
         closes_at=closes,
         targets=(Target(id="yes", resolves_at=closes),),
@@ -197,10 +207,9 @@ def _finished(
 ) -> TreeEditResult:
     """Commit what was found, beside what others did in the meantime, and say what became of it."""
     live = work.context.as_of if work.context.as_of.mode == "live" and edits else None
-    done: TreeCommit = commit_edits(
-        request.tree, edits, who=editor(request.who), why=request.why or why, base=work.version, as_of=live
-    )
     usage: Cost = work.log.usage()
+    author = TreeAuthor(who=editor(request.who), why=request.why or why, models=work.log.models(), cost=usage)
+    done: TreeCommit = commit_edits(request.tree, edits, author, base=work.version, as_of=live)
     return TreeEditResult(
         tree=done.after,
         path=request.tree,

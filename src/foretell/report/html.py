@@ -21,6 +21,7 @@ from foretell.metrics.comparison import Comparison
 from foretell.report.charts.svg import Chart
 from foretell.report.markup import clean, element
 from foretell.report.numbers import CellValue, bracket, value_text
+from foretell.report.prose import markdown
 from foretell.report.study import StudyColumn, StudyRow, StudyTable, cell_number
 from foretell.report.theme import colour_variables, figure_rules
 
@@ -78,6 +79,32 @@ class HtmlBlock:
     charts: Sequence[Chart] = ()
     definitions: Sequence[tuple[str, str]] = ()
     bullets: Sequence[str] = ()
+    prose: str = ""
+    """Markdown of a model or a stranger, shown so that it can do nothing."""
+    links: Sequence["LinkItem"] = ()
+    outline: Sequence["OutlineItem"] = ()
+    anchor: str = ""
+    """Of a heading: where links lead to."""
+
+
+class LinkItem(NamedTuple):
+    """A source: a link where it has an address on the web."""
+
+    text: str
+    address: str = ""
+    detail: str = ""
+    """When it was published."""
+
+
+class OutlineItem(NamedTuple):
+    """One line of an outline, at its depth, with a link to where there is more about it."""
+
+    depth: int
+    name: str
+    value: str
+    text: str
+    anchor: str
+    tags: Sequence[str] = ()
 
 
 Section = tuple[str, str, Sequence[HtmlBlock]]
@@ -190,7 +217,7 @@ def make_environment(
         lstrip_blocks=True,
         finalize=written,
     )
-    own_filters: dict[str, Any] = {"figure": chart_html, "row_cells": row_cells}
+    own_filters: dict[str, Any] = {"figure": chart_html, "row_cells": row_cells, "prose": markdown}
     made.filters.update(own_filters | dict(filters or {}))
     return made
 

@@ -39,8 +39,8 @@ def can_write(result: Writable, suffix: str) -> bool:
     >>> can_write(Result(), ".csv"), can_write(Result(), ".html")
     (True, False)
     """
-    method = _METHODS.get(suffix)
-    return suffix in WRITERS and (method is None or hasattr(result, method))
+    methods = _METHODS.get(suffix)
+    return suffix in WRITERS and (methods is None or any(hasattr(result, method) for method in methods))
 
 
 def rows_as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -94,6 +94,14 @@ def _figure(result: Any, path: Path) -> None:
     export_figure(result.to_svg(), path)
 
 
+def _pdf(result: Any, path: Path) -> None:
+    if hasattr(result, "to_svg"):
+        return _figure(result, path)
+    from foretell.report.pdf import write_pdf
+
+    write_pdf(result.to_html(), path)
+
+
 WRITERS: Mapping[str, Callable[[Any, Path], None]] = {
     ".json": _text("to_json"),
     ".csv": _csv,
@@ -103,8 +111,14 @@ WRITERS: Mapping[str, Callable[[Any, Path], None]] = {
     ".md": _text("to_markdown"),
     ".svg": _text("to_svg"),
     ".png": _figure,
-    ".pdf": _figure,
+    ".pdf": _pdf,
 }
 """Suffix → how a result is written as such a file."""
-_METHODS = {".html": "to_html", ".md": "to_markdown", ".svg": "to_svg", ".png": "to_svg", ".pdf": "to_svg"}
-"""Suffixes that not every result has a form for."""
+_METHODS: Mapping[str, tuple[str, ...]] = {
+    ".html": ("to_html",),
+    ".md": ("to_markdown",),
+    ".svg": ("to_svg",),
+    ".png": ("to_svg",),
+    ".pdf": ("to_svg", "to_html"),
+}
+"""Suffixes that not every result has a form for; a PDF is the chart of a result, else its page."""

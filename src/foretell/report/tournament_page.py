@@ -49,6 +49,8 @@ class TournamentDay:
     """On the tournament in all."""
     budget: float | None
     """For the tournament."""
+    comments: bool = True
+    """Whether every forecast has a comment beside it."""
 
     @property
     def sent(self) -> list[TournamentRow]:
@@ -65,7 +67,8 @@ class TournamentDay:
     def lead(self) -> str:
         """The day in a sentence."""
         of = f" of ${self.budget:g}" if self.budget is not None else ""
-        counts = f"{_count(len(self.sent), 'forecast')} sent with their comments, {len(self.failed)} failed"
+        how = "sent with their comments" if self.comments else "sent"
+        counts = f"{_count(len(self.sent), 'forecast')} {how}, {len(self.failed)} failed"
         money = f"${self.dollars:.2f} spent today, ${self.spent:.2f}{of} in all"
         return f"{counts}, in {_count(self.visits, 'visit')} as {self.account}; {money}."
 

@@ -31,6 +31,7 @@ from foretell.runs.executor import AnswerCell, Executor, RunProgress, WatchEvent
 from foretell.runs.outcomes import RunOutcomes
 from foretell.runs.question_sets import LATE_TEXT_HINT, Benchmark, open_benchmark
 from foretell.runs.runtime import (
+    SLOW_TIERS,
     PlainRuntime,
     Runtime,
     TreeOutput,
@@ -214,6 +215,12 @@ def check_run(spec: RunSpec, settings: Settings) -> None:
             raise error.at(column="search") from None
 
 
+SLOW_WORDS = {
+    "flex": "a reply may take a quarter of an hour",
+    "batch": "replies come together, within a day; cells at once (--concurrency) make one batch",
+}
+
+
 def money_notices(spec: RunSpec) -> tuple[str, ...]:
     """Models whose price nobody knows, and what the service tier of a run saves, or could save."""
     notices = [
@@ -222,14 +229,15 @@ def money_notices(spec: RunSpec) -> tuple[str, ...]:
         for name in unpriced_models(spec)
     ]
     names = [name for name in models_of_run(spec).names() if not ModelName.read(name).free]
-    cheaper = [name for name in names if tier_factor(name, "flex") < 1]
     tier = spec.sampling.get("tier")
-    if tier == "flex":
+    cheaper = {slow: [name for name in names if tier_factor(name, slow) < 1] for slow in SLOW_TIERS}
+    if tier in cheaper:
         for name in names:
-            has_it = "costs half; a reply may take a quarter of an hour" if name in cheaper else "has no such tier"
-            notices.append(f"service tier flex: {name} {has_it}")
-    elif tier is None and spec.mode == "backtest" and not spec.questions.typed and cheaper:
-        notices.append(f"a backtest can wait: --tier flex halves the price of {', '.join(cheaper)}")
+            has_it = f"costs half; {SLOW_WORDS[tier]}" if name in cheaper[tier] else "has no such tier"
+            notices.append(f"service tier {tier}: {name} {has_it}")
+    elif tier is None and spec.mode == "backtest" and not spec.questions.typed and any(cheaper.values()):
+        halved = [f"--tier {slow} halves the price of {', '.join(found)}" for slow, found in cheaper.items() if found]
+        notices.append(f"a backtest can wait: {'; '.join(halved)}")
     return tuple(notices)
 
 

@@ -28,7 +28,7 @@ from foretell.forecasters.series.forecasters import Auto
 from foretell.models.budget import Budget, SharedBudget
 from foretell.models.canonical import content_key
 from foretell.models.journal import Journal
-from foretell.models.limits import ModelLimits
+from foretell.models.limits import UNLIMITED, ModelLimits
 from foretell.models.model import EFFORTS, ModelSettings, ReasoningEffort
 from foretell.models.names import MODEL_ROLES, ModelRole, ModelRoles
 from foretell.models.prices import PriceList, read_price
@@ -87,8 +87,9 @@ CONTEXT_OPTION = "context"
 def forecaster_options(spec: RunSpec) -> dict[str, Any]:
     """The options of the forecaster itself: those written behind its name, then those of the run."""
     options = read_forecaster(spec.forecaster)[1]
-    if spec.sampling.get("tier") == "flex" and forecaster_name(spec) == "agent":
-        options.setdefault("seconds", FLEX_TRIAL_SECONDS)
+    seconds = SLOW_TIERS.get(spec.sampling.get("tier") or "")
+    if seconds is not None and forecaster_name(spec) == "agent":
+        options.setdefault("seconds", REPLIES_OF_TRIAL * seconds)
     return options | {name: value for name, value in spec.options.items() if name != CONTEXT_OPTION}
 
 
@@ -215,7 +216,8 @@ class Runtime(PlainRuntime):
         )
         engine = self.services.engine
         # Another engine finds other pages for the same words.
-        scope = journal_scope(question.id, context.trial, engine.name if engine else None)
+        asked = " and archive" if self.spec.archive_check else ""
+        scope = journal_scope(question.id, context.trial, f"{engine.name}{asked}" if engine else None)
         reaching = [
             JournaledTool(tool=tool, journal=self.journal, scope=scope, emit=context.emit)
             for tool in self._reaching(question, context)
@@ -236,7 +238,8 @@ class Runtime(PlainRuntime):
         stored = context.as_of.mode == "backtest" and not clairvoyant
         tools: list[Tool] = []
         if services.engine is not None and (services.engine.filters_dates or not stored):
-            tools.append(WebSearch(engine=services.engine))
+            history = services.stored_pages if stored and self.spec.archive_check else None
+            tools.append(WebSearch(engine=services.engine, history=history))
         tools.append(LookupUrl(pages=services.stored_pages if stored else services.live_pages))
         tools.append(FetchWikipedia(wikipedia=services.wikipedia))
         if question.series is not None and services.series.supplies(question.series):
@@ -297,18 +300,21 @@ def models_of_run(spec: RunSpec) -> ModelRoles:
 
 REPLY_SECONDS = "reply_seconds"
 """In the sampling of a spec: how long to wait for one reply. It decides nothing about the reply itself."""
-FLEX_SECONDS = 900.0
-"""Replies of the cheap service tier may take a quarter of an hour."""
-FLEX_TRIAL_SECONDS = 10 * FLEX_SECONDS
-"""A trial of the agent there, unless the options say another time."""
+SLOW_TIERS = {"flex": 900.0, "batch": 25 * 3600.0}
+"""Seconds that a reply of a cheap service tier may take; a batch expires after a day."""
+REPLIES_OF_TRIAL = 10
+"""A trial of the agent there has time for so many, unless the options say another time."""
 
 
 def patience_of(spec: RunSpec) -> ModelLimits:
     """How long a run waits for its models."""
     usual = ModelLimits()
-    seconds = spec.sampling.get(REPLY_SECONDS) or (FLEX_SECONDS if spec.sampling.get("tier") == "flex" else None)
+    tier = spec.sampling.get("tier") or ""
+    seconds = spec.sampling.get(REPLY_SECONDS) or SLOW_TIERS.get(tier)
     if seconds is None:
         return usual
+    if tier == "batch":  # Requests that wait hold nobody up, and the more there are the fewer batches it takes.
+        usual = replace(usual, at_once=UNLIMITED)
     return replace(usual, seconds=float(seconds), total_seconds=max(usual.total_seconds, 3 * float(seconds)))
 
 

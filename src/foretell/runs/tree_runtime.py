@@ -71,10 +71,10 @@ async def open_forecaster(options: GroundingOptions, runtime: Runtime) -> AsyncG
         runtime, grounder = await _grounder(options, runtime, folder, stack)
         if isinstance(options, TreeOptions):
             settings = options.settings(spec.budget.question, spec.seed)
-            yield (
-                TreeForecaster(grounder=grounder, settings=settings, store_tree=folder.store, on_event=watch),
-                runtime,
+            made = TreeForecaster(
+                grounder=grounder, settings=settings, store_tree=folder.store, on_event=watch, run=spec.id
             )
+            yield made, runtime
         elif isinstance(options, ThoughtOptions):
             settings = options.settings(spec.budget.question)
             yield ThoughtsForecaster(grounder=grounder, settings=settings, on_event=watch), runtime

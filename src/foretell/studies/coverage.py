@@ -32,7 +32,7 @@ class CoverageOptions(StudyOptions):
     """How many tables are simulated."""
 
     worlds: int = setting(400, "Simulated tables of each kind.", ge=2)
-    draws: int = setting(500, "Bootstrap draws of each table.", ge=100)
+    draws: int = setting(2000, "Bootstrap draws of each table; boards take 2,000.", ge=100)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,21 +84,23 @@ def study(inputs: DataInputs, options: CoverageOptions) -> StudyResult:
     for done, (name, kind) in enumerate(KINDS.items()):
         found = {way: _coverage(kind, options, way) for way in WAYS}
         data.progress(done + 1, len(KINDS))
-        rows[name] = (*(found[way] for way in WAYS), options.worlds)
+        rows[name] = (*(found[way] for way in WAYS), _chance(found, options.worlds), options.worlds)
     columns = (
         column("plain", "% of tables whose interval holds the truth"),
         column("expanded", "the same, widened for few clusters"),
         column("expanded, two-way", "the same, days resampled too"),
+        column("±", "how far chance may have moved what boards have, at 95 %"),
         count("tables", "simulated"),
     )
     reached = table("Coverage of 95 % intervals", "Table", columns, rows)
     few = reached.numbers("expanded")[next(iter(KINDS))]
     days = reached.numbers("expanded, two-way")[SHARED_DAYS]
+    error = reached.numbers("±")[next(iter(KINDS))]
     return StudyResult(
         name="coverage",
         title="Do intervals hold what they promise",
         sentences=(
-            f"With 12 clusters {percent(few / 100)} of the intervals hold the truth; where questions share days, "
+            f"With 12 clusters {few:.1f} ± {error:.1f} % of the intervals hold the truth; where questions share days, "
             f"{percent(days / 100)} of the two-way ones.",
         ),
         tables=(reached,),
@@ -108,6 +110,14 @@ def study(inputs: DataInputs, options: CoverageOptions) -> StudyResult:
 
 
 WAYS = ("plain", "expanded", "two-way")
+
+
+def _chance(found: Mapping[str, CellValue], worlds: int) -> float:
+    """How far the share that boards have may be off, from so many tables (Agresti & Coull 1998)."""
+    reached = found["expanded"] if found["two-way"] is None else found["two-way"]
+    assert isinstance(reached, float)
+    share = (reached / 100 * worlds + 2) / (worlds + 4)
+    return float(196 * np.sqrt(share * (1 - share) / (worlds + 4)))
 
 
 def _coverage(kind: SimulatedTable, options: CoverageOptions, way: str) -> CellValue:

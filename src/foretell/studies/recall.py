@@ -20,10 +20,13 @@ from foretell.forecasters.prompt.answers import OutcomeNames, rationale_in, read
 from foretell.forecasters.prompt.forecaster import PromptForecaster
 from foretell.forecasters.prompt.prediction_context import (
     PredictionContext,
+    RefusedArticle,
     StoredContexts,
     from_articles,
     known_at,
     one_line,
+    refusal_notes,
+    refused_articles,
 )
 from foretell.forecasters.prompt.rendering import NONE, SOURCES
 from foretell.forecasters.prompt.rendering import outcomes as listed_outcomes
@@ -84,6 +87,8 @@ class PastEvent:
     context: PredictionContext
     truth: Mapping[str, int]
     """0 or 1 by target id; targets without a known outcome are absent."""
+    refused: tuple[RefusedArticle, ...] = ()
+    """Published sources that the fence refuses, and no model is shown."""
 
     def __post_init__(self) -> None:
         unknown = set(self.truth) - {target.id for target in self.question.targets}
@@ -263,10 +268,12 @@ def past_events(
     if not known:
         hint = "give --outcomes, a table of question, target and outcome"
         raise InputError("none of the questions has a known outcome", column="--questions", hint=hint)
-    return [
-        PastEvent(context=from_articles(question, questions.contexts.get((question.id, question.due), ())), truth=truth)
-        for question, truth in evenly_spaced(list(known.values()), limit)
-    ]
+    events: list[PastEvent] = []
+    for question, truth in evenly_spaced(list(known.values()), limit):
+        articles = questions.contexts.get((question.id, question.due), ())
+        refused = tuple(refused_articles(question, articles))
+        events.append(PastEvent(context=from_articles(question, articles), truth=truth, refused=refused))
+    return events
 
 
 def _read_outcomes(path: Path) -> dict[tuple[str, str], int]:
@@ -298,6 +305,8 @@ SCORES = (
     column("gain", "without minus with sources, paired", 3),
 )
 RecallGroup = Sequence[RecallResult]
+MOST_NAMED = 10
+"""Refused sources that are named."""
 
 
 class RecallOptions(StudyOptions):
@@ -342,6 +351,9 @@ async def study(inputs: StudyServices, options: RecallOptions) -> StudyResult:
         answered = sum(one.memory is not None or one.without is not None for one in by_model[name])
         refuse_if_all_failed(name, problems, answered)
     result = recall_study(by_model, options.resampling)
+    refused = [article for one in events for article in one.refused]
+    notes = refusal_notes(refused, len(refused) + sum(len(one.context.sources) for one in events), MOST_NAMED)
+    result = replace(result, notes=(*result.notes, *notes))
     return with_cost(result, cost, models=", ".join(options.models), events=len(events))
 
 

@@ -3,14 +3,15 @@
 import hashlib
 import json
 import os
-import sys
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from foretell.data.file_lock import LockHeld as LockHeld
+from foretell.data.file_lock import locked as locked
 from foretell.questions.errors import InputError
 
 # One line of the ledger: what was meant to be sent, or what became of it, sealed to the line before it.
@@ -224,47 +225,6 @@ def _missing_head(good: Sequence[LedgerEntry], noted: LedgerHead) -> str:
     if noted.number is not None and noted.number > len(good):
         return f"entry {noted.number}, which was noted, is not there: the end was cut off"
     return "the entry that was noted is not there: the end was cut off or written anew"
-
-
-# A lock between processes that the system lets go of when its holder ends, however it ends.
-
-
-class LockHeld(Exception):
-    """Another process holds the lock."""
-
-
-@contextmanager
-def locked(path: Path, *, wait: bool = True) -> Generator[None]:
-    """Hold the lock of this file, waiting for it or raising `LockHeld`. The file stays, empty."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    file = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
-    try:
-        _lock(file, wait=wait)
-        yield
-    finally:
-        os.close(file)
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _lock(file: int, *, wait: bool) -> None:
-        while True:
-            try:
-                msvcrt.locking(file, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
-            except OSError:
-                if not wait:
-                    raise LockHeld from None
-            else:
-                return
-else:
-    import fcntl
-
-    def _lock(file: int, *, wait: bool) -> None:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise LockHeld from None
 
 
 # The ledger's file: lines are added at the end, under a lock, and are on the disk before anybody acts on them.

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Literal
 
+from foretell.data.file_lock import LockHeld
 from foretell.data.http import AsyncHttpClient, HttpLimits, HttpResponse, ServerBusy, SourceError
 from foretell.data.payload import Payload
 from foretell.questions.as_of import Clock
@@ -19,7 +20,6 @@ from foretell.submit.ledger import (
     ItemKey,
     LedgerDraft,
     LedgerEntry,
-    LockHeld,
     SubmissionHistory,
     SubmissionLedger,
 )

@@ -48,7 +48,7 @@ def create_app(
     app.openapi = lambda: describe_api(app)
     app.state.serving = state
     handle_problems(app)
-    app.add_middleware(RequestGuard, access=access, connections=state.connections)
+    app.add_middleware(RequestGuard, access=access, open_connections=state.connections)
     for page in PAGES:
         app.include_router(page.router)
     return app

@@ -1,6 +1,5 @@
 """Around every request: the host it names, the size of what it brings, who may read; and the headers of answers."""
 
-import asyncio
 from http import HTTPStatus
 from typing import Any
 
@@ -13,9 +12,18 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from foretell.data import connections
+from foretell.data.connections import (
+    MAX_HEADER_BYTES,
+    BodyTooLarge,
+    LimitedReceive,
+    OpenConnections,
+    ReaderTooSlow,
+    ReplyTooLarge,
+    send_in_time,
+)
 from foretell.questions.errors import InputError
 from foretell.questions.storage_errors import StorageError
-from foretell.web.connections import MAX_HEADER_BYTES, OpenConnections
 from foretell.web.rendering import html_page
 from foretell.web.security import AccessRules, has_token
 
@@ -108,12 +116,6 @@ def describe_api(app: FastAPI) -> dict[str, Any]:
 
 MAX_BODY_BYTES = 1_000_000
 """Bytes of the largest request."""
-BODY_SECONDS = 20.0
-"""In which the whole body of a request must be here."""
-MAX_REPLY_BYTES = 64_000_000
-"""Bytes of the largest answer; event streams, which go on for long, are bounded in number."""
-READ_SECONDS = 60.0
-"""In which whoever asked must take in the next part of an answer."""
 CONTENT_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -132,53 +134,6 @@ OPEN_PATHS = ("/login", "/static/")
 """What a stranger may see where reading needs the token."""
 
 
-class BodyTooLarge(HTTPException):
-    """A request that brings more than it may; as an HTTP error it is not taken for one of the reader's own."""
-
-    def __init__(self) -> None:
-        super().__init__(413, f"a request may bring {MAX_BODY_BYTES:,} bytes at most")
-
-
-class BodyTooSlow(HTTPException):
-    """A request whose body does not come."""
-
-    def __init__(self) -> None:
-        super().__init__(408, f"the body of a request must be here within {BODY_SECONDS:g} seconds")
-
-
-class ReplyTooLarge(Exception):
-    """An answer that is longer than one may be."""
-
-
-class ReaderTooSlow(OSError):
-    """Whoever asked does not take in the answer; like a line that broke."""
-
-
-class LimitedReceive:
-    """The body of a request, as long as it is neither too large nor too slow."""
-
-    def __init__(self, receive: Receive) -> None:
-        self._receive = receive
-        self._until = asyncio.get_running_loop().time() + BODY_SECONDS
-        self._received = 0
-        self._whole = False
-
-    async def __call__(self) -> Message:
-        """Its next part; after the last one, that the line was closed, whenever that is."""
-        if self._whole:
-            return await self._receive()
-        try:
-            async with asyncio.timeout_at(self._until):
-                message = await self._receive()
-        except TimeoutError:
-            raise BodyTooSlow from None
-        self._received += len(message.get("body", b""))
-        self._whole = not message.get("more_body", False)
-        if self._received > MAX_BODY_BYTES:
-            raise BodyTooLarge
-        return message
-
-
 class MarkedSend:
     """An answer with our headers on it, as long as it is not too large and somebody takes it in."""
 
@@ -190,25 +145,21 @@ class MarkedSend:
         """Send its next part."""
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
-            if int(headers.get("content-length", "0")) > MAX_REPLY_BYTES:
+            if int(headers.get("content-length", "0")) > connections.MAX_REPLY_BYTES:
                 raise ReplyTooLarge
             self.started = True
             for name, value in HEADERS.items():
                 headers.setdefault(name, value)
-        try:
-            async with asyncio.timeout(READ_SECONDS):
-                await self._send(message)
-        except TimeoutError:
-            raise ReaderTooSlow from None
+        await send_in_time(self._send, message)
 
 
 class RequestGuard:
     """Lets requests through that may come through, and puts our headers on every answer."""
 
-    def __init__(self, app: ASGIApp, *, access: AccessRules, connections: OpenConnections) -> None:
+    def __init__(self, app: ASGIApp, *, access: AccessRules, open_connections: OpenConnections) -> None:
         self._app = app
         self._access = access
-        self._connections = connections
+        self._connections = open_connections
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
@@ -227,13 +178,12 @@ class RequestGuard:
             await problem_response(request, *refused)(scope, receive, send)
             return
         try:
-            await self._app(scope, LimitedReceive(receive), send)
+            await self._app(scope, LimitedReceive(receive, MAX_BODY_BYTES), send)
         except (ReaderTooSlow, ClientDisconnect):
             return  # The server closes the line of an answer that is not whole.
         except ReplyTooLarge:
-            message = (
-                f"the answer is longer than {MAX_REPLY_BYTES:,} bytes: ask for less of it, or use the command line"
-            )
+            most = f"{connections.MAX_REPLY_BYTES:,} bytes"
+            message = f"the answer is longer than {most}: ask for less of it, or use the command line"
             await problem_response(request, 413, message)(scope, receive, send)
         except Exception:  # whatever broke is logged by the server; whoever asked learns only that
             if not send.started:
@@ -249,7 +199,7 @@ class RequestGuard:
             return 431, f"address and headers of a request may have {MAX_HEADER_BYTES:,} bytes at most"
         length = request.headers.get("content-length", "0")
         if not length.isdecimal() or int(length) > MAX_BODY_BYTES:
-            return 413, BodyTooLarge().detail
+            return 413, BodyTooLarge(MAX_BODY_BYTES).detail
         if self._access.private or request.url.path.startswith(OPEN_PATHS) or has_token(request, self._access):
             return None
         return 401, "reading this server from elsewhere needs its token: open /login"

@@ -11,7 +11,8 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment
 
 from foretell.report.html import make_environment
-from foretell.web.formatting import FILTERS, sanitise_text
+from foretell.report.prose import sanitise_text
+from foretell.web.formatting import FILTERS
 from foretell.web.forms import form_value
 from foretell.web.security import Visitor, visitor_of
 from foretell.web.static_files import static_address

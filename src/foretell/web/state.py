@@ -10,6 +10,7 @@ from typing import Annotated
 
 from fastapi import Depends, HTTPException, Request
 
+from foretell.data.connections import OpenConnections
 from foretell.models.journal import Journal, UnsettledCalls
 from foretell.questions.trace import ModelCalled
 from foretell.runs.outcomes import RunOutcomes
@@ -18,7 +19,6 @@ from foretell.runs.store import RunRow, RunStore, cells_each
 from foretell.scoring.run_scores import RunScores, score_run
 from foretell.web.background_runs import BackgroundRuns
 from foretell.web.boards import LeaderboardCache
-from foretell.web.connections import OpenConnections
 from foretell.web.event_watch import EventWatch
 from foretell.web.run_rows import RunRowView, SpendingView, run_row_view
 from foretell.web.security import AccessRules

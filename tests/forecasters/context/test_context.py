@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 from hashlib import sha256
 from typing import Any
 
@@ -19,6 +20,8 @@ from foretell.forecasters.prompt.prediction_context import (
     known_at,
     one_line,
     ranked,
+    refusal_notes,
+    refused_articles,
 )
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.errors import InputError
@@ -180,6 +183,25 @@ def test_published_articles_become_a_context() -> None:
     assert key_of(made.question, made.as_of) == key_of(CUP, CUP.as_of)
 
 
+def test_published_articles_are_judged_by_the_rules_of_the_fence_and_named_where_refused() -> None:
+    day = f"{CUP.due + timedelta(days=30):%d %B %Y}"
+    late = (
+        ContextSource(title="Written later", url="https://a.example/1", summary=f"Updated {day}: the favourite won."),
+        ContextSource(title=f"The final, {day}", url="https://a.example/2", summary="All goals."),
+        ContextSource(title="Told as past", url="https://a.example/3", summary=f"The cup was won by them on {day}."),
+        ContextSource(title="Dated address", url=f"https://a.example/{CUP.due.year + 1}/05/06/final", summary="Goals."),
+        ContextSource(title="Prices", url="https://polymarket.com/event/cup", summary="What traders think."),
+    )
+    plan = ContextSource(title="A plan", url="https://a.example/6", summary=f"The final is scheduled for {day}.")
+    refused = refused_articles(CUP, [*late, plan])
+    assert [one.url for one in refused] == [one.url for one in late]
+    assert [one.title for one in from_articles(CUP, [*late, plan]).sources] == ["A plan"]
+    notes = refusal_notes(refused, 6, 2)
+    assert notes[0] == "5 of 6 sources that came with the questions are shown to no model:"
+    assert "Written later" in notes[1]
+    assert notes[-1] == "… and 3 more"
+
+
 @pytest.mark.shared_data
 def test_the_published_subset_makes_contexts_that_come_back(shared_data: Any) -> None:
     from foretell.data.datasets.prophet_arena import read_events_csv
@@ -191,6 +213,10 @@ def test_the_published_subset_makes_contexts_that_come_back(shared_data: Any) ->
     assert len({one.digest for one in made}) == len(made)
     assert all(PredictionContext.from_json(one.to_json()) == one for one in made)
     assert all(len(one.sources) <= 10 for one in made)
+    refused = [
+        one for question in found.questions for one in refused_articles(question, found.contexts[asked_key(question)])
+    ]
+    assert len(refused) <= 4, list(map(str, refused))
 
 
 def test_a_context_of_an_earlier_version_keeps_its_digest():

@@ -17,9 +17,10 @@ from foretell.forecasters.tree.links import (
     Link,
     NoisyOrLink,
 )
-from foretell.forecasters.tree.markdown import block_quote, to_markdown
 from foretell.forecasters.tree.proposition import Grounding, Tree
 from foretell.forecasters.tree.what_if import compare_scenarios
+from foretell.report.prose import quoted_markdown
+from foretell.report.tree_report import tree_report
 
 ODD = 'Prices "rise" <b>&</b> | fall\n# a {b} [c](d) #1;'
 
@@ -98,7 +99,7 @@ def odd_tree() -> Tree:
 def test_markdown_holds_everything_and_no_markup_of_strangers():
     tree = odd_tree()
     outcomes = compare_scenarios(tree, [Scenario(name=ODD, edits=(SetP(id="P1", p=0.0),))])
-    text = to_markdown(tree, outcomes)
+    text = tree_report(tree, outcomes).to_markdown()
     assert "<script>" not in text
     assert "<b>" not in text.replace(r"\<b\>", "")
     assert "Without a number of their own: P2. 0.500 stands in for them; whatever they are" in text
@@ -107,7 +108,7 @@ def test_markdown_holds_everything_and_no_markup_of_strangers():
     assert "Grounding failed" in text
     for heading in ("## The tree", "## What it hangs on", "## Scenarios", "## Every claim", "### P0: 0.500", "### P1"):
         assert heading in text
-    assert block_quote("a <b>\n\nc") == "> a &lt;b>\n>\n> c"
+    assert quoted_markdown("a <b>\n\nc") == "> a &lt;b>\n>\n> c"
 
 
 def test_dot_and_mermaid_stay_whole_with_odd_texts():

@@ -20,6 +20,7 @@ from foretell.forecasters.tree.edits import SetP
 from foretell.forecasters.tree.grow.analyze import child_id
 from foretell.forecasters.tree.history import (
     ConflictingEdits,
+    TreeAuthor,
     commit_edits,
     history_path,
     open_version,
@@ -275,7 +276,7 @@ def test_two_people_edit_one_tree(file: Path):
 def test_many_at_once_lose_nothing(file: Path):
     def edit(number: int) -> None:
         for turn in range(3):
-            commit_edits(file, [SetP(id="P2", p=round(0.1 + number / 20 + turn / 100, 3))], who=str(number), why="")
+            commit_edits(file, [SetP(id="P2", p=round(0.1 + number / 20 + turn / 100, 3))], TreeAuthor(who=str(number)))
 
     threads = [threading.Thread(target=edit, args=(number,)) for number in range(6)]
     for thread in threads:

@@ -6,16 +6,22 @@ has no field. A price is the middle between best bid and best ask at the end of 
 1) says nothing and is left out.
 """
 
+import json
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from itertools import pairwise
-from typing import NamedTuple
+from pathlib import Path
+from time import time
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from foretell.data.atomic_file import write_atomically
 from foretell.data.http import AsyncHttpClient, NotFound, SourceError
+from foretell.data.markets.event_search import EventQuery
 from foretell.data.markets.known_fields import KALSHI_EVENT, KALSHI_MARKET
 from foretell.data.markets.listing import (
     ACTIVE_STATUSES,
@@ -300,6 +306,52 @@ class KalshiEvents(MarketEvents):
         return self._series[series]
 
 
+SERIES_READ = 4
+"""Series whose events are read in one search."""
+SERIES_FILE = "kalshi_series.json"
+SERIES_DAYS = 1.0
+"""How long the list of series is used before it is read again: it is long, and few are added in a day."""
+
+
+class KalshiSearch:
+    """Open events by words: the exchange has no search, but a list of all its series, of which the nearest are read."""
+
+    def __init__(self, client: KalshiClient, home: Path | None = None) -> None:
+        """`home` keeps the list of series, which is too long to be read for every question."""
+        self._client = client
+        self._file = None if home is None else home / SERIES_FILE
+
+    async def search(self, query: EventQuery) -> list[ListedEvent]:
+        """The open events of the series whose titles are nearest."""
+        series = query.nearest(await self._series(), "title")[:SERIES_READ]
+        found: list[ListedEvent] = []
+        wanted = ListingFilter(as_of=query.as_of, limit=PAGE, pages=1)
+        for row in series:
+            found += await KalshiEvents(self._client, series=row.need("ticker").text()).events(wanted).all()
+        return found
+
+    async def _series(self) -> list[Payload]:
+        where = f"{self._client.host}/series"
+        if (kept := self._kept()) is not None:
+            return [Payload(url=where, path="series", value=row) for row in kept]
+        rows = (await self._client.read("/series")).need("series").items()
+        short = [{"ticker": row.need("ticker").text(), "title": row.words("title")} for row in rows]
+        if self._file is not None:
+            with suppress(OSError):  # A home that can only be read costs another reading next time.
+                write_atomically(self._file, json.dumps({"host": self._client.host, "series": short}).encode())
+        return rows
+
+    def _kept(self) -> list[Any] | None:
+        """The list as it was read from the same server, if that was not long ago."""
+        try:
+            if self._file is None or time() - self._file.stat().st_mtime > SERIES_DAYS * DAY_SECONDS:
+                return None
+            kept = json.loads(self._file.read_bytes())
+            return kept["series"] if kept["host"] == self._client.host else None
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+
 def series_filing(row: Payload) -> tuple[str, tuple[str, ...]]:
     """Category and tags of a series."""
     return row.words("category"), row.texts("tags")
@@ -483,6 +535,7 @@ MARKET = Market(
     events=KalshiEvents,
     # Tickers of events begin with that of their series and a hyphen.
     part=lambda client, name: None if "-" in name else KalshiEvents(client, series=name.upper()),
+    search=lambda client, config: KalshiSearch(client, config.home),
     prices=KalshiPrices,
     settlements="foretell.data.settlements.kalshi:KalshiSettlements",
     facts="Kalshi OpenAPI 3.13.0, April 2026; recorded answers of January to August 2026",

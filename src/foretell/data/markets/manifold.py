@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from foretell.data.http import AsyncHttpClient, NotFound
+from foretell.data.markets.event_search import EventQuery, read_open
 from foretell.data.markets.known_fields import MANIFOLD_ANSWER, MANIFOLD_MARKET
 from foretell.data.markets.listing import (
     CataloguePage,
@@ -227,6 +228,27 @@ class ManifoldEvents(MarketEvents):
         )
 
 
+SEARCHED = 50
+"""Markets of one search; only the nearest of them are read whole."""
+
+
+class ManifoldSearch:
+    """Open markets by words."""
+
+    def __init__(self, client: ManifoldClient) -> None:
+        self._client = client
+
+    async def search(self, query: EventQuery) -> list[ListedEvent]:
+        """The open markets whose questions are nearest."""
+        rows: dict[str, Payload] = {}
+        for phrase in query.phrases:
+            asked = {"term": phrase, "filter": "open", "contractType": "ALL", "limit": str(SEARCHED)}
+            found = (await self._client.read("/search-markets", asked)).items()
+            rows |= {row.need("id").name(): row for row in found if row.words("outcomeType") in (BINARY, CHOICE)}
+        whole = [await self._client.contract(row.need("id").name()) for row in query.nearest(rows.values(), "question")]
+        return await read_open(ManifoldEvents(self._client), whole, query.as_of)
+
+
 def _kind(row: Payload) -> str:
     kind = row.need("outcomeType").text()
     if kind not in (BINARY, CHOICE):
@@ -298,6 +320,7 @@ MARKET = Market(
     client=lambda config: ManifoldClient(http=config.http, host=config.address or HOST),
     events=ManifoldEvents,
     part=lambda client, name: ManifoldEvents(client, topic=name),
+    search=lambda client, _: ManifoldSearch(client),
     prices=ManifoldPrices,
     settlements="foretell.data.settlements.manifold:ManifoldSettlements",
     facts="Manifold source, 21 August 2026; recorded bets of October 2022",

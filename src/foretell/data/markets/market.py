@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from foretell.data.markets.event_search import EventSearch
 from foretell.data.markets.listing import EventSource
 from foretell.data.markets.prices import PriceSource
 from foretell.data.service import ServiceConfig
@@ -27,6 +28,8 @@ class Market:
     part: Callable[[Any, str], EventSource | None] | None = None
     """From the client and a name to what is listed in that series, tournament or topic; None where no part can be
     called so. A question set is then named `market:PART`; an event needs nothing of the kind."""
+    search: Callable[[Any, ServiceConfig], EventSearch] | None = None
+    """From the client and its settings to what finds events by words; None where the platform has no such thing."""
     prices: Callable[[Any], PriceSource] | None = None
     """From the client to price histories."""
     settlements: str = ""

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from urllib.parse import quote
 
 from foretell.data.http import AsyncHttpClient, NotFound, SourceError
+from foretell.data.markets.event_search import EventQuery, read_open
 from foretell.data.markets.known_fields import POLYMARKET_EVENT, POLYMARKET_MARKET
 from foretell.data.markets.listing import (
     CataloguePage,
@@ -299,6 +300,27 @@ class PolymarketEvents(MarketEvents):
         )
 
 
+SEARCHED = 20
+"""Events of one search."""
+
+
+class PolymarketSearch:
+    """Open events by words, from the search that the platform's own pages use."""
+
+    def __init__(self, client: PolymarketClient) -> None:
+        self._client = client
+
+    async def search(self, query: EventQuery) -> list[ListedEvent]:
+        """The open events whose titles are nearest."""
+        rows: dict[str, Payload] = {}
+        for phrase in query.phrases:
+            asked = {"q": phrase, "limit_per_type": str(SEARCHED), "events_status": "active"}
+            answer = await self._client.gamma.read("/public-search", asked)
+            # Nothing found is told by an empty list, or by none.
+            rows |= {row.need("id").name(): row for row in answer.rows("events")}
+        return await read_open(PolymarketEvents(self._client), query.nearest(rows.values(), "title"), query.as_of)
+
+
 async def page_of(
     client: PolymarketClient, what: str, query: Iterable[tuple[str, str]], cursor: str, *, size: int
 ) -> CataloguePage:
@@ -473,6 +495,7 @@ MARKET = Market(
     client=_open_client,
     events=PolymarketEvents,
     part=lambda client, name: None if name.isdigit() else PolymarketEvents(client, tag=name),
+    search=lambda client, _: PolymarketSearch(client),
     prices=PolymarketPrices,
     settlements="foretell.data.settlements.polymarket:PolymarketSettlements",
     facts="polymarket-client 0.14.0, autumn 2026; recorded answers of January to August 2026",

@@ -23,6 +23,7 @@ HOSTS = {
     "archive": "https://archive-api.open-meteo.com",
     "forecast": "https://api.open-meteo.com",
     "previous": "https://previous-runs-api.open-meteo.com",
+    "places": "https://geocoding-api.open-meteo.com",
 }
 OBSERVED = "observed"
 FORECAST = "forecast"
@@ -95,6 +96,16 @@ def read_weather_id(id: str) -> WeatherId:
 
 
 _KINDS = frozenset(f"{FORECAST}{lead}" for lead in LEADS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeatherPlace:
+    """A place on the map."""
+
+    name: str
+    """With its country."""
+    coordinates: str
+    """Latitude and longitude, as `WeatherId` takes them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,7 +223,32 @@ class OpenMeteoSeries(WebSeries):
         }
         return FetchedSeries(series=known_series(ref, values, as_of), notes=table.notes)
 
+    async def place(self, name: str) -> WeatherPlace | None:
+        """The largest place of a name; None where there is none."""
+        answer = await self._services["places"].read("/v1/search", {"name": name, "count": "1", "format": "json"})
+        rows = answer.rows("results")
+        if not rows:
+            return None
+        latitude, longitude = (rows[0].need(name).number() for name in ("latitude", "longitude"))
+        called = ", ".join(filter(None, (rows[0].words("name") or name, rows[0].words("country"))))
+        return WeatherPlace(name=called, coordinates=f"{latitude:.4f},{longitude:.4f}")
+
+    async def same_days(self, asked: WeatherId, first: date, last: date) -> dict[date, float]:
+        """What the archive holds of a span of days."""
+        span = {"start_date": first.isoformat(), "end_date": last.isoformat()}
+        table = await self._table(
+            "archive", "/v1/archive", "daily", {**asked.coordinates, **span, "daily": asked.variable}
+        )
+        pairs = zip(table.times, table.columns.get(asked.variable, ()), strict=False)
+        return {table.day(time): value for time, value in pairs if value is not None}
+
     async def ahead(self, ref: SeriesRef, as_of: AsOf) -> tuple[str, ...]:
+        """What was forecast at the cutoff for the days after it, in a line."""
+        found = await self.forecasts_ahead(ref, as_of)
+        told = ", ".join(f"{found[day]:.4g} for {day}" for day in sorted(found))
+        return (f"forecasts of {read_weather_id(ref.id).variable} known by then: {told}",) if told else ()
+
+    async def forecasts_ahead(self, ref: SeriesRef, as_of: AsOf) -> dict[date, float]:
         """What was forecast at the cutoff for the days after it."""
         asked = read_weather_id(ref.id)
         last = as_of.at.date()
@@ -230,8 +266,7 @@ class OpenMeteoSeries(WebSeries):
                 for day, hours in table.whole_days(_column(asked, lead)).items():
                     if day > last and day not in found and as_of.admits(_made(table, day, lead)):
                         found[day] = asked.of_day(hours)
-        told = ", ".join(f"{found[day]:.4g} for {day}" for day in sorted(found))
-        return (f"forecasts of {asked.variable} known by then: {told}",) if told else ()
+        return found
 
     async def _forecasts(self, ref: SeriesRef, asked: WeatherId, as_of: AsOf) -> FetchedSeries:
         last = as_of.at.date() + asked.lead * DAY

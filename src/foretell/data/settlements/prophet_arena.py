@@ -1,6 +1,7 @@
 """Results of Prophet Arena's events, told with each outcome. What was called off has no outcome."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, timedelta
 
 from foretell.data.http import NotFound
 from foretell.data.markets.listing import OnSkipped, UnsupportedEvent, ignore_skipped
@@ -9,6 +10,7 @@ from foretell.data.markets.prophet_arena import PENDING, PLATFORM, ProphetArenaC
 from foretell.data.payload import Payload
 from foretell.data.settlements.settlement import MarketSettlements, SettledMarket, SettledOutcome, SettlementTarget
 from foretell.questions.question import Question, Target
+from foretell.questions.resolution import Resolution
 
 RESULTS: Mapping[str, int | None] = {"yes": 1, "no": 0, "void": None}
 
@@ -48,3 +50,43 @@ class ProphetArenaSettlements(MarketSettlements):
         if result not in RESULTS:
             field.wrong("yes, no or void")
         return SettledOutcome(outcome=RESULTS[result], at=row.optional_time("resolved_at"))
+
+
+def week_of(day: date) -> str:
+    """The release that a day belongs to: releases are named by their Sunday.
+
+    >>> week_of(date(2026, 11, 16)), week_of(date(2026, 11, 15))
+    ('2026-11-15', '2026-11-15')
+    """
+    return str(day - timedelta(days=(day.weekday() + 1) % 7))
+
+
+async def weekly_results(client: ProphetArenaClient, questions: Iterable[Question]) -> list[Resolution]:
+    """How questions of the weekly track came out, as their releases tell; what is pending or void is not there."""
+    by_week: dict[str, dict[str, Question]] = {}
+    for question in questions:
+        slug = question.id.removeprefix(f"{PLATFORM}/")
+        by_week.setdefault(week_of(question.due.date()), {})[slug] = question
+    found: list[Resolution] = []
+    for week, asked in by_week.items():
+        try:
+            release = await client.release(week)
+        except NotFound:
+            continue
+        for row in release.need("events").items():
+            question = asked.get(row.need("event").text())
+            for one in row.need("outcomes").items() if question is not None else ():
+                outcome = RESULTS.get(one.words("resolution").casefold())
+                if question is not None and outcome is not None:
+                    target = one.need("name").text()
+                    found.append(
+                        Resolution(
+                            question_id=question.id,
+                            target_id=target,
+                            due=question.due,
+                            outcome=outcome,
+                            resolved_at=row.optional_time("close_at"),
+                            provenance=release.url,
+                        )
+                    )
+    return found

@@ -6,9 +6,9 @@ from datetime import date
 
 from foretell.forecasters.base_rates.outside_fit import asking_hash, fit_outside
 from foretell.forecasters.base_rates.outside_model import (
-    UNSEEN,
     LogOddsPart,
     OutsideModel,
+    OutsideModelRecord,
     RateClass,
     shipped_model,
 )
@@ -29,19 +29,26 @@ STRONGEST = 4
 WORTH_TELLING = 0.03
 """Log-odds below which a reason is left out."""
 LISTED = 3
+ABOUT_THE_CASE = frozenset(
+    ("threshold", "under", "between", "record", "win", "most", "out", "negated", *HORIZON.values())
+)
+"""Parts that say what has to happen. Words such as "before" carry weight too, but nobody takes them for a cause."""
 
 
-def reasons_of_text(parts: Sequence[LogOddsPart], seen: TextFeatures, source: str | None) -> str:
-    """The level, then the strongest parts with the direction and size of their pull; no source means any."""
+def reasons_of_text(
+    parts: Sequence[LogOddsPart], seen: TextFeatures, source: str | None, record: OutsideModelRecord
+) -> str:
+    """The class of questions with its size, then the strongest parts that are about the case; no source means any."""
     level = next(part.log_odds for part in parts if part.name == "level")
     whose = f"Questions of {source}" if source else "Market questions in general"
-    text = [f"{whose} start at {float(sigmoid(level)):.0%} at this time."]
-    ranked = sorted((p for p in parts if p.name not in ("level", UNSEEN)), key=lambda p: -abs(p.log_odds))
+    learnt = f"{record.outcomes:,} outcomes of {record.questions:,} past market questions"
+    text = [f"{whose} start at {float(sigmoid(level)):.0%} at this time (learnt from {learnt})."]
+    ranked = sorted((p for p in parts if p.name in ABOUT_THE_CASE), key=lambda p: -abs(p.log_odds))
     strong = [p for p in ranked if abs(p.log_odds) >= WORTH_TELLING][:STRONGEST]
-    for pull, way in (("Raised", 1), ("Lowered", -1)):
-        these = [f"{_meaning(p.name, seen)} ({p.log_odds:+.2f})" for p in strong if p.log_odds * way > 0]
+    for pull, way in (("more", 1), ("less", -1)):
+        these = [_meaning(p.name, seen) for p in strong if p.log_odds * way > 0]
         if these:
-            text.append(f"{pull}, in log-odds, by: {'; '.join(these)}.")
+            text.append(f"Such questions came true {pull} often with this: {'; '.join(these)}.")
     if seen.days is None:
         text.append("No deadline is named.")
     return " ".join(text)
@@ -59,17 +66,7 @@ def reasons_of_class(found: ReferenceClass) -> str:
 
 
 def _meaning(name: str, seen: TextFeatures) -> str:
-    if name in TURNS:
-        return TURNS[name][1]
-    if name in HORIZON.values():
-        return f"{seen.days:.0f} days to the deadline"
-    return {
-        "length": "the length of the question",
-        "by a date": "it has to happen by a date",
-        "at a date": "it asks how things stand on a date",
-        "stays until": "it has to last until a date",
-        "no deadline": "no deadline is named",
-    }.get(name, f"the words {name}")
+    return TURNS[name][1] if name in TURNS else f"{seen.days:.0f} days to the deadline"
 
 
 LEAST, MOST = 0.005, 0.995
@@ -115,7 +112,7 @@ class OutsideView:
         p = float(sigmoid(sum(part.log_odds for part in parts)))
         blended = p if found is None else found.blended(p)
         source = question.source if question.source in model.text.level.source else None
-        return min(max(blended, LEAST), MOST), reasons_of_text(parts, features, source)
+        return min(max(blended, LEAST), MOST), reasons_of_text(parts, features, source, model.record)
 
     def _model(self, question: Question, cutoff: AsOf, past: Past) -> OutsideModel:
         day = cutoff.at.date()

@@ -3,18 +3,23 @@
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from typing import Any, Protocol, cast
 
+from foretell.data.untrusted import for_terminal
 from foretell.forecasters.forecaster import CannotForecast
 from foretell.models.canonical import canonical_json
 from foretell.questions.as_of import AsOf, UtcDatetime, instant
 from foretell.questions.codec import from_dict, to_json
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question
+from foretell.tools.late_text import tells_late
+from foretell.tools.names import WEB_SEARCH
+from foretell.tools.rules import FenceRules
+from foretell.tools.tool import Refusal, SourceItem
 
 SCHEMA = "foretell/context/1"
 MOST_SOURCES = 10
@@ -197,14 +202,67 @@ def ranked(sources: Iterable[RankedSource]) -> tuple[RankedSource, ...]:
     return tuple(replace(s, rank=n) for n, s in enumerate(list(once.values())[:MOST_SOURCES], start=1))
 
 
+@dataclass(frozen=True, kw_only=True)
+class RefusedArticle:
+    """A source that was published with an event and that no model reads, because a rule of the fence refuses it."""
+
+    question: str
+    title: str
+    url: str
+    reason: str
+
+    def __str__(self) -> str:
+        """For people, on one line."""
+        return for_terminal(f"{self.question}: “{self.title or self.url}” ({self.reason})")
+
+
+def refused_articles(question: Question, articles: Iterable[PublishedArticle]) -> list[RefusedArticle]:
+    """Which sources that were published with an event the rules of the fence refuse, and why.
+
+    They are said to be summaries of what was there at the moment of asking, and need no date of their own: like a
+    stored version of a page. Later dates, things told as past on a day to come, and closed addresses count against
+    them as they do everywhere.
+    """
+    found = ((one, article_refusal(question, one)) for one in articles)
+    return [
+        RefusedArticle(question=question.id, title=one_line(one.title, 80), url=one_line(one.url, 200), reason=reason)
+        for one, reason in found
+        if reason is not None
+    ]
+
+
+def refusal_notes(refused: Sequence[RefusedArticle], published: int, most: int) -> list[str]:
+    """A line that counts refused sources, and one for each of the first, by name."""
+    if not refused:
+        return []
+    text = f"{len(refused)} of {published} sources that came with the questions are shown to no model:"
+    more = [f"… and {len(refused) - most} more"] if len(refused) > most else []
+    return [text, *(f"  {one}" for one in refused[:most]), *more]
+
+
+def article_refusal(question: Question, article: PublishedArticle) -> str | None:
+    """Why the rules of the fence refuse a source that was published with an event, or None."""
+    as_of = question.as_of
+    url = article.url.strip()
+    item = SourceItem(title=article.title, url=url, text=article.summary, captured=as_of.at, dating="none")
+    admitted = FenceRules(as_of=as_of, question=question).admit(item, WEB_SEARCH)
+    if isinstance(admitted, Refusal):
+        return admitted.reason
+    if tells_late(f"{article.title}\n{article.summary}", as_of):
+        return "it tells of days after the moment of asking as past"
+    return None
+
+
 def from_articles(
     question: Question, articles: Iterable[PublishedArticle], *, searcher: str = "published", closing_time: bool = False
 ) -> PredictionContext:
     """The context that was published with an event: its articles by rank, those without one last, as of its due time.
 
-    Articles without an address get one made of their place; those without any words are left out.
+    Articles without an address get one made of their place; those without any words are left out, and those that the
+    rules of the fence refuse (`refused_articles` names them).
     """
     given = sorted(articles, key=lambda one: one.rank if one.rank > 0 else 10**9)
+    given = [one for one in given if article_refusal(question, one) is None]
     made = [
         RankedSource(url=one.url.strip() or f"urn:article:{place}", title=one.title, summary=one.summary)
         for place, one in enumerate(given, start=1)

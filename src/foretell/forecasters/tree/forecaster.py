@@ -13,7 +13,7 @@ from foretell.forecasters.tree.grow.event_log import EventLog, TreeJob, tree_job
 from foretell.forecasters.tree.grow.ground import Grounder, GroundingPool
 from foretell.forecasters.tree.grow.grow import TreeGrowth, TreeSettings
 from foretell.forecasters.tree.grow.prompting import TreeQuestion
-from foretell.forecasters.tree.proposition import Grounding, Tree, leaves
+from foretell.forecasters.tree.proposition import Grounding, Tree, TreeOrigin, leaves
 from foretell.forecasters.tree.tree_file import tree_to_dict
 from foretell.questions.exclusivity import scaled
 from foretell.questions.forecast import Categorical, Cost, Forecast
@@ -222,6 +222,8 @@ class TreeForecaster(AnalyzingForecaster):
     settings: TreeSettings = field(default_factory=TreeSettings)
     store_tree: StoreTree | None = None
     """Called with every finished tree, beside the event that holds it."""
+    run: str = ""
+    """The run it is part of, as trees tell where they come from."""
 
     async def _analyze(self, about: TreeQuestion, context: Context, pool: GroundingPool, count: int) -> TargetResult:
         log = EventLog[TreeJob](self.on_event)
@@ -234,7 +236,7 @@ class TreeForecaster(AnalyzingForecaster):
             settings=self.settings,
             dollars=None if dollars is None else dollars / count,
         )
-        tree = await growth.run()
+        tree = replace(await growth.run(), origin=self._origin(about, log))
         if self.store_tree is not None:
             self.store_tree(about.question, context.trial, about.target, tree)
         root, bottom = tree.nodes[tree.root], [tree.nodes[leaf] for leaf in leaves(tree)]
@@ -250,6 +252,21 @@ class TreeForecaster(AnalyzingForecaster):
             events=(*log.events(tree_job_order(tree)), grown),
             usage=log.usage(),
             lacking=len(root.incomplete),
+        )
+
+    def _origin(self, about: TreeQuestion, log: EventLog[TreeJob]) -> TreeOrigin:
+        asked = about.question
+        closes = asked.closes_at or next((one.resolves_at for one in asked.targets if one.id == about.target), None)
+        return TreeOrigin(
+            question=asked.text if asked.text != about.claim else "",
+            criteria=asked.criteria,
+            closes=closes.date().isoformat() if closes is not None else "",
+            url=asked.url,
+            run=self.run,
+            grounder=self.grounder.name,
+            rule=self.settings.synthesize.rule.name,
+            models=log.models(),
+            cost=log.usage(),
         )
 
     def _how(self, results: list[TargetResult]) -> str:

@@ -5,17 +5,17 @@ are added at the end, under a lock. A line that was cut off by a crash is left o
 other means becomes a version of its own.
 """
 
-import fcntl
 import hashlib
 import json
 import os
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
+from foretell.data.file_lock import BINARY, lock_open_file
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
 from foretell.forecasters.tree.edits import Edit, MarkStale, SetLink
 from foretell.forecasters.tree.links import JudgedLink
@@ -26,6 +26,7 @@ from foretell.forecasters.tree.tree_json import to_dict
 from foretell.forecasters.tree.what_if import resynthesize
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
+from foretell.questions.forecast import Cost
 
 FOUND, OUTSIDE = "as it was found", "changed by other means than foretell"
 LONGEST = 500
@@ -52,6 +53,21 @@ class TreeVersion:
     """The edits as they stand in tree files."""
     delta: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
     digest: str = ""
+    models: tuple[str, ...] = ()
+    """Who was asked for it, as ROLE=MODEL."""
+    cost: Cost = field(default_factory=Cost)
+    """What that took."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeAuthor:
+    """Who changes a tree, why, and with whose help."""
+
+    who: str = ""
+    why: str = ""
+    models: tuple[str, ...] = ()
+    """Who was asked, as ROLE=MODEL."""
+    cost: Cost = field(default_factory=Cost)
 
 
 def history_path(path: Path) -> Path:
@@ -105,6 +121,8 @@ def _version(line: Any) -> TreeVersion:
         edits=tuple(body.get("edits", ())),
         delta=body["delta"],
         digest=str(body["digest"]),
+        models=tuple(body.get("models", ())),
+        cost=Cost(**body.get("cost", {})),
     )
 
 
@@ -138,9 +156,9 @@ def _delta(before: Tree | None, after: Tree) -> dict[str, Any]:
 @contextmanager
 def _locked(path: Path) -> Generator[int]:
     """The history, open at its end, held by nobody else."""
-    file = os.open(history_path(path), os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
+    file = os.open(history_path(path), os.O_RDWR | os.O_CREAT | os.O_APPEND | BINARY, 0o666)
     try:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        lock_open_file(file)
         yield file
     finally:
         os.close(file)
@@ -158,6 +176,8 @@ def _append(file: int, path: Path, version: TreeVersion) -> None:
         "digest": version.digest,
         "delta": version.delta,
     }
+    if version.models:
+        body |= {"models": list(version.models), "cost": asdict(version.cost)}
     size = os.fstat(file).st_size
     ended = size == 0 or history_path(path).read_bytes()[-1:] == b"\n"
     # After a line that was cut off, a new one begins on its own.
@@ -169,18 +189,20 @@ def _append(file: int, path: Path, version: TreeVersion) -> None:
 
 
 def _next(
-    known: Sequence[TreeVersion], before: Tree | None, after: Tree, who: str, why: str, edits: Sequence[Edit] = ()
+    known: Sequence[TreeVersion], before: Tree | None, after: Tree, author: TreeAuthor, edits: Sequence[Edit] = ()
 ) -> TreeVersion:
     return TreeVersion(
         version=known[-1].version + 1 if known else 1,
         at=datetime.now(UTC).replace(microsecond=0),
-        who=who,
-        why=why,
+        who=author.who,
+        why=author.why,
         p=after.nodes[after.root].p,
         changed=tuple(changed_claims(before, after)) if before is not None else (),
         edits=tuple(to_dict(edit) for edit in edits),
         delta=_delta(before, after),
         digest=tree_digest(after),
+        models=author.models,
+        cost=author.cost,
     )
 
 
@@ -190,7 +212,7 @@ def _up_to_date(file: int, path: Path, tree: Tree) -> list[TreeVersion]:
     if known and known[-1].digest == tree_digest(tree):
         return known
     before = tree_at(path, known[-1].version) if known else None
-    found = _next(known, before, tree, "", OUTSIDE if known else FOUND)
+    found = _next(known, before, tree, TreeAuthor(why=OUTSIDE if known else FOUND))
     _append(file, path, found)
     return [*known, found]
 
@@ -221,13 +243,7 @@ class TreeCommit:
 
 
 def commit_edits(
-    path: Path,
-    edits: Sequence[Edit],
-    *,
-    who: str,
-    why: str,
-    base: int | None = None,
-    as_of: AsOf | None = None,
+    path: Path, edits: Sequence[Edit], author: TreeAuthor, *, base: int | None = None, as_of: AsOf | None = None
 ) -> TreeCommit:
     """Apply edits to the tree in a file and keep the version; whole or not at all.
 
@@ -247,18 +263,18 @@ def commit_edits(
         if tree_digest(after) == known[-1].digest:
             return TreeCommit(before=file.tree, after=after, version=known[-1].version, merged=others)
         write_tree(path, after, file.scenarios)
-        version = _next(known, file.tree, after, who, why, edits)
+        version = _next(known, file.tree, after, author, edits)
         _append(lock, path, version)
     return TreeCommit(before=file.tree, after=after, version=version.version, merged=others)
 
 
-def replace_tree(path: Path, tree: Tree, *, who: str, why: str) -> int:
+def replace_tree(path: Path, tree: Tree, author: TreeAuthor) -> int:
     """Write another tree into the file, as its next version; the number of that version."""
     with _locked(path) as lock:
         file = read_tree_file(path)
         known = _up_to_date(lock, path, file.tree)
         write_tree(path, tree, file.scenarios)
-        version = _next(known, file.tree, tree, who, why)
+        version = _next(known, file.tree, tree, author)
         _append(lock, path, version)
         return version.version
 

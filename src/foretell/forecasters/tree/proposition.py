@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from foretell.forecasters.tree.links import INTERCEPT_LIMIT, LinearLink, Link
 from foretell.questions.as_of import AsOf
+from foretell.questions.forecast import Cost
 
 if TYPE_CHECKING:
     from foretell.forecasters.tree.arithmetic.evaluation import EvaluationCache
@@ -73,6 +74,26 @@ class Proposition:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TreeOrigin:
+    """What a tree was grown for, by whom, and what that took. Fields stand in tree files in this order."""
+
+    question: str = ""
+    """As it was asked, where the root's claim is made from it."""
+    criteria: str = ""
+    """How exactly it resolves."""
+    closes: str = ""
+    """When it will be known."""
+    url: str = ""
+    run: str = ""
+    """The run that grew it."""
+    grounder: str = ""
+    rule: str = ""
+    models: tuple[str, ...] = ()
+    """Who was asked, as ROLE=MODEL."""
+    cost: Cost = field(default_factory=Cost)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Tree:
     """Propositions by id, one of them the root. A claim with two parents is one claim, not two."""
 
@@ -83,6 +104,8 @@ class Tree:
     intercept_limit: float = INTERCEPT_LIMIT
     missing: float = MISSING
     """What stands in for a claim without a number: a leaf that failed or awaits grounding, a parent without a link."""
+    origin: TreeOrigin | None = None
+    """How it came about; None where a person wrote it."""
     cache: "EvaluationCache | None" = field(default=None, init=False, compare=False, repr=False)
     """Set by `evaluation.with_cache`, so that the next what-if need not compile the tree again; no part of the value,
     and not carried over by `dataclasses.replace`."""

@@ -10,7 +10,7 @@ from foretell.forecasters.tree.arithmetic.evaluation import evaluate
 from foretell.forecasters.tree.arithmetic.scaling import links_without_bayes_net
 from foretell.forecasters.tree.edits import Edit, Scenario
 from foretell.forecasters.tree.problems import InvalidTree, TreeProblem, raise_errors
-from foretell.forecasters.tree.proposition import Proposition, Tree
+from foretell.forecasters.tree.proposition import Proposition, Tree, TreeOrigin
 from foretell.forecasters.tree.tree_json import (
     JsonObject,
     object_from_pairs,
@@ -24,7 +24,7 @@ from foretell.questions.as_of import AsOf, instant
 from foretell.questions.errors import InputError
 
 SCHEMA = "foretell/tree/1"
-LINES = {"nodes": 2, "scenarios": 2}
+LINES = {"nodes": 2, "scenarios": 2, "origin": 1}
 """How many levels within a field of the file get lines of their own."""
 ONLY_FOR_EXPORT = "matters only for export to ProbLog and Bayes nets, which can scale the weights"
 
@@ -98,6 +98,8 @@ def tree_to_dict(tree: Tree, scenarios: Mapping[str, Scenario] | None = None) ->
         body["missing"] = tree.missing
     if tree.notes:
         body["notes"] = list(tree.notes)
+    if tree.origin is not None:
+        body["origin"] = to_dict(tree.origin)
     # A claim stands under its id.
     body["nodes"] = {id: {k: v for k, v in to_dict(node).items() if k != "id"} for id, node in tree.nodes.items()}
     if scenarios:
@@ -128,6 +130,7 @@ def tree_from_dict(data: object) -> TreeFile:
         "notes": given.get("notes", tuple[str, ...]),
         "intercept_limit": given.get("intercept_limit", float),
         "missing": given.get("missing", float),
+        "origin": given.get("origin", TreeOrigin),
     }
     listed = given.inner("scenarios")
     scenarios = {name: read_scenario(name, body, found) for name, body in listed.data.items()} if listed else {}

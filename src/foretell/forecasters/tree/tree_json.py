@@ -154,6 +154,9 @@ class JsonObject:
             return value if isinstance(value, str) else self._unexpected(name, "a text", value)
         if kind is float:
             return self._number(name, value)
+        if kind is int:
+            whole = isinstance(value, int) and not isinstance(value, bool)
+            return value if whole else self._unexpected(name, "a whole number", value)
         if kind is bool:
             return value if isinstance(value, bool) else self._unexpected(name, "true or false", value)
         if get_origin(kind) is tuple and get_args(kind)[0] is float:

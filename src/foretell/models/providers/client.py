@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from foretell.models.canonical import quick_json
 from foretell.models.facts import ModelFacts, facts_of
+from foretell.models.journal import Journal
 from foretell.models.model import (
     ModelBusy,
     Reply,
@@ -19,6 +20,7 @@ from foretell.models.model import (
     UserMessage,
 )
 from foretell.models.names import ModelName
+from foretell.models.providers.batches import LONGEST_RESULTS, BatchDesk, BatchFormat, SubmittedBatches
 from foretell.models.providers.wire import HttpFailure, Json, Wire, counted, redact_key, server_events
 from foretell.models.waiting import WaitingReply
 from foretell.questions.errors import MissingExtra
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 LONGEST_BODY = 16 * 2**20
 """Bytes of one reply. More is a fault of the server: nobody reads it, and the journal must not keep it."""
+JSON_TYPE = "application/json"
 STEPS_DOWN = 5
 """Settings that one request may lose before its refusal is final."""
 LESS_SCHEMA: Mapping[str, Any] = {"yes": "object", "object": "no"}
@@ -48,12 +51,25 @@ class HttpAnswer:
 class HttpModel:
     """One server and one key; its models share the connections. Whoever calls limits time and number."""
 
-    def __init__(self, wire: Wire, address: str, key: str = "", *, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        wire: Wire,
+        address: str,
+        key: str = "",
+        *,
+        headers: Mapping[str, str] | None = None,
+        batches: BatchFormat | None = None,
+        journal: Journal | None = None,
+    ) -> None:
+        """With `batches`, requests of the batch tier are handed in together, and remembered in the journal."""
         require_aiohttp()
         self._wire = wire
+        self._batches = batches
+        self._submitted = SubmittedBatches(journal) if journal else None
+        self._desks: dict[asyncio.AbstractEventLoop, BatchDesk] = {}
         self._address = address.rstrip("/")
         self._key = key
-        self._headers = {**wire.headers(key), **(headers or {}), "Content-Type": "application/json"}
+        self._headers = {**wire.headers(key), **(headers or {}), "Content-Type": JSON_TYPE}
         self._sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
         self._proxy = _proxy(address)
         self._learned: dict[str, ModelFacts] = {}
@@ -75,6 +91,9 @@ class HttpModel:
 
     async def close(self) -> None:
         """Close connections."""
+        for desk in self._desks.values():
+            await desk.close()
+        self._desks.clear()
         for session in self._sessions.values():
             await session.close()
         self._sessions.clear()
@@ -89,6 +108,10 @@ class HttpModel:
         if sent.schema is not None and facts.schema != "yes":
             described = UserMessage(text=DESCRIBED.format(json.dumps(sent.schema)))
             sent = replace(sent, messages=(*sent.messages, described))
+        if sent.settings.tier == "batch":
+            sent = _without(sent, frozenset({"tier"}))
+            if self._batches is not None:
+                return await self._ask_in_batch(self._batches, request, name, self._wire.body(sent, name, facts))
         body = self._wire.body(sent, name, facts)
         if "stream" in self._dropped.get(name, frozenset()):
             body.pop("stream_options", None)
@@ -98,15 +121,41 @@ class HttpModel:
         # A tier that had to be left out is not paid for at its price.
         return replace(reply, tier="standard") if sent.settings.tier != request.settings.tier else reply
 
-    async def _send(self, request: Request, url: str, data: bytes | None = None) -> HttpAnswer:
+    async def _ask_in_batch(self, form: BatchFormat, request: Request, name: str, body: Json) -> Reply:
+        async def send(path: str, data: bytes | None = None, *, content_type: str = JSON_TYPE) -> bytes:
+            url = self._address + path
+            answer = await self._send(request, url, data, content_type=content_type, longest=LONGEST_RESULTS)
+            if answer.status != 200:
+                parsed = self._parsed(answer)
+                raise HttpFailure(status=answer.status, headers=answer.headers, body=parsed).error(request, self._key)
+            return answer.body
+
+        desk = self._desks.setdefault(asyncio.get_running_loop(), BatchDesk(form, self._submitted))
+        written = {field: value for field, value in body.items() if field not in ("stream", "stream_options")}
+        item = await desk.ask(request, name, written, send)
+        reply = self._read(HttpAnswer(status=item.status, headers={}, body=item.body), request)
+        return replace(reply, tier=None)  # Billed as a batch, whatever tier the reply names.
+
+    async def _send(
+        self,
+        request: Request,
+        url: str,
+        data: bytes | None = None,
+        *,
+        content_type: str = JSON_TYPE,
+        longest: int | None = None,
+    ) -> HttpAnswer:
         """Post, or get where there is nothing to post; `ModelBusy` before anything was sent, `ReplyLost` later."""
         import aiohttp
 
         method = "GET" if data is None else "POST"
+        headers = None if content_type == JSON_TYPE else {"Content-Type": content_type}
         try:
             with WaitingReply() as waiting:
-                async with self._session().request(method, url, data=data, proxy=self._proxy) as answer:
-                    body = await _read_all(answer, waiting)
+                async with self._session().request(
+                    method, url, data=data, headers=headers, proxy=self._proxy
+                ) as answer:
+                    body = await _read_all(answer, waiting, longest or LONGEST_BODY)
                     return HttpAnswer(status=answer.status, headers=answer.headers, body=body)
         except ReplyTooLong as error:
             raise ReplyTooLong(f"{request.model}: {error}") from None
@@ -175,16 +224,16 @@ class HttpModel:
 LONGEST_TEXT = 100_000
 
 
-async def _read_all(answer: "aiohttp.ClientResponse", waiting: WaitingReply) -> bytes:
-    if (answer.content_length or 0) <= LONGEST_BODY and answer.content_length is not None:
+async def _read_all(answer: "aiohttp.ClientResponse", waiting: WaitingReply, longest: int) -> bytes:
+    if (answer.content_length or 0) <= longest and answer.content_length is not None:
         return await answer.read()
     read = bytearray()
     async for chunk in answer.content.iter_any():
         read += chunk
         waiting.heard(chunk.count(b"data:"))
-        if len(read) > LONGEST_BODY:
+        if len(read) > longest:
             answer.close()
-            raise ReplyTooLong(f"the reply is larger than {LONGEST_BODY // 2**20} MiB and was left unread")
+            raise ReplyTooLong(f"the reply is larger than {longest // 2**20} MiB and was left unread")
     return bytes(read)
 
 

@@ -1,6 +1,7 @@
 """The hosted services whose models can be asked, and servers that speak the same formats: one entry each."""
 
 from foretell.models.provider import Provider, ProviderConfig
+from foretell.models.providers.batches import AnthropicBatches, BatchFormat, GeminiBatches, OpenAIBatches
 from foretell.models.providers.chat import ChatWire
 from foretell.models.providers.client import HttpModel
 from foretell.models.providers.gemini import GeminiWire
@@ -8,7 +9,7 @@ from foretell.models.providers.messages import MessagesWire
 from foretell.models.providers.responses import ResponsesWire
 from foretell.models.providers.wire import Wire
 
-TIERS = ("flex", "priority")
+TIERS = ("flex", "priority", "batch")
 VENDOR_IDS = {
     "anthropic": "anthropic",
     "deepseek": "deepseek",
@@ -22,7 +23,7 @@ VENDOR_IDS = {
 """OpenRouter passes vendors' prices on: where its own entry is missing, the vendor's counts."""
 
 
-def http_service(
+def http_service(  # noqa: PLR0913 - what services differ in
     name: str,
     wire: Wire,
     address: str,
@@ -30,11 +31,12 @@ def http_service(
     price_id: str = "",
     headers: dict[str, str] | None = None,
     tiers: tuple[str, ...] = (),
+    batches: BatchFormat | None = None,
 ) -> Provider:
     """A hosted service: all that a package has to say to add one."""
 
     def open_client(config: ProviderConfig) -> HttpModel:
-        return HttpModel(wire, config.address, config.key, headers=headers)
+        return HttpModel(wire, config.address, config.key, headers=headers, batches=batches, journal=config.journal)
 
     return Provider(
         open=open_client,
@@ -52,8 +54,22 @@ def _behind_openrouter(name: str) -> list[tuple[str, str]]:
     return [("openrouter", name)] + ([(VENDOR_IDS[vendor], model)] if vendor in VENDOR_IDS else [])
 
 
-OPENAI = http_service("openai", ResponsesWire(), "https://api.openai.com/v1", "OPENAI_API_KEY", tiers=TIERS)
-ANTHROPIC = http_service("anthropic", MessagesWire(), "https://api.anthropic.com", "ANTHROPIC_API_KEY")
+OPENAI = http_service(
+    "openai",
+    ResponsesWire(),
+    "https://api.openai.com/v1",
+    "OPENAI_API_KEY",
+    tiers=TIERS,
+    batches=OpenAIBatches(),
+)
+ANTHROPIC = http_service(
+    "anthropic",
+    MessagesWire(),
+    "https://api.anthropic.com",
+    "ANTHROPIC_API_KEY",
+    tiers=("batch",),
+    batches=AnthropicBatches(),
+)
 GOOGLE = http_service(
     "google",
     GeminiWire(),
@@ -61,6 +77,7 @@ GOOGLE = http_service(
     "GOOGLE_API_KEY",
     "GEMINI_API_KEY",
     tiers=TIERS,
+    batches=GeminiBatches(),
 )
 XAI = http_service(
     "xai", ResponsesWire(forced="function", cache_key=False), "https://api.x.ai/v1", "XAI_API_KEY", price_id="x-ai"

@@ -278,6 +278,7 @@ ANSWERED_TIERS: Mapping[str, ServiceTier] = {
     "default": "standard",
     "standard": "standard",
     "flex": "flex",
+    "batch": "batch",
     "priority": "priority",
 }
 

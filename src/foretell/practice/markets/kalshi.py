@@ -45,6 +45,10 @@ class KalshiCatalogue:
         parent = before.rpartition("/")[2]
         if name == "events":
             return self._events(query)
+        if name == "series":
+            known = {str(event["series_ticker"]): {"title": event.get("title", "")} for event in self.events}
+            merged = known | {ticker: {**known.get(ticker, {}), **body} for ticker, body in self.series.items()}
+            return 200, {"series": [{**body, "ticker": ticker} for ticker, body in merged.items()]}
         if parent == "events":
             return self._event(name, query)
         if parent == "series":

@@ -1,5 +1,6 @@
 """Manifold for practice: bets, and a catalogue of markets."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -130,6 +131,9 @@ class ManifoldCatalogue:
     def _found(self, query: Mapping[str, str]) -> list[dict[str, Any]]:
         wanted = query.get("filter", "all")
         fitting = [contract for contract in self.contracts if wanted == "all" or _state(contract) == wanted]
+        words = set(query.get("term", "").lower().split())
+        if words:
+            fitting = [one for one in fitting if words & set(re.findall(r"\w+", str(one.get("question")).lower()))]
         if query.get("sort") == "close-date":
             fitting.sort(key=lambda contract: contract.get("closeTime", 0))
         start = int(query.get("offset", "0"))

@@ -1,6 +1,7 @@
 """Polymarket for practice: catalogue, data service and order book, with their limits and their known gaps."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -134,6 +135,11 @@ class PolymarketCatalogue:
     def answer(self, path: str, query: Mapping[str, str]) -> StatusAndBody:
         """Status and body."""
         parts = path.strip("/").split("/")
+        if parts[-1] == "public-search":
+            found = [event for event in self.events if _about(event, query.get("q", ""))]
+            open_ones = [event for event in found if query.get("events_status") != "active" or not event.get("closed")]
+            rows = open_ones[: int(query.get("limit_per_type", "5"))]
+            return 200, {"events": rows, "pagination": {"hasMore": False, "totalResults": len(rows)}}
         if parts[-1] in ("events", "keyset") and "events" in parts:
             fitting = [event for event in self.events if _fits(event, query)]
             if (order := query.get("order")) is not None:
@@ -178,6 +184,12 @@ class PolymarketCatalogue:
         start = int(query.get("after_cursor", "c0").removeprefix("c"))
         end = start + min(int(query.get("limit", "20")), most)
         return 200, {name: rows[start:end], **({"next_cursor": f"c{end}"} if end < len(rows) else {})}
+
+
+def _about(event: Mapping[str, Any], words: str) -> bool:
+    """Whether a title, or that of a market, has one of the words."""
+    titles = " ".join([event.get("title", ""), *(market.get("question", "") for market in event.get("markets", []))])
+    return bool(set(words.lower().split()) & set(re.findall(r"\w+", titles.lower())))
 
 
 def _one(rows: Iterable[Mapping[str, Any]], parts: list[str]) -> StatusAndBody:

@@ -179,7 +179,7 @@ class PracticeProphetArena(PracticeService):
         return {"data": fitting[start:end], "next_cursor": str(end) if end < len(fitting) else None}
 
     def _windows(self, steps: list[str], query: Mapping[str, str]) -> Any:
-        answered = {one["event"] for one in self.forecasts if one["agent"] == query.get("agent")}
+        answered = {(one["event"], one["window"]) for one in self.forecasts if one["agent"] == query.get("agent")}
         return [
             {
                 "event": event["slug"],
@@ -193,7 +193,7 @@ class PracticeProphetArena(PracticeService):
                 "mutually_exclusive": event.get("mutually_exclusive", False),
             }
             for event in self.events
-            if event["state"] == "open" and event["slug"] not in answered
+            if event["state"] == "open" and (event["slug"], _window(event)) not in answered
         ]
 
     def _releases(self, steps: list[str], query: Mapping[str, str]) -> Any:

@@ -1,4 +1,4 @@
-"""Ask: the outside view at once and for free, or a researched answer in the background for those with the token."""
+"""Ask: an answer without a model at once and for free, or a researched one in the background, with the token."""
 
 import time
 from collections.abc import Callable
@@ -28,7 +28,7 @@ from foretell.web.state import CurrentState, WebState
 
 START_SECONDS = 10.0
 """Seconds that a new run may take to show up in the store."""
-OUTSIDE_FIELDS = ("question", "closes", "as_of", "options", "exclusivity", "criteria", "price")
+OUTSIDE_FIELDS = ("question", "closes", "as_of", "options", "exclusivity", "criteria", "price", "network")
 """What the outside view needs; the rest does not go into an address."""
 router = APIRouter()
 
@@ -69,7 +69,7 @@ def read_ask(here: CurrentState) -> dict[str, Any]:
 
 @router.get("/api/ask/outside", tags=["ask"])
 def read_outside(here: CurrentState, wording: Annotated[OutsideQuery, Query()]) -> dict[str, Any]:
-    """The answer without any model: how questions like it ended. Costs nothing and stores nothing."""
+    """The answer without any model: public markets and series, else how questions like it ended. Costs nothing."""
     return _outside(wording.model_dump(), here).to_dict()
 
 

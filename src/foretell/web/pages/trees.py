@@ -38,7 +38,7 @@ from foretell.operations.requests import (
     TreeRequest,
     WhatIfRequest,
 )
-from foretell.operations.tree import format_tree, prepare_tree, stored_tree
+from foretell.operations.tree import format_tree, prepare_tree, report_facts, stored_tree
 from foretell.operations.what_if import compare_edits, numbers_by_name
 from foretell.questions.errors import InputError
 from foretell.runs.settings import Settings
@@ -216,11 +216,11 @@ async def add_scenario_by_form(request: Request, here: CurrentState, _: TokenReq
 
 
 @router.get("/api/tree/export/{form}/{name:path}", response_class=PlainTextResponse, **NO_TREE)
-def read_export(file: KnownTree, form: str) -> Response:
+def read_export(here: CurrentState, file: KnownTree, name: str, form: str) -> Response:
     """The tree as a logic program, a Bayes net, a graph or a report."""
     if form not in TREE_FORMATS:
         raise HTTPException(404, f"there is no form {form!r}; there are {', '.join(TREE_FORMATS)}")
-    text = format_tree(file, form)
+    text = format_tree(file, form, report_facts(tree_path(here.settings, name)))
     if form == "html":
         return HTMLResponse(text, headers={"Content-Disposition": 'attachment; filename="tree.html"'})
     return PlainTextResponse(text)

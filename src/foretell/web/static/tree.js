@@ -41,10 +41,12 @@ function update() {
   for (const id of touched) showNumber(id, inputs[id], circuit.inputs[id]);
   touched.clear();
   tell();
-  later(() => { graph.draw(); graph.look(); });
+  later(redraw);
   clearTimeout(resting);
   resting = setTimeout(() => { slopes(); keepInAddress(); }, 150);
 }
+
+const redraw = () => graph.draw();
 
 function showNumber(id, p, before) {
   for (const output of shown.get(id) ?? []) output.textContent = percent(p);
@@ -231,13 +233,13 @@ function visible(card) {
   return true;
 }
 
-function arrange() {
+function arrange(fit = false) {
   for (const card of claims) card.hidden = !visible(card);
   canvas.classList.toggle('graph', asGraph);
   part('tools').classList.toggle('outlined', !asGraph);
   part('shape').setAttribute('aria-pressed', String(asGraph));
   part('outline').setAttribute('aria-pressed', String(!asGraph));
-  if (asGraph) graph.arrange(claims[0], childrenOf, claims.filter((card) => !card.hidden)); else graph.leave(claims);
+  if (asGraph) graph.arrange(claims[0], childrenOf, claims.filter((card) => !card.hidden), fit); else graph.leave(claims);
 }
 
 function fold(card, close) {
@@ -294,10 +296,8 @@ part('copy').addEventListener('click', copy);
 part('all').addEventListener('click', () => foldAll(folded.size === 0));
 for (const [id, wanted] of [['shape', true], ['outline', false]]) part(id).addEventListener('click', () => {
   asGraph = wanted;
-  arrange();
-  if (asGraph) graph.fit();
+  arrange(true);
 });
-addEventListener('resize', () => { if (asGraph) graph.zoom(graph.scale); });
 addEventListener('hashchange', readAddress);
 for (const control of find('.num input, [data-play]')) control.disabled = false;
 part('tools').hidden = false;

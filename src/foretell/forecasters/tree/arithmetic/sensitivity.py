@@ -115,6 +115,47 @@ def tornado(tree: Tree, of: str | None = None, sd: Mapping[str, float] | None = 
     return sorted(found, key=lambda bar: (-bar.width, bar.id))
 
 
+@dataclass(frozen=True, kw_only=True)
+class Driver:
+    """An input that pulls the answer up or down, and what would change the answer."""
+
+    id: str
+    claim: str
+    p: float
+    slope: float
+    share: float
+    pull: float
+    """By how much the answer is higher than it would be if this were even: slope × (p − ½)."""
+    if_false: float
+    if_true: float
+    """The answer where it is known not to be so, and where it is known to be so."""
+    turns_at: float | None
+    """The probability of the input at which the answer is even; None where it can be none."""
+
+
+def drivers(tree: Tree) -> list[Driver]:
+    """Every input that the root hangs on, the strongest pull first."""
+    bars = {bar.id: bar for bar in tornado(tree)}
+    answer, found = tree.nodes[tree.root].p or 0.0, list[Driver]()
+    for one in sensitivities(tree):
+        bar = bars.get(one.id)
+        even = one.p + (0.5 - answer) / one.slope
+        found.append(
+            Driver(
+                id=one.id,
+                claim=one.claim,
+                p=one.p,
+                slope=one.slope,
+                share=one.share,
+                pull=one.slope * (one.p - 0.5),
+                if_false=bar.at_low if bar else answer,
+                if_true=bar.at_high if bar else answer,
+                turns_at=even if 0 <= even <= 1 else None,
+            )
+        )
+    return sorted(found, key=lambda one: (-abs(one.pull), -one.share, one.id))
+
+
 def _require_inputs(circuit: Circuit, names: Iterable[str]) -> None:
     for name in names:
         if name not in circuit.input_places:

@@ -5,11 +5,11 @@ import contextlib
 import json
 import secrets
 import socket
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from foretell.forecasters.forecaster import Context
@@ -32,6 +32,9 @@ from foretell.questions.trace import ToolUsed, ignore_event
 from foretell.tools.fence import AdmittedSource, FencedTools
 from foretell.tools.names import LOOKUP_URL, WEB_SEARCH
 from foretell.tools.tool import ToolFailed, required_text
+
+if TYPE_CHECKING:
+    from foretell.data.connections import BoundedTools
 
 # The two tools that deep-research models know, `search` and `fetch`, over a fenced toolbox.
 
@@ -102,7 +105,8 @@ def _head(one: AdmittedSource) -> dict[str, str]:
 # has a token of its own, which is good only while that leaf is researched, and opens only that leaf's toolbox.
 
 PATH = "/mcp"
-Asgi = Callable[[Any, Any, Any], Awaitable[None]]
+MAX_BODY_BYTES = 100_000
+"""Bytes of one request: a query, or an address."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,6 +153,8 @@ async def open_search_server(*, public_url: str | None = None, port: int = 0) ->
         raise MissingExtra("serving the search to a deep-research model", "mcp")
     import uvicorn
 
+    from foretell.data.connections import server_config
+
     class Quiet(uvicorn.Server):
         @contextmanager
         def capture_signals(self) -> Generator[None]:
@@ -159,8 +165,8 @@ async def open_search_server(*, public_url: str | None = None, port: int = 0) ->
     listening.bind(("127.0.0.1", port))
     own = f"http://127.0.0.1:{listening.getsockname()[1]}"
     search = SearchServer((public_url or own).rstrip("/") + PATH)
-    config = uvicorn.Config(_app(search, public_url), log_level="critical", access_log=False, lifespan="on", ws="none")
-    server = Quiet(config)
+    app = _app(search, public_url)
+    server = Quiet(server_config(app, app.connections, log_level="critical", lifespan="on"))
     serving = asyncio.create_task(server.serve(sockets=[listening]))
     try:
         while not server.started and not serving.done():
@@ -173,11 +179,13 @@ async def open_search_server(*, public_url: str | None = None, port: int = 0) ->
         listening.close()
 
 
-def _app(search: SearchServer, public_url: str | None) -> Asgi:
+def _app(search: SearchServer, public_url: str | None) -> "BoundedTools":
     """The MCP server, behind the check of the token."""
     from mcp.server.lowlevel.server import Server
     from mcp.server.transport_security import TransportSecuritySettings
     from mcp.types import CallToolResult, ListToolsResult, TextContent, Tool
+
+    from foretell.data.connections import BoundedTools
 
     async def list_tools(_context: Any, _params: Any) -> Any:
         tools = [
@@ -200,17 +208,11 @@ def _app(search: SearchServer, public_url: str | None) -> Asgi:
         streamable_http_path=PATH, json_response=True, stateless_http=True, transport_security=security
     )
 
-    async def guarded(scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "http":
-            headers = dict(scope["headers"])
-            if search.by_header(headers.get(b"authorization", b"").decode("latin-1")) is None:
-                head = [(b"content-type", b"text/plain"), (b"www-authenticate", b"Bearer")]
-                await send({"type": "http.response.start", "status": 401, "headers": head})
-                await send({"type": "http.response.body", "body": b"a valid token is needed"})
-                return
-        await inner(scope, receive, send)
-
-    return guarded
+    return BoundedTools(
+        inner,
+        max_body=MAX_BODY_BYTES,
+        knows_token=lambda header: search.by_header(header.decode("latin-1")) is not None,
+    )
 
 
 EXTRACT = object_schema({"key_factor": TEXT, "p": CHANCE})

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Iterable, Sequence
+from math import fsum
 from typing import Generic, TypeVar
 
 from foretell.forecasters.tree.proposition import Tree, post_order
@@ -67,13 +68,22 @@ class EventLog(Generic[Key]):
 
     def usage(self) -> Cost:
         """What the model calls cost together."""
-        called = [event for event in self.events(self.jobs) if isinstance(event, ModelCalled)]
+        called = self._calls()
         return Cost(
-            dollars=sum(event.dollars or 0.0 for event in called),
+            # Calls end in any order, and plain sums of floats remember it.
+            dollars=round(fsum(event.dollars or 0.0 for event in called), 12),
             input_tokens=sum(event.input_tokens for event in called),
             output_tokens=sum(event.output_tokens for event in called),
             calls=len(called),
+            unpriced=sum(event.dollars is None for event in called),
         )
+
+    def models(self) -> tuple[str, ...]:
+        """Who was asked, as ROLE=MODEL."""
+        return tuple(sorted({f"{event.role}={event.model}" for event in self._calls()}))
+
+    def _calls(self) -> list[ModelCalled]:
+        return [event for event in self.events(self.jobs) if isinstance(event, ModelCalled)]
 
 
 TreeJob = tuple[str, str]

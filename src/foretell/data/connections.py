@@ -1,0 +1,309 @@
+"""Bounds of every server here: how many connections, how large and slow requests and answers may be."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import uvicorn
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+MAX_CONNECTIONS = 900
+"""Open at once: below the 1,024 files that a process may usually have open."""
+HEADER_SECONDS = 10.0
+"""From a connection's beginning, or the end of its last request, until the next request's header is there."""
+KEEP_ALIVE_SECONDS = 5
+"""A connection without a request is closed after that."""
+MAX_HEADER_BYTES = 32_768
+"""Address, cookies and all other headers of a request together."""
+BACKLOG = 512
+BODY_SECONDS = 20.0
+"""In which the whole body of a request must be here."""
+MAX_REPLY_BYTES = 64_000_000
+"""Bytes of the largest answer; event streams of runs, which go on for long, are bounded in number."""
+READ_SECONDS = 60.0
+"""In which whoever asked must take in the next part of an answer."""
+MAX_STREAMS = 100
+"""Lines on which a server of tools may wait for something to tell."""
+Peer = tuple[str, int]
+
+
+def _refusal(status: str, message: str, *headers: str) -> bytes:
+    lines = [
+        f"HTTP/1.1 {status}",
+        "Content-Type: text/plain; charset=utf-8",
+        f"Content-Length: {len(message)}",
+        *headers,
+    ]
+    return "\r\n".join([*lines, "Connection: close", "", message]).encode("ascii")
+
+
+TOO_SLOW = _refusal("408 Request Timeout", f"the header of a request must be here within {HEADER_SECONDS:g} seconds")
+FULL = _refusal("503 Service Unavailable", f"{MAX_CONNECTIONS} connections are open already", "Retry-After: 5")
+
+
+class OpenConnections:
+    """The connections of a server: those with a request under way, and those that wait for one or hold one half."""
+
+    def __init__(self) -> None:
+        self.half_open: dict[Peer, BoundedConnection] = {}
+        """Without a whole request, the one that has been so for longest first."""
+        self.busy: dict[Peer, BoundedConnection] = {}
+        self._requests: Counter[Peer] = Counter()
+        """Of those that are busy: a pipelined one may begin before the one ahead of it has quite ended."""
+
+    def admits(self) -> bool:
+        """Whether there is room for one more; who has sent no whole request for longest makes room."""
+        if len(self.half_open) + len(self.busy) < MAX_CONNECTIONS:
+            return True
+        if not self.half_open:
+            return False
+        self.half_open[next(iter(self.half_open))].shed()
+        return True
+
+    def request_begins(self, peer: Peer | None) -> None:
+        """A whole header has come over the connection of a peer."""
+        if peer is None:
+            return
+        if (connection := self.half_open.pop(peer, None)) is not None:
+            self.busy[peer] = connection
+            connection.stop_waiting()
+        if peer in self.busy:
+            self._requests[peer] += 1
+
+    def request_ends(self, peer: Peer | None) -> None:
+        """It was answered; the connection waits for the next request."""
+        if peer is None or peer not in self.busy:
+            return
+        self._requests[peer] -= 1
+        if self._requests[peer] <= 0:
+            connection = self.half_open[peer] = self.busy[peer]
+            self.forget_request(peer)
+            connection.wait_for_header()
+
+    def forget_request(self, peer: Peer) -> None:
+        """Nothing is under way on that connection any more."""
+        self.busy.pop(peer, None)
+        self._requests.pop(peer, None)
+
+
+class BoundedConnection(H11Protocol):
+    """A connection of the server that ends where no whole request comes in time."""
+
+    open_connections: OpenConnections
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """It begins, unless there are too many."""
+        super().connection_made(transport)
+        self._peer: Peer | None = None
+        self._waiting: asyncio.TimerHandle | None = None
+        self._unsent: int | None = None
+        """Bytes of an answer that nobody took in at the last look."""
+        if not self.open_connections.admits():
+            transport.write(FULL)
+            transport.close()
+            return
+        name = transport.get_extra_info("peername")
+        if name:
+            self._peer = (str(name[0]), int(name[1]))
+            self.open_connections.half_open[self._peer] = self
+        self.wait_for_header()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It ended."""
+        self._forget()
+        super().connection_lost(exc)
+
+    def wait_for_header(self) -> None:
+        """Give up after a while; bytes that drip in do not prolong it."""
+        self.stop_waiting()
+        self._waiting = self.loop.call_later(HEADER_SECONDS, self._too_slow)
+
+    def stop_waiting(self) -> None:
+        """A request is here, or none will come."""
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
+
+    def shed(self) -> None:
+        """Make room for another."""
+        self._forget()
+        self.transport.abort()
+
+    def _too_slow(self) -> None:
+        unsent = self.transport.get_write_buffer_size()
+        if unsent and (self._unsent is None or unsent < self._unsent):  # The last answer is still being taken in.
+            self._unsent = unsent
+            self.wait_for_header()
+        elif unsent:
+            self.shed()
+        else:
+            self._forget()
+            self.transport.write(TOO_SLOW)
+            self.transport.close()
+
+    def _forget(self) -> None:
+        self.stop_waiting()
+        if self._peer is not None:
+            self.open_connections.half_open.pop(self._peer, None)
+            self.open_connections.forget_request(self._peer)
+            self._peer = None
+
+
+class BodyTooLarge(HTTPException):
+    """A request that brings more than it may; as an HTTP error it is not taken for one of the reader's own."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(413, f"a request may bring {most:,} bytes at most")
+
+
+class BodyTooSlow(HTTPException):
+    """A request whose body does not come."""
+
+    def __init__(self) -> None:
+        super().__init__(408, f"the body of a request must be here within {BODY_SECONDS:g} seconds")
+
+
+class ReplyTooLarge(Exception):
+    """An answer that is longer than one may be."""
+
+
+class ReaderTooSlow(OSError):
+    """Whoever asked does not take in the answer; like a line that broke."""
+
+
+class LimitedReceive:
+    """The body of a request, as long as it is neither too large nor too slow."""
+
+    def __init__(self, receive: Receive, most: int) -> None:
+        self._receive = receive
+        self._most = most
+        self._until = asyncio.get_running_loop().time() + BODY_SECONDS
+        self._received = 0
+        self._whole = False
+
+    async def __call__(self) -> Message:
+        """Its next part; after the last one, that the line was closed, whenever that is."""
+        if self._whole:
+            return await self._receive()
+        try:
+            async with asyncio.timeout_at(self._until):
+                message = await self._receive()
+        except TimeoutError:
+            raise BodyTooSlow from None
+        self._received += len(message.get("body", b""))
+        self._whole = not message.get("more_body", False)
+        if self._received > self._most:
+            raise BodyTooLarge(self._most)
+        return message
+
+
+async def send_in_time(send: Send, message: Message) -> None:
+    """Send the next part of an answer, if somebody takes it in."""
+    try:
+        async with asyncio.timeout(READ_SECONDS):
+            await send(message)
+    except TimeoutError:
+        raise ReaderTooSlow from None
+
+
+class BoundedTools:
+    """A server of tools behind a token, within the bounds of all servers.
+
+    A request is here as a whole before a tool looks at it; without the token none of its body is read.
+    """
+
+    def __init__(self, app: ASGIApp, *, max_body: int, knows_token: Callable[[bytes], bool]) -> None:
+        self.connections = OpenConnections()
+        self._app = app
+        self._max_body = max_body
+        self._knows_token = knows_token
+        self._streams = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        waiting = scope["method"] == "GET"
+        self.connections.request_begins(scope.get("client"))
+        self._streams += waiting
+        try:
+            await self._answer(scope, receive, send)
+        except (ReaderTooSlow, ReplyTooLarge):
+            return  # The server closes the line of an answer that is not whole.
+        finally:
+            self._streams -= waiting
+            self.connections.request_ends(scope.get("client"))
+
+    def _refused(self, scope: Scope) -> tuple[int, str, str] | None:
+        """Status, words and a header of a request that is not let in."""
+        headers = dict(scope["headers"])
+        if not self._knows_token(headers.get(b"authorization", b"")):
+            return 401, "a valid token is needed", "WWW-Authenticate: Bearer"
+        if self._streams > MAX_STREAMS:
+            return 503, f"{MAX_STREAMS} streams are open already", "Retry-After: 5"
+        size = sum(len(name) + len(value) for name, value in scope["headers"])
+        if size + len(scope.get("raw_path") or b"") + len(scope["query_string"]) > MAX_HEADER_BYTES:
+            return 431, f"address and headers may have {MAX_HEADER_BYTES:,} bytes at most", ""
+        length = headers.get(b"content-length", b"0")
+        if not length.isdigit() or int(length) > self._max_body:
+            return 413, BodyTooLarge(self._max_body).detail, ""
+        return None
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        sent = 0
+
+        async def limited(message: Message) -> None:
+            nonlocal sent
+            sent += len(message.get("body", b""))
+            if sent > MAX_REPLY_BYTES:
+                raise ReplyTooLarge
+            await send_in_time(send, message)
+
+        if (refused := self._refused(scope)) is not None:
+            await _refuse(limited, *refused)
+            return
+        coming = LimitedReceive(receive, self._max_body)
+        parts: list[Message] = []
+        try:
+            while not parts or parts[-1].get("more_body", False):
+                parts.append(await coming())
+        except HTTPException as error:
+            await _refuse(limited, error.status_code, error.detail, "")
+            return
+        body: Message = {"type": "http.request", "body": b"".join(one.get("body", b"") for one in parts)}
+        ahead = [parts[-1] if parts[-1]["type"] == "http.disconnect" else body]
+
+        async def told() -> Message:
+            return ahead.pop() if ahead else await receive()
+
+        await self._app(scope, told, limited)
+
+
+async def _refuse(send: Send, status: int, words: str, header: str) -> None:
+    """An answer in plain words that says no."""
+    name, _, value = header.partition(": ")
+    head = [(b"content-type", b"text/plain; charset=utf-8")]
+    head += [(name.lower().encode(), value.encode())] if name else []
+    await send({"type": "http.response.start", "status": status, "headers": head})
+    await send({"type": "http.response.body", "body": words.encode()})
+
+
+def server_config(app: ASGIApp, connections: OpenConnections, **options: Any) -> uvicorn.Config:
+    """How an application is served: within bounds, without a log of addresses (the login link carries the token)."""
+    bounded = type("BoundedConnection", (BoundedConnection,), {"open_connections": connections})
+    defaults: dict[str, Any] = {
+        "log_level": "warning",
+        "access_log": False,
+        "timeout_graceful_shutdown": 2,
+        "timeout_keep_alive": KEEP_ALIVE_SECONDS,
+        "h11_max_incomplete_event_size": MAX_HEADER_BYTES,
+        "backlog": BACKLOG,
+        "http": bounded,
+        "ws": "none",
+        "server_header": False,
+    }
+    return uvicorn.Config(app, **{**defaults, **options})

@@ -1,0 +1,134 @@
+"""Forecasts of ForecastBench's public methods: files as teams send them, the published archive, or a flat table.
+
+A file that cannot be read is left out, named and counted: one bad file among hundreds is no reason to score nobody.
+"""
+
+import tarfile
+import tempfile
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from foretell.data.datasets.forecastbench import YES, ForecastBenchSubmission, read_submission
+from foretell.questions.errors import InputError
+
+FORECAST_SETS = "forecast_sets"
+"""Where they are looked for beside the pulled rounds: a folder, or an archive of this name."""
+ARCHIVES = (".tar.gz", ".tgz", ".tar")
+TABLES = (".parquet", ".csv")
+TABLE_COLUMNS = ("method", "forecast_due_date", "source", "question_id", "resolution_date", "probability")
+MOST_FILES, MOST_BYTES = 5_000, 50_000_000
+"""Files of the wanted rounds that are read, and how large one may be."""
+Row = dict[str, Any]
+
+
+@dataclass(kw_only=True)
+class MethodForecasts:
+    """Rows as scoring reads them, and what was left out."""
+
+    rows: list[Row] = field(default_factory=list[Row])
+    problems: list[str] = field(default_factory=list[str])
+
+    @property
+    def methods(self) -> set[str]:
+        """Their names."""
+        return {row["forecaster"] for row in self.rows}
+
+
+def read_methods(place: Path, rounds: Collection[str], *, own: Collection[str] = ()) -> MethodForecasts:
+    """The forecasts of all methods in a file, folder, archive or table, of these rounds.
+
+    Args:
+        place: A submission (.json), a folder of them, the published archive (.tar.gz), or a table (.parquet, .csv).
+        rounds: Due dates.
+        own: Methods, as `organization:model`, that are left out because they are scored from elsewhere.
+    """
+    found = MethodForecasts()
+    if place.suffix in TABLES:
+        found.rows += _table_rows(place, rounds)
+        return found
+    if not place.exists():
+        raise InputError("no such file or folder", path=place, column="--methods")
+    for name, path in _files(place, rounds):
+        try:
+            submission = read_submission(path)
+        except InputError as error:
+            found.problems.append(f"{name}: {error.problem}")
+            continue
+        if submission.forecaster not in own and submission.due.date().isoformat() in rounds:
+            found.rows += submission_rows(submission)
+    return found
+
+
+def submission_rows(submission: ForecastBenchSubmission, name: str | None = None) -> list[Row]:
+    """One row for each forecast of a file."""
+    due = submission.due.date().isoformat()
+    return [
+        {"forecaster": name or submission.forecaster, "question": one.question_id, "target": target, "due": due, "p": p}
+        for one in submission.forecasts
+        for target, p in one.p.items()
+    ]
+
+
+def _files(place: Path, rounds: Collection[str]) -> Iterator[tuple[str, Path]]:
+    """The files of these rounds, which are named by their due date."""
+    if place.is_file() and not place.name.endswith(ARCHIVES):
+        yield place.name, place
+        return
+    if place.is_dir():
+        named = (path for path in sorted(place.rglob("*.json")) if path.name[:10] in rounds)
+        yield from ((path.name, path) for path, _ in zip(named, range(MOST_FILES), strict=False))
+        return
+    try:
+        with tarfile.open(place) as archive, tempfile.TemporaryDirectory(prefix="foretell-") as folder:
+            count = 0
+            for member in archive:
+                name = Path(member.name).name
+                wanted = member.isfile() and name.endswith(".json") and name[:10] in rounds
+                if not wanted or member.size > MOST_BYTES or count >= MOST_FILES:
+                    continue
+                content = archive.extractfile(member)
+                assert content is not None
+                count += 1
+                path = Path(folder) / f"{count}.json"
+                path.write_bytes(content.read())
+                yield name, path
+                path.unlink()
+    except (tarfile.TarError, EOFError, OSError) as error:
+        raise InputError(f"is no archive that can be read: {error}", path=place, column="--methods") from None
+
+
+def _table_rows(path: Path, rounds: Collection[str]) -> list[Row]:
+    """Rows of a table with the columns method, due date, source, question, resolution date and probability."""
+    import duckdb
+
+    if not path.is_file():
+        raise InputError("no such file", path=path, column="--methods")
+    name = "'" + str(path).replace("'", "''") + "'"
+    table = f"read_csv({name}, all_varchar = true, header = true)" if path.suffix == ".csv" else f"read_parquet({name})"
+    with duckdb.connect(":memory:") as con:
+        try:
+            columns = [str(column) for column, *_ in con.execute(f"describe select * from {table}").fetchall()]
+            if missing := [column for column in TABLE_COLUMNS if column not in columns]:
+                hint = f"columns here: {', '.join(columns)}"
+                raise InputError("is missing", path=path, column=missing[0], hint=hint)
+            given = "and coalesce(imputed::varchar, 'false') <> 'true'" if "imputed" in columns else ""
+            query = f"""select method, source, question_id, forecast_due_date::varchar,
+                coalesce(resolution_date::varchar, ''),
+                try_cast(probability as double) from {table}
+                where list_contains(?, left(forecast_due_date::varchar, 10)) {given}
+                and try_cast(probability as double) between 0 and 1"""
+            found = con.execute(query, [sorted(rounds)]).fetchall()
+        except duckdb.Error as error:
+            raise InputError(str(error).splitlines()[0], path=path, hint="is it a well-formed table?") from None
+    return [
+        {
+            "forecaster": method,
+            "question": f"{source}/{id}",
+            "target": str(day)[:10] or YES,
+            "due": str(due)[:10],
+            "p": p,
+        }
+        for method, source, id, due, day, p in found
+    ]

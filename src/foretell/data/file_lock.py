@@ -1,0 +1,52 @@
+"""A lock between processes that the system lets go of when its holder ends, however it ends."""
+
+import os
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+BINARY = getattr(os, "O_BINARY", 0)
+"""Where a system would else turn the ends of lines."""
+
+
+class LockHeld(Exception):
+    """Another process holds the lock."""
+
+
+@contextmanager
+def locked(path: Path, *, wait: bool = True) -> Generator[None]:
+    """Hold the lock of this file, waiting for it or raising `LockHeld`. The file stays, empty."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = os.open(path, os.O_CREAT | os.O_RDWR | BINARY, 0o600)
+    try:
+        lock_open_file(file, wait=wait)
+        yield
+    finally:
+        os.close(file)
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def lock_open_file(file: int, *, wait: bool = True) -> None:
+        """Lock a file that is open until it is closed, waiting for it or raising `LockHeld`."""
+        # Nobody can read a byte that is locked there: one far behind the end stands for the file.
+        os.lseek(file, 2**31 - 2, os.SEEK_SET)
+        while True:
+            try:
+                msvcrt.locking(file, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
+            except OSError:
+                if not wait:
+                    raise LockHeld from None
+            else:
+                return
+else:
+    import fcntl
+
+    def lock_open_file(file: int, *, wait: bool = True) -> None:
+        """Lock a file that is open until it is closed, waiting for it or raising `LockHeld`."""
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise LockHeld from None

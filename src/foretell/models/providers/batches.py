@@ -1,0 +1,403 @@
+"""The batch tier: requests that can wait are gathered, handed in as one batch at half the price, and waited for.
+
+Which batch a request went into is in the journal before anyone waits: who is killed finds it again and pays once.
+"""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+from urllib.parse import quote
+
+from foretell.models.canonical import content_key, quick_json, request_key
+from foretell.models.journal import Journal, JournalEntry, JournalRequest
+from foretell.models.model import ModelBusy, ReplyLost, ReplyTooLong, Request
+from foretell.models.providers.wire import Json, count
+from foretell.models.waiting import WaitingReply
+
+GATHER_SECONDS = 2.0
+"""A batch is handed in when nothing was added to it for so long."""
+FIRST_POLL, LONGEST_POLL = 5.0, 60.0
+"""Seconds between two looks whether a batch has ended."""
+MOST_REQUESTS = 1_000
+MOST_BYTES = 15 * 2**20
+"""Of one batch; Google takes 20 MB in one request, the others more."""
+LONGEST_RESULTS = 256 * 2**20
+"""Bytes of the results of one batch."""
+LONGEST_LINE = 16 * 2**20
+"""Bytes of one reply, as outside of batches."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchItem:
+    """How one request of a batch ended."""
+
+    status: int = 200
+    body: bytes = b""
+    expired: bool = False
+    """Whether the provider did not come to it in time; it is not billed then."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchResults:
+    """How the requests of a batch ended, by their keys."""
+
+    items: Mapping[str, BatchItem]
+    rest: BatchItem | None = None
+    """How those ended that are not named."""
+
+    def of(self, key: str) -> BatchItem | None:
+        """How one ended; None where the provider lost it."""
+        return self.items.get(key, self.rest)
+
+
+class SendBatch(Protocol):
+    """Posts to the provider, or gets where there is nothing to post; raises a `ModelError` where that fails."""
+
+    def __call__(self, path: str, data: bytes | None = None, *, content_type: str = ...) -> Awaitable[bytes]:
+        """The body of the answer."""
+        ...
+
+
+class BatchFormat(Protocol):
+    """How a provider takes batches."""
+
+    async def submit(self, send: SendBatch, name: str, bodies: Mapping[str, Json]) -> str:
+        """Hand in requests to one model, by their keys; the provider's id of the batch."""
+        ...
+
+    async def results(self, send: SendBatch, id: str) -> BatchResults | None:
+        """How each request ended; None while the batch is at work."""
+        ...
+
+
+def _loaded(body: bytes) -> Json:
+    """An answer as an object."""
+    try:
+        parsed = json.loads(body)
+    except (ValueError, RecursionError):
+        parsed = None
+    if not isinstance(parsed, dict):
+        raise ReplyLost("the provider's answer about a batch is no JSON object")
+    return cast("Json", parsed)
+
+
+def _lines(body: bytes) -> list[Json]:
+    """The objects of a file with one in each line; what is none counts as a reply that is missing."""
+    found: list[Json] = []
+    for line in body.split(b"\n"):
+        if line.strip():
+            try:
+                found.append(_loaded(line))
+            except ReplyLost:
+                continue
+    return found
+
+
+def _object(value: Any) -> Json:
+    return cast("Json", value) if isinstance(value, dict) else {}
+
+
+def _failed(message: str, *, status: int = 400, code: str = "") -> BatchItem:
+    return BatchItem(status=status, body=quick_json({"error": {"message": message, "code": code}}))
+
+
+CANCELLED = _failed("the batch was cancelled at the provider")
+EXPIRED = BatchItem(expired=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenAIBatches:
+    """A file of requests, a batch made from it, and files of results."""
+
+    async def submit(self, send: SendBatch, name: str, bodies: Mapping[str, Json]) -> str:
+        """Upload the requests and make a batch of them."""
+        lines = [
+            {"custom_id": key, "method": "POST", "url": "/v1/responses", "body": body} for key, body in bodies.items()
+        ]
+        boundary = f"foretell-{content_key(list(bodies))[:40]}"
+        data = b"\n".join(quick_json(line) for line in lines)
+        form = (
+            f'--{boundary}\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n--{boundary}\r\n'
+            'Content-Disposition: form-data; name="file"; filename="batch.jsonl"\r\n'
+            "Content-Type: application/jsonl\r\n\r\n"
+        ).encode() + data
+        file = _loaded(
+            await send(
+                "/files",
+                form + f"\r\n--{boundary}--\r\n".encode(),
+                content_type=f"multipart/form-data; boundary={boundary}",
+            )
+        )
+        made = {"input_file_id": file["id"], "endpoint": "/v1/responses", "completion_window": "24h"}
+        return str(_loaded(await send("/batches", quick_json(made)))["id"])
+
+    async def results(self, send: SendBatch, id: str) -> BatchResults | None:
+        """Its lines, of requests that were answered and of those that failed."""
+        batch = _loaded(await send(f"/batches/{quote(id, safe='')}"))
+        status = batch.get("status")
+        if status == "failed":
+            errors: list[Any] = _object(batch.get("errors")).get("data") or []
+            error = _object(errors[0] if errors else None)
+            code = str(error.get("code") or "")
+            # So many tokens may wait at the provider: there is room when another batch has ended.
+            busy = code == "token_limit_exceeded"
+            text = str(error.get("message") or "the batch was refused")
+            return BatchResults(items={}, rest=_failed(text, status=429 if busy else 400, code=code))
+        if status not in ("completed", "expired", "cancelled"):
+            return None
+        found: dict[str, BatchItem] = {}
+        for name in ("output_file_id", "error_file_id"):
+            if batch.get(name):
+                for line in _lines(await send(f"/files/{quote(str(batch[name]), safe='')}/content")):
+                    found[str(line.get("custom_id"))] = self._item(line)
+        return BatchResults(items=found, rest={"cancelled": CANCELLED, "expired": EXPIRED}.get(str(status)))
+
+    def _item(self, line: Json) -> BatchItem:
+        answer, error = _object(line.get("response")), _object(line.get("error"))
+        if error.get("code") == "batch_expired":
+            return EXPIRED
+        if error.get("code") == "batch_cancelled":
+            return CANCELLED
+        if not answer:
+            return _failed(str(error.get("message") or "no reply"), code=str(error.get("code") or ""))
+        return BatchItem(status=count(answer, "status_code") or 500, body=quick_json(answer.get("body")))
+
+
+ERROR_STATUS: Mapping[str, int] = {
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "api_error": 500,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnthropicBatches:
+    """Message Batches."""
+
+    async def submit(self, send: SendBatch, name: str, bodies: Mapping[str, Json]) -> str:
+        """All in one request."""
+        requests = [{"custom_id": key, "params": body} for key, body in bodies.items()]
+        return str(_loaded(await send("/v1/messages/batches", quick_json({"requests": requests})))["id"])
+
+    async def results(self, send: SendBatch, id: str) -> BatchResults | None:
+        """Its lines, once it has ended."""
+        path = f"/v1/messages/batches/{quote(id, safe='')}"
+        if _loaded(await send(path)).get("processing_status") != "ended":
+            return None
+        lines = _lines(await send(f"{path}/results"))
+        return BatchResults(items={str(line.get("custom_id")): self._item(line) for line in lines})
+
+    def _item(self, line: Json) -> BatchItem:
+        result = _object(line.get("result"))
+        match result.get("type"):
+            case "succeeded":
+                return BatchItem(body=quick_json(result.get("message")))
+            case "expired":
+                return EXPIRED
+            case "canceled":
+                return CANCELLED
+            case _:
+                error = _object(result.get("error"))
+                kind = str(_object(error.get("error")).get("type") or "")
+                return BatchItem(status=ERROR_STATUS.get(kind, 400), body=quick_json(error))
+
+
+@dataclass(frozen=True, kw_only=True)
+class GeminiBatches:
+    """Batches of the Gemini API, with requests and replies inline."""
+
+    async def submit(self, send: SendBatch, name: str, bodies: Mapping[str, Json]) -> str:
+        """All in one request to the model."""
+        requests = [{"request": body, "metadata": {"key": key}} for key, body in bodies.items()]
+        batch = {"displayName": "foretell", "inputConfig": {"requests": {"requests": requests}}}
+        made = await send(f"/v1beta/models/{name}:batchGenerateContent", quick_json({"batch": batch}))
+        return str(_loaded(made)["name"])
+
+    async def results(self, send: SendBatch, id: str) -> BatchResults | None:
+        """What stands in the operation, once it is done."""
+        operation = _loaded(await send(f"/v1beta/{quote(id, safe='/')}"))
+        state = str(_object(operation.get("metadata")).get("state") or "").rpartition("_STATE_")[2]
+        rest = {"EXPIRED": EXPIRED, "CANCELLED": CANCELLED}.get(state)
+        if not operation.get("done") and rest is None:
+            return None
+        if rest is None and operation.get("error"):
+            error = _object(operation["error"])
+            return BatchResults(items={}, rest=BatchItem(status=400, body=quick_json({"error": error})))
+        answers: Any = _object(operation.get("response")).get("inlinedResponses")
+        inline: Any = answers.get("inlinedResponses") if isinstance(answers, dict) else answers
+        lines: list[Any] = cast("list[Any]", inline) if isinstance(inline, list) else []
+        found = {str(_object(_object(line).get("metadata")).get("key")): self._item(_object(line)) for line in lines}
+        return BatchResults(items=found, rest=rest)
+
+    def _item(self, line: Json) -> BatchItem:
+        if line.get("response") is not None:
+            return BatchItem(body=quick_json(line["response"]))
+        error = _object(line.get("error"))
+        # Codes of gRPC: 4 deadline, 8 exhausted, 13 internal, 14 unavailable; the rest is a fault of the request.
+        status = {4: 504, 8: 429, 13: 500, 14: 503}.get(count(error, "code") or 3, 400)
+        return BatchItem(status=status, body=quick_json({"error": {**error, "code": status}}))
+
+
+class SubmittedBatches:
+    """Which request waits in which batch, in the journal."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+
+    def _entry(self, key: str) -> JournalRequest:
+        return JournalRequest(key=content_key(["batch", key]), kind="batch")
+
+    async def find(self, key: str) -> str:
+        """The batch in which a request was handed in before; empty where there is none."""
+        return await self._journal.database.aside(self._find, key)
+
+    def _find(self, key: str) -> str:
+        found = self._journal.find(self._entry(key).key)
+        if found is None:
+            return ""
+        # Nothing is sent again: what was written down as another send is the same one.
+        self._journal.database.write(
+            "UPDATE sent SET sends = sends - 1 WHERE key = ? AND sends > 1", (bytes.fromhex(key),)
+        )
+        return found.decode()
+
+    async def add(self, keys: Sequence[str], id: str) -> None:
+        """Requests were handed in."""
+        database = self._journal.database
+
+        def write() -> None:
+            for key in keys:
+                self._journal.keep(self._entry(key), JournalEntry(body=id.encode()))
+
+        await asyncio.shield(database.grouped(write))
+        await database.settled()
+
+    async def forget(self, key: str) -> None:
+        """A request came back unanswered: it may be handed in again."""
+        entry = bytes.fromhex(self._entry(key).key)
+        database = self._journal.database
+        await database.aside(database.write, "DELETE FROM kept WHERE key = ? AND kind = 'batch'", (entry,))
+
+
+@dataclass(kw_only=True)
+class _Gathering:
+    """Requests to one model that were not handed in yet."""
+
+    send: SendBatch
+    bodies: dict[str, Json]
+    size: int
+    submitted: "asyncio.Future[str]"
+
+
+class BatchDesk:
+    """Gathers, hands in and waits, on one event loop."""
+
+    def __init__(self, form: BatchFormat, submitted: SubmittedBatches | None = None) -> None:
+        self._form = form
+        self._submitted = submitted
+        self._gathering: dict[str, _Gathering] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._results: dict[str, asyncio.Task[BatchResults]] = {}
+        self._waiting: Counter[str] = Counter()
+
+    async def close(self) -> None:
+        """Stop waiting; batches go on at the provider, and are found again by whoever asks next."""
+        tasks: list[asyncio.Task[Any]] = [*self._tasks, *self._results.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def ask(self, request: Request, name: str, body: Json, send: SendBatch) -> BatchItem:
+        """How the request ended, as a provider answers it outside of a batch."""
+        key = request_key(request)
+        with WaitingReply():
+            id = await self._submitted.find(key) if self._submitted else ""
+            id = id or await self._handed_in(key, name, body, send)
+            item = (await self._ended(id, send)).of(key)
+        if self._submitted and (item is None or item.expired or item.status != 200):
+            await self._submitted.forget(key)
+        if item is None:
+            raise ReplyLost(f"{request.model}: the batch {id} holds no reply to it")
+        if item.expired:
+            raise ModelBusy(f"{request.model}: the batch {id} expired before it was answered; it is not billed")
+        if len(item.body) > LONGEST_LINE:
+            raise ReplyTooLong(f"{request.model}: the reply is larger than {LONGEST_LINE // 2**20} MiB")
+        return item
+
+    async def _handed_in(self, key: str, name: str, body: Json, send: SendBatch) -> str:
+        size = len(quick_json(body))
+        open_ = self._gathering.get(name)
+        if open_ is not None and (len(open_.bodies) >= MOST_REQUESTS or open_.size + size > MOST_BYTES):
+            self._gathering.pop(name)  # It is full, and on its way; the next one is begun.
+            open_ = None
+        if open_ is None:
+            future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+            open_ = self._gathering[name] = _Gathering(send=send, bodies={}, size=0, submitted=future)
+            self._start(self._gather(name, open_))
+        open_.bodies[key] = body
+        open_.size += size
+        return await asyncio.shield(open_.submitted)
+
+    def _start(self, work: Any) -> None:
+        task: asyncio.Task[None] = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _gather(self, name: str, batch: _Gathering) -> None:
+        """Hand a batch in when nothing more comes, or when it is full."""
+        try:
+            before = 0
+            while self._gathering.get(name) is batch and len(batch.bodies) != before:
+                before = len(batch.bodies)
+                await asyncio.sleep(GATHER_SECONDS)
+            if self._gathering.get(name) is batch:
+                del self._gathering[name]
+            id = await self._form.submit(batch.send, name, batch.bodies)
+            if self._submitted:
+                await self._submitted.add(list(batch.bodies), id)
+            batch.submitted.set_result(id)
+        except BaseException as error:
+            if isinstance(error, KeyError):
+                error = ReplyLost(f"{name}: the provider's answer names no batch")
+            if not batch.submitted.done():
+                if isinstance(error, Exception):
+                    batch.submitted.set_exception(error)
+                    batch.submitted.exception()  # Nobody may be waiting any more.
+                else:
+                    batch.submitted.cancel()
+            if not isinstance(error, Exception):
+                raise
+
+    async def _ended(self, id: str, send: SendBatch) -> BatchResults:
+        """The results, fetched once for all who wait for them, and kept only as long as somebody does."""
+        if id not in self._results:
+            self._results[id] = asyncio.ensure_future(self._poll(id, send))
+        self._waiting[id] += 1
+        try:
+            return await asyncio.shield(self._results[id])
+        finally:
+            self._waiting[id] -= 1
+            if not self._waiting[id]:
+                del self._waiting[id]
+                self._results.pop(id).cancel()
+
+    async def _poll(self, id: str, send: SendBatch) -> BatchResults:
+        pause = FIRST_POLL
+        while True:
+            try:
+                found = await self._form.results(send, id)
+            except ModelBusy:
+                found = None  # The batch goes on whether or not we can look at it.
+            if found is not None:
+                return found
+            await asyncio.sleep(pause)
+            pause = min(LONGEST_POLL, 1.5 * pause)

@@ -1,0 +1,375 @@
+"""How one's own rounds and tournaments went: what was sent, what has come out, and scores beside everybody on file."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+from rich.console import Console
+
+from foretell.data.datasets.cache import DownloadCache
+from foretell.data.datasets.forecastbench import read_submission
+from foretell.data.datasets.forecastbench_download import (
+    FORECASTBENCH_URL,
+    ForecastBenchDownload,
+    pulled_rounds,
+    read_pulled,
+)
+from foretell.data.datasets.forecastbench_methods import FORECAST_SETS, MethodForecasts, read_methods, submission_rows
+from foretell.data.datasets.question_set import QuestionSet, union
+from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
+from foretell.data.markets.prophet_arena import MARKET as PROPHET_ARENA_MARKET
+from foretell.data.markets.prophet_arena import PLATFORM as PROPHET_ARENA
+from foretell.data.markets.prophet_arena import ProphetArenaClient
+from foretell.data.settlements.prophet_arena import weekly_results
+from foretell.operations.requests import TournamentResultsRequest
+from foretell.operations.result import Result, show_table
+from foretell.operations.score import ScoreResult
+from foretell.operations.table import operation
+from foretell.operations.tournament_plan import spent_on
+from foretell.questions.errors import InputError
+from foretell.report.terminal import TextColumn, show_text
+from foretell.runs.outcomes import RunOutcomes
+from foretell.runs.past import past_of, rates_of
+from foretell.runs.services import open_markets, service_config
+from foretell.runs.settings import Settings, clock_of, load_settings
+from foretell.runs.store import RunStore
+from foretell.scoring.join import ReadOptions, read_table
+from foretell.scoring.long_tables import final_forecasts, forecast_rows, outcome_rows
+from foretell.scoring.score import SCORE_RESAMPLING, ScoringOptions, score_table
+from foretell.scoring.table import BASE_RATE
+
+FORECASTBENCH = "forecastbench"
+YOU = "you"
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnTournament:
+    """A round or a tournament that was entered from here, and how it stands."""
+
+    platform: str
+    name: str
+    """A due date, or a slug."""
+    entry: str
+    """What it is called on the board."""
+    last: str
+    """When it was last visited."""
+    answered: int
+    sent: int
+    """Forecasts that the platform has; of a round all or none."""
+    state: str
+    decided: int = 0
+    """Targets that have come out."""
+    dollars: float = 0.0
+    runs: tuple[str, ...] = ()
+    file: str = ""
+
+    def to_dict(self) -> Row:
+        """As plain data."""
+        return {**asdict(self), "runs": list(self.runs), "dollars": round(self.dollars, 9)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TournamentResults(Result):
+    """Own rounds and tournaments, and a leaderboard for each platform where something has come out."""
+
+    entered: tuple[OwnTournament, ...]
+    boards: Mapping[str, ScoreResult]
+    """By platform."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What could not be had."""
+        return self.notes
+
+    def rows(self) -> list[Row]:
+        """One row for each forecaster and group of each platform."""
+        return [{"tournament": name, **row} for name, board in self.boards.items() for row in board.rows()]
+
+    def to_dict(self) -> Row:
+        """Own rounds and boards."""
+        return {
+            "entered": [one.to_dict() for one in self.entered],
+            "boards": {name: board.to_dict() for name, board in self.boards.items()},
+            "notes": list(self.notes),
+        }
+
+    def to_html(self) -> str:
+        """The board as a page; of several, the first."""
+        if not self.boards:
+            raise InputError("nothing has come out yet, so there is no board to write")
+        return next(iter(self.boards.values())).to_html()
+
+    def to_markdown(self) -> str:
+        """The boards as Markdown."""
+        return "\n\n".join(f"## {name}\n\n{board.to_markdown()}" for name, board in self.boards.items()) or "no board\n"
+
+    def print(self, console: Console) -> None:
+        """Own rounds, then the boards."""
+        if not self.entered:
+            show_text(
+                console, "no tournament was entered from here; try: foretell tournament forecastbench --practice\n"
+            )
+            return
+        columns: dict[TextColumn, str | Callable[[OwnTournament], object]] = {
+            TextColumn(head="tournament"): lambda one: one.platform,
+            TextColumn(head="round", shrink=10): lambda one: one.name,
+            TextColumn(head="entry", shrink=16, drop=2): lambda one: one.entry,
+            TextColumn(head="last visit", drop=1): lambda one: one.last[:16].replace("T", " "),
+            TextColumn(head="answered", right=True): lambda one: str(one.answered),
+            TextColumn(head="decided", right=True): lambda one: str(one.decided),
+            TextColumn(head="$", right=True, drop=3): lambda one: f"{one.dollars:.2f}",
+            TextColumn(head="state"): lambda one: one.state,
+        }
+        show_table(console, self.entered, cast("Any", columns))
+        for name, board in self.boards.items():
+            show_text(console, f"\n{name}\n")
+            board.print(console)
+
+
+async def score_tournaments(
+    request: TournamentResultsRequest,
+    settings: Settings | None = None,
+    *,
+    tell: Callable[[str], None] = lambda _: None,
+) -> TournamentResults:
+    """Score one's own past rounds and tournaments beside all public methods on file.
+
+    Args:
+        request: Which of them, beside whom, and how sure to be.
+        settings: This machine's; without them, from the environment.
+        tell: Is given a line about what goes on.
+    """
+    settings = settings or load_settings()
+    entered = entered_tournaments(settings, request)
+    notes: list[str] = []
+    boards: dict[str, ScoreResult] = {}
+    shown: list[OwnTournament] = []
+    for platform in dict.fromkeys(one.platform for one in entered):
+        own = [one for one in entered if one.platform == platform]
+        if not request.offline:
+            tell(f"{platform}: looking for outcomes")
+            notes += await _bring_outcomes(own, settings)
+        score = _score_rounds if platform == FORECASTBENCH else _score_visits
+        counted, board = score(own, request, settings, notes)
+        shown += counted
+        if board is not None:
+            boards[platform] = board
+    return TournamentResults(entered=tuple(shown), boards=boards, notes=tuple(notes))
+
+
+tournament_results = operation(TournamentResultsRequest)(score_tournaments)
+
+
+# What was entered from here.
+
+
+def entered_tournaments(settings: Settings, request: TournamentResultsRequest | None = None) -> list[OwnTournament]:
+    """Every round and tournament with a state, the newest first; a damaged one is named in its state."""
+    found: list[OwnTournament] = []
+    for path in sorted((settings.home / "tournaments").glob("*/state.json")):
+        platform, _, name = path.parent.name.partition("-")
+        if request is not None and request.platform not in (None, platform):
+            continue
+        try:
+            body: Any = json.loads(path.read_text(encoding="utf-8"))
+            one = _round(body, settings) if platform == FORECASTBENCH else _visits(platform, name, body, settings)
+        except (ValueError, TypeError, KeyError, AttributeError):
+            one = OwnTournament(
+                platform=platform, name=name, entry="", last="", answered=0, sent=0, state=f"damaged: {path}"
+            )
+        if request is None or not request.rounds or one.name in request.rounds:
+            found.append(one)
+    return sorted(found, key=lambda one: one.last, reverse=True)
+
+
+def _round(body: Row, settings: Settings) -> OwnTournament:
+    visits: list[Row] = body["visits"]
+    state = "uploaded" if body["uploaded"] else "file written" if body["file"] else "begun"
+    answered = visits[-1]["answered"] if visits else 0
+    return OwnTournament(
+        platform=FORECASTBENCH,
+        name=body["round"],
+        entry=body["entry"] + (" (rehearsal)" if body["rehearsal"] else ""),
+        last=visits[-1]["at"] if visits else "",
+        answered=answered,
+        sent=answered if body["uploaded"] else 0,
+        state="rehearsed" if body["rehearsal"] and body["file"] else state,
+        dollars=spent_on(settings, body["paid"]),
+        runs=tuple(body["runs"].values()),
+        file=body["file"],
+    )
+
+
+def _visits(platform: str, name: str, body: Row, settings: Settings) -> OwnTournament:
+    visits: list[Row] = body["visits"]
+    rows = {row["question"]: row for visit in visits for row in visit["rows"]}
+    sent, waiting = sum(bool(row["sent"]) for row in rows.values()), len(body["outbox"])
+    return OwnTournament(
+        platform=platform,
+        name=name,
+        entry=YOU,
+        last=visits[-1]["at"] if visits else "",
+        answered=sum(bool(row["answer"]) for row in rows.values()),
+        sent=sent,
+        state=f"{sent} sent" + (f", {waiting} waiting" if waiting else ""),
+        dollars=spent_on(settings, body["runs"]),
+        runs=tuple(body["runs"]),
+    )
+
+
+# Outcomes.
+
+
+async def _bring_outcomes(own: Sequence[OwnTournament], settings: Settings) -> list[str]:
+    """Bring what has come out up to date; what could not be had, in words."""
+    limits = HttpLimits(attempts=2)
+    try:
+        async with AsyncHttpClient(limits=limits, access=settings.access) as client:
+            if own[0].platform == FORECASTBENCH:
+                url = settings.addresses.get(FORECASTBENCH) or FORECASTBENCH_URL
+                source = ForecastBenchDownload(DownloadCache(settings.home / FORECASTBENCH), client, url=url)
+                await source.pull(sorted({one.name for one in own}))
+                return []
+            return await _ask_platform(own, settings, client)
+    except (SourceError, InputError) as error:
+        return [f"{own[0].platform}: outcomes could not be brought up to date: {error}"]
+
+
+async def _ask_platform(own: Sequence[OwnTournament], settings: Settings, client: AsyncHttpClient) -> list[str]:
+    """Ask a platform how the questions came out that are over, and keep it beside the runs."""
+    platform, now = own[0].platform, clock_of(settings)()
+    source = open_markets(settings, client, [platform]).settlements.get(platform)
+    if source is None:
+        return [f"{platform} does not tell how questions came out"]
+    with closing(RunStore(settings.store)) as store:
+        for run in dict.fromkeys(run for one in own for run in one.runs):
+            questions = store.questions(run)
+            over = [one for one in questions if one.closes_at is None or one.closes_at <= now]
+            if over:
+                told = await source.settlements(over)
+                if platform == PROPHET_ARENA:
+                    # Questions of the weekly track are told with their release.
+                    told = [*told, *await weekly_results(_arena(settings, client), over)]
+                RunOutcomes(store).keep(run, questions, told)
+    return []
+
+
+def _arena(settings: Settings, client: AsyncHttpClient) -> ProphetArenaClient:
+    config = service_config(settings, client, PROPHET_ARENA)
+    return PROPHET_ARENA_MARKET.client(config)
+
+
+# Scores.
+
+
+def _board(
+    forecasts: list[Row], outcomes: list[Row], request: TournamentResultsRequest, title: str, own: str
+) -> ScoreResult:
+    table = read_table(forecasts, outcomes, ReadOptions(drop_unknown=True))
+    options = ScoringOptions(
+        by=request.by,
+        reference=request.reference or own,
+        missing=request.missing,
+        resampling=replace(SCORE_RESAMPLING, draws=request.draws),
+    )
+    return ScoreResult(board=score_table(table, options), table=table, title=title)
+
+
+def _score_rounds(
+    own: Sequence[OwnTournament], request: TournamentResultsRequest, settings: Settings, notes: list[str]
+) -> tuple[list[OwnTournament], ScoreResult | None]:
+    """Own files beside the public methods, on the rounds of the own files."""
+    cache, rounds = DownloadCache(settings.home / FORECASTBENCH), list[QuestionSet]()
+    here = set(pulled_rounds(cache))
+    forecasts: list[Row] = []
+    names: set[str] = set()
+    counted: list[OwnTournament] = []
+    for one in own:
+        if one.name not in here or not Path(one.file or "?").is_file():
+            notes.append(f"{one.name} ({one.entry or one.state}): its file or its question set is not here")
+            counted.append(one)
+            continue
+        submission = read_submission(one.file)
+        found = read_pulled(cache, one.name)
+        rounds.append(found)
+        names.add(submission.forecaster)
+        forecasts += submission_rows(submission, one.entry)
+        counted.append(replace(one, decided=len(found.outcomes())))
+    days = {one.name for one in counted if one.decided}
+    if not days:
+        return counted, None
+    others = _methods(request, cache, days, names)
+    notes += [f"left out: {problem}" for problem in others.problems[:5]]
+    if len(others.problems) > 5:
+        notes.append(f"and {len(others.problems) - 5} more files that cannot be read")
+    if not others.rows:
+        notes.append(f"no public method is on file for these rounds: --methods FILE, or {cache.root / FORECAST_SETS}")
+    asked = union(FORECASTBENCH, list({one.name: one for one in rounds}.values()))
+    rows = [*forecasts, *others.rows, *_base_rates(asked, cache)]
+    outcomes = outcome_rows(asked.questions, asked.resolutions)
+    notes.append("crowd price: as published with the question set, ten days before the due date")
+    first = next(one.entry for one in counted if one.name in days)
+    return counted, _board(_once(rows), outcomes, request, "ForecastBench", first)
+
+
+def _base_rates(asked: QuestionSet, cache: DownloadCache) -> list[Row]:
+    """How often questions of a source and template came true in earlier rounds, counted before each due date."""
+    history = union(FORECASTBENCH, [read_pulled(cache, day) for day in pulled_rounds(cache)])
+    rates = past_of(history.questions, history.resolutions).rates
+    rows: list[Row] = []
+    for question, target, rate in rates_of(asked.questions, rates, "backtest"):
+        due = question.due.date().isoformat()
+        rows.append({"forecaster": BASE_RATE, "question": question.id, "target": target, "due": due, "p": rate})
+    return rows
+
+
+def _once(rows: Sequence[Row]) -> list[Row]:
+    """One row for each forecaster and target: of one entry that was written twice the newest counts."""
+    found: dict[tuple[str, ...], Row] = {}
+    for row in rows:
+        found.setdefault((row["forecaster"], row["question"], row["target"], row["due"]), row)
+    return list(found.values())
+
+
+def _methods(request: TournamentResultsRequest, cache: DownloadCache, days: set[str], own: set[str]) -> MethodForecasts:
+    """Public methods: from where the request says, else from beside the pulled rounds."""
+    beside = (cache.root / FORECAST_SETS, cache.root / f"{FORECAST_SETS}.tar.gz")
+    places = request.methods or tuple(place for place in beside if place.exists())
+    found = MethodForecasts()
+    for place in places:
+        read = read_methods(place, days, own=own)
+        found.rows += read.rows
+        found.problems += read.problems
+    return found
+
+
+def _score_visits(
+    own: Sequence[OwnTournament], request: TournamentResultsRequest, settings: Settings, notes: list[str]
+) -> tuple[list[OwnTournament], ScoreResult | None]:
+    """What runs of tournaments said, on the questions that have come out; numbers and dates are not scored here."""
+    forecasts: list[Row] = []
+    outcomes: dict[tuple[str, ...], Row] = {}
+    counted: list[OwnTournament] = []
+    with closing(RunStore(settings.store)) as store:
+        for one in own:
+            decided = 0
+            for run in one.runs:
+                row, questions = store.run(run), store.questions(run)
+                if row is None:
+                    continue
+                told = outcome_rows(questions, RunOutcomes(store).of(run))
+                decided += sum(each["outcome"] is not None for each in told)
+                outcomes |= {(each["question"], each["target"], each["due"]): each for each in told}
+                said = final_forecasts(store, row, list(store.answers(run)), questions)
+                forecasts += [{**each, "forecaster": one.name} for each in forecast_rows(said, questions)]
+            counted.append(replace(one, decided=decided))
+    rows = [row for row in outcomes.values() if row["outcome"] is not None]
+    if len({row["question"] for row in rows}) < 2 or not forecasts:
+        return counted, None
+    best = next(one.name for one in counted if one.decided)
+    return counted, _board(_once(forecasts), list(outcomes.values()), request, own[0].platform, best)

@@ -1,0 +1,416 @@
+"""The report on a tree: the answer, what it hangs on, how sure it is, every claim with its proof, and how it was made.
+
+No model writes it: its own words are made from the numbers, those of models and people are quoted.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from foretell.forecasters.tree.arithmetic.circuit import slopes
+from foretell.forecasters.tree.arithmetic.error_bar import ErrorBar, error_bar, leaf_trials
+from foretell.forecasters.tree.arithmetic.evaluation import circuit_and_values
+from foretell.forecasters.tree.arithmetic.sensitivity import Driver, drivers, ranges
+from foretell.forecasters.tree.description import (
+    claim_marks,
+    link_in_numbers,
+    link_in_words,
+    outline,
+    stale_parts,
+    tree_failures,
+)
+from foretell.forecasters.tree.history import TreeVersion, tree_digest
+from foretell.forecasters.tree.proposition import Proposition, Tree, TreeOrigin, leaves
+from foretell.forecasters.tree.text import enumeration, format_probability, one_line
+from foretell.forecasters.tree.what_if import WhatIfResult
+from foretell.report.charts.ranking import TornadoRow, tornado_plot
+from foretell.report.charts.svg import Chart
+from foretell.report.charts.tree_picture import MOST_DRAWN, PictureClaim, tree_picture
+from foretell.report.document import ReportDocument
+from foretell.report.html import HtmlBlock, LinkItem, OutlineItem, Section
+from foretell.report.markup import clean, shorten
+from foretell.report.numbers import signed
+from foretell.report.prose import web_address
+from foretell.report.study import StudyColumn, StudyRow, StudyTable
+
+DRIVERS = 15
+"""Inputs in each table of drivers."""
+BARS = 20
+SIGNERS = ("prepared by", "checked by", "date")
+READING = (
+    "Pull: by how much the answer is higher than if the claim were even. Slope: by how much the answer rises if the "
+    "claim goes from surely false to surely true. Share: its part in how far the answer can be expected to move once "
+    "the truth of the inputs is known. Turns at: the probability of the claim at which the answer would be even."
+)
+PICTURE = (
+    "The further to the right, the more in detail. Blue boxes are likely, orange ones unlikely. The answer rises with "
+    "claims on full lines and falls with those on dashed ones; a dashed frame marks what failed or is stale."
+)
+_PUBLISHED = re.compile(r"\((\d{4}-\d\d-\d\d)\)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportFacts:
+    """What a report tells beside the tree: where it lies, who changed it, when the report was made."""
+
+    file: str = "TREE.json"
+    """The tree's file as commands name it."""
+    versions: Sequence[TreeVersion] = ()
+    made_at: datetime | None = None
+    program: str = ""
+    """Name and version of the program."""
+    lasting: float = 0.0
+    """Standard deviation of what the grounder gets wrong every time."""
+
+
+def tree_report(tree: Tree, outcomes: Sequence[WhatIfResult] = (), facts: ReportFacts | None = None) -> ReportDocument:
+    """The report on a tree whose numbers are worked out; outcomes of scenarios are compared where given."""
+    facts = facts or ReportFacts()
+    found, bar = drivers(tree), error_bar(tree, lasting=facts.lasting)
+    top = tree.nodes[tree.root]
+    sections: list[Section] = [
+        ("reliance", "Before you rely on it", list(_reliance(tree))),
+        ("criteria", "How it resolves", list(_criteria(tree))),
+        ("inputs", "What it hangs on", list(_drivers(tree, found))),
+        ("bar", "How sure it is", list(_sureness(tree, bar, facts))),
+        ("tree", "The tree", list(_picture(tree))),
+        ("scenarios", "Scenarios", [_scenarios(tree, outcomes)] if outcomes else []),
+        ("claims", "Every claim", [one for line in outline(tree) if not line.again for one in _claim(tree, line.node)]),
+        ("made", "How it was made", list(_making(tree, facts))),
+        ("reproduce", "How to reproduce it", [HtmlBlock(bullets=_reproducing(tree, facts))]),
+        (
+            "sign",
+            "Signed",
+            [HtmlBlock(definitions=[(who, ". " * 24) for who in SIGNERS])],
+        ),
+    ]
+    return ReportDocument(title=top.claim, lead=_answer(tree, found, bar), sections=sections)
+
+
+# The answer in a paragraph.
+
+
+def _answer(tree: Tree, found: Sequence[Driver], bar: ErrorBar | None) -> str:
+    top, origin = tree.nodes[tree.root], tree.origin or TreeOrigin()
+    as_of = f", as of {tree.as_of}" if tree.as_of is not None else ""
+    closes = f"; it will be known by {origin.closes}" if origin.closes else ""
+    parts = [f"Probability {format_probability(top.p)}{as_of}{closes}."]
+    if bar is not None:
+        parts.append(f"The answer lies {bar}.")
+    parts += _incomplete(tree)
+    factor = top.key_factor or (top.grounding.key_factor if top.grounding is not None else "")
+    if factor:
+        parts.append(f"Key factor: {_sentence(factor)}")
+    for direction, words in ((1, "Most for it"), (-1, "Most against it")):
+        one = next((one for one in found if one.pull * direction > 0), None)
+        if one is not None and one.id != tree.root:
+            claim = _sentence(shorten(one.claim, 160))
+            parts.append(f"{words}: {one.id} at {format_probability(one.p)}, {claim}")
+    turning = next((one for one in found if one.turns_at is not None and one.id != tree.root), None)
+    if turning is not None and turning.turns_at is not None:
+        at = format_probability(turning.turns_at)
+        parts.append(f"The answer would be even with {turning.id} at {at} instead of {format_probability(turning.p)}.")
+    return " ".join(parts)
+
+
+def _sentence(text: str) -> str:
+    told = one_line(text)
+    return told if told.endswith((".", "!", "?", "…")) else f"{told}."
+
+
+def _incomplete(tree: Tree) -> Iterator[str]:
+    missing = tree.nodes[tree.root].incomplete
+    if not missing:
+        return
+    found = ranges(tree)
+    low, high = map(format_probability, found[tree.root]) if found else ("", "")
+    between = f"; whatever they are, the answer lies between {low} and {high}" if found else ""
+    stand_in = format_probability(tree.missing)
+    yield f"Without a number of their own: {', '.join(missing)}. {stand_in} stands in for them{between}."
+
+
+# Section by section.
+
+
+def _reliance(tree: Tree) -> Iterator[HtmlBlock]:
+    failed, stale = tree_failures(tree), stale_parts(tree)
+    for words in (*(f"Failed: {one}" for one in failed), *(f"Stale: {one}" for one in stale)):
+        yield HtmlBlock(text=words, style="bad")
+    for words in _incomplete(tree):
+        yield HtmlBlock(text=words, style="bad")
+    if not failed and not stale and not tree.nodes[tree.root].incomplete:
+        yield HtmlBlock(text="Every leaf has a number, no synthesis failed, and nothing is stale.")
+    routed = [node for node in tree.nodes.values() if node.grounding is not None and len(node.grounding.route) > 1]
+    if routed:
+        words = "Examined by another grounder than the one that was meant, or not every time: "
+        yield HtmlBlock(text=words + ", ".join(node.id for node in routed) + ".")
+    if tree.notes:
+        yield HtmlBlock(bullets=tree.notes)
+
+
+def _criteria(tree: Tree) -> Iterator[HtmlBlock]:
+    origin = tree.origin or TreeOrigin()
+    pairs = [("question", origin.question), ("known by", origin.closes), ("asked at", origin.url)]
+    if shown := [pair for pair in pairs if pair[1]]:
+        yield HtmlBlock(definitions=shown)
+    if origin.criteria:
+        yield HtmlBlock(prose=origin.criteria)
+    else:
+        yield HtmlBlock(text="No criteria were given: the claim, as it is worded, comes true or it does not.")
+
+
+def _drivers(tree: Tree, found: Sequence[Driver]) -> Iterator[HtmlBlock]:
+    if not found:
+        yield HtmlBlock(text="Nothing moves it: the answer is given and not worked out.")
+        return
+    bars = sorted(found, key=lambda one: -abs(one.if_true - one.if_false))[:BARS]
+    rows = [TornadoRow(name=f"{one.id} {one.claim}", at_low=one.if_false, at_high=one.if_true) for one in bars]
+    yield HtmlBlock(charts=[tornado_plot(rows, tree.nodes[tree.root].p or 0.0)])
+    groups = {
+        "Drivers up": [one for one in found if one.pull > 0],
+        "Drivers down": [one for one in found if one.pull < 0],
+        "No pull either way": [one for one in found if one.pull == 0],
+    }
+    for title, some in groups.items():
+        if some:
+            more = f"{len(some) - DRIVERS} more with less pull" if len(some) > DRIVERS else ""
+            yield _driver_table(title, some[:DRIVERS], more)
+    yield HtmlBlock(text=READING, style="quiet")
+
+
+def _driver_table(title: str, some: Sequence[Driver], caption: str) -> HtmlBlock:
+    labels = ("p", "pull", "slope", "share", "answer if false", "answer if true", "turns at")
+    rows = [
+        StudyRow(
+            name=f"{one.id} {one.claim}",
+            values=(
+                format_probability(one.p),
+                signed(one.pull, 3),
+                signed(one.slope, 3),
+                f"{one.share:.0%}",
+                format_probability(one.if_false),
+                format_probability(one.if_true),
+                format_probability(one.turns_at),
+            ),
+        )
+        for one in some
+    ]
+    columns = tuple(StudyColumn(label=label) for label in labels)
+    caption = f"{title}: {caption}" if caption else ""
+    return HtmlBlock(
+        table=StudyTable(title=title, row_header="input", columns=columns, rows=tuple(rows), caption=caption)
+    )
+
+
+def _table(title: str, labels: Sequence[str], rows: Sequence[StudyRow]) -> HtmlBlock:
+    """A table whose last column holds long text."""
+    columns = [*(StudyColumn(label=label) for label in labels[1:-1]), StudyColumn(label=labels[-1], numeric=False)]
+    return HtmlBlock(table=StudyTable(title=title, row_header=labels[0], columns=tuple(columns), rows=tuple(rows)))
+
+
+def _sureness(tree: Tree, bar: ErrorBar | None, facts: ReportFacts) -> Iterator[HtmlBlock]:
+    trials = leaf_trials(tree)
+    often = {id: len(one) for id, one in trials.items()}
+    if bar is None:
+        why = "no leaf was examined more than once"
+        if any(count > 1 for count in often.values()):
+            why = "all examinations of a leaf came to the same number"
+        yield HtmlBlock(text=f"There is no error bar: {why}. foretell tree ground FILE --trials 5 makes one.")
+        return
+    pairs = [
+        ("answer", f"{format_probability(bar.p)}, {bar}"),
+        ("standard deviation", f"{bar.sd:.3f}"),
+        ("examinations", f"{sum(often.values())} of {len(often)} leaves"),
+        ("errors of one trial go together by", f"{bar.correlation:.2f}"),
+    ]
+    if facts.lasting:
+        pairs.append(("lasting error of the grounder", f"{facts.lasting:g}"))
+    largest = sorted(bar.contributions.items(), key=lambda one: -one[1])[:5]
+    total = sum(bar.contributions.values())
+    if total > 0:
+        shares = [f"{id} {value / total:.0%}" for id, value in largest]
+        pairs.append(("most of the uncertainty comes from", ", ".join(shares)))
+    yield HtmlBlock(definitions=pairs)
+
+
+def _picture(tree: Tree) -> Iterator[HtmlBlock]:
+    yield HtmlBlock(charts=[picture_of(tree)])
+    more = f" {MOST_DRAWN} of {len(tree.nodes)} claims at most are drawn." if len(tree.nodes) > MOST_DRAWN else ""
+    yield HtmlBlock(text=PICTURE + more, style="quiet")
+    yield HtmlBlock(
+        outline=[
+            OutlineItem(
+                depth=line.depth,
+                name=line.node.id,
+                value=format_probability(line.node.p),
+                text=line.node.claim,
+                anchor=f"claim-{line.node.id}",
+                tags=["see above"] if line.again else claim_marks(line.node),
+            )
+            for line in outline(tree)
+        ]
+    )
+
+
+def picture_of(tree: Tree) -> Chart:
+    """The tree as a picture, each claim coloured by its probability and tied by how the answer moves with it."""
+    circuit, values = circuit_and_values(tree)
+    slope = slopes(circuit.ops, values, circuit.claims[tree.root])
+    own = {id: slope[place] for id, place in circuit.claims.items() if id in circuit.pinnable}
+    claims = {
+        id: PictureClaim(
+            id=id,
+            text=node.claim,
+            p=node.p,
+            value=format_probability(node.p),
+            children=node.children,
+            pull=own.get(id, 0.0),
+            alarm=bool(node.failed or node.stale or (node.grounding is not None and node.grounding.error)),
+        )
+        for id, node in tree.nodes.items()
+    }
+    return tree_picture(tree.root, claims, f"Tree of {len(claims)} claims")
+
+
+def _scenarios(tree: Tree, outcomes: Sequence[WhatIfResult]) -> HtmlBlock:
+    base = tree.nodes[tree.root].p or 0.0
+    rows = [
+        StudyRow(
+            name=one.name,
+            values=(
+                format_probability(one.p),
+                signed(one.p - base, 3),
+                ", ".join(change.id for change in one.changes),
+            ),
+        )
+        for one in outcomes
+    ]
+    return _table("What the answer would be", ("scenario", "answer", "change", "claims changed"), rows)
+
+
+def _claim(tree: Tree, node: Proposition) -> Iterator[HtmlBlock]:
+    marks = "; ".join(claim_marks(node))
+    heading = f"{node.id}: {format_probability(node.p)}" + (f" ({marks})" if marks else "")
+    yield HtmlBlock(heading=heading, anchor=f"claim-{node.id}")
+    yield HtmlBlock(text=node.claim)
+    if pairs := list(_facts(tree, node)):
+        yield HtmlBlock(definitions=pairs)
+    if node.report:
+        yield HtmlBlock(prose=node.report)
+    grounding = node.grounding
+    if grounding is not None and grounding.error:
+        yield HtmlBlock(text=f"Grounding failed: {grounding.error}", style="bad")
+    if grounding is not None and grounding.report:
+        yield HtmlBlock(prose=grounding.report)
+    if grounding is not None and grounding.sources:
+        yield HtmlBlock(text="Sources", style="quiet")
+        yield HtmlBlock(links=[source_link(source) for source in grounding.sources])
+    if node.failed:
+        yield HtmlBlock(text=f"The synthesis failed: {node.failed}", style="bad")
+    if node.stale:
+        yield HtmlBlock(text=f"Stale: {node.stale}", style="bad")
+    for note in node.notes:
+        yield HtmlBlock(text=f"Note: {note}", style="quiet")
+
+
+def _facts(tree: Tree, node: Proposition) -> Iterator[tuple[str, str]]:
+    if node.children:
+        yield "how", link_in_words(node)
+        if numbers := link_in_numbers(tree, node):
+            yield "in numbers", numbers
+    if node.causality:
+        yield "why", node.causality
+    grounding = node.grounding
+    key_factor = node.key_factor or (grounding.key_factor if grounding is not None else "")
+    if key_factor:
+        yield "key factor", key_factor
+    if grounding is None:
+        return
+    if grounding.grounder:
+        yield "grounded by", grounding.grounder
+    if grounding.route:
+        yield "how it was examined", "; ".join(grounding.route)
+    if len(grounding.trials) > 1:
+        yield "trials", ", ".join(format_probability(p) for p in grounding.trials)
+    if grounding.notebook:
+        yield "notebook", grounding.notebook
+
+
+def source_link(source: str) -> LinkItem:
+    """A source as it stands in a tree, with its address as a link and its date apart.
+
+    >>> source_link("[s1] Minutes (2026-05-01) https://bank.example/minutes")
+    LinkItem(text='[s1] Minutes', address='https://bank.example/minutes', detail='2026-05-01')
+    """
+    told = clean(source)
+    title, _, last = told.rpartition(" ")
+    address = web_address(last)
+    title = title if address else told
+    published = _PUBLISHED.search(title)
+    if published is not None:
+        title = f"{title[: published.start()].rstrip()} {title[published.end() :].lstrip()}".strip()
+    detail = published[1] if published is not None else "no date" if address else ""
+    return LinkItem(text=title or address, address=address, detail=detail)
+
+
+def _making(tree: Tree, facts: ReportFacts) -> Iterator[HtmlBlock]:
+    origin = tree.origin or TreeOrigin()
+    later = [one for one in facts.versions if one.models]
+    models = sorted({*origin.models, *(name for one in later for name in one.models)})
+    cost = sum((one.cost for one in later), origin.cost)
+    below = [tree.nodes[id] for id in leaves(tree)]
+    grounders = sorted({one.grounding.grounder for one in below if one.grounding is not None} - {""})
+    pairs = [
+        ("report made", facts.made_at.strftime("%Y-%m-%d %H:%M UTC") if facts.made_at is not None else ""),
+        ("by", facts.program),
+        ("nothing later is known than", str(tree.as_of) if tree.as_of is not None else ""),
+        ("models", ", ".join(models) or "none is on record"),
+        ("cost", str(cost) if cost.calls else "none is on record"),
+        ("claims", f"{len(tree.nodes)}, of which {len(below)} are leaves"),
+        ("leaves examined by", enumeration(grounders)),
+        ("joined by", origin.rule),
+        ("run", origin.run),
+        ("fingerprint of the tree", tree_digest(tree)),
+    ]
+    yield HtmlBlock(definitions=[pair for pair in pairs if pair[1]])
+    if facts.versions:
+        rows = [
+            StudyRow(
+                name=str(one.version),
+                values=(
+                    one.at.strftime("%Y-%m-%d %H:%M"),
+                    one.who or "–",
+                    format_probability(one.p),
+                    ", ".join(one.changed[:8]) + ("…" if len(one.changed) > 8 else ""),
+                    str(one.cost) if one.cost.calls else "",
+                    one.why,
+                ),
+            )
+            for one in facts.versions
+        ]
+        yield _table("Versions", ("version", "when", "who", "answer", "changed", "cost", "why"), rows)
+
+
+def _reproducing(tree: Tree, facts: ReportFacts) -> list[str]:
+    origin, file = tree.origin or TreeOrigin(), facts.file
+    books = [node.id for node in tree.nodes.values() if node.grounding is not None and node.grounding.notebook]
+    found = [
+        f"foretell tree check {file} && foretell tree show {file} --inputs: every number above a leaf is worked out "
+        "anew from the file alone, without a model, a key or a network.",
+        f"foretell whatif {file} --set ID=P: what another number at a claim would make of the answer.",
+    ]
+    if books:
+        named = ", ".join(books[:10]) + ("…" if len(books) > 10 else "")
+        found.append(
+            f"foretell tree notebook {file} --verify: the notebooks behind {named} run again on the data that they "
+            "read, without a key or a network."
+        )
+    if origin.run:
+        found.append(
+            f"foretell replay {origin.run}: the same models' replies from the journal of the machine that grew it, "
+            "without paying for any."
+        )
+    if facts.versions:
+        found.append(f"foretell tree diff {file} --from 1: what was changed since the first version, claim by claim.")
+    return found

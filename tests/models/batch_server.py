@@ -1,0 +1,221 @@
+"""Stand-ins for the batch services of OpenAI, Anthropic and Google, which refuse what the real ones refuse.
+
+Written from the providers' documentation, apart from what the product sends.
+"""
+
+import asyncio
+import json
+import re
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
+from aiohttp import web
+
+from models.strict_servers import Json, Refusal, refuse
+
+KEY = "k-secret"
+
+
+class BatchProvider:
+    """OpenAI, Anthropic and Google, as far as batches go; what they refuse is refused."""
+
+    def __init__(self) -> None:
+        self.open = threading.Event()
+        """Batches end when it is set."""
+        self.batches: dict[str, dict[str, Json]] = {}
+        self.files: dict[str, bytes] = {}
+        self.endings: dict[str, str] = {}
+        """How a request with a word in it ends, where it is not answered: expired, refused or lost."""
+        self.state = ""
+        """How whole batches end, where that is not well."""
+        self.looks = 0
+
+    def app(self) -> web.Application:
+        app = web.Application(client_max_size=2**25)
+        app.router.add_post("/v1/files", self.guarded(self.upload))
+        app.router.add_get("/v1/files/{id}/content", self.guarded(self.download))
+        app.router.add_post("/v1/batches", self.guarded(self.openai))
+        app.router.add_get("/v1/batches/{id}", self.guarded(self.openai_batch))
+        app.router.add_post("/v1/messages/batches", self.guarded(self.anthropic))
+        app.router.add_get("/v1/messages/batches/{id}", self.guarded(self.anthropic_batch))
+        app.router.add_get("/v1/messages/batches/{id}/results", self.guarded(self.anthropic_results))
+        app.router.add_post("/v1beta/models/{model}:batchGenerateContent", self.guarded(self.google))
+        app.router.add_get("/v1beta/batches/{id}", self.guarded(self.google_batch))
+        return app
+
+    def guarded(self, handler: Any) -> Any:
+        async def answer(request: web.Request) -> web.Response:
+            try:
+                assert KEY in " ".join(request.headers.values())
+                return await handler(request)
+            except Refusal as refusal:
+                error = {"type": "invalid_request_error", "message": str(refusal)}
+                return web.json_response({"error": error}, status=refusal.status)
+
+        return answer
+
+    def took(self, bodies: dict[str, Json]) -> str:
+        for key, body in bodies.items():
+            refuse(not re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", key), "custom_id")
+            refuse({"stream", "service_tier", "serviceTier"} & body.keys(), "a batch takes no such field")
+        self.batches[f"b{len(self.batches)}"] = bodies
+        return f"b{len(self.batches) - 1}"
+
+    def ending(self, body: Json) -> str:
+        words = json.dumps(body)
+        return next((ending for word, ending in self.endings.items() if word in words), "")
+
+    @property
+    def ended(self) -> bool:
+        self.looks += 1
+        return self.open.is_set()
+
+    # OpenAI.
+
+    async def upload(self, request: web.Request) -> web.Response:
+        form = await request.post()
+        refuse(form.get("purpose") != "batch", "purpose")
+        file = form["file"]
+        assert isinstance(file, web.FileField)
+        self.files[f"f{len(self.files)}"] = file.file.read()
+        return web.json_response({"id": f"f{len(self.files) - 1}", "object": "file", "purpose": "batch"})
+
+    async def download(self, request: web.Request) -> web.Response:
+        return web.Response(body=self.files[request.match_info["id"]])
+
+    async def openai(self, request: web.Request) -> web.Response:
+        made = await request.json()
+        refuse(made["completion_window"] != "24h", "completion_window")
+        lines = [json.loads(line) for line in self.files[made["input_file_id"]].splitlines()]
+        refuse(any(line.keys() != {"custom_id", "method", "url", "body"} for line in lines), "fields of a line")
+        refuse({(line["method"], line["url"]) for line in lines} != {("POST", made["endpoint"])}, "endpoint")
+        refuse(len({line["body"]["model"] for line in lines}) != 1, "one model for each batch")
+        bodies = {line["custom_id"]: line["body"] for line in lines}
+        refuse(len(bodies) != len(lines), "custom_id given twice")
+        return web.json_response({"id": self.took(bodies), "object": "batch", "status": "validating"})
+
+    async def openai_batch(self, request: web.Request) -> web.Response:
+        id = request.match_info["id"]
+        if not self.ended:
+            return web.json_response({"id": id, "object": "batch", "status": "in_progress"})
+        if self.state == "failed":
+            error = {"code": "invalid_json_line", "message": "line 1 is no JSON", "line": 1}
+            return web.json_response({"id": id, "status": "failed", "errors": {"data": [error]}})
+        lines: dict[str, list[Json]] = {"output": [], "error": []}
+        for key, body in self.batches[id].items():
+            match self.ending(body):
+                case "":
+                    answer = {"status_code": 200, "request_id": "q", "body": self.response(body)}
+                    lines["output"].append({"id": "l", "custom_id": key, "response": answer, "error": None})
+                case "expired":
+                    error = {"code": "batch_expired", "message": "This request could not be executed in time."}
+                    lines["error"].append({"id": "l", "custom_id": key, "response": None, "error": error})
+                case "refused":
+                    answer = {"status_code": 400, "body": {"error": {"message": "the prompt is odd"}}}
+                    lines["error"].append({"id": "l", "custom_id": key, "response": answer, "error": None})
+                case _:
+                    pass
+        for name, found in lines.items():
+            self.files[f"{id}-{name}"] = "\n".join(map(json.dumps, found)).encode()
+        status = "expired" if "expired" in self.endings.values() else "completed"
+        files = {"output_file_id": f"{id}-output", "error_file_id": f"{id}-error"}
+        return web.json_response({"id": id, "status": status, **files})
+
+    def response(self, body: Json) -> Json:
+        """What OpenAI's model says; the tier it names is not the one that is billed."""
+        return {
+            "id": "r",
+            "status": "completed",
+            "service_tier": "default",
+            "output": [{"type": "message", "content": [{"type": "output_text", "text": word_of(body)}]}],
+            "usage": {"input_tokens": 100, "output_tokens": 10},
+        }
+
+    # Anthropic.
+
+    async def anthropic(self, request: web.Request) -> web.Response:
+        refuse(request.headers.get("anthropic-version") != "2023-06-01", "anthropic-version")
+        asked = (await request.json())["requests"]
+        refuse(any(one.keys() != {"custom_id", "params"} for one in asked), "fields of a request")
+        refuse(any("max_tokens" not in one["params"] for one in asked), "max_tokens")
+        id = self.took({one["custom_id"]: one["params"] for one in asked})
+        return web.json_response({"id": id, "type": "message_batch", "processing_status": "in_progress"})
+
+    async def anthropic_batch(self, request: web.Request) -> web.Response:
+        status = "ended" if self.ended else "in_progress"
+        return web.json_response({"id": request.match_info["id"], "processing_status": status})
+
+    async def anthropic_results(self, request: web.Request) -> web.Response:
+        lines: list[Json] = []
+        for key, body in self.batches[request.match_info["id"]].items():
+            said = {
+                "content": [{"type": "text", "text": word_of(body)}],
+                "stop_reason": "end_turn",
+                "usage": {"input_tokens": 100, "output_tokens": 10, "service_tier": "batch"},
+            }
+            error = {"type": "error", "error": {"type": "invalid_request_error", "message": "the prompt is odd"}}
+            result = {
+                "": {"type": "succeeded", "message": said},
+                "expired": {"type": "expired"},
+                "refused": {"type": "errored", "error": error},
+            }.get(self.ending(body))
+            lines += [{"custom_id": key, "result": result}] if result else []
+        return web.Response(text="\n".join(map(json.dumps, lines)))
+
+    # Google.
+
+    async def google(self, request: web.Request) -> web.Response:
+        refuse(request.match_info["model"] != "gemini-3.8-flash", "model")
+        batch = (await request.json())["batch"]
+        refuse(batch.keys() != {"displayName", "inputConfig"}, "fields of a batch")
+        asked = batch["inputConfig"]["requests"]["requests"]
+        id = self.took({one["metadata"]["key"]: one["request"] for one in asked})
+        return web.json_response({"name": f"batches/{id}", "metadata": {"state": "BATCH_STATE_PENDING"}})
+
+    async def google_batch(self, request: web.Request) -> web.Response:
+        id = request.match_info["id"]
+        if not self.ended:
+            return web.json_response({"name": f"batches/{id}", "metadata": {"state": "BATCH_STATE_RUNNING"}})
+        lines: list[Json] = []
+        for key, body in self.batches[id].items():
+            said = {
+                "candidates": [{"content": {"parts": [{"text": word_of(body)}]}, "finishReason": "STOP"}],
+                "usageMetadata": {"promptTokenCount": 100, "candidatesTokenCount": 10, "totalTokenCount": 110},
+            }
+            error = {"code": 3, "message": "the prompt is odd"}
+            line = {"": {"response": said}, "refused": {"error": error}}.get(self.ending(body))
+            lines += [{**line, "metadata": {"key": key}}] if line else []
+        state = "EXPIRED" if "expired" in self.endings.values() else "SUCCEEDED"
+        answer = {"inlinedResponses": {"inlinedResponses": lines}}
+        metadata = {"state": f"BATCH_STATE_{state}"}
+        return web.json_response({"name": f"batches/{id}", "metadata": metadata, "done": True, "response": answer})
+
+
+def word_of(body: Json) -> str:
+    """What the stand-in says: the word it was asked about."""
+    found = re.search(r"about (\w+)", json.dumps(body))
+    assert found
+    return found[1]
+
+
+@contextmanager
+def serving(provider: BatchProvider) -> Generator[str]:
+    loop = asyncio.new_event_loop()
+    runner = web.AppRunner(provider.app())
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+
+    async def start() -> str:
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        return f"http://127.0.0.1:{runner.addresses[0][1]}"
+
+    try:
+        yield asyncio.run_coroutine_threadsafe(start(), loop).result(30)
+    finally:
+        asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(30)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()

@@ -1,0 +1,144 @@
+"""`foretell tournament prophet_arena` and its results: every event once a round, whatever is lost in between."""
+
+import asyncio
+import ssl
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fakes.background import Background
+from fakes.models import BackgroundModels
+from foretell.operations.requests import ProphetArenaTournamentRequest, TournamentResultsRequest
+from foretell.operations.tournament import TournamentResult
+from foretell.operations.tournament_arena import visit_arena
+from foretell.operations.tournament_results import TournamentResults, score_tournaments
+from foretell.practice.markets.prophet_arena import (
+    PracticeProphetArena,
+    prophet_arena_body,
+    weekly_event_body,
+    weekly_release_body,
+)
+from foretell.practice.server import PracticeServer
+from foretell.questions.errors import InputError
+from foretell.runs.settings import Settings, load_settings
+
+KEY, MODEL = "pa_live_canary_9", "openrouter:openai/gpt-5-mini"
+BRAIN = "foretell.practice.models.scripts:agent_script"
+NOW = datetime(2026, 11, 16, 10, tzinfo=UTC)
+CLOSES = "2026-11-22T04:59:00Z"
+CERTIFICATES = ssl.create_default_context()
+
+
+def read_already(*_: Any, **__: Any) -> ssl.SSLContext:
+    return CERTIFICATES
+
+
+class World:
+    """The arena and a model on this machine."""
+
+    def __init__(self, home: Path, provider: BackgroundModels) -> None:
+        self.home, self.clock, self.provider = home, home / "clock.txt", provider
+        week = [weekly_event_body(f"w{n}", f"KX{n}", f"Will {n} happen?", {"Yes": "It does."}) for n in range(3)]
+        live = [prophet_arena_body(f"e{n}", f"Who wins {n}?", {"Red": None, "Blue": None}) for n in range(2)]
+        self.arena = PracticeProphetArena(
+            live, key=KEY, now=self.now, release=weekly_release_body("2026-11-15", CLOSES, *week)
+        )
+        self.arena.weekly_agent = "ours"
+        self.at(NOW)
+        self.site: Background[PracticeServer] = Background(self.arena.server)
+
+    def at(self, moment: datetime) -> None:
+        self.clock.write_text(moment.isoformat(), encoding="utf-8")
+
+    def now(self) -> datetime:
+        return datetime.fromisoformat(self.clock.read_text(encoding="utf-8"))
+
+    @property
+    def settings(self) -> Settings:
+        return load_settings({
+            "FORETELL_HOME": str(self.home),
+            "FORETELL_CLOCK": f"file:{self.clock}",
+            "FORETELL_PROPHET_ARENA_URL": self.site.url,
+            "FORETELL_OPENROUTER_URL": f"{self.provider.url}/api/v1",
+            "ARENA_API_KEY": KEY,
+            "OPENROUTER_API_KEY": KEY,
+        })  # fmt: skip
+
+    def visit(self, **fields: Any) -> TournamentResult:
+        given = {"model": MODEL, "tournament_budget": 5.0, **fields}
+        return asyncio.run(visit_arena(ProphetArenaTournamentRequest.read(given), self.settings))
+
+    def results(self, **fields: Any) -> TournamentResults:
+        return asyncio.run(score_tournaments(TournamentResultsRequest.read(fields), self.settings))
+
+    @property
+    def sent(self) -> list[tuple[str, int]]:
+        return [(one["event"], one["window"]) for one in self.arena.forecasts]
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    monkeypatch.setattr(ssl, "create_default_context", read_already)
+    with BackgroundModels(script=BRAIN) as provider:
+        made = World(tmp_path, provider)
+        yield made
+        made.site.close()
+
+
+def test_a_release_is_answered_once_and_scored_when_it_is_over(world: World):
+    plan = world.visit(plan=True).plan
+    assert plan is not None
+    assert (plan.questions, plan.limit, world.sent) == (3, 5.0, [])
+    world.arena.quota = 2
+    done = world.visit()
+    assert (done.account, done.open, done.exit_code) == ("ours", 3, 3)
+    assert any("quota_exceeded" in row["problem"] for row in done.rows())
+    assert world.sent == [("w0", 1), ("w1", 1)]
+    assert all(one["rationale"] for one in world.arena.forecasts)
+    # What was over the quota waits as it is: nobody is paid again for it.
+    calls, world.arena.quota = world.provider.stats()["arrived"], None
+    again = world.visit()
+    assert (world.sent[2:], again.exit_code, again.dollars) == ([("w2", 1)], 0, 0.0)
+    assert world.provider.stats()["arrived"] == calls
+    # What was sent is forgotten here; the arena knows it.
+    state = world.home / "tournaments" / "prophet_arena-weekly" / "state.json"
+    kept = state.read_bytes()
+    for path in (state, world.home / "ledger.jsonl"):
+        path.unlink()
+    assert world.visit().rows() == []
+    assert len(world.sent) == 3
+    state.write_bytes(kept)
+
+    before = world.results()
+    assert (len(before.entered), before.boards) == (1, {})
+    assert world.arena.release is not None
+    for number, event in enumerate(world.arena.release["events"]):
+        event["outcomes"][0]["resolution"] = "yes" if number % 2 else "no"
+    world.at(NOW + timedelta(days=30))
+    after = world.results(platform="prophet_arena", draws=200)
+    assert (after.entered[0].decided, after.entered[0].state) == (3, "3 sent")
+    rows = {row["forecaster"]: row for row in after.rows()}
+    assert set(rows) >= {"weekly", "always 0.5", "base rate"}
+    assert (rows["weekly"]["n"], rows["weekly"]["completion"]) == (3, 1.0)
+    assert rows["weekly"]["bi_low"] <= rows["weekly"]["bi"] <= rows["weekly"]["bi_high"]
+
+
+def test_every_round_of_a_live_event_is_answered(world: World):
+    world.visit(track="live", agent="ours", limit=1)
+    world.visit(track="live", agent="ours")
+    assert world.sent == [("e0", 1), ("e1", 1)]
+    assert world.visit(track="live", agent="ours").rows() == []
+    # The next round of the first event, a day later.
+    world.arena.events[0]["window"] = 2
+    world.at(NOW + timedelta(days=1))
+    dry = world.visit(track="live", agent="ours", dry_run=True)
+    assert dry.requests is not None
+    assert [one["body"]["window"] for one in dry.requests] == [2]
+    world.visit(track="live", agent="ours")
+    assert world.sent == [("e0", 1), ("e1", 1), ("e0", 2)]
+    world.arena.weekly_agent = None
+    with pytest.raises(InputError, match="which agent"):
+        world.visit(track="live")

@@ -1,0 +1,262 @@
+"""`foretell ask` without a model: public markets and series first, the wording last, and what is not known is said."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+from rich.console import Console
+
+from foretell.data.markets.listing import ListedEvent
+from foretell.data.markets.polymarket import PolymarketEvents
+from foretell.forecasters.base_rates.same_question import compare, sense
+from foretell.forecasters.series.typed_question import TOUCH, price_answer, price_question, weather_question
+from foretell.operations.ask import AskResult, ask
+from foretell.practice.markets.manifold import (
+    ManifoldCatalogue,
+    PracticeManifold,
+    SampleManifoldMarket,
+    manifold_market_body,
+)
+from foretell.practice.markets.polymarket import (
+    PolymarketCatalogue,
+    PracticePolymarket,
+    SamplePolymarketEvent,
+    SamplePolymarketMarket,
+    polymarket_event_body,
+)
+from foretell.practice.sample_data import data_services
+from foretell.practice.services import KEY
+from foretell.questions.errors import InputError
+from foretell.questions.question import Question, Snapshot, Target
+from foretell.runs.public_sources import AMBIGUOUS, matches_of
+from foretell.runs.settings import Settings
+from foretell.web.app import create_app
+
+NOW = datetime.now(UTC).replace(microsecond=0)
+YEAR = NOW.year + 1
+
+
+def market(id: str, title: str, p: float, ends: str) -> dict[str, Any]:
+    one = SamplePolymarketMarket(
+        condition="0x" + id * 64, question=title, bid=p - 0.01, ask=p + 0.01, last=p, prices=(f"{p}", f"{1 - p}"),
+        ends=ends, volume=9000,
+    )  # fmt: skip
+    return polymarket_event_body(SamplePolymarketEvent(id=id, title=title, markets=(one,))) | {"endDate": ends}
+
+
+@pytest.fixture(scope="module")
+def addresses() -> Iterator[dict[str, str]]:
+    """Polymarket and Manifold with the same question, and with others that only look like it."""
+    end = f"{YEAR}-12-31T23:59:00Z"
+    poly = [
+        market("1", f"Norway out of the EEA in {YEAR}?", 0.08, end),
+        market("2", f"Norway out of the EEA in {YEAR + 1}?", 0.13, f"{YEAR + 1}-12-31T23:59:00Z"),
+        market("3", f"Iceland out of the EEA in {YEAR}?", 0.05, end),
+    ]
+    closes = int(datetime(YEAR, 12, 31, tzinfo=UTC).timestamp() * 1000)
+    mani = SampleManifoldMarket(
+        id="norwayEea1", question=f"Will Norway leave the EEA by the end of {YEAR}?", p=0.2, closes_ms=closes
+    )
+    services: dict[str, Any] = data_services(NOW, KEY)
+    services |= {
+        "polymarket": PracticePolymarket(PolymarketCatalogue(poly)),
+        "manifold": PracticeManifold({}, catalogue=ManifoldCatalogue([manifold_market_body(mani)])),
+    }
+    chosen = {name: services[name] for name in ("polymarket", "manifold", "kalshi", "yahoo", "open_meteo")}
+    found: dict[str, str] = {}
+    ready, loop = threading.Event(), asyncio.new_event_loop()
+
+    async def serve() -> None:
+        from contextlib import AsyncExitStack
+
+        async with AsyncExitStack() as stack:
+            for name, service in chosen.items():
+                found[name] = (await stack.enter_async_context(service.server())).url
+            ready.set()
+            await stop.wait()
+
+    stop = asyncio.Event()
+    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
+    thread.start()
+    assert ready.wait(30)
+    yield found
+    loop.call_soon_threadsafe(stop.set)
+    thread.join()
+    loop.close()
+
+
+@pytest.fixture
+def online(addresses: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    monkeypatch.delenv("FORETELL_NETWORK")
+    return Settings(home=tmp_path, addresses=addresses)
+
+
+EEA = f"Will Norway leave the EEA by the end of {YEAR}?"
+
+
+def test_the_same_question_answers_and_related_ones_are_only_shown(online: Settings):
+    found = ask(EEA, model="none", settings=online)
+    assert isinstance(found, AskResult)
+    assert found.basis == "markets"
+    used = {one.platform: one.price for one in found.matches if one.used}
+    assert used == {"polymarket": pytest.approx(0.08, abs=0.01), "manifold": 0.2}
+    low, high = found.ranges["yes"]
+    assert low <= 0.088 < found.p["yes"] < 0.2 <= high
+    why = {one.text: " ".join(one.differs) for one in found.matches if not one.same}
+    assert "another year" in why[f"Norway out of the EEA in {YEAR + 1}?"]
+    assert "Iceland" in why[f"Iceland out of the EEA in {YEAR}?"]
+    shown = StringIO()
+    found.print(Console(file=shown, width=200))
+    assert "likeness 1.00, the same" in shown.getvalue()
+    assert "only related" in str(found)
+    told = found.to_dict()
+    assert told["basis"] == "markets"
+    assert json.loads(json.dumps(told))["matches"][0]["same"]
+    # Asked the other way round, neither price is an answer.
+    other = ask(f"Will Norway remain in the EEA until the end of {YEAR}?", model="none", settings=online)
+    assert other.basis == "wording"
+    assert not any(one.used for one in other.matches)
+    assert any("last resort" in note for note in other.notes)
+
+
+def test_weather_and_prices_come_from_their_series(online: Settings):
+    snow = ask("Will it snow in Oslo before Christmas?", model="none", settings=online)
+    assert snow.basis == "series"
+    assert "Oslo, Norway" in snow.notes[0]
+    low, high = snow.ranges["yes"]
+    assert low <= snow.p["yes"] <= high
+    nowhere = ask("Will it snow in Nowhere before Christmas?", model="none", settings=online)
+    assert nowhere.basis == "wording"
+    assert any("no place called Nowhere" in note for note in nowhere.notes)
+    with pytest.raises(InputError, match="a number needs a model"):
+        ask("How high is the tower?", number=True, low=1, high=9, model="none", settings=online)
+
+
+def test_two_outcomes_of_one_event_are_never_both_the_answer():
+    targets = tuple(Target(id=team, label=team, snapshot=Snapshot(at=NOW, last_price=0.5)) for team in ("Ada", "Bo"))
+    event = ListedEvent(
+        question=Question(id="k/1", source="kalshi", text="Ada vs Bo winner?", due=NOW, targets=targets),
+        status="open",
+        recurrence="",
+    )
+    found = matches_of({"yes": sense("Will Ada win vs Bo?", NOW.date())}, [event], NOW.date())
+    assert [one.same for one in found] == [False, False]
+    assert found[0].differs == (AMBIGUOUS,)
+
+
+def test_every_door_shows_the_matches(online: Settings):
+    with TestClient(create_app(online, token="t"), base_url="http://127.0.0.1") as client:
+        told = client.get("/api/ask/outside", params={"question": EEA}).json()
+        page = client.get("/ask", params={"question": EEA}).text
+        alone = client.get("/api/ask/outside", params={"question": EEA, "network": "false"}).json()
+    assert told["p"] == pytest.approx(dict(ask(EEA, model="none", settings=online).p))
+    assert 'id="matches"' in page
+    assert "only related, not used" in page
+    assert alone["basis"] == "wording"
+    assert "--no-network" in " ".join(alone["notes"])
+
+
+def test_without_a_network_it_says_so_and_gives_no_grammar_as_a_cause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("FORETELL_NETWORK")
+    services = "polymarket manifold kalshi open_meteo yahoo"
+    dead = dict.fromkeys(services.split(), "http://127.0.0.1:1")
+    found = ask(
+        "Will it snow in Oslo before Christmas?", model="none", settings=Settings(home=tmp_path, addresses=dead)
+    )
+    assert found.basis == "wording"
+    assert sum(note.startswith("Not asked: ") for note in found.notes) == 4
+    assert "before" not in found.rationale
+    assert "past market questions" in found.rationale
+    low, high = found.ranges["yes"]
+    assert low < 0.08
+    assert high > 0.35
+
+
+def test_what_the_platform_recorded_can_be_read(shared_data: Path):
+    from foretell.data.markets.event_search import read_open
+    from foretell.data.payload import Payload
+    from foretell.questions.as_of import AsOf
+
+    recorded = json.loads((shared_data / "wire/services/polymarket/n_search_response.json").read_text())
+    rows = Payload(url="x", path="", value=recorded["body"]).rows("events")
+    as_of = AsOf(at=datetime(2026, 3, 10, tzinfo=UTC), mode="live")
+    reader: Any = PolymarketEvents(None)  # pyright: ignore[reportArgumentType]
+    events = asyncio.run(read_open(reader, rows, as_of))
+    assert events
+    assert all(target.snapshot is not None for event in events for target in event.question.targets)
+
+
+DUE = date(2026, 11, 1)
+SAME = [
+    ("US recession in 2027?", "Will there be a recession in the United States by the end of 2027?"),
+    ("Will Bitcoin hit $150k by 31 December 2026?", "Bitcoin above $150,000 in 2026?"),
+    ("Will the Fed cut rates in December 2026?", "Federal Reserve to lower rates in December 2026?"),
+    ("Musk out as Tesla CEO in 2027?", "Will Elon Musk cease to be CEO of Tesla before 2028?"),
+]
+OTHERS = [
+    ("Will Bitcoin hit $150k by 31 December 2026?", "Will Bitcoin hit $140k by 31 December 2026?"),
+    ("Will Bitcoin hit $150k by 31 December 2026?", "Will Bitcoin be above $150k on 31 December 2026?"),
+    ("Will Bitcoin hit $150k by 31 December 2026?", "Will Bitcoin hit $150k by 31 December 2027?"),
+    ("Will the Fed cut rates in December 2026?", "Will the Fed raise rates in December 2026?"),
+    ("Will the Fed cut rates in December 2026?", "Will the ECB cut rates in December 2026?"),
+    ("Will India invade Pakistan before July 2027?", "Will Pakistan invade India before July 2027?"),
+    ("Will Real Madrid win La Liga in 2027?", "Will Real Betis win La Liga in 2027?"),
+    ("Will A win the most seats in 2027?", "Will A win the second most seats in 2027?"),
+    ("Will Ada Berg win in 2027?", "Will Eva Berg win in 2027?"),
+    ("Will it win in the week of 3 May 2027?", "Will it win in the week of 26 April 2027?"),
+    ("Will Arthur Fery win the Fery vs Lindt match?", "Will Yan Lindt win the Fery vs Lindt match?"),
+    ("Will Ada win the 2026-27 league?", "Will Ada win the 2027-28 league?"),
+    ("Will it happen in 2027?", "Will it not happen in 2027?"),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), SAME)
+def test_the_same_in_other_words(one: str, other: str):
+    a, b = sense(one, DUE), sense(other, DUE)
+    assert compare(a, b, DUE).same, compare(a, b, DUE)
+    assert compare(b, a, DUE).same
+
+
+@pytest.mark.parametrize(("one", "other"), OTHERS)
+def test_another_question_in_almost_the_same_words(one: str, other: str):
+    a, b = sense(one, DUE), sense(other, DUE)
+    assert not compare(a, b, DUE).same
+    assert compare(a, b, DUE).differs
+    assert not compare(b, a, DUE).same
+
+
+def test_long_and_strange_texts_are_read_in_no_time():
+    for text in ("A" * 200_000, "1," * 100_000, "Will " * 50_000, "‹date›" * 1000, "$" * 5000, "A b " * 50_000):
+        found = sense(text, DUE)
+        assert compare(found, found, DUE).likeness in (0.0, 1.0)
+        assert weather_question(text, DUE, None) is None
+        assert price_question(text, DUE, None) is None
+
+
+def test_a_price_is_a_walk():
+    chance = np.random.default_rng(1)
+    values = 100 * np.exp(np.cumsum(chance.normal(0, 0.02, 600)))
+    values *= 100 / values[-1]
+
+    def p(text: str) -> float:
+        asked = price_question(text, DUE, None)
+        assert asked is not None, text
+        return price_answer(replace(asked, symbol="BTC-USD"), values, DUE).p
+
+    ends = [p(f"Will Bitcoin be above ${level} on 31 December 2026?") for level in (60, 90, 100, 110, 160)]
+    assert ends == sorted(ends, reverse=True)
+    assert ends[2] == pytest.approx(0.5, abs=0.01)
+    assert p("Will Bitcoin hit $120 by 31 December 2026?") == pytest.approx(
+        TOUCH * p("Will Bitcoin be above $120 on 31 December 2026?")
+    )
+    assert price_question("Will Bitcoin hit $1m before GTA VI?", DUE, date(2026, 12, 1)) is None
+    assert price_question("Will MicroStrategy hold 600k BTC by 31 December 2026?", DUE, None) is None

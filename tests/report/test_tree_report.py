@@ -1,0 +1,170 @@
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.forecasters.tree.random_trees import claim
+
+from foretell.forecasters.tree.arithmetic.evaluation import evaluated
+from foretell.forecasters.tree.edits import SetClaim, SetP
+from foretell.forecasters.tree.history import TreeAuthor, commit_edits
+from foretell.forecasters.tree.links import AverageLink
+from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree, TreeOrigin
+from foretell.forecasters.tree.tree_file import read_tree_file, write_tree
+from foretell.forecasters.tree.what_if import compare_scenarios, resynthesize
+from foretell.operations.tree import report_tree
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Cost
+from foretell.report.charts.ranking import TornadoRow, tornado_plot
+from foretell.report.charts.tree_picture import MOST_DRAWN
+from foretell.report.outputs import write_outputs
+from foretell.report.pdf import find_chromium, write_pdf
+from foretell.report.tree_report import picture_of, tree_report
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "trees"
+ODD = '<script>alert(1)</script> & "q"\n\nsecond'
+
+
+def parsed(html: str) -> ET.Element:
+    return ET.fromstring(html[html.index("<html") :])
+
+
+def test_every_claim_formula_and_scenario_is_on_the_page():
+    found = read_tree_file(EXAMPLES / "central_bank.json")
+    html = tree_report(found.tree, compare_scenarios(found.tree, found.scenarios.values())).to_html()
+    page = parsed(html)
+    ids = {element.get("id") for element in page.iter()}
+    assert {f"claim-{id}" for id in found.tree.nodes} <= ids
+    text = " ".join(page.itertext())
+    assert "Probability 0.538" in text
+    assert "True exactly when (P1 and P2) or (P2 and P3) or (P1 and P3 and PA)." in text
+    assert "1 − (1 − 0.1) × (1 − 0.6 × 0.400) × (1 − 0.5 × 0.450) = 0.470" in text
+    assert "hard landing" in text
+    assert all(node.claim in text for node in found.tree.nodes.values())
+    links = {a.get("href") for a in page.iter("a")}
+    assert {f"#claim-{id}" for id in found.tree.nodes} <= links
+
+
+def test_texts_of_strangers_stay_texts():
+    grounding = Grounding(
+        grounder=ODD, report=ODD, error=ODD, sources=(ODD, "javascript:alert(1)", "https://a.org/x?y=1")
+    )
+    top = Proposition(id="P0", claim=ODD, grounding=grounding, report=ODD, key_factor=ODD, causality=ODD, notes=(ODD,))
+    html = tree_report(evaluated(Tree(root="P0", nodes={"P0": top}, notes=(ODD,)))).to_html()
+    page = parsed(html)
+    assert len(list(page.iter("script"))) == 1
+    hrefs = [a.get("href") for a in page.iter("a")]
+    assert "https://a.org/x?y=1" in hrefs
+    assert not any("javascript" in (href or "") for href in hrefs)
+
+
+def test_an_incomplete_answer_says_so():
+    tree = read_tree_file(EXAMPLES / "nvda.json").tree
+    lost = replace(tree.nodes["P2.1"], p=None, grounding=Grounding(grounder="g", error="no results"))
+    made = tree_report(evaluated(replace(tree, nodes={**tree.nodes, "P2.1": lost})))
+    text = " ".join(parsed(made.to_html()).itertext())
+    assert "Without a number of their own: P2.1" in text
+    assert "the answer lies between" in text
+    assert "Grounding failed: no results" in text
+
+
+def test_tornado_without_bars():
+    assert "Nothing moves it" in tornado_plot([], 0.5).svg
+    assert tornado_plot([TornadoRow(name="a", at_low=0.2, at_high=0.9)], 0.5).svg.count("<rect") == 2
+
+
+def test_a_report_tells_what_it_takes_to_sign_it(tmp_path: Path):
+    file = tmp_path / "bank.json"
+    tree = read_tree_file(EXAMPLES / "central_bank.json").tree
+    source = "[s1] Minutes (2026-05-01) https://bank.example/minutes"
+    proof = Grounding(
+        grounder="search",
+        report="## Why\n\n**Three** months <img src=x> ![p](https://t.example/p.png) [bad](javascript:x)",
+        sources=(source, "https://b.example/undated", "a book without a date"),
+        trials=(0.6, 0.8, 0.7),
+        route=("notebook failed: no kernel", "search: took over"),
+    )
+    origin = TreeOrigin(
+        question="Does the bank cut?",
+        criteria="As the bank **announces** it.",
+        closes="2026-12-31",
+        run="abc123",
+        rule="linear",
+        models=("grounder=openai:x",),
+        cost=Cost(dollars=0.25, calls=7, input_tokens=100, output_tokens=20),
+    )
+    leaf = replace(tree.nodes["P1.1"], grounding=proof, notes=("looked at twice",))
+    write_tree(file, replace(tree, origin=origin, nodes={**tree.nodes, "P1.1": leaf}))
+    assert read_tree_file(file).tree.origin == origin
+    spent = TreeAuthor(who="Ann", why="Vote", models=("synthesizer=openai:y",), cost=Cost(dollars=0.5, calls=2))
+    commit_edits(file, [SetP(id="P2.2", p=0.6), SetClaim(id="P1.3", claim="Oil stays below 80 dollars.")], spent)
+
+    found = report_tree(file)
+    markdown, page = found.to_markdown(), parsed(found.to_html())
+    text = " ".join(page.itertext())
+    for told in (text, markdown.replace("\\", "")):
+        for words in (
+            "it will be known by 2026-12-31",
+            "Most for it: P1.1 at 0.700",
+            "The answer would be even with",
+            "The answer lies between",
+            "Drivers up",
+            "Drivers down",
+            "Stale: P1",
+            "Examined by another grounder than the one that was meant, or not every time: P1.1.",
+            "grounder=openai:x, synthesizer=openai:y",
+            "$0.7500, 9 calls, 120 tokens",
+            "foretell replay abc123",
+            "foretell tree check bank.json",
+            "prepared by",
+            "no date",
+            "Ann",
+        ):
+            assert words in told, words
+    assert r"[\[s1\] Minutes](<https://bank.example/minutes>) 2026-05-01" in markdown
+    assert "As the bank **announces** it." in markdown
+    links = {a.get("href") for a in page.iter("a")}
+    assert {"https://bank.example/minutes", "https://b.example/undated"} <= links
+    assert not list(page.iter("img"))
+    assert [one.text for one in page.iter("strong") if one.text == "Three"]
+    assert len(list(page.iter("{http://www.w3.org/2000/svg}svg"))) == 2, "the tornado and the tree"
+    body = found.to_dict()
+    up = next(one for one in body["drivers"] if one["id"] == "P1.1")
+    turned = resynthesize(found.tree, [SetP(id="P1.1", p=up["turns_at"])])
+    assert turned.nodes["P0"].p == pytest.approx(0.5)
+    assert up["if_true"] == pytest.approx(resynthesize(found.tree, [SetP(id="P1.1", p=1.0)]).nodes["P0"].p)
+
+
+def test_a_large_tree_is_drawn_in_part_and_shared_claims_once():
+    nodes = {f"P{n}": claim(f"P{n}", p=0.5) for n in range(1, 80)}
+    for n in range(1, 9):
+        below = tuple(f"P{k}" for k in range(9 * n, min(9 * n + 10, 80)))
+        nodes[f"P{n}"] = claim(f"P{n}", children=below, link=AverageLink())
+    top = claim("P0", children=tuple(f"P{n}" for n in range(1, 9)), link=AverageLink())
+    chart = picture_of(evaluated(Tree(root="P0", nodes={"P0": top, **nodes})))
+    drawn = [one for one in ET.fromstring(str(chart.svg)).iter("{http://www.w3.org/2000/svg}rect")]
+    assert 20 < len(drawn) <= MOST_DRAWN
+    places = {(one.get("x"), one.get("y")) for one in drawn}
+    assert len(places) == len(drawn), "no two boxes lie upon each other"
+    assert "(+" in str(chart.svg)
+
+
+@pytest.mark.skipif(find_chromium() is None, reason="no Chromium is on this machine")
+def test_a_pdf_is_printed_by_chromium(tmp_path: Path):
+    found = report_tree(EXAMPLES / "nvda.json")
+    write_outputs(found, [tmp_path / "report.pdf"])
+    made = (tmp_path / "report.pdf").read_bytes()
+    assert made.startswith(b"%PDF-")
+    assert made.count(b"/Type /Page\n") >= 2 or made.count(b"/Type/Page") >= 2
+
+
+def test_without_chromium_the_message_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("FORETELL_CHROMIUM", raising=False)
+    with pytest.raises(InputError, match="none is on this machine") as none:
+        write_pdf("<p>x</p>", tmp_path / "report.pdf")
+    assert "FORETELL_CHROMIUM" in (none.value.hint or "")
+    monkeypatch.setenv("FORETELL_CHROMIUM", str(tmp_path / "nothing"))
+    with pytest.raises(InputError, match="did not print"):
+        write_pdf("<p>x</p>", tmp_path / "report.pdf")
+    assert not (tmp_path / "report.pdf").exists()
