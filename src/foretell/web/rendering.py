@@ -55,6 +55,7 @@ ROUTES: Mapping[str, str] = {
     "notebook": "/trees/notebook/{}/{}",
     "tree-scenario": "/trees/scenario/{}",
     "tree-edit": "/trees/edit/{}/{}",
+    "tree-keep": "/trees/keep/{}",
     "tree-history": "/trees/history/{}",
     "tree-restore": "/trees/restore/{}",
     "tree-do": "/trees/do/{}/{}",
