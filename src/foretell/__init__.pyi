@@ -611,6 +611,7 @@ def grow_tree(
     steps: int = 5,
     at_once: int = 20,
     retries: int = 3,
+    trials: int = 1,
     deep_model: str | None = None,
     correlations: bool = False,
     bayes_net: bool = False,
@@ -654,6 +655,7 @@ def grow_tree(
         steps: Replies of one analysis at most.
         at_once: Leaves judged at a time.
         retries: How often a leaf that failed is judged again.
+        trials: How often each leaf is examined, independently: the spread gives the answer an error bar.
         deep_model: A model that researches by itself, for the grounders deep and auto.
         correlations: Have a model check which siblings are not independent.
         bayes_net: Ask for weights that are those of a Bayes net.

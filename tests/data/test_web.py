@@ -8,11 +8,26 @@ import pytest
 
 from fakes.web import broken_wayback_server, strange_web_server
 from foretell.data.http import AsyncHttpClient, HttpLimits
-from foretell.data.pages import Page, PageUnavailable, PublicAddressGuard, WaybackPages, WebPages, read_page
+from foretell.data.pages import (
+    Page,
+    PageUnavailable,
+    PublicAddressGuard,
+    WaybackPages,
+    WebPages,
+    read_page,
+    versions_differ,
+)
 from foretell.data.public_address import is_public
+from foretell.data.search.engine import SearchHit
 from foretell.practice.server import PracticeServer, html_response
-from foretell.practice.world import SampleWorld, small_world
+from foretell.practice.web import wayback_server
+from foretell.practice.world import PageVersion, SampleWebPage, SampleWorld, small_world
 from foretell.questions.as_of import AsOf, instant
+from foretell.questions.question import Question, Target
+from foretell.tools.journal import material_from_json, material_to_json
+from foretell.tools.rules import FenceRules
+from foretell.tools.tool import Refusal, ToolMaterial
+from foretell.tools.web import WebSearch
 
 QUICK = HttpLimits(attempts=2, wait_seconds=0.0, max_wait_seconds=1.0, total_seconds=5.0, max_bytes=200_000)
 JULY = AsOf(at=instant("2026-07-01T12:00:00Z"))
@@ -254,3 +269,56 @@ def test_an_index_that_is_not_a_table_is_told() -> None:
 
     with pytest.raises(PageUnavailable, match="index of captures"):
         asyncio.run(run())
+
+
+STORY = "The council met on Monday and spoke about the harbour bridge for three hours before it went home."
+BOARD = "Rank {n}: team {n} has {n} points, after it played {n} of its matches at home and {n} of them away."
+HISTORIES = {
+    "https://a.example/story": [STORY, f"{STORY} A name was corrected."],
+    "https://a.example/board": [BOARD.format(n=3), BOARD.format(n=8)],
+    "https://a.example/blog": [STORY, " ".join([STORY, *(BOARD.format(n=n) for n in range(9))])],
+    "https://a.example/once": [STORY],
+}
+
+
+def test_a_page_whose_stored_versions_differ_is_rewritten_under_its_address_and_counts_only_stored() -> None:
+    days = (instant("2026-01-05"), instant("2026-05-05"))
+    pages = [
+        SampleWebPage(
+            url=url,
+            title="T",
+            text="x",
+            versions=tuple(PageVersion(at=at, text=t) for at, t in zip(days, texts, strict=False)),
+        )
+        for url, texts in HISTORIES.items()
+    ]
+    hits = [
+        SearchHit(title="T", url=url, snippet=STORY, text=STORY, published=days[0], dating="published")
+        for url in HISTORIES
+    ]
+
+    class Engine:
+        name = "sample"
+        filters_dates = True
+
+        async def search(self, query: str, as_of: AsOf, limit: int = 10) -> list[SearchHit]:
+            return hits
+
+    async def run() -> ToolMaterial:
+        server = wayback_server(SampleWorld(now=days[1], pages=pages))
+        async with server, AsyncHttpClient(limits=QUICK) as client:
+            search = WebSearch(engine=Engine(), history=WaybackPages(client, server.url))
+            return await search.use({"query": "bridge"}, JULY)
+
+    found = asyncio.run(run())
+    assert [one.rewritten for one in found.items] == [False, True, True, False]
+    assert material_from_json(material_to_json(found)) == found
+    question = Question(id="q", source="own", text="Is the bridge built?", due=JULY.at, targets=(Target(id="yes"),))
+    admitted = [FenceRules(as_of=JULY, question=question).admit(one, "web_search") for one in found.items]
+    assert [isinstance(one, Refusal) for one in admitted] == [False, True, True, False]
+    # A version that was stored before the cutoff is proof all the same.
+    stored = replace(found.items[1], captured=days[0])
+    assert FenceRules(as_of=JULY, question=question).admit(stored, "web_search") == stored
+    # Two versions that state different days are of no stable date.
+    old, new = (Page(url="u", hops=(), title="T", text=STORY, published=at) for at in days)
+    assert versions_differ(old, new)

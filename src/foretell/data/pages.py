@@ -6,7 +6,7 @@ import re
 import socket
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import Any, Protocol
 from urllib.parse import SplitResult, urlsplit
@@ -44,6 +44,14 @@ class PageSource(Protocol):
 
     async def fetch(self, url: str, as_of: AsOf) -> Page:
         """The page, or `PageUnavailable`."""
+        ...
+
+
+class PageHistory(Protocol):
+    """Knows how the page at an address behaves over time."""
+
+    async def is_rewritten(self, url: str) -> bool:
+        """Whether its versions tell different things."""
         ...
 
 
@@ -173,6 +181,14 @@ STORED = "memento-datetime"
 EXCLUDED = b"This URL has been excluded from the Wayback Machine"
 SHOWN_STATUS = ("200", "-")
 """What was shown to the archive's crawler, and what had not changed since an earlier visit (`warc/revisit`)."""
+COMPARED_AMONG = 40
+"""Newest captures of which the first and the last are compared."""
+SAME_TEXT = 0.5
+"""Two versions are the same text where they share at least that part of their phrases of four words."""
+MOST_COMPARED = 5_000
+"""Words of a version that are compared."""
+STABLE_FOR = timedelta(days=2)
+"""The day that a page states for itself may move so far."""
 TRIES = 3
 """How many captures are tried, from the newest back, where one cannot be replayed."""
 
@@ -213,6 +229,23 @@ class WaybackPages:
                 refused = refused or reason
         raise refused or PageUnavailable(f"{url}: no version is archived at or before {as_of.at:%Y-%m-%d}")
 
+    async def is_rewritten(self, url: str) -> bool:
+        """Whether stored versions of an address tell different things, or state different days.
+
+        False where the archive has no two versions of different days: then nobody can tell.
+        """
+        if not url.startswith(("http://", "https://")):
+            return False
+        whenever = AsOf(at=datetime.max.replace(tzinfo=UTC), mode="live")
+        try:
+            captures = await self._captures(url, whenever, COMPARED_AMONG)
+            if len(captures) < 2 or captures[0].at - captures[-1].at < timedelta(days=1):
+                return False
+            newest, oldest = [await self._replayed(url, one, whenever) for one in (captures[0], captures[-1])]
+        except PageUnavailable:
+            return False
+        return versions_differ(oldest, newest)
+
     async def _replayed(self, url: str, capture: Capture, as_of: AsOf) -> Page:
         address = f"{self._url}/web/{capture.stamp}id_/{capture.url}"
         try:
@@ -235,10 +268,10 @@ class WaybackPages:
             captured=captured,
         )
 
-    async def _captures(self, url: str, as_of: AsOf) -> list[Capture]:
+    async def _captures(self, url: str, as_of: AsOf, most: int = TRIES) -> list[Capture]:
         """The newest captures at the cutoff, newest first."""
         params = {"url": url, "filter": "statuscode:" + "|".join(SHOWN_STATUS), "resolveRevisits": "true"}
-        params |= {"output": "json", "fl": "timestamp,original,statuscode", "limit": f"-{TRIES}"}
+        params |= {"output": "json", "fl": "timestamp,original,statuscode", "limit": f"-{most}"}
         if as_of.mode == "backtest":
             params["to"] = as_of.at.strftime(_STAMP)
         try:
@@ -248,7 +281,20 @@ class WaybackPages:
             raise PageUnavailable(f"{url}: excluded from the archive" if excluded else str(error)) from None
         # A page that is stored several times in one second is listed as often.
         shown = {one.stamp: one for one in found if one.status in SHOWN_STATUS and as_of.admits(one.at)}
-        return sorted(shown.values(), key=lambda one: one.at, reverse=True)[:TRIES]
+        return sorted(shown.values(), key=lambda one: one.at, reverse=True)[:most]
+
+
+def versions_differ(old: Page, new: Page) -> bool:
+    """Whether two versions of a page are no longer the same text: a correction leaves it so, a new list does not."""
+    if old.published is not None and new.published is not None and abs(new.published - old.published) > STABLE_FOR:
+        return True
+    before, after = _phrases(old.text), _phrases(new.text)
+    return len(before & after) < SAME_TEXT * len(before | after)
+
+
+def _phrases(text: str) -> set[tuple[str, ...]]:
+    words = text.lower().split()[:MOST_COMPARED]
+    return {tuple(words[place : place + 4]) for place in range(max(1, len(words) - 3))}
 
 
 def stored_at(answer: HttpResponse, url: str) -> datetime:

@@ -254,7 +254,10 @@ def summarise(
     warning: str | None = None,
     jackknife: Floats | None = None,
 ) -> Interval:
-    """The `Interval` of an estimate and its replicates; draws without a value are left out and told."""
+    """The `Interval` of an estimate and its replicates; draws without a value are left out and told.
+
+    One cluster resampled is always itself: how far the estimate could be off is unknown then, not zero.
+    """
     finite = replicates[np.isfinite(replicates)]
     lost = len(replicates) - len(finite)
     if lost:
@@ -262,6 +265,8 @@ def summarise(
     level = expanded_level(resampling.level, n_clusters) if resampling.expanded else resampling.level
     low, high = interval_bounds(estimate, finite, kind=resampling.interval, level=level, jackknife=jackknife)
     se = float(np.std(finite, ddof=1)) if len(finite) > 1 else float("nan")
+    if n_clusters < 2:
+        low = high = se = float("nan")
     return Interval(
         estimate=estimate, low=low, high=high, se=se, n_clusters=n_clusters, draws=len(finite), warning=warning
     )

@@ -79,7 +79,8 @@ def comparison_of(interval: Interval, replicates: Floats, n: int, *, expanded: b
 
     `expanded` says that the interval was widened for its few clusters; the two-sided p-value then is too.
     """
-    finite = replicates[np.isfinite(replicates)]
+    known = interval.n_clusters > 1
+    finite = replicates[np.isfinite(replicates)] if known else replicates[:0]
     both = two_sided_p(finite)
     both = expanded_p(both, interval.n_clusters) if expanded else both
     return Comparison(

@@ -1,6 +1,8 @@
 """Means and shares with their intervals, as cells of a table."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from math import isnan
 
 from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score
 from foretell.metrics.calibration import wilson_interval
@@ -44,4 +46,6 @@ def rate_interval(
     if len(set(values)) == 1 and values[0] in (0.0, 1.0):
         units = len(set(cluster))
         return share_interval(units if values[0] else 0, units)
-    return mean_interval(values, cluster, resampling)
+    found = mean_interval(values, cluster, resampling)
+    # Of a rate without an interval, as in a single cluster, it is still known that it is one.
+    return replace(found, low=0.0, high=1.0) if found is not None and isnan(found.low) else found

@@ -28,7 +28,7 @@ from foretell.forecasters.tree.what_if import apply_scenario
 from foretell.metrics.bootstrap import Interval
 from foretell.operations.arena_demo import open_simulation
 from foretell.operations.ask import AskResult, stored_answer
-from foretell.operations.practice import CONTACT, ENGINE, practice_environment
+from foretell.operations.practice import CONTACT, ENGINE, FREE_MODELS, practice_environment
 from foretell.operations.requests import ArenaDemoRequest, DemoRequest, RunsResolveRequest
 from foretell.operations.runs import resolve_stored_run
 from foretell.operations.score import ScoreResult
@@ -51,15 +51,16 @@ from foretell.report.terminal import show_text
 from foretell.runs.backtest import Backtest
 from foretell.runs.question_sets import Benchmark, open_benchmark
 from foretell.runs.runner import execute_run, prepare_run
-from foretell.runs.settings import KNOWN_MODELS, Settings, load_settings
+from foretell.runs.settings import EXAMPLE_FILE, KNOWN_MODELS, Settings, load_settings
 from foretell.runs.spec import QuestionsSpec, RunSpec, spec_from_json
 from foretell.runs.store import RunStore
 from foretell.scoring.join import read_table
 from foretell.scoring.long_tables import forecast_rows, outcome_rows, write_backtest
+from foretell.scoring.run_scores import KeptScores
 from foretell.scoring.score import ScoringOptions, score_table
 
-MARKER = "example.json"
-"""In an example home that is complete; only a folder that holds it is ever replaced."""
+MARKER = EXAMPLE_FILE
+"""Only a folder that holds this, or its beginning, is ever replaced."""
 TAG = "example"
 FORECASTERS = {
     "auto": "auto: the best series model by its past",
@@ -79,15 +80,6 @@ SCRIPTED_NOTE = (
 SIMULATED_NOTE = "An example: an entry of an arena on a simulated exchange, with made-up events and news."
 AGENT_RUN, HASTY_RUN = "example: an agent's research", "example: one search and an answer"
 Tell = Callable[[str], None]
-FREE_MODELS = """date = 2026-11-16
-source = "the example: scripted models of the practice world"
-
-[[model]]
-pattern = '^(practice|example-)'
-name = "openai:practice"
-price = [0, 0, 0]
-"""
-"""Of an example home, so that its models cost nothing and can be picked."""
 
 
 def example_home(settings: Settings) -> Path:
@@ -97,7 +89,7 @@ def example_home(settings: Settings) -> Path:
 
 def is_complete(home: Path) -> bool:
     """Whether an example was made here to its end."""
-    return (home / MARKER).is_file()
+    return Settings(home=home).is_example
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,6 +206,8 @@ async def make_example(home: Path, size: ExampleSize | None = None, tell: Tell =
         tree, slow, scenario = _tree(home)
         tell("4 of 4: a month of an arena on a simulated exchange …")
         arena = await _arena(home, size)
+        with closing(RunStore(settings.store)) as store:
+            KeptScores(store).of(store.runs())  # So that the first page need not make them.
     made = {"made": datetime.now(UTC).isoformat(timespec="seconds"), "note": SCRIPTED_NOTE}
     write_atomically(home / MARKER, json.dumps(made).encode())
     (home / f"{MARKER}.part").unlink()

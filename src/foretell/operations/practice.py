@@ -13,11 +13,12 @@ from errno import EADDRINUSE
 from pathlib import Path
 from shlex import quote
 
+from foretell.data.atomic_file import write_atomically
 from foretell.operations.requests import PracticeRequest
 from foretell.plugins import PAIR
 from foretell.practice.services import KEY, STOP, ServiceOptions, all_services
 from foretell.questions.errors import InputError
-from foretell.runs.settings import KEYS, Settings
+from foretell.runs.settings import KEYS, KNOWN_MODELS, Settings
 
 WORLD = "FORETELL_PRACTICE"
 """Environment variable that holds the address of the world that a shell is in."""
@@ -34,6 +35,15 @@ UNSET = (
 """These would lead out of the practice world: practice replies must never get into a journal of real ones."""
 CONTACT = "practice@example.org"
 """Wikipedia wants to know who asks, here too."""
+FREE_MODELS = """date = 2026-11-16
+source = "the practice world: its models run on this machine"
+
+[[model]]
+pattern = '^(practice|example-)'
+name = "openai:practice"
+price = [0, 0, 0]
+"""
+"""What a home of practice or of an example knows of its models: they cost nothing and can be picked."""
 START_SECONDS = 60.0
 LIFETIME_HOURS = 8.0
 """After this time a world in the background stops by itself."""
@@ -82,9 +92,13 @@ async def open_practice(
         stopped: Set when somebody asks the world to stop.
     """
     options = ServiceOptions(now=datetime.now(UTC), port=request.port, latency=request.latency)
+    home = practice_home(request, settings)
+    if not (home / KNOWN_MODELS).exists():
+        home.mkdir(parents=True, exist_ok=True)
+        write_atomically(home / KNOWN_MODELS, FREE_MODELS.encode())
     try:
         async with all_services(options, None if stopped is None else stopped.set) as addresses:
-            yield practice_environment(addresses, practice_home(request, settings))
+            yield practice_environment(addresses, home)
     except OSError as error:
         if error.errno != EADDRINUSE:
             raise

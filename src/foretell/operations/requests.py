@@ -226,6 +226,10 @@ class TreeRequest(_ResearchRequest):
     steps: int = setting(5, "Replies of one analysis at most.", ge=1, group="tree")
     at_once: int = setting(20, "Leaves judged at a time.", flag="--concurrency", ge=1, le=1000, group="tree")
     retries: int = setting(3, "How often a leaf that failed is judged again.", ge=0, group="tree")
+    trials: int = setting(
+        1, "How often each leaf is examined, independently: the spread gives the answer an error bar.", ge=1, le=100,
+        group="tree", title="Examinations of each leaf",
+    )  # fmt: skip
     deep_model: str | None = setting(
         None, "A model that researches by itself, for the grounders deep and auto.", metavar="MODEL", group="tree"
     )
@@ -305,6 +309,22 @@ class TreeReportRequest(TreeFileRequest):
     """
 
     lasting: float = _LASTING
+
+
+class TreeNotebookRequest(TreeFileRequest):
+    """List the notebooks behind the leaves of FILE; copy them with their data, or run them again.
+
+    foretell tree notebook t.json --folder notebooks; foretell tree notebook t.json P1.2 --verify
+
+    A notebook is a real .ipynb with the data that it read beside it. It runs in any Jupyter, without key or network.
+    With --verify every cell is run in a sandbox without a network, and has to say what it said. Exit code 1 where one
+    does not, or where a notebook or its data is not there.
+    """
+
+    claims: tuple[ShortText, ...] = setting((), "Only these leaves.", argument=True, metavar="[CLAIM]...")
+    folder: Path | None = setting(None, "Copy the notebooks and their data into this folder.", metavar="FOLDER")
+    verify: bool = setting(False, "Run every cell again and compare.")
+    unsandboxed: bool = setting(False, "Run notebooks without a sandbox, with all your rights.", group="tree")
 
 
 TREE_FORMATS: tuple[str, ...] = get_args(TreeExportRequest.model_fields["to"].annotation)
@@ -1414,7 +1434,8 @@ class ArenaStatusRequest(ArenaRequest):
 class ArenaInitRequest(OperationRequest):
     """Write arena.yaml, with every field explained, into the folder PLACE; or PLACE itself, if it ends in .yaml.
 
-    As it stands it needs no key: Kalshi's public events, forecasters without models, and the market to beat.
+    As it stands it needs no key: Kalshi's public events, forecasters without models, and the market to beat. Its first
+    line names a JSON schema, written beside it, for editors.
     """
 
     place: Path = setting(Path(), "A folder, or a file that ends in .yaml.", argument=True, metavar="[PLACE]")
@@ -1595,8 +1616,20 @@ class InitBotRequest(OperationRequest):
     )
 
 
+class InitRunRequest(OperationRequest):
+    """Write a commented run to start from, whose every field is explained; as it stands it needs no key.
+
+    Its first line names a JSON schema, written beside it, by which editors complete and check the file.
+    """
+
+    file: Path = setting(Path("run.yaml"), "The file to write.", argument=True, metavar="[FILE]")
+
+
 class InitGridRequest(OperationRequest):
-    """Write a commented grid to start from: an experiment as a file, whose every field is explained."""
+    """Write a commented grid to start from: an experiment as a file, whose every field is explained.
+
+    As it stands it needs no key. Its first line names a JSON schema, written beside it, for editors.
+    """
 
     file: Path = setting(Path("grid.yaml"), "The file to write.", argument=True, metavar="[FILE]")
 

@@ -14,7 +14,7 @@ from foretell.forecasters.tree.edits import AddNode, Edit, SetGrounding, SetLink
 from foretell.forecasters.tree.forecaster import CLAIM, TreeForecaster
 from foretell.forecasters.tree.grow.budget import USUAL_TOKENS, LeafBudget
 from foretell.forecasters.tree.grow.event_log import EventLog, TreeJob
-from foretell.forecasters.tree.grow.ground import GroundingPool, GroundingResult, Leaf
+from foretell.forecasters.tree.grow.ground import GroundingPool, GroundingResult, Leaf, combined_results
 from foretell.forecasters.tree.grow.grow import TreeGrowth, TreeSettings
 from foretell.forecasters.tree.grow.prompting import ClaimSurroundings, TreeQuestion
 from foretell.forecasters.tree.grow.rules import ModelFreeRule, rule_named
@@ -22,7 +22,6 @@ from foretell.forecasters.tree.grow.synthesize import rejudge, rule_of
 from foretell.forecasters.tree.history import TreeAuthor, TreeCommit, commit_edits, open_version
 from foretell.forecasters.tree.links import AverageLink
 from foretell.forecasters.tree.proposition import (
-    Grounding,
     Proposition,
     Tree,
     TreeOrigin,
@@ -55,8 +54,6 @@ from foretell.runs.spec import BudgetSpec, RunSpec
 from foretell.runs.tree_options import TreeOptions
 from foretell.runs.tree_runtime import open_forecaster
 
-MOST_SOURCES = 30
-"""Sources of several examinations that are kept."""
 Tell = Callable[[str], None]
 
 
@@ -127,7 +124,8 @@ class _TreeWork:
 
     @property
     def pool(self) -> GroundingPool:
-        return GroundingPool(self.forecaster.grounder, self.forecaster.settings.ground)
+        made = self.forecaster
+        return GroundingPool(made.grounder, made.settings.ground, made.fall_backs)
 
     @property
     def settings(self) -> TreeSettings:
@@ -355,23 +353,12 @@ async def _examined(work: _TreeWork, id: str, trials: int, *, turn: int = 0) -> 
 
 
 def combined_grounding(node: Proposition, results: Sequence[GroundingResult], *, more: bool = False) -> SetGrounding:
-    """Several examinations of a leaf as one: the mean, the report nearest to it, all sources, and every number."""
-    made = [(one.p, one.grounding) for one in results if one.p is not None]
-    if not made:
-        return SetGrounding(id=node.id, p=None, grounding=results[0].grounding)
+    """Several examinations of a leaf as one edit; with `more` those that it had count too."""
     earlier: tuple[float, ...] = ()
     if more and node.p is not None:
         earlier = (node.grounding.trials if node.grounding is not None else ()) or (node.p,)
-    numbers = (*earlier, *(p for p, _ in made))
-    p = sum(numbers) / len(numbers)
-    told: Grounding = min(made, key=lambda one: abs(one[0] - p))[1]
-    sources = dict.fromkeys(source for _, one in made for source in one.sources)
-    lost = len(results) - len(made)
-    error = next((one.grounding.error for one in results if one.p is None), "")
-    route = (*told.route, *((f"{lost} of {len(results)} trials failed: {error}",) if lost else ()))
-    kept = told.sources if len(made) == 1 else tuple(sources)[:MOST_SOURCES]
-    trials = numbers if len(numbers) > 1 else ()
-    return SetGrounding(id=node.id, p=p, grounding=replace(told, sources=kept, trials=trials, route=route))
+    found = combined_results(results, earlier)
+    return SetGrounding(id=node.id, p=found.p, grounding=found.grounding)
 
 
 # Expand.

@@ -108,7 +108,7 @@ def _summary(
 ) -> str:
     """What was done to the trials, before the words of one of them."""
     text = ""
-    if how.fitted is not None:
+    if how.fitted is not None and any(f"{plain[target]:.1%}" != f"{p[target]:.1%}" for target in p):
         moved = ", ".join(f"{target} {plain[target]:.1%} → {p[target]:.1%}" for target in list(p)[:3])
         text += f"After calibration and blending with what else was known: {moved}.\n\n"
     if len(trials) > 1:

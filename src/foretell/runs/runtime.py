@@ -212,11 +212,13 @@ class Runtime(PlainRuntime):
             model=context.model("filter"),
             name=self.models.name("filter"),
             settings=self.models.setting("filter"),
+            seconds=filter_seconds(self.models.setting("filter")),
             marked=self.spec.marked,
         )
         engine = self.services.engine
         # Another engine finds other pages for the same words.
-        scope = journal_scope(question.id, context.trial, engine.name if engine else None)
+        asked = " and archive" if self.spec.archive_check else ""
+        scope = journal_scope(question.id, context.trial, f"{engine.name}{asked}" if engine else None)
         reaching = [
             JournaledTool(tool=tool, journal=self.journal, scope=scope, emit=context.emit)
             for tool in self._reaching(question, context)
@@ -237,7 +239,8 @@ class Runtime(PlainRuntime):
         stored = context.as_of.mode == "backtest" and not clairvoyant
         tools: list[Tool] = []
         if services.engine is not None and (services.engine.filters_dates or not stored):
-            tools.append(WebSearch(engine=services.engine))
+            history = services.stored_pages if stored and self.spec.archive_check else None
+            tools.append(WebSearch(engine=services.engine, history=history))
         tools.append(LookupUrl(pages=services.stored_pages if stored else services.live_pages))
         tools.append(FetchWikipedia(wikipedia=services.wikipedia))
         if question.series is not None and services.series.supplies(question.series):
@@ -302,6 +305,11 @@ SLOW_TIERS = {"flex": 900.0, "batch": 25 * 3600.0}
 """Seconds that a reply of a cheap service tier may take; a batch expires after a day."""
 REPLIES_OF_TRIAL = 10
 """A trial of the agent there has time for so many, unless the options say another time."""
+
+
+def filter_seconds(settings: ModelSettings) -> float:
+    """How long the filter waits for verdicts before it drops what they are about: as long as its service tier takes."""
+    return SLOW_TIERS.get(settings.tier or "", LeakFilter.seconds)
 
 
 def patience_of(spec: RunSpec) -> ModelLimits:

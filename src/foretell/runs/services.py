@@ -11,7 +11,7 @@ from foretell.data.markets.listing import EventSource
 from foretell.data.markets.market import Market
 from foretell.data.markets.named_events import events_named
 from foretell.data.markets.prices import MarketRef, PriceSource, PricesUnavailable
-from foretell.data.pages import PageSource
+from foretell.data.pages import PageSource, WaybackPages
 from foretell.data.search.engine import SearchEngine
 from foretell.data.series.series import Series, SeriesByProvider, SeriesSource, SeriesUnavailable, series_of
 from foretell.data.service import ServiceConfig, load_with_key, needs_key, open_service
@@ -33,7 +33,7 @@ class Services:
 
     engine: SearchEngine | None
     live_pages: PageSource
-    stored_pages: PageSource
+    stored_pages: WaybackPages
     """Versions stored by an archive: in a backtest today's page proves nothing."""
     wikipedia: Wikipedia
     series: SeriesByProvider
@@ -57,7 +57,7 @@ def service_config(settings: Settings, http: AsyncHttpClient, name: str) -> Serv
 
 def open_services(settings: Settings, client: AsyncHttpClient, engines: Sequence[str]) -> Services:
     """Connects nothing yet; a named engine without its key is an `InputError` now, not in the middle of a run."""
-    from foretell.data.pages import WaybackPages, WebPages
+    from foretell.data.pages import WebPages
     from foretell.data.search.engine import FallbackSearch
 
     def config(name: str) -> ServiceConfig:

@@ -77,6 +77,9 @@ class RunSpec:
     """Refuse questions that opened before a model's knowledge ends, instead of warning."""
     clairvoyant: bool = False
     """Filters off, for an upper bound; marked in every result."""
+    archive_check: bool = False
+    """Ask the archive whether pages that a search finds are rewritten under their address; such pages count only as a
+    stored version. Three requests for each page, at the archive's pace."""
     budget: BudgetSpec = field(default_factory=BudgetSpec)
     seed: int = 0
     sampling: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -118,7 +121,7 @@ class RunSpec:
     def to_json(self) -> str:
         """Canonical JSON. What came in later is left out where it is the usual: older runs keep their id."""
         fields = asdict(self)
-        for name in ("sampling", "prices", "efforts", "marked"):
+        for name in ("sampling", "prices", "efforts", "marked", "archive_check"):
             if not fields[name]:
                 del fields[name]
         usual = QuestionsSpec(dataset="")

@@ -92,6 +92,8 @@ class TreeOptions(GroundingOptions):
     bayes_net: bool = False
     scaling: str | None = None
     intercept_limit: float = 0.1
+    trials: int = 1
+    """How often each leaf is examined."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -119,7 +121,7 @@ class TreeOptions(GroundingOptions):
             return TreeSettings(
                 size=size,
                 analyze=AnalyzeSettings(steps=self.steps, correlations=self.correlations),
-                ground=self.ground,
+                ground=replace(self.ground, trials=self.trials),
                 synthesize=synthesize,
                 clamp=Clamp.read(self.clamp),
                 shortcut=self.shortcut,

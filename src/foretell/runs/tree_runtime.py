@@ -52,7 +52,9 @@ class TreeFolder:
     def notebook(self, leaf: Leaf, trial: int) -> Path:
         """The file of a leaf's notebook, beside the tree's."""
         file = self.path(leaf.tree_question.question.id, trial, leaf.tree_question.target)
-        return file.with_name(f"{file.stem}_notebooks") / f"{for_file_name(leaf.id)}.ipynb"
+        # Where all trials belong to one tree, each has a notebook of its own.
+        again = f"-{trial}" if self.file is not None and trial else ""
+        return file.with_name(f"{file.stem}_notebooks") / f"{for_file_name(leaf.id)}{again}.ipynb"
 
 
 @asynccontextmanager
@@ -68,26 +70,33 @@ async def open_forecaster(options: GroundingOptions, runtime: Runtime) -> AsyncG
         file = (runtime.trees.file or folder.folder.with_suffix(".json")).resolve()
         folder = TreeFolder(folder=file.parent, file=file)
     async with AsyncExitStack() as stack:
-        runtime, grounder = await _grounder(options, runtime, folder, stack)
+        runtime, grounder, others = await _grounders(options, runtime, folder, stack)
         if isinstance(options, TreeOptions):
             settings = options.settings(spec.budget.question, spec.seed)
             made = TreeForecaster(
-                grounder=grounder, settings=settings, store_tree=folder.store, on_event=watch, run=spec.id
+                grounder=grounder,
+                fall_backs=others,
+                settings=settings,
+                store_tree=folder.store,
+                on_event=watch,
+                run=spec.id,
             )
             yield made, runtime
         elif isinstance(options, ThoughtOptions):
             settings = options.settings(spec.budget.question)
-            yield ThoughtsForecaster(grounder=grounder, settings=settings, on_event=watch), runtime
+            yield ThoughtsForecaster(grounder=grounder, fall_backs=others, settings=settings, on_event=watch), runtime
 
 
-async def _grounder(
+async def _grounders(
     options: GroundingOptions, runtime: Runtime, folder: TreeFolder, stack: AsyncExitStack
-) -> tuple[Runtime, Grounder]:
-    from foretell.forecasters.tree.grounders.adaptive import AdaptiveGrounder
+) -> tuple[Runtime, Grounder, tuple[Grounder, ...]]:
+    """The grounder that is wanted, and those that take over where it fails."""
+    from foretell.forecasters.tree.grounders.adaptive import FALL_BACKS, AdaptiveGrounder
 
     wanted = options.grounder
     # The other three need more than the context of a question; those of other packages are made without arguments.
-    simple = [wanted] if wanted not in ("deep", "notebook", "auto") else ["search", "agent", "plain"]
+    own = [wanted] if wanted not in ("deep", "notebook", "auto") else []
+    simple = [*own, *(FALL_BACKS.get(wanted, ()) if wanted != "auto" else ("search", "agent", "plain"))]
     made: dict[str, Grounder] = {name: load("grounders", name)() for name in simple}
     if wanted in ("deep", "auto"):
         runtime, made["deep"] = await _deep_research(options, runtime, stack)
@@ -98,7 +107,9 @@ async def _grounder(
             if wanted == "notebook":
                 raise
             runtime.trees.warnings.append(f"no notebooks: {problem}")
-    return runtime, AdaptiveGrounder(grounders=made) if wanted == "auto" else made[wanted]
+    if wanted == "auto":
+        return runtime, AdaptiveGrounder(grounders=made), ()
+    return runtime, made[wanted], tuple(made[name] for name in FALL_BACKS.get(wanted, ()))
 
 
 async def _deep_research(

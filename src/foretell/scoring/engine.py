@@ -105,7 +105,10 @@ class MetricDraws:
                 )
                 for i in exists
             }
-        low, high = _percentiles(replicates, [self.support[i].n_clusters for i in exists], resampling)
+        counts = np.array([self.support[i].n_clusters for i in exists])
+        # One cluster resampled is always itself: how far the number could be off is unknown then, not zero.
+        replicates = np.where(counts > 1, replicates, np.nan)
+        low, high = _percentiles(replicates, counts, resampling)
         se = np.std(replicates, axis=0, ddof=1)
         return {
             self.names[i]: Interval(
@@ -132,10 +135,9 @@ class MetricDraws:
         }
 
 
-def _percentiles(replicates: Floats, n_clusters: Sequence[int], resampling: Resampling) -> tuple[Floats, Floats]:
+def _percentiles(replicates: Floats, counts: Ints, resampling: Resampling) -> tuple[Floats, Floats]:
     """Low and high ends of every column, those of few clusters at an expanded level."""
     low, high = (np.empty(replicates.shape[1]) for _ in range(2))
-    counts = np.array(n_clusters)
     for n in np.unique(counts) if resampling.expanded else (None,):
         at = np.flatnonzero(counts == n) if n is not None else np.arange(len(counts))
         tail = (1 - (resampling.level if n is None else expanded_level(resampling.level, int(n)))) / 2

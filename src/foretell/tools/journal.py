@@ -112,6 +112,8 @@ def material_to_json(material: ToolMaterial) -> dict[str, Any]:
     items = [dict(vars(item)) for item in material.items]
     for item in items:
         item["hops"] = list(item["hops"])
+        if not item["rewritten"]:
+            del item["rewritten"]
         item |= {name: item[name] and item[name].isoformat() for name in _MOMENTS}
     return {"heading": material.heading, "items": items}
 

@@ -32,6 +32,8 @@ class SourceItem:
     """When this very version was stored; a version stored before the cutoff cannot know what came after."""
     clamped: bool = False
     """Made of dated numbers that were already cut at the cutoff, point by point."""
+    rewritten: bool = False
+    """Stored versions of its address differ: its date says nothing about the words that stand there today."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,11 +1,12 @@
 """The web: searching it, opening pages, and reading further in what was admitted, with the help of a quick model."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from foretell.data.http import SourceError
-from foretell.data.pages import PageSource, PageUnavailable
+from foretell.data.pages import PageHistory, PageSource, PageUnavailable
 from foretell.data.search.engine import CannotSearch, SearchEngine, SearchHit, SearchHits
 from foretell.models.model import Model, ModelError, ModelSettings, Request, SystemMessage, ToolSpec, UserMessage
 from foretell.models.structured_output import closed_object
@@ -82,6 +83,8 @@ class WebSearch:
 
     engine: SearchEngine
     limit: int = 10
+    history: PageHistory | None = None
+    """Asked in a backtest whether a page that is found as it is today is rewritten under its address."""
 
     spec = SEARCH_SPEC
 
@@ -99,7 +102,14 @@ class WebSearch:
         except (CannotSearch, SourceError) as error:
             raise ToolFailed(f"The search failed: {error}") from None
         noted = f" ({'; '.join(hits.notes)})" if isinstance(hits, SearchHits) and hits.notes else ""
-        return ToolMaterial(heading=f"Results for {query!r}{noted}:", items=tuple(map(_search_item, hits)))
+        items = await asyncio.gather(*(self._with_history(_search_item(hit), as_of) for hit in hits))
+        return ToolMaterial(heading=f"Results for {query!r}{noted}:", items=tuple(items))
+
+    async def _with_history(self, item: SourceItem, as_of: AsOf) -> SourceItem:
+        """The item, marked where its address is one of a living page; a stored version is proof without that."""
+        if self.history is None or as_of.mode != "backtest" or item.captured is not None or not item.url:
+            return item
+        return replace(item, rewritten=await self.history.is_rewritten(item.url))
 
 
 def _search_item(hit: SearchHit) -> SourceItem:

@@ -1,5 +1,6 @@
 """How sure a tree's answer is, from leaves that were examined several times, and where the next dollar goes."""
 
+import json
 from dataclasses import replace
 from math import sqrt
 from pathlib import Path
@@ -12,11 +13,12 @@ from tests.forecasters.tree.scripted_tree import playing
 from foretell.forecasters.tree.arithmetic.error_bar import error_bar, leaf_spread, next_trials
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
 from foretell.forecasters.tree.links import LinearLink
-from foretell.forecasters.tree.proposition import Grounding, Tree
+from foretell.forecasters.tree.proposition import Grounding, Tree, leaves
 from foretell.forecasters.tree.tree_file import read_tree, read_tree_file, tree_from_dict, tree_to_dict, write_tree
+from foretell.models.model import Request
 from foretell.models.providers.function import model_name
 from foretell.operations.requests import TreeShowRequest
-from foretell.operations.tree import format_tree, show_tree
+from foretell.operations.tree import format_tree, grow_tree, show_tree
 from foretell.operations.tree_research import ground_leaves
 from foretell.questions.errors import InputError
 from foretell.runs.settings import Settings
@@ -96,6 +98,28 @@ def test_bars_hold_and_smart_spending_pays_in_a_simulated_world(kind: str, monke
             gain.append(float(np.mean(equal - smart)))
     assert 0.8 <= np.mean(held) <= 0.98
     assert np.mean(gain) > 0
+
+
+def test_a_tree_has_its_error_bar_from_the_start(tmp_path: Path):
+    said: list[str] = []
+
+    def moody(request: Request) -> str | None:
+        if "/grounding" not in request.slot:
+            return None
+        said.append(request.slot)
+        p = 0.2 + 0.1 * (len(said) % 3)
+        return json.dumps({"report": "r", "key_factor": "k", "p": p})
+
+    fields = {"grounder": "plain", "leaves": 3, "settings": Settings(home=tmp_path / "home"), "trials": 3}
+    grown = grow_tree("The bridge opens by 1 May 2027.", model=model_name(playing(moody)), **fields)
+    below = [grown.tree.nodes[id] for id in leaves(grown.tree)]
+    assert all(len(one.grounding.trials) == 3 for one in below if one.grounding is not None)
+    assert len(set(said)) == 3 * len(below)
+    assert "The answer lies between" in str(grown)
+    assert grown.tree.origin is not None
+    assert grown.tree.origin.cost.calls == grown.usage.calls >= len(said)
+    assert read_tree(grown.path).origin == grown.tree.origin
+    assert grown.tree.origin.run == grown.run
 
 
 def test_spending_and_showing(tmp_path: Path):

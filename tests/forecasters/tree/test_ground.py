@@ -46,11 +46,11 @@ class Moody:
         return GroundingResult(p=0.3, grounding=Grounding(grounder=self.name))
 
 
-def grounded(grounder: Any, **settings: Any) -> GroundingResult:
+def grounded(grounder: Any, *others: Any, **settings: Any) -> GroundingResult:
     setup = TreeSetup()
 
     async def run() -> GroundingResult:
-        return await GroundingPool(grounder, GroundSettings(**settings)).ground(setup.leaf(), setup.context)
+        return await GroundingPool(grounder, GroundSettings(**settings), others).ground(setup.leaf(), setup.context)
 
     return asyncio.run(run())
 
@@ -68,6 +68,48 @@ def test_a_leaf_that_fails_for_good_holds_its_error(error: Exception):
     assert (found.p, found.attempts) == (None, 3)
     assert str(error) in found.grounding.error
     assert "3 attempts" in found.grounding.error
+
+
+def test_a_simpler_grounder_takes_over_and_the_reasons_are_kept():
+    dead = Moody(fails=9, error=ModelError("engine down"), name="search")
+    found = grounded(Moody(fails=9, error=CannotGround("no kernel"), name="notebook"), dead, Moody(name="plain"))
+    assert (found.p, found.grounding.grounder) == (0.3, "plain")
+    assert found.grounding.route == (
+        "notebook failed: no kernel (4 attempts)",
+        "search failed: engine down",
+        "plain took over",
+    )
+    assert dead.slots == ["slot/P1/instead by search"]
+    lost = grounded(Moody(fails=9, name="notebook"), Moody(fails=9, error=InputError("no key"), name="plain"))
+    assert lost.p is None
+    assert lost.grounding.error == "no luck (4 attempts)"
+    assert lost.grounding.route == ("plain failed: no key",)
+
+
+def test_several_trials_of_a_leaf_are_its_mean_and_its_spread():
+    @dataclass
+    class Unsure:
+        seen: list[tuple[str, int]] = field(default_factory=list)
+        name: str = "unsure"
+
+        async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
+            self.seen.append((leaf.slot, context.trial))
+            place = len({trial for _, trial in self.seen}) - 1
+            if place == 3:
+                raise CannotGround("lost")
+            numbers = (0.2, 0.4, 0.9)
+            return GroundingResult(p=numbers[place], grounding=Grounding(grounder=self.name, sources=(f"s{place}",)))
+
+    unsure = Unsure()
+    found = grounded(unsure, trials=4, retries=0)
+    assert found.p == pytest.approx(0.5)
+    assert found.grounding.trials == (0.2, 0.4, 0.9)
+    assert found.grounding.sources == ("s0", "s1", "s2")
+    assert found.grounding.route == ("1 of 4 trials failed: lost",)
+    assert unsure.seen[0] == ("slot/P1/attempt 1", 0), "the first is what a single one would be"
+    assert len(set(unsure.seen)) == 4
+    with pytest.raises(InputError, match="a trial"):
+        GroundSettings(trials=0)
 
 
 def test_a_spent_budget_is_not_tried_again():

@@ -7,14 +7,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
+from tests.forecasters.tree.random_trees import claim
 from tests.forecasters.tree.scripted_tree import TreeSetup, playing
+from tests.tools.doubles import Numbers
 
+from foretell.cli.commands import operation_command
 from foretell.forecasters.tree.grounders.notebook import NotebookGrounder
 from foretell.forecasters.tree.grow.budget import LeafBudget
 from foretell.forecasters.tree.grow.ground import GroundingResult
+from foretell.forecasters.tree.proposition import Tree
+from foretell.forecasters.tree.tree_file import write_tree
 from foretell.models.journal import Journal
 from foretell.models.model import ModelError, Request
 from foretell.questions.trace import LeakBlocked, ToolUsed
+from foretell.tools.notebook.endpoints import series_endpoint
 from foretell.tools.notebook.limits import KernelLimits
 from foretell.tools.notebook.pool import KernelPool
 from foretell.tools.notebook.sandbox import SandboxUnavailable
@@ -186,3 +193,57 @@ def test_answers_that_make_no_sense_are_asked_for_again(tmp_path: Path, wrong: s
     setup = scripted(wrong, cells(finished=True), END)
     assert ground(setup, tmp_path, None, kernels=False).p == 0.35
     assert reason in setup.requests[1].messages[-1].text
+
+
+SERIES = "rows = CALL_API('/series/observations', {'provider': 'fred', 'id': 'DGS10'})['rows']"
+
+
+@pytest.mark.usefixtures("sandboxed")
+def test_a_notebook_runs_again_from_its_file_alone(tmp_path: Path, journal: Journal):
+    """Its data lies beside it: in a sandbox without a network, and in a plain Jupyter kernel."""
+    numbers = Numbers(rows={"2025-10-24": 1.0, "2025-10-25": 2.0, "2025-10-27": 666.0})
+    series = series_endpoint(source=numbers, providers={"fred": "ids such as DGS10"})
+
+    def script() -> TreeSetup:
+        return scripted(
+            cells("print(retrieve_api_doc()[:20])", f"{SERIES}\nmean = sum(r['value'] for r in rows) / len(rows)"),
+            cells("try:\n    CALL_API('/nothing')\nexcept ApiError as error:\n    print(error)", "object()", "mean"),
+            cells(finished=True),
+            END,
+        )
+
+    found = ground(script(), tmp_path / "first", journal, endpoints=[series])
+    again = ground(script(), tmp_path / "second", journal, kernels=False, endpoints=[series])
+    assert again == found
+    book = tmp_path / "second/books/P1-0.ipynb"
+    for name in ("P1-0.ipynb", "P1-0.data.json"):
+        assert (book.parent / name).read_bytes() == (tmp_path / "first/books" / name).read_bytes(), "from the journal"
+    kept = json.loads((book.parent / "P1-0.data.json").read_text())
+    assert [one["request"].get("call") for one in kept] == [None, "/series/observations", "/nothing"]
+    assert "666" not in json.dumps(kept)
+
+    top = claim("P0", p=found.p, grounding=found.grounding)
+    write_tree(tmp_path / "second/tree.json", Tree(root="P0", nodes={"P0": top}))
+    command = operation_command("tree notebook")
+    arguments = [str(tmp_path / "second/tree.json"), "--verify", "--folder", str(tmp_path / "copy")]
+    told = CliRunner().invoke(command, arguments)
+    assert told.exit_code == 0, told.output
+    assert "P0 0.350 books/P1-0.ipynb, 6 cells" in told.output
+    assert "run again, 6 cells say the same" in told.output
+
+    nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
+    copied = nbformat.read(tmp_path / "copy/P1-0.ipynb", as_version=4)
+    stored = [cell.outputs for cell in copied.cells if cell.cell_type == "code"]
+    nbformat.validate(copied)
+    client = nbclient.NotebookClient(copied, resources={"metadata": {"path": str(tmp_path / "copy")}}, timeout=60)
+    done = client.execute()
+    assert done.cells[-1].outputs[0]["data"]["text/plain"] == stored[-1][0]["data"]["text/plain"] == "1.5"
+    assert done.cells[1].outputs == stored[1]
+
+    (book.parent / "P1-0.data.json").write_text(json.dumps(kept).replace("2.0", "4.0"))
+    changed = CliRunner().invoke(command, arguments)
+    assert changed.exit_code == 1
+    assert "another output in cell 6" in changed.output, changed.output
+    (book.parent / "P1-0.data.json").unlink()
+    assert "was not kept" in CliRunner().invoke(command, arguments[:1]).output
+    assert CliRunner().invoke(command, arguments).exit_code == 1

@@ -1,16 +1,15 @@
 """The tree as a forecaster: a question becomes a claim, the claim a tree, and the root's probability the forecast."""
 
-import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 from foretell.forecasters.agent.settings import Clamp
 from foretell.forecasters.forecaster import CannotForecast, Context
 from foretell.forecasters.tree.grounders.search import SearchGrounder
 from foretell.forecasters.tree.grow.event_log import EventLog, TreeJob, tree_job_order
-from foretell.forecasters.tree.grow.ground import Grounder, GroundingPool
+from foretell.forecasters.tree.grow.ground import Grounder, GroundingPool, gather_or_cancel
 from foretell.forecasters.tree.grow.grow import TreeGrowth, TreeSettings
 from foretell.forecasters.tree.grow.prompting import TreeQuestion
 from foretell.forecasters.tree.proposition import Grounding, Tree, TreeOrigin, leaves
@@ -27,18 +26,6 @@ CLAIM = "claim"
 """The subtype of a question whose text is a claim already."""
 MOST_SOURCES = 20
 """Sources that a rationale lists."""
-T = TypeVar("T")
-
-
-async def gather_or_cancel(jobs: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """The results of the jobs, in their order; where one raises, the others are cancelled."""
-    tasks = [asyncio.create_task(job) for job in jobs]
-    try:
-        return [await task for task in tasks]
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 # From a question with targets to claims, and from a number for each claim to a forecast.
@@ -165,6 +152,8 @@ class AnalyzingForecaster:
 
     settings: "TreeSettings | ThoughtSettings"
     grounder: Grounder = field(default_factory=SearchGrounder)
+    fall_backs: tuple[Grounder, ...] = ()
+    """Who takes over, in order, where the grounder has failed for good."""
     on_event: EmitEvent = ignore_event
     """Gets every event at once; the context's own listener gets them in a fixed order, at the end."""
 
@@ -185,7 +174,7 @@ class AnalyzingForecaster:
         """One probability for every target, or `CannotForecast` where nothing could be examined."""
         began = monotonic()
         targets = targets_to_analyze(question, shortcut=self.settings.shortcut)
-        pool = GroundingPool(self.grounder, self.settings.ground)
+        pool = GroundingPool(self.grounder, self.settings.ground, self.fall_backs)
         abouts = [
             TreeQuestion(
                 question=question,

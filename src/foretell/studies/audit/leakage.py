@@ -15,7 +15,7 @@ together is not in the bound: that is why the auditor must be another model.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import sqrt
+from math import isfinite, sqrt
 from typing import Literal
 
 import numpy as np
@@ -119,12 +119,15 @@ class LeakageEstimate:
 
 def _better(gap: Comparison) -> str:
     """A difference of losses as a lead, with its interval."""
-    return f"{signed(-gap.diff, 4)} [{signed(-gap.high, 4)}, {signed(-gap.low, 4)}]"
+    lead = signed(-gap.diff, 4)
+    return f"{lead} [{signed(-gap.high, 4)}, {signed(-gap.low, 4)}]" if isfinite(gap.low) else f"{lead} (no interval)"
 
 
 def _worth(lead: ArmDifference, future: ArmDifference) -> float:
     """What seeing everything was worth over no tools at most; no less than what the fenced run itself got."""
-    return max(0.0, -future.brier.low, -lead.brier.low)
+    ends = (-future.brier.low, -lead.brier.low)
+    # Without an interval, as on a single question, anything is possible up to the greatest Brier score.
+    return max(0.0, *ends) if all(map(isfinite, ends)) else 1.0
 
 
 def leak_exposure(audit: MaterialAudit) -> LeakExposure:

@@ -45,7 +45,7 @@ def _without_version(item: SourceItem, as_of: AsOf, *, crawl_dates: bool) -> str
         return "it is dated after the cutoff, or on a day that was not over"
     if item.dating == "crawled" and not crawl_dates:
         return "it is dated by a crawler, and such dates are not accepted here"
-    if any(is_living(url) for url in (item.url, *item.hops) if url):
+    if item.rewritten or any(is_living(url) for url in (item.url, *item.hops) if url):
         return "the page is rewritten for ever under its address: only a stored version can be old"
     if (state := told_state(_words(item))) is not None:
         return f"it tells how something ended, and not when: {state!r}"

@@ -38,6 +38,8 @@ class ProxyLimits:
     """Requests are slowed down to this pace."""
     request_bytes: int = 64 * KIB
     answer_bytes: int = 8 * MIB
+    kept_bytes: int = 64 * MIB
+    """Requests and answers that are kept, so that the notebook can be run again."""
     seconds: float = 60.0
     """Of one call."""
     connections: int = 16
@@ -71,6 +73,9 @@ class DataProxy:
         self._faults = 0
         self.calls: list[dict[str, Any]] = []
         """Every request for data so far, in the order of their answers, as it is noted with the cell that made it."""
+        self.exchanges: list[dict[str, Any]] = []
+        """Every request with its answer, so that the notebook can be run again without us."""
+        self._kept = 0
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -137,13 +142,18 @@ class DataProxy:
         given = cast("dict[str, Any]", request) if isinstance(request, dict) else {}
         try:
             if "doc" in given:
-                return b'{"result": %b}' % json.dumps(self._doc(given["doc"])).encode()
-            if "call" in given:
-                return b'{"result": %b}' % await self._call(given["call"], given.get("params"))
-            self._fault()
-            raise ToolFailed("this is no request")
+                answer = b'{"result": %b}' % json.dumps(self._doc(given["doc"])).encode()
+            elif "call" in given:
+                answer = b'{"result": %b}' % await self._call(given["call"], given.get("params"))
+            else:
+                self._fault()
+                raise ToolFailed("this is no request")
         except ToolFailed as refusal:
-            return json.dumps({"error": str(refusal)}).encode()
+            answer = json.dumps({"error": str(refusal)}).encode()
+        self._kept += len(line) + len(answer)
+        if given and self._kept <= self._limits.kept_bytes:
+            self.exchanges.append({"request": given, "answer": json.loads(answer)})
+        return answer
 
     def _doc(self, paths: Any) -> str:
         if paths is None:

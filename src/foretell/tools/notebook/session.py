@@ -72,6 +72,11 @@ class NotebookSession:
         """The notebook as it stands."""
         return self._notebook
 
+    @property
+    def exchanges(self) -> Sequence[dict[str, Any]]:
+        """What its cells asked for so far, with the answers."""
+        return self._proxy.exchanges
+
     async def run(self, cells: Sequence[NotebookCell], *, seconds: float | None = None) -> NotebookStep:
         """Add cells and run them until one fails. Cells still waiting from before are dropped.
 

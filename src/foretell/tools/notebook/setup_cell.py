@@ -11,19 +11,24 @@ class ApiError(Exception):
     """The data proxy did not answer a request; the text says why."""
 
 
-def _ask(request: dict[str, _Any]) -> _Any:
+def _send(request: dict[str, _Any]) -> _Any:
     __tracebackhide__ = True
     with _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM) as door:
         try:
             door.connect(_SOCKET)
             door.sendall(_json.dumps(request).encode() + b"\n")
-            answer = _json.loads(b"".join(iter(lambda: door.recv(1 << 16), b"")))
+            return _json.loads(b"".join(iter(lambda: door.recv(1 << 16), b"")))
         except OSError as error:
             raise ApiError(f"the data proxy cannot be reached: {error}") from None
         except TypeError as error:
             raise ApiError(f"the parameters cannot be sent: {error}") from None
         except ValueError:
             raise ApiError("the data proxy hung up") from None
+
+
+def _ask(request: dict[str, _Any]) -> _Any:
+    __tracebackhide__ = True
+    answer = _send(request)
     if "error" in answer:
         raise ApiError(answer["error"])
     return answer["result"]

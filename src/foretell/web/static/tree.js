@@ -41,10 +41,12 @@ function update() {
   for (const id of touched) showNumber(id, inputs[id], circuit.inputs[id]);
   touched.clear();
   tell();
-  later(() => { graph.draw(); graph.look(); });
+  later(redraw);
   clearTimeout(resting);
   resting = setTimeout(() => { slopes(); keepInAddress(); }, 150);
 }
+
+const redraw = () => graph.draw();
 
 function showNumber(id, p, before) {
   for (const output of shown.get(id) ?? []) output.textContent = percent(p);
@@ -81,7 +83,7 @@ function tell() {
   command.textContent = ['foretell whatif', command.dataset.file, ...words.map((one) => `--set ${one}`)].join(' ');
   const form = part('save');
   if (form) {
-    part('sets').value = words.join(' ');
+    for (const kept of find('#save [name=set], #keep [name=set]')) kept.value = words.join(' ');
     const name = part('scenario');
     // A name that says what it does, until somebody gives it another.
     if (!('own' in name.dataset)) name.value = sets.map(([id, p]) => `${id} ${percent(p)}`).join(', ').slice(0, 80);
@@ -178,6 +180,21 @@ function slopes() {
   }
 }
 
+// What is on the screen as a table; a text that a spreadsheet would take for a formula is marked as text.
+function tornadoCsv() {
+  const cell = (value) => { const text = /^[=+@\t\r-]/.test(value) ? `'${value}` : value; return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text; };
+  const lines = find('#slopes [data-input]').map((row) => {
+    const id = row.dataset.input;
+    const ends = [0, 1].map((p) => String(run(circuit.ops, { ...inputs, [id]: p }, places())[rootPlace]));
+    return [cell(id), cell(row.dataset.claimText), String(inputs[id]), ...ends].join(',');
+  });
+  const made = document.createElement('a');
+  made.href = URL.createObjectURL(new Blob([['id,claim,p,if_false,if_true', ...lines, ''].join('\r\n')], { type: 'text/csv' }));
+  made.download = 'what_would_change_the_answer.csv';
+  made.click();
+  setTimeout(() => URL.revokeObjectURL(made.href), 10_000);
+}
+
 const waiting = new Set();
 function later(work) {
   if (!waiting.size) requestAnimationFrame(() => { const all = [...waiting]; waiting.clear(); all.forEach((one) => one()); });
@@ -231,13 +248,13 @@ function visible(card) {
   return true;
 }
 
-function arrange() {
+function arrange(fit = false) {
   for (const card of claims) card.hidden = !visible(card);
   canvas.classList.toggle('graph', asGraph);
   part('tools').classList.toggle('outlined', !asGraph);
   part('shape').setAttribute('aria-pressed', String(asGraph));
   part('outline').setAttribute('aria-pressed', String(!asGraph));
-  if (asGraph) graph.arrange(claims[0], childrenOf, claims.filter((card) => !card.hidden)); else graph.leave(claims);
+  if (asGraph) graph.arrange(claims[0], childrenOf, claims.filter((card) => !card.hidden), fit); else graph.leave(claims);
 }
 
 function fold(card, close) {
@@ -289,15 +306,14 @@ for (const one of find('[data-pick]')) one.addEventListener('click', (event) => 
   pick(one.dataset.pick);
 });
 part('scenario')?.addEventListener('input', (event) => { event.target.dataset.own = ''; });
+part('tornado-csv')?.addEventListener('click', tornadoCsv);
 part('reset').addEventListener('click', reset);
 part('copy').addEventListener('click', copy);
 part('all').addEventListener('click', () => foldAll(folded.size === 0));
 for (const [id, wanted] of [['shape', true], ['outline', false]]) part(id).addEventListener('click', () => {
   asGraph = wanted;
-  arrange();
-  if (asGraph) graph.fit();
+  arrange(true);
 });
-addEventListener('resize', () => { if (asGraph) graph.zoom(graph.scale); });
 addEventListener('hashchange', readAddress);
 for (const control of find('.num input, [data-play]')) control.disabled = false;
 part('tools').hidden = false;

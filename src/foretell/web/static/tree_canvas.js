@@ -1,6 +1,6 @@
 // The tree as a graph: where its cards stand, how large they are shown, and the small map of it all.
 const NARROW = 240, WIDE = 380, BETWEEN = 60, MARGIN = 22;
-const SMALLEST = 0.12, LARGEST = 2, READABLE = 0.75, FAR = 0.55;
+const SMALLEST = 0.03, LARGEST = 2, READABLE = 0.75, FAR = 0.55, MANY = 150;
 const SVG = 'http://www.w3.org/2000/svg';
 
 // Every level is a column. Subtrees are moved up beside each other as far as no two cards of a level come near.
@@ -28,7 +28,7 @@ export function layOut(root, childrenOf, heightOf, wide, gap) {
     for (const child of childrenOf(card)) put(child, level + 1, y + offset.get(child));
   };
   put(root, 0, MARGIN - Math.min(...whole.top));
-  return { places, width: 2 * MARGIN + (whole.top.length - 1) * (wide + BETWEEN) + wide, height: 2 * MARGIN + Math.max(...whole.bottom) - Math.min(...whole.top) };
+  return { places, levels: whole.top.length, width: 2 * MARGIN + (whole.top.length - 1) * (wide + BETWEEN) + wide, height: 2 * MARGIN + Math.max(...whole.bottom) - Math.min(...whole.top) };
 }
 
 function shape(name, attributes) {
@@ -44,6 +44,8 @@ export class TreeCanvas {
     this.links = links;
     this.scale = 1;
     this.wide = NARROW;
+    this.breadth = 1;
+    this.tall = null;
     this.places = new Map();
     this.size = { width: 0, height: 0 };
     const part = (id) => document.getElementById(id);
@@ -57,63 +59,91 @@ export class TreeCanvas {
     this.drag();
     this.pinch();
     this.steer();
+    addEventListener('resize', () => { if (this.shown) { this.breadth = canvas.clientWidth; this.zoom(this.scale); } });
   }
 
   get shown() { return this.canvas.classList.contains('graph'); }
 
-  arrange(root, childrenOf, cards) {
-    this.lay(root, childrenOf, cards, false);
+  // With `fit` all of it is shown at once, which also spares setting a thousand cards in full first.
+  arrange(root, childrenOf, cards, fit = false) {
+    this.measure(root, cards);
+    let found = this.lay(root, childrenOf, NARROW, this.tall.usual, 12);
     // What could not be read as a whole is set in lines: lower cards, as wide as the screen has room for.
-    if (this.whole() < READABLE) this.lay(root, childrenOf, cards, true);
-    const { places, size: { width, height } } = this;
-    for (const [card, { x, y, height: tall }] of places) {
-      card.style.transform = `translate(${x}px, ${y}px)`;
-      card.style.height = `${tall}px`; // Whatever it shows later, it stays out of the others' way.
+    const compact = this.whole(found) < READABLE;
+    if (compact) {
+      const room = this.breadth / READABLE / found.levels - BETWEEN;
+      found = this.lay(root, childrenOf, Math.round(Math.min(WIDE, Math.max(NARROW, room))), this.tall.compact, 8);
     }
-    this.lines.setAttribute('width', width);
-    this.lines.setAttribute('height', height);
+    this.sheet.classList.toggle('compact', compact);
+    this.sheet.classList.toggle('many', cards.length > MANY);
+    this.wide = found.wide;
+    this.places = found.places;
+    this.size = found;
+    for (const [card, { x, y, height }] of found.places) {
+      card.style.transform = `translate(${x}px, ${y}px)`;
+      card.style.width = `${found.wide}px`;
+      card.style.height = `${height}px`; // Whatever it shows later, it stays out of the others' way.
+    }
+    this.lines.setAttribute('width', found.width);
+    this.lines.setAttribute('height', found.height);
     this.draw();
-    this.zoom(this.scale);
+    if (fit) this.fit(); else this.zoom(this.scale);
   }
 
-  lay(root, childrenOf, cards, compact) {
-    const deep = (card) => 1 + Math.max(0, ...childrenOf(card).map(deep));
-    const room = compact ? this.canvas.clientWidth / READABLE / deep(root) - BETWEEN : NARROW;
-    this.wide = Math.round(Math.min(WIDE, Math.max(NARROW, room)));
-    this.sheet.classList.toggle('compact', compact);
+  lay(root, childrenOf, wide, tall, gap) {
+    return { wide, ...layOut(root, childrenOf, (card) => (card === root ? tall.root : tall.other), wide, gap) };
+  }
+
+  // All cards but the root's are equally high: some are measured, once, because a thousand would take their time.
+  measure(root, cards) {
+    if (this.tall) return;
+    this.breadth = this.canvas.clientWidth;
+    const some = cards.filter((card) => card !== root).slice(0, 12);
+    const look = (compact) => {
+      this.sheet.classList.toggle('compact', compact);
+      for (const card of [root, ...some]) { card.style.height = ''; card.style.width = `${NARROW}px`; }
+      return { root: root.offsetHeight, other: Math.max(1, ...some.map((card) => card.offsetHeight)) };
+    };
     this.sheet.classList.remove('far');
-    for (const card of cards) { card.style.height = ''; card.style.width = `${this.wide}px`; }
-    const heights = new Map(cards.map((card) => [card, card.offsetHeight]));
-    const { places, ...size } = layOut(root, childrenOf, (card) => heights.get(card), this.wide, compact ? 8 : 12);
-    this.places = places;
-    this.size = size;
+    this.tall = { usual: look(false), compact: look(true) };
   }
 
   leave(cards) {
     for (const card of cards) for (const one of ['transform', 'height', 'width']) card.style[one] = '';
     for (const one of [this.room, this.sheet, this.canvas]) { one.style.width = ''; one.style.height = ''; one.style.transform = ''; }
-    this.sheet.classList.remove('far', 'compact');
-    this.look();
+    this.sheet.classList.remove('far', 'compact', 'many');
+    this.map.classList.add('off');
   }
 
+  // Lines of one kind and thickness are one path, and so are the spots of the map: a thousand claims stay quick.
   draw() {
     if (!this.shown) return;
-    const made = [];
+    const lines = new Map(), spots = new Map();
+    const add = (parts, key, text) => parts.set(key, (parts.get(key) ?? '') + text);
     for (const [from, to, kind, thickness] of this.links()) {
       const [a, b] = [this.places.get(from), this.places.get(to)];
       if (!a || !b) continue;
       const [x1, y1, x2, y2] = [a.x + this.wide, a.y + a.height / 2, b.x, b.y + b.height / 2];
       const middle = (x1 + x2) / 2;
-      made.push(shape('path', { d: `M${x1} ${y1}C${middle} ${y1} ${middle} ${y2} ${x2} ${y2}`, class: kind, 'stroke-width': thickness }));
-      if (/helps|hinders/.test(kind)) made.push(shape('path', { d: `M${x2 - 16} ${y2}a7 7 0 1 0 14 0a7 7 0 1 0 -14 0M${x2 - 12.5} ${y2}h7${kind.includes('helps') ? `M${x2 - 9} ${y2 - 3.5}v7` : ''}`, class: `sign ${kind}` }));
+      add(lines, `${Math.round(2 * thickness) / 2} ${kind}`, `M${x1} ${y1}C${middle} ${y1} ${middle} ${y2} ${x2} ${y2}`);
+      const sign = /helps|hinders/.exec(kind)?.[0];
+      if (sign) add(lines, `1.6 sign ${sign}`, `M${x2 - 16} ${y2}a7 7 0 1 0 14 0a7 7 0 1 0 -14 0M${x2 - 12.5} ${y2}h7${sign === 'helps' ? `M${x2 - 9} ${y2 - 3.5}v7` : ''}`);
     }
-    this.lines.replaceChildren(...made);
+    for (const [card, { x, y, height }] of this.places) {
+      const kind = ['failed', 'stale', 'changed'].find((one) => card.classList.contains(one)) ?? 'spot';
+      add(spots, kind, `M${x} ${y}h${this.wide}v${height}h${-this.wide}z`);
+    }
+    const paths = [...lines].sort(([a], [b]) => a.includes('sign') - b.includes('sign'));
+    this.lines.replaceChildren(...paths.map(([key, d]) => shape('path', { d, 'stroke-width': key.split(' ', 1)[0], class: key.slice(key.indexOf(' ') + 1) })));
+    this.view = shape('rect', { class: 'view' });
+    this.map.replaceChildren(...[...spots].map(([kind, d]) => shape('path', { d, class: kind })), this.view);
+    this.frame();
   }
 
   // The window onto the sheet is as high as the tree, up to what the screen has.
   get most() { return Math.max(360, Math.round(0.84 * window.innerHeight)); }
 
-  whole() { return Math.min(1, (this.canvas.clientWidth || 1) / this.size.width, this.most / this.size.height); }
+  whole(size = this.size) { return Math.min(1, this.breadth / size.width, this.most / size.height); }
 
   fit() {
     this.zoom(Math.max(SMALLEST, this.whole()));
@@ -157,12 +187,19 @@ export class TreeCanvas {
     map.classList.toggle('off', hidden);
     if (hidden) return;
     const small = Math.min(170 / size.width, 120 / size.height);
-    map.setAttribute('width', size.width * small);
+    map.setAttribute('width', Math.max(56, size.width * small)); // A tall tree's map would be a hair.
     map.setAttribute('height', size.height * small);
+    map.setAttribute('preserveAspectRatio', 'none');
     map.setAttribute('viewBox', `0 0 ${size.width} ${size.height}`);
-    const spots = [...this.places].map(([card, { x, y, height }]) => shape('rect', { x, y, width: this.wide, height, class: ['failed', 'stale', 'changed'].find((one) => card.classList.contains(one)) ?? 'spot' }));
-    const view = shape('rect', { class: 'view', x: canvas.scrollLeft / scale, y: canvas.scrollTop / scale, width: canvas.clientWidth / scale, height: canvas.clientHeight / scale });
-    map.replaceChildren(...spots, view);
+    this.frame();
+  }
+
+  // Which part of the sheet is in sight, on the map.
+  frame() {
+    const { canvas, map, scale } = this;
+    if (map.classList.contains('off')) return;
+    const at = { x: canvas.scrollLeft, y: canvas.scrollTop, width: canvas.clientWidth, height: canvas.clientHeight };
+    for (const [key, value] of Object.entries(at)) this.view?.setAttribute(key, value / scale);
   }
 
   key(event) {

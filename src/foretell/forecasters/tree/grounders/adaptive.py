@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from foretell.forecasters.forecaster import CannotForecast, Context
-from foretell.forecasters.tree.grow.ground import CannotGround, Grounder, GroundingResult, Leaf
+from foretell.forecasters.tree.grow.ground import LONGEST_REASON, CannotGround, Grounder, GroundingResult, Leaf
 from foretell.forecasters.tree.grow.prompting import TEXT, StructuredRequest, fill_prompts, object_schema, sections
 from foretell.forecasters.tree.text import one_line
 from foretell.models.model import BudgetExceeded, ModelError
@@ -33,7 +33,6 @@ FALL_BACKS: Mapping[str, tuple[str, ...]] = {
     "search": ("plain",),
 }
 """Who takes over, in order, where a grounder fails."""
-LONGEST_REASON = 300
 ClaimKind = Literal["numeric", "news", "hard"]
 ORDERS: Mapping[ClaimKind, tuple[str, ...]] = {
     "numeric": ("notebook", "search", "agent", "plain"),

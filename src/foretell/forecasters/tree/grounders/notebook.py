@@ -22,6 +22,7 @@ from foretell.tools.notebook.endpoints import PATHS, Endpoint, fenced_tool_endpo
 from foretell.tools.notebook.notebook import MarkdownCell, Notebook, NotebookCell, PythonCell, ipynb
 from foretell.tools.notebook.outputs import shortened
 from foretell.tools.notebook.pool import KernelPool
+from foretell.tools.notebook.rerun import write_notebook
 from foretell.tools.notebook.session import CellResult, NotebookSession, open_notebook
 
 # A notebook whose every turn is in the journal: a tree that is grown again reads the results and runs nothing.
@@ -64,6 +65,8 @@ class JournaledNotebook:
     cells: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     """The notebook so far, as in its file."""
     facts: dict[str, Any] = field(default_factory=dict[str, Any])
+    data: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    """What its cells asked for, with the answers."""
     _completed_cells: list[NotebookCell] = field(default_factory=list[NotebookCell])
     """Cells that ran to their end: a new kernel has to run them first."""
     _session: NotebookSession | None = None
@@ -102,6 +105,7 @@ class JournaledNotebook:
             self.cells.pop()
         self.cells += found["cells"]
         self.facts = found["facts"]
+        self.data += found.get("data", ())  # Journals of older versions do not have it.
         done = zip(cells, results, strict=False)
         self._completed_cells += [cell for cell, result in done if result["ok"]]
         for kind, body in found["events"]:
@@ -111,7 +115,7 @@ class JournaledNotebook:
     async def _run(self, cells: Sequence[NotebookCell], *, correcting: bool) -> dict[str, Any]:
         session = await self._current_session()
         self._events.clear()
-        before = len(session.notebook.cells)
+        before, asked = len(session.notebook.cells), len(session.exchanges)
         fixing = correcting and session.notebook.failing is not None
         first = cells[0] if cells else None
         if fixing and isinstance(first, PythonCell):
@@ -124,6 +128,7 @@ class JournaledNotebook:
             "notice": step.notice,
             "cells": ipynb(session.notebook)["cells"][before if self.cells else 0 :],
             "facts": dict(session.notebook.facts),
+            "data": list(session.exchanges[asked:]),
             "events": [[type(event).__name__, dict(vars(event))] for event in self._events],
         }
 
@@ -195,6 +200,7 @@ class NotebookGrounder:
         grounder = f"{self.name}+clairvoyant" if toolbox.clairvoyant else self.name
         sources = tuple(str(source).strip()[:300] for source in found["sources"][:30])
         grounded = grounding_from_answer(found, grounder, sources)
+        book.facts = {**book.facts, "conclusion": _conclusion(leaf, grounded)}
         return replace(grounded, grounding=replace(grounded.grounding, notebook=self._saved(leaf, context.trial, book)))
 
     def _offered(self, toolbox: FencedTools) -> list[Endpoint]:
@@ -204,13 +210,13 @@ class NotebookGrounder:
     def _saved(self, leaf: Leaf, trial: int, book: JournaledNotebook) -> str:
         if self.save is None or not book.cells:
             return ""
-        from foretell.data.atomic_file import write_atomically
-
         path = self.save(leaf, trial)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(book.document(), ensure_ascii=False, indent=1)
-        write_atomically(path, text.encode("utf-8", "replace") + b"\n")
+        write_notebook(path, book.document(), book.data)
         return path.relative_to(self.base).as_posix() if self.base is not None else str(path)
+
+
+def _conclusion(leaf: Leaf, grounded: GroundingResult) -> dict[str, Any]:
+    return {"claim": leaf.claim, "p": grounded.p, "key_factor": grounded.grounding.key_factor}
 
 
 def _data(endpoints: Sequence[Endpoint], leaf: Leaf) -> str:

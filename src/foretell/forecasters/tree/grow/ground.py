@@ -5,21 +5,31 @@ Algorithm 2 of Analytica (2026), its leaves.
 
 import asyncio
 import logging
+from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from foretell.data.untrusted import for_log
 from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.grow.budget import LeafBudget
+from foretell.forecasters.tree.grow.event_log import JobEvents
 from foretell.forecasters.tree.grow.prompting import ClaimSurroundings, TreeQuestion
 from foretell.forecasters.tree.proposition import Grounding
+from foretell.forecasters.tree.text import one_line
 from foretell.models.model import BudgetExceeded
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question, Target
-from foretell.questions.trace import NodeGrounded
+from foretell.questions.trace import NodeGrounded, TraceEvent, ignore_event
+
+T = TypeVar("T")
 
 AT_ONCE = 20
 MOST_AT_ONCE = 1000
+MOST_SOURCES = 30
+"""Sources of several examinations that are kept."""
+LONGEST_REASON = 300
+BETWEEN_TRIALS = 1000
+"""Between the numbers of two trials of a leaf, so that they meet no trial of the question."""
 
 CRITERIA = "It is decided by whether the claim, as it is worded, is true."
 
@@ -99,26 +109,65 @@ class GroundSettings:
     """How often a failed leaf is tried again, from its beginning."""
     seconds: float = 1800.0
     """Longest time for one attempt."""
+    trials: int = 1
+    """How often each leaf is examined, independently: its number is the mean, and their spread its error."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.at_once <= MOST_AT_ONCE:
             raise InputError(f"{self.at_once} leaves at once is outside 1 to {MOST_AT_ONCE}")
-        if self.retries < 0 or self.seconds <= 0:
-            raise InputError("grounding needs a count of retries >= 0 and some time")
+        if self.retries < 0 or self.seconds <= 0 or self.trials < 1:
+            raise InputError("grounding needs a count of retries >= 0, some time and a trial")
+
+
+async def gather_or_cancel(jobs: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """The results of the jobs, in their order; where one raises, the others are cancelled."""
+    tasks = [asyncio.create_task(job) for job in jobs]
+    try:
+        return [await task for task in tasks]
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def combined_results(results: Sequence[GroundingResult], earlier: Sequence[float] = ()) -> GroundingResult:
+    """Several examinations of a leaf as one: the mean, the report nearest to it, all sources, and every number."""
+    made = [(one.p, one.grounding) for one in results if one.p is not None]
+    if not made:
+        return results[0]
+    numbers = (*earlier, *(p for p, _ in made))
+    p = sum(numbers) / len(numbers)
+    told: Grounding = min(made, key=lambda one: abs(one[0] - p))[1]
+    sources = dict.fromkeys(source for _, one in made for source in one.sources)
+    lost = len(results) - len(made)
+    error = next((one.grounding.error for one in results if one.p is None), "")
+    route = (*told.route, *((f"{lost} of {len(results)} trials failed: {error}",) if lost else ()))
+    kept = told.sources if len(made) == 1 else tuple(sources)[:MOST_SOURCES]
+    trials = numbers if len(numbers) > 1 else ()
+    grounding = replace(told, sources=kept, trials=trials, route=route)
+    return GroundingResult(p=p, grounding=grounding, attempts=sum(one.attempts for one in results))
 
 
 class GroundingPool:
     """Grounds leaves side by side, as many at once as the settings allow. For one event loop."""
 
-    def __init__(self, grounder: Grounder, settings: GroundSettings) -> None:
+    def __init__(self, grounder: Grounder, settings: GroundSettings, fall_backs: Sequence[Grounder] = ()) -> None:
         self.grounder = grounder
         self.settings = settings
+        self.fall_backs = fall_backs
+        """Who takes over, in order, where the grounder has failed for good."""
         self._places = asyncio.Semaphore(settings.at_once)
 
     async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
         """The leaf's grounding, or after the last attempt one that holds the error in place of a probability."""
-        async with self._places:
-            result = await self._ground(leaf, context)
+        if self.settings.trials == 1:
+            result = await self._examined(leaf, context)
+        else:
+            told = await gather_or_cancel(self._trial(leaf, context, n) for n in range(self.settings.trials))
+            result = combined_results([one for one, _ in told])
+            # Trial by trial, whichever was quicker.
+            for event in (event for _, events in told for event in events):
+                context.emit(event)
         context.emit(
             NodeGrounded(
                 node=leaf.id,
@@ -130,6 +179,38 @@ class GroundingPool:
             )
         )
         return result
+
+    async def _trial(self, leaf: Leaf, context: Context, trial: int) -> tuple[GroundingResult, list[TraceEvent]]:
+        """One of several examinations, and what happened in it."""
+        events, share = JobEvents(ignore_event), leaf.budget.dollars
+        budget = LeafBudget(leaf.id, None if share is None else share / self.settings.trials)
+        # The first is what a leaf examined once would be, in the journal too.
+        slot = f"{leaf.slot} {trial}" if trial else leaf.slot
+        own = replace(context, trial=context.trial + BETWEEN_TRIALS * trial, emit=events)
+        return await self._examined(replace(leaf, slot=slot, budget=budget), own), events.events()
+
+    async def _examined(self, leaf: Leaf, context: Context) -> GroundingResult:
+        async with self._places:
+            result = await self._ground(leaf, context)
+            return result if result.p is not None else await self._instead(leaf, context, result)
+
+    async def _instead(self, leaf: Leaf, context: Context, failed: GroundingResult) -> GroundingResult:
+        """What the next simpler grounder finds; why it came to that is kept with the leaf."""
+        told = [f"{failed.grounding.grounder} failed: {one_line(failed.grounding.error)[:LONGEST_REASON]}"]
+        for other in self.fall_backs:
+            tried = replace(leaf, slot=f"{leaf.slot}/instead by {other.name}")
+            try:
+                async with asyncio.timeout(self.settings.seconds):
+                    found = await other.ground(tried, leaf.budget.metered(context))
+            except BudgetExceeded as error:
+                told.append(f"{other.name} failed: {one_line(str(error))[:LONGEST_REASON]}")
+                break
+            except Exception as error:  # the boundary of a leaf, as above: what failed first is the reason
+                told.append(f"{other.name} failed: {one_line(str(error) or type(error).__name__)[:LONGEST_REASON]}")
+            else:
+                route = (*told, f"{other.name} took over", *found.grounding.route)
+                return replace(found, grounding=replace(found.grounding, route=route), attempts=failed.attempts + 1)
+        return replace(failed, grounding=replace(failed.grounding, route=tuple(told[1:])))
 
     async def _ground(self, leaf: Leaf, context: Context) -> GroundingResult:
         problem = ""

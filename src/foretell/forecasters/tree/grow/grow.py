@@ -91,7 +91,7 @@ class TreeGrowth:
             nodes=size.nodes - 1,
             leaves=size.most_leaves,
             dollars=None if self.dollars is None else FOR_LEAVES * self.dollars,
-            each=cost_of_leaf(self.context),
+            each=cost_of_leaf(self.context) * self.settings.ground.trials,
         )
         try:
             self._open(self.root, whole)

@@ -1,0 +1,18 @@
+"""The end of the first cell of a notebook that is run again: what it asked for is answered from a file beside it."""
+
+import json as _json
+from pathlib import Path as _Path
+from typing import Any as _Any
+
+_FILE = "notebook.data.json"
+_answers: dict[str, list[_Any]] = {}
+for _one in _json.loads(_Path(_FILE).read_text(encoding="utf-8")):
+    _answers.setdefault(_json.dumps(_one["request"], sort_keys=True), []).append(_one["answer"])
+
+
+def _send(request: dict[str, _Any]) -> _Any:  # pyright: ignore[reportUnusedFunction] - the code above calls it
+    known = _answers.get(_json.dumps(request, sort_keys=True))
+    if not known:
+        return {"error": "this was not asked when the notebook was made, and there is no way to ask it now"}
+    # Asked again it gets the next answer, and in the end always the last.
+    return known.pop(0) if len(known) > 1 else known[0]
