@@ -269,6 +269,9 @@ class EditSession:
             case MoveNode():
                 self._node(edit.id)
                 self._node(edit.to)
+                if edit.to in pre_order(self.nodes, edit.id):
+                    # Else the two would hold each other up, and go with all beneath them.
+                    raise _problem(edit.id, f"cannot rest on itself: {edit.to} is beneath it", "children")
                 above = self._parents(edit.id)
                 if edit.out_of is not None and edit.out_of not in above:
                     raise _problem(edit.out_of, f"is no parent of {edit.id}")
