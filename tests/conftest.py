@@ -6,6 +6,7 @@ import random
 import signal
 import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from itertools import count
@@ -92,7 +93,8 @@ def made_example(tmp_path_factory: pytest.TempPathFactory) -> MadeExample:
     made = MadeExample(home=root / "home", stdout="", page=root / "demo.html", tables=root / "tables")
     small = ("--questions", "40", "--days", "4")
     words = ["demo", *small, "--home", str(made.home), "--out", str(made.page), "--tables", str(made.tables)]
-    result = CliRunner().invoke(cli, words, catch_exceptions=False)
+    with ThreadPoolExecutor(1) as aside:  # A browser of another fixture may have a loop in this thread.
+        result = aside.submit(CliRunner().invoke, cli, words, catch_exceptions=False).result()
     assert result.exit_code == 0, result.output
     return replace(made, stdout=result.stdout)
 

@@ -14,7 +14,7 @@ import pytest
 from foretell.forecasters.forecaster import TracedModel
 from foretell.models.facts import facts_of, known_facts
 from foretell.models.limits import ModelLimits
-from foretell.models.model import ModelSettings, Reply, Request, TokenCount, UserMessage
+from foretell.models.model import ModelSettings, Reply, Request, ServiceTier, TokenCount, UserMessage
 from foretell.models.names import MODEL_ROLES, ModelName, ModelRoles, default_effort, default_efforts
 from foretell.models.prices import PriceList
 from foretell.operations.ask import prepare_ask
@@ -24,7 +24,7 @@ from foretell.questions.errors import InputError
 from foretell.questions.trace import ModelCalled, TraceEvent
 from foretell.runs import runner
 from foretell.runs.runner import begin_run, check_run, open_answers
-from foretell.runs.runtime import forecaster_options, models_of_run, prices_of
+from foretell.runs.runtime import filter_seconds, forecaster_options, models_of_run, prices_of
 from foretell.runs.settings import Settings
 from foretell.runs.spec import BudgetSpec, QuestionsSpec, RunSpec, spec_from_json, spec_from_mapping
 from foretell.runs.store import RunStore
@@ -155,6 +155,11 @@ def test_one_option_makes_a_run_cheap_and_says_what_it_saves(tmp_path: Path):
     slow = prepare(RunRequest(spec=spec, tier="batch"), settings)
     assert all("costs half; replies come together, within a day" in notice for notice in slow.notices)
     assert forecaster_options(slow.spec) == {"seconds": 900_000.0}
+    # The filter drops what it has no verdict on: it waits as long as its replies take.
+    tiers: tuple[ServiceTier | None, ...] = (None, "standard", "flex", "batch")
+    assert [filter_seconds(ModelSettings(tier=tier)) for tier in tiers] == [120.0, 120.0, 900.0, 90_000.0]
+    with pytest.raises(InputError, match="a tree asks too often to wait a day for each reply"):
+        prepare(RunRequest(spec={**spec, "forecaster": "tree"}, tier="batch"), settings)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from foretell.operations.grid import init_grid, run_grid
+from foretell.operations.grid import run_grid
+from foretell.operations.init_files import init_grid
 from foretell.operations.requests import GridRequest, InitGridRequest
 from foretell.operations.study_data import read_factor_table
 from foretell.questions.errors import InputError
@@ -101,11 +102,15 @@ def test_factors_of_runs_are_the_fields_in_which_they_differ():
 def test_a_first_grid_is_commented_planned_and_carried_out_without_a_model(tmp_path: Path):
     file = tmp_path / "grid.yaml"
     init_grid(InitGridRequest.read({"file": file}))
-    assert {factor.name for factor in read_grid(file).factors} == {"rule", "leaves", "seed"}
+    assert {factor.name for factor in read_grid(file).factors} == {"forecaster"}
     with pytest.raises(InputError, match="is there already"):
         init_grid(InitGridRequest.read({"file": file}))
-    # As it was written, on a machine without any key: the price can be seen, and nothing is asked.
+    # With the lines that name a model, on a machine without any key: the price can be seen, and nothing is asked.
     bare = Settings(home=tmp_path / "bare")
+    models = {"forecaster": "tree", "models": {"agent": "openrouter:openai/gpt-5-mini"}, "search": ["gdelt"]}
+    base = {"questions": {"dataset": "demo", "limit": 10}, **models}
+    priced = {"base": base, "factors": {"rule": ["linear", "logic"], "leaves": [5, 10], "seed": [0, 1]}, "budget": 5.0}
+    file.write_text(yaml.safe_dump(priced))
     first = run_sync(run_grid(GridRequest.read({"file": file, "plan": True}), bare), event_loop.run)
     assert (len(first.planned), first.budget) == (8, 5.0)
     assert first.expected > 0

@@ -199,7 +199,7 @@ def test_asking_in_a_browser(page: Any, keyed_app: FastAPI, serve: Callable[[Fas
     page.get_by_role("link", name="Ask", exact=True).click()
     page.get_by_label("Question", exact=True).fill(TEXT)
     page.get_by_label("Known by").fill("2027-03-01")
-    page.get_by_label("Model", exact=True).fill("openai:gpt-5-mini")
+    page.get_by_label("Name of another model").fill("openai:gpt-5-mini")
     page.get_by_label("Independent trials").fill("2")
     page.get_by_label("local", exact=True).check()
     page.get_by_role("button", name="Research it").click()

@@ -209,18 +209,29 @@ def test_change_save_and_send_in_four_clicks(trees: Path, site: Any, open_page: 
     wanted, before = _answer(page), page.url
     click(page.get_by_role("button", name="Save the scenario"))
     expect(page.get_by_role("row", name="P1.1.1 99.0 %")).to_be_visible()
+    expect(page.locator("#sets-shown")).to_have_text("P1.1.1 90 → 99.0 %")
     assert page.url == f"{before.partition('#')[0]}#version=0&set=P1.1.1=0.99"
     assert _answer(page) == wanted, "what was saved is still what is shown"
     click(page.get_by_role("button", name="Copy link to this what-if"))
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
     link = page.evaluate("navigator.clipboard.readText()")
     assert clicks <= 4
+    with page.expect_download() as got:
+        page.locator("#tornado-csv").click()
+    table = Path(got.value.path()).read_text(encoding="utf-8").splitlines()
+    assert table[0] == "id,claim,p,if_false,if_true"
+    assert any(line.startswith("P1.1.1,") and ",0.99," in line for line in table)
     other = open_page(viewport={"width": 390, "height": 800}, is_mobile=True, has_touch=True)
     other.goto(link)
     expect(other.locator("#sets-shown")).to_have_text("P1.1.1 90 → 99.0 %")
     assert _answer(other) == wanted
     tree = read_tree_file(trees / "nvda.json").tree
     assert wanted == apply_scenario(tree, Scenario(name="s", edits=(SetP(id="P1.1.1", p=0.99),))).p
+    page.get_by_text("Keep it for good").click()
+    page.locator("#keep-who").fill("ann")
+    page.get_by_role("button", name="Save as a new version").click()
+    expect(page.get_by_role("link", name="Version 2", exact=True)).to_be_visible()
+    assert read_tree_file(trees / "nvda.json").tree.nodes["P0"].p == wanted
 
 
 def test_a_link_that_does_not_fit_is_told(trees: Path, site: Any, page: Any):

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from foretell.arena.collect import CollectReport, collect
@@ -14,6 +14,7 @@ from foretell.arena.forecast import ForecastReport, make_forecasts
 from foretell.arena.live import LiveArena
 from foretell.arena.schedule import slot
 from foretell.arena.settle import SettleReport, settle
+from foretell.questions.clock_jump import TOLERANCE
 from foretell.runs.claims import ClaimTable
 
 StageReport = CollectReport | ContextReport | ForecastReport | SettleReport
@@ -43,6 +44,7 @@ class ArenaService:
         work: dict[str, StageWork] = {"context": self._contexts, "collect": self._collect, "resolve": self._resolve}
         # One loop for each entry: a slow one holds up nobody else.
         work |= {f"forecast {name}": self._forecasts(name) for name in self.arena.spec.entries}
+        work["clock"] = clock_check(self.arena)
         tasks: list[asyncio.Task[Any]] = [
             asyncio.create_task(self._loop(name, stage, stop)) for name, stage in work.items()
         ]
@@ -60,7 +62,7 @@ class ArenaService:
     async def once(self) -> None:
         """Whatever is due now, one stage after the other."""
         now = self.arena.clock()
-        for stage in (self._collect, self._contexts, self._forecasts(), self._resolve):
+        for stage in (clock_check(self.arena), self._collect, self._contexts, self._forecasts(), self._resolve):
             await stage(now)
 
     async def _contexts(self, now: datetime) -> None:
@@ -114,3 +116,22 @@ class ArenaService:
         """What did nothing is not worth a word."""
         if report.telling:
             self.tell(stage, report)
+
+
+def clock_check(arena: LiveArena) -> StageWork:
+    """Tells of a clock that lies behind what was done before: until it has caught up, next to nothing is due."""
+    latest: datetime | None = None
+    told = False
+
+    async def work(now: datetime) -> None:
+        nonlocal latest, told
+        if latest is None:
+            latest = await arena.book.db.aside(arena.book.latest) or now
+        behind = latest - now > timedelta(seconds=TOLERANCE)
+        if behind and not told:
+            text = "arena %s: the clock shows %s, but something was done here at %s; nothing is due until then. %s"
+            mend = "Set this machine's clock (foretell doctor looks at it)"
+            log.warning(text, arena.name, f"{now:%Y-%m-%d %H:%M}", f"{latest:%Y-%m-%d %H:%M} UTC", mend)
+        told, latest = behind, max(latest, now)
+
+    return work

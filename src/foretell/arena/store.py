@@ -401,6 +401,15 @@ class ArenaStore:
         self.db.write(note, (self.arena, name, run, spec, now.isoformat()))
         return next(entry for entry in self.entries() if (entry.name, entry.run) == (name, run))
 
+    def latest(self) -> datetime | None:
+        """When something was last looked at or asked, by the clock of whoever did it."""
+        query = """
+        select max(at) from (
+            select max(last_seen) as at from listed where arena = ?
+            union all select max(taken_at) from moment where arena = ?) as known"""
+        ((found,),) = self.db.read(query, (self.arena, self.arena))
+        return _moment_or_none(found)
+
     def entries(self) -> list[ArenaEntryRow]:
         """Everybody who ever took part."""
         query = "select id, name, run, since from entry where arena = ? order by id"

@@ -5,7 +5,6 @@ import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from importlib.resources import files
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any
@@ -275,14 +274,13 @@ class ArenaFile(Result):
 
 def init_arena(request: requests.ArenaInitRequest) -> ArenaFile:
     """Write the file of a new arena, with every field explained."""
-    from foretell.data.atomic_file import write_atomically
+    from foretell.operations.init_files import template_text, write_commented
 
     file = request.place if request.place.suffix in (".yaml", ".yml") else request.place / FILE_NAME
     if file.exists() and not request.force:
         raise InputError("there is one already", path=file, hint="--force overwrites it")
-    file.parent.mkdir(parents=True, exist_ok=True)
-    text = files("foretell.operations").joinpath("templates", "arena.yaml").read_text(encoding="utf-8")
-    write_atomically(file, Template(text).substitute(name=request.name or default_arena_name(file)).encode())
+    text = Template(template_text("arena.yaml")).substitute(name=request.name or default_arena_name(file))
+    write_commented(file, text, "arena")
     spec = read_arena(file)
     return ArenaFile(file=file, name=spec.name, entries=tuple(spec.entries))
 

@@ -51,15 +51,16 @@ from foretell.report.terminal import show_text
 from foretell.runs.backtest import Backtest
 from foretell.runs.question_sets import Benchmark, open_benchmark
 from foretell.runs.runner import execute_run, prepare_run
-from foretell.runs.settings import KNOWN_MODELS, Settings, load_settings
+from foretell.runs.settings import EXAMPLE_FILE, KNOWN_MODELS, Settings, load_settings
 from foretell.runs.spec import QuestionsSpec, RunSpec, spec_from_json
 from foretell.runs.store import RunStore
 from foretell.scoring.join import read_table
 from foretell.scoring.long_tables import forecast_rows, outcome_rows, write_backtest
+from foretell.scoring.run_scores import KeptScores
 from foretell.scoring.score import ScoringOptions, score_table
 
-MARKER = "example.json"
-"""In an example home that is complete; only a folder that holds it is ever replaced."""
+MARKER = EXAMPLE_FILE
+"""Only a folder that holds this, or its beginning, is ever replaced."""
 TAG = "example"
 FORECASTERS = {
     "auto": "auto: the best series model by its past",
@@ -88,7 +89,7 @@ def example_home(settings: Settings) -> Path:
 
 def is_complete(home: Path) -> bool:
     """Whether an example was made here to its end."""
-    return (home / MARKER).is_file()
+    return Settings(home=home).is_example
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,6 +206,8 @@ async def make_example(home: Path, size: ExampleSize | None = None, tell: Tell =
         tree, slow, scenario = _tree(home)
         tell("4 of 4: a month of an arena on a simulated exchange …")
         arena = await _arena(home, size)
+        with closing(RunStore(settings.store)) as store:
+            KeptScores(store).of(store.runs())  # So that the first page need not make them.
     made = {"made": datetime.now(UTC).isoformat(timespec="seconds"), "note": SCRIPTED_NOTE}
     write_atomically(home / MARKER, json.dumps(made).encode())
     (home / f"{MARKER}.part").unlink()

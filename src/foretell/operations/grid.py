@@ -9,11 +9,9 @@ from typing import Any
 
 from rich.console import Console
 
-from foretell.data.atomic_file import write_atomically
 from foretell.models.budget import Budget
-from foretell.models.names import ModelName
-from foretell.models.prices import PriceList, read_price
-from foretell.operations.requests import GridRequest, InitGridRequest
+from foretell.operations.estimate import CellCosts, cell_cost, measured_costs
+from foretell.operations.requests import GridRequest
 from foretell.operations.result import Result, show_table
 from foretell.operations.run import carry_out
 from foretell.operations.studies import run_study, save_study
@@ -25,7 +23,6 @@ from foretell.runs.grid import Grid, GridRun, read_grid
 from foretell.runs.runner import (
     PreparedRun,
     WatchProgress,
-    asks_models,
     check_options,
     check_run,
     has_panel,
@@ -33,12 +30,9 @@ from foretell.runs.runner import (
 )
 from foretell.runs.same_questions import find_run_of
 from foretell.runs.settings import Settings, load_settings
-from foretell.runs.spec import RunSpec
 from foretell.runs.store import RunStore
 from foretell.studies.registry import load_study
 
-READ, WRITTEN = 5_000, 800
-"""Tokens of a typical call, for runs of whose like nothing was measured."""
 STUDY = "buildup"
 """The study that reads the factors of a finished grid."""
 
@@ -258,74 +252,8 @@ def plan_grid(
     return tuple(planned)
 
 
-def likeness(spec: RunSpec | Mapping[str, Any]) -> tuple[str, ...]:
-    """What decides the price of a cell."""
-    body: Mapping[str, Any] = vars(spec) if isinstance(spec, RunSpec) else spec
-    options, models = (sorted(dict(body.get(name) or {}).items()) for name in ("options", "models"))
-    return (str(body.get("forecaster", "agent")), str(models), str(options), str(list(body.get("search") or ())))
-
-
-CellCosts = Mapping[tuple[str, ...], tuple[float, int]]
-"""Dollars and cells by what decides the price of a cell."""
-
-
-def measured_costs(store: RunStore) -> CellCosts:
-    """Dollars and cells of stored runs, by what decides the price of a cell."""
-    found: dict[tuple[str, ...], tuple[float, int]] = {}
-    for row in store.runs():
-        if row.done:
-            dollars, cells = found.get(likeness(row.spec), (0.0, 0))
-            found[likeness(row.spec)] = (dollars + store.spent(row.id), cells + row.done + row.failed)
-    return found
-
-
 def cell_price(prepared: PreparedRun, measured: CellCosts) -> tuple[float | None, str]:
     """What one cell of a run costs, None where nobody knows, and where that comes from."""
-    spec = prepared.spec
-    if not asks_models(spec):
-        return 0.0, "no model"
-    if found := measured.get(likeness(spec)):
-        return found[0] / found[1], "measured"
-    model = spec.models.get("agent", "")
-    if ModelName.read(model).free:
-        return 0.0, "free model"
-    price = PriceList({name: read_price(written) for name, written in spec.prices.items()}).of(model)
-    if price is None:
-        return None, "unknown"
-    trees = [1 if len(one.targets) < 3 else len(one.targets) for one in prepared.questions]
-    calls = _calls(spec) * (sum(trees) / len(trees) if trees and spec.forecaster in ("tree", "thoughts") else 1.0)
-    return calls * (READ * price.input + WRITTEN * price.output) / 1e6, "rough"
-
-
-def _calls(spec: RunSpec) -> float:
-    """Model calls of a cell, roughly: the agent's steps, a tree's leaves and what puts them together."""
-    options = spec.options
-    if spec.forecaster == "agent":
-        return 1.0 if options.get("variant") == "zero-shot" else 0.7 * float(options.get("steps", 10))
-    if spec.forecaster == "tree":
-        return 2.0 + 1.7 * float(options.get("leaves", 10)) ** float(options.get("rounds", 1))
-    return 12.0 if spec.forecaster == "thoughts" else 1.0
-
-
-# A first grid.
-
-
-@dataclass(frozen=True, kw_only=True)
-class InitGridResult(Result):
-    """A commented grid."""
-
-    file: Path
-
-    def __str__(self) -> str:
-        return f"Wrote {self.file}\nNext: foretell grid {self.file} --plan"
-
-
-def init_grid(request: InitGridRequest) -> InitGridResult:
-    """Write a commented grid to start from."""
-    from importlib.resources import files
-
-    if request.file.exists():
-        raise InputError("is there already", path=request.file, hint="choose another name")
-    text = (files("foretell.operations") / "templates" / "grid.yaml").read_text(encoding="utf-8")
-    write_atomically(request.file, text.encode())
-    return InitGridResult(file=request.file)
+    targets = [1 if len(one.targets) < 3 else len(one.targets) for one in prepared.questions]
+    found = cell_cost(prepared.spec, measured, sum(targets) / len(targets) if targets else 1.0)
+    return found.dollars, found.basis

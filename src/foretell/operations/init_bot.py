@@ -14,6 +14,7 @@ from pathlib import Path
 from foretell.data.atomic_file import write_atomically
 from foretell.models.names import ModelName
 from foretell.models.prices import PriceList
+from foretell.operations.init_files import schema_text
 from foretell.operations.requests import NO_CHOICE, InitBotRequest
 from foretell.operations.result import Result
 from foretell.questions.errors import InputError, MissingExtra
@@ -245,6 +246,8 @@ def bot_files(request: InitBotRequest) -> dict[str, bytes]:
         for name, path in BOT_FILES.items()
         if not (bench and name == "bot.yaml")
     }
+    if "bot.yaml" in made:
+        made["run.schema.json"] = schema_text("run")
     return made | ({} if install.wheel is None else {f"{WHEELS}/{install.wheel[0]}": install.wheel[1]})
 
 

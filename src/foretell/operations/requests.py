@@ -1434,7 +1434,8 @@ class ArenaStatusRequest(ArenaRequest):
 class ArenaInitRequest(OperationRequest):
     """Write arena.yaml, with every field explained, into the folder PLACE; or PLACE itself, if it ends in .yaml.
 
-    As it stands it needs no key: Kalshi's public events, forecasters without models, and the market to beat.
+    As it stands it needs no key: Kalshi's public events, forecasters without models, and the market to beat. Its first
+    line names a JSON schema, written beside it, for editors.
     """
 
     place: Path = setting(Path(), "A folder, or a file that ends in .yaml.", argument=True, metavar="[PLACE]")
@@ -1615,8 +1616,20 @@ class InitBotRequest(OperationRequest):
     )
 
 
+class InitRunRequest(OperationRequest):
+    """Write a commented run to start from, whose every field is explained; as it stands it needs no key.
+
+    Its first line names a JSON schema, written beside it, by which editors complete and check the file.
+    """
+
+    file: Path = setting(Path("run.yaml"), "The file to write.", argument=True, metavar="[FILE]")
+
+
 class InitGridRequest(OperationRequest):
-    """Write a commented grid to start from: an experiment as a file, whose every field is explained."""
+    """Write a commented grid to start from: an experiment as a file, whose every field is explained.
+
+    As it stands it needs no key. Its first line names a JSON schema, written beside it, for editors.
+    """
 
     file: Path = setting(Path("grid.yaml"), "The file to write.", argument=True, metavar="[FILE]")
 

@@ -132,7 +132,9 @@ OPERATIONS = {
         requests.LedgerShowRequest, "foretell.operations.submit:ledger_entries", (".json", ".jsonl")
     ),
     "init bot": Operation(requests.InitBotRequest, "foretell.operations.init_bot:init_bot"),
-    "init grid": Operation(requests.InitGridRequest, "foretell.operations.grid:init_grid"),
+    "init run": Operation(requests.InitRunRequest, "foretell.operations.init_files:init_run"),
+    "init grid": Operation(requests.InitGridRequest, "foretell.operations.init_files:init_grid"),
+    "init arena": Operation(requests.ArenaInitRequest, "foretell.operations.arena:init_arena"),
     "grid": Operation(requests.GridRequest, "foretell.operations.grid:run_grid", PAGES),
 }
 """Words of the command → operation."""

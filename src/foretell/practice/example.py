@@ -63,10 +63,12 @@ def example_script(query: ModelQuery) -> ScriptedReply:
     odds = math.log(step["p"] / (1 - step["p"]))
     shift = SPREAD * (2 * unit(f"{asked}/{seed}") - 1) * min(1.0, 0.4 + 0.3 * turn)
     p = round(1 / (1 + math.exp(-odds - shift)), 3)
-    ids = {title: id for id, title in agent_results(query.words)}
+    shown = agent_results(query.words)
     cited = {
         side: [
-            {"claim": one["claim"], "source_id": ids[one["title"]]} for one in step.get(side, ()) if one["title"] in ids
+            {"claim": one["claim"], "source_id": id}
+            for one in step.get(side, ())
+            if (id := next((id for id, line in shown if line.startswith(one["title"])), ""))
         ]
         for side in ("for", "against")
     }

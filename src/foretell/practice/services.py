@@ -44,7 +44,7 @@ class ServiceOptions:
     script: Script = arena_script
     """What the models reply."""
     pages: tuple[SampleWebPage, ...] = ()
-    """Of the practice web, beside those it always has."""
+    """That search engines find beside those of the practice web; they keep their addresses, so a trace can be kept."""
 
 
 @asynccontextmanager
@@ -75,7 +75,7 @@ async def all_services(
         provider.route("POST", STOP, stop_all)
         models = await start(provider)
         # Pages are named, not numbered: the fence refuses hosts that are only a number.
-        web = web_server(sample_world(options.now, more=options.pages))
+        web = web_server(sample_world(options.now))
         serve_rounds(web, BENCHMARK, options.now)
         PracticeBucket(KEY).serve(web, BUCKETS)
         pages = (await start(web)).replace("127.0.0.1", "localhost")

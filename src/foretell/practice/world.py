@@ -92,7 +92,7 @@ def small_world() -> SampleWorld:
 def sample_world(now: datetime, site: str = "https://news.example", more: Sequence[SampleWebPage] = ()) -> SampleWorld:
     """The same and more; the dates of pages do not move, only ages are counted from `now`."""
     small, stored = _stored_world()
-    pages = [replace(page, url=site + page.path) for page in [*small.pages, *stored, *more]]
+    pages = [*(replace(page, url=site + page.path) for page in [*small.pages, *stored]), *more]
     return SampleWorld(now=now, pages=pages, articles=small.articles)
 
 

@@ -196,6 +196,9 @@ def check_options(spec: RunSpec) -> None:
     """Raise now what any machine would find wrong with the roles and options of a run."""
     if asks_models(spec):
         models_of_run(spec)
+    if spec.sampling.get("tier") == "batch" and forecaster_name(spec) == "tree":
+        hint = "--tier flex costs half too and takes minutes"
+        raise InputError("a tree asks too often to wait a day for each reply", column="sampling.tier", hint=hint)
     made = make_forecaster(forecaster_name(spec), forecaster_options(spec))
     shown_context(made, spec, QuestionOnly())
 

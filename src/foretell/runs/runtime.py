@@ -212,6 +212,7 @@ class Runtime(PlainRuntime):
             model=context.model("filter"),
             name=self.models.name("filter"),
             settings=self.models.setting("filter"),
+            seconds=filter_seconds(self.models.setting("filter")),
             marked=self.spec.marked,
         )
         engine = self.services.engine
@@ -304,6 +305,11 @@ SLOW_TIERS = {"flex": 900.0, "batch": 25 * 3600.0}
 """Seconds that a reply of a cheap service tier may take; a batch expires after a day."""
 REPLIES_OF_TRIAL = 10
 """A trial of the agent there has time for so many, unless the options say another time."""
+
+
+def filter_seconds(settings: ModelSettings) -> float:
+    """How long the filter waits for verdicts before it drops what they are about: as long as its service tier takes."""
+    return SLOW_TIERS.get(settings.tier or "", LeakFilter.seconds)
 
 
 def patience_of(spec: RunSpec) -> ModelLimits:

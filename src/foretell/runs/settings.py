@@ -28,6 +28,8 @@ CHECKED_MODELS = "checked_models.toml"
 """In the home: what models turned out to be able to do when they were tried."""
 SETTINGS_FILE = "settings.toml"
 """In the home: who runs this program, for those who do not want to say so in every environment."""
+EXAMPLE_FILE = "example.json"
+"""In a home that holds an example instead of somebody's own runs."""
 KEYS = KeyVariables()
 """Service → environment variables that may hold its key, the first that is set wins; from the plug-ins themselves."""
 
@@ -94,6 +96,11 @@ class Settings:
     def journal(self) -> Path | str:
         """The file of paid replies and tool results, or the database that keeps them."""
         return self.database or self.home / "journal.db"
+
+    @property
+    def is_example(self) -> bool:
+        """Whether this is an example, made to its end, and not somebody's own home."""
+        return (self.home / EXAMPLE_FILE).is_file()
 
     @property
     def corpus(self) -> Path:

@@ -15,6 +15,8 @@ from foretell.web.run_rows import SpendingView
 SOURCE_HEAD = re.compile(r"^\[([\w.-]{1,80})\] (.{0,1000})$", re.MULTILINE)
 """The first line of a result as a model sees it, and of a source at the end of a rationale."""
 URL_PATTERN = re.compile(r"^(.*?)\s*(https?://\S+)$")
+ADDRESS_AND_DATE = re.compile(r"^(.{0,600}?) \((https?://[^\s,()]{1,300})(?:, ([^()]{1,40}))?\)$")
+"""How a result's first line ends: where it is from, and its date."""
 
 
 def trace_view(events: Sequence[tuple[int, TraceEvent]], rationale: str = "") -> dict[str, Any]:
@@ -22,7 +24,7 @@ def trace_view(events: Sequence[tuple[int, TraceEvent]], rationale: str = "") ->
     happened = [event for _, event in events]
     beliefs = [event for event in happened if isinstance(event, kinds.BeliefRevised)]
     used = [event for event in happened if isinstance(event, kinds.ToolUsed)]
-    sources = _sources(used, rationale)
+    sources = _sources([(number, event) for number, event in events if isinstance(event, kinds.ToolUsed)], rationale)
     last: Mapping[str, Any] = beliefs[-1].belief if beliefs else {}
     return {
         "happenings": [_event_view(number, event) for number, event in events],
@@ -50,7 +52,7 @@ def trace_view(events: Sequence[tuple[int, TraceEvent]], rationale: str = "") ->
 
 
 def _first_cited(
-    beliefs: Sequence[kinds.BeliefRevised], sources: Mapping[str, dict[str, str]]
+    beliefs: Sequence[kinds.BeliefRevised], sources: Mapping[str, dict[str, Any]]
 ) -> list[list[dict[str, Any]]]:
     """For each belief, the evidence that none before it had."""
     seen: set[tuple[str, str]] = set()
@@ -122,27 +124,36 @@ def _event_view(number: int, event: TraceEvent) -> dict[str, Any]:
     return view
 
 
-def _evidence(written: Any, sources: Mapping[str, dict[str, str]]) -> list[dict[str, Any]]:
+def _evidence(written: Any, sources: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
     """Claims with their sources; None where the model named none, or one that does not exist."""
     items = cast("Sequence[Any]", written) if isinstance(written, list | tuple) else ()
     claims = [cast("dict[str, Any]", item) for item in items if isinstance(item, dict)]
     found: list[dict[str, Any]] = []
     for claim in claims:
         id = str(claim.get("source_id", ""))
-        source = sources.get(id) or ({"id": id, "title": id, "url": ""} if id else None)
+        source = sources.get(id) or (source_view(id, id) if id else None)
         found.append({"claim": str(claim.get("claim", "")), "source": source})
     return found
 
 
-def _sources(used: Sequence[kinds.ToolUsed], rationale: str) -> dict[str, dict[str, str]]:
-    """By id: the title as the model saw it, with the address where the rationale or the call tells it."""
-    found = {"question": {"id": "question", "title": "the question itself", "url": ""}}
-    for event in used:
+def _sources(used: Sequence[tuple[int, kinds.ToolUsed]], rationale: str) -> dict[str, dict[str, Any]]:
+    """By id: the title as the model saw it, its date and address where they are told, and the event that shows it."""
+    found: dict[str, dict[str, Any]] = {"question": source_view("question", "the question itself")}
+    for number, event in used:
         heads = {id: title for id, title in SOURCE_HEAD.findall(unmarked(event.result))[:200]}
         url = str(event.arguments.get("url", "")) if len(event.sources) == 1 else ""
         for id in event.sources:
-            found[id] = {"id": id, "title": heads.get(id, id), "url": url}
+            head = heads.get(id, id)
+            parts = ADDRESS_AND_DATE.match(head)
+            title, address, date = (parts[1], parts[2], parts[3] or "") if parts else (head, url, "")
+            found[id] = source_view(id, title, address or url, date, number)
     for id, line in SOURCE_HEAD.findall(rationale[-100_000:]):
         if id in found and (cited := URL_PATTERN.match(line)):
-            found[id] = {"id": id, "title": cited[1] or found[id]["title"], "url": cited[2]}
+            title = found[id]["title"] if found[id]["date"] else cited[1] or found[id]["title"]
+            found[id] |= {"title": title, "url": cited[2]}
     return found
+
+
+def source_view(id: str, title: str, url: str = "", date: str = "", seen: int | None = None) -> dict[str, Any]:
+    """A source as pages show it; `seen` is the event in which the model saw it."""
+    return {"id": id, "title": title, "url": url, "date": date, "seen": seen}

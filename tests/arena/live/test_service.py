@@ -7,9 +7,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.arena.live.site import START, Site
 
-from foretell.arena.service import ArenaService
+from foretell.arena.service import ArenaService, clock_check
 from foretell.arena.status import arena_status
 from foretell.runs.store import RunStore
 
@@ -112,5 +113,27 @@ def test_a_stage_that_breaks_is_tried_again(site: Site):
             site.later(minutes=5)
         stop.set()
         await task
+
+    asyncio.run(main())
+
+
+def test_a_clock_that_was_set_back_is_told_once_and_again_after_it_was_right(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    site.exchange.offer("CUP", closes=START + timedelta(days=9))
+
+    async def main() -> None:
+        await ArenaService(arena=site.arena()).once()
+        assert "clock" not in caplog.text
+        # A process that starts later sees what is stored.
+        site.later(hours=-30)
+        await ArenaService(arena=site.arena()).once()
+        assert caplog.text.count("nothing is due until then") == 1
+        # One that runs on tells it once, and again where the clock was right in between.
+        caplog.clear()
+        check, now = clock_check(site.arena()), site.now
+        for hours in (0, 1, 31, -9, -8):
+            await check(now + timedelta(hours=hours))
+        assert caplog.text.count("the clock shows") == 2
 
     asyncio.run(main())

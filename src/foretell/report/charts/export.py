@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 from foretell.questions.errors import MissingExtra
 from foretell.report.theme import PALETTE, figure_rules
@@ -12,14 +13,21 @@ SCALE = 2
 
 def export_figure(svg: str, path: Path) -> Path:
     """Write a chart in its light colours to a .png or .pdf file; both need the extra `plots`."""
+    path.write_bytes(figure_png(svg, SCALE) if path.suffix == ".png" else _converter().svg_to_pdf(light_svg(svg)))
+    return path
+
+
+def figure_png(svg: str, scale: float = 1) -> bytes:
+    """A chart in its light colours as the bytes of a PNG; needs the extra `plots`."""
+    return _converter().svg_to_png(light_svg(svg), scale=scale)
+
+
+def _converter() -> Any:
     try:
         import vl_convert
     except ImportError:
         raise MissingExtra("writing a chart as PNG or PDF", "plots") from None
-    text = light_svg(svg)
-    made = vl_convert.svg_to_png(text, scale=SCALE) if path.suffix == ".png" else vl_convert.svg_to_pdf(text)
-    path.write_bytes(made)
-    return path
+    return vl_convert
 
 
 def light_svg(svg: str) -> str:

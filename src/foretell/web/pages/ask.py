@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter, HTTPException, Query, Request, Response
@@ -11,23 +11,27 @@ from starlette.concurrency import run_in_threadpool
 
 from foretell.operations.ask import AskResult, prepare_ask, stored_answer
 from foretell.operations.ask import ask as answer_now
-from foretell.operations.requests import NO_CHOICE, AskRequest
+from foretell.operations.estimate import cell_cost, measured_costs
+from foretell.operations.models import list_models
+from foretell.operations.requests import NO_CHOICE, AskRequest, ModelsListRequest
 from foretell.questions.errors import InputError
 from foretell.request import OperationRequest, environment_values
 from foretell.runs.runner import PreparedRun, asks_models
 from foretell.runs.runtime import unpriced_models
-from foretell.runs.services import SEARCH_ENGINES
-from foretell.runs.settings import Settings
-from foretell.runs.spec import COMBINATIONS, spec_from_json
+from foretell.runs.spec import COMBINATIONS, QuestionsSpec, RunSpec, spec_from_json
 from foretell.runs.store import CellKey
 from foretell.web.forms import body_of, form_fields, form_values
-from foretell.web.pages.home import model_keys
+from foretell.web.pages.home import MODEL_PROVIDERS, model_keys, usable_engines
 from foretell.web.rendering import html_page, link_to
 from foretell.web.security import FIELD, TokenRequired, form_of
 from foretell.web.state import CurrentState, WebState
 
 START_SECONDS = 10.0
 """Seconds that a new run may take to show up in the store."""
+MAX_MODELS, RECENT_RUNS = 8, 20
+"""Models that can be picked, and runs in which those that were used lately are looked for."""
+PICK = "pick"
+"""Of a form: the model that was picked, where none is typed."""
 OUTSIDE_FIELDS = ("question", "closes", "as_of", "options", "exclusivity", "criteria", "price", "network")
 """What the outside view needs; the rest does not go into an address."""
 router = APIRouter()
@@ -47,24 +51,46 @@ class OutsideQuery(body_of(AskRequest, *(name for name in AskRequest.model_field
     """A question for the outside view."""
 
 
-def usable_engines(settings: Settings) -> tuple[str, ...]:
-    """Search engines that keys and corpora allow."""
-    usable = {"gdelt", *(("local",) if settings.corpus.exists() else ()), *settings.services}
-    return tuple(engine for engine in SEARCH_ENGINES if engine in usable)
-
-
 @router.get("/api/ask", tags=["ask"])
 def read_ask(here: CurrentState) -> dict[str, Any]:
-    """What a question can be asked with here: keys, search engines, the usual choices, and every field."""
+    """What a question can be asked with here: keys, models with prices, engines, the usual choices, and every field."""
     engines, chosen = usable_engines(here.settings), environment_values(AskRequest)
     combine = ("default", *(name for name in COMBINATIONS if name != "default"))
+    # What has a key is what somebody paid for to be searched with.
+    search = chosen.get("search") or tuple(engine for engine in engines if engine in here.settings.services)
     return {
         **model_keys(here.settings),
         "engines": engines,
         "model": chosen.get("model", ""),
-        "search": chosen.get("search", ()),
+        "search": search,
+        "models": model_choices(here, chosen.get("model", ""), search),
         "fields": form_fields(AskRequest, choices={"search": engines, "combine": combine}),
     }
+
+
+def model_choices(here: WebState, usual: str, search: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Models that there is a key for, the usual one first, each with what a trial will cost and how long it takes."""
+    known = [row["model"] for row in list_models(ModelsListRequest(usable=True), here.settings).models]
+    rows = [row for row in here.store.runs() if not row.archived][:RECENT_RUNS]
+    used = [str(row.spec.get("models", {}).get("agent", "")) for row in rows]
+    services = here.settings.services
+    recent = [name for name in dict.fromkeys(used) if name and _is_usable(name, services)]
+    measured = measured_costs(here.store)
+    found: list[dict[str, Any]] = []
+    for name in list(dict.fromkeys(filter(None, [usual, *recent, *known])))[:MAX_MODELS]:
+        try:
+            spec = RunSpec(questions=QuestionsSpec(dataset="typed"), models={"agent": name}, search=search)
+            cost = cell_cost(spec, measured)
+        except InputError:
+            continue
+        found.append({"model": name, **asdict(cost)})
+    return found
+
+
+def _is_usable(name: str, services: tuple[str, ...]) -> bool:
+    """Whether a model that was used before can be asked here now: it needs no key, or there is one."""
+    provider = name.partition(":")[0]
+    return provider not in MODEL_PROVIDERS or provider in services
 
 
 @router.get("/api/ask/outside", tags=["ask"])
@@ -123,6 +149,9 @@ def show_ask(request: Request, here: CurrentState) -> Response:
 async def send_ask(request: Request, here: CurrentState, _: TokenRequired) -> Response:
     """Start the research and go to where it can be watched."""
     given = await form_given(request, AskRequest)
+    picked = str(given.pop(PICK, ""))
+    if picked and "model" not in given:
+        given["model"] = picked
     if given.pop("outside", None):
         address = {name: given[name] for name in OUTSIDE_FIELDS if name in given}
         lines = {name: "\n".join(one) if isinstance(one, list) else one for name, one in address.items()}
@@ -138,7 +167,16 @@ def _ask_page(
     request: Request, here: WebState, given: dict[str, Any], problem: str, answer: AskResult | None = None
 ) -> Response:
     status, view = 422 if problem else 200, read_ask(here)
-    return html_page(request, "ask.html", view, status=status, given=given, problem=problem, answer=answer)
+    typed = str(given.get("model", ""))
+    offered = [one["model"] for one in view["models"]]
+    picked = typed if typed in offered else "" if typed else next(iter(offered), "")
+    more: dict[str, Any] = {"given": {**given, "search": given.get("search", list(view["search"]))}, "picked": picked}
+    if "question" in given and "search" not in given and request.method == "POST":
+        more["given"]["search"] = []  # Nothing was ticked, and so it stays.
+    unpriced = bool(problem) and any(part in problem for part in ("no price is known", "needs a known price"))
+    return html_page(
+        request, "ask.html", view, status=status, problem=problem, answer=answer, unpriced=unpriced, **more
+    )
 
 
 # Starting runs in the background, from requests and from forms.

@@ -1,21 +1,28 @@
 """The first page, coming in, studies, and the JSON API for people."""
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
+from foretell.forecasters.tree.tree_file import read_tree_file
 from foretell.operations.studies import open_study, saved_studies
 from foretell.plugins import names
+from foretell.questions.errors import InputError
 from foretell.report.study import StudyResult
 from foretell.report.study_report import study_parts
+from foretell.runs.services import SEARCH_ENGINES
 from foretell.runs.settings import KEYS, Settings
 from foretell.studies.registry import study_questions
+from foretell.web.formatting import percent, some, span
 from foretell.web.pages.arena import arena_rows
 from foretell.web.rendering import html_page, json_and_page, link_to
-from foretell.web.run_rows import list_runs
+from foretell.web.run_figures import score_rulers
+from foretell.web.run_rows import RunRowView, list_runs
 from foretell.web.security import COOKIE, AccessRules, TokenRequired, access_of, form_of
-from foretell.web.state import CurrentState
+from foretell.web.state import CurrentState, WebState
 
 router = APIRouter()
 MODEL_PROVIDERS = ("openai", "anthropic", "google", "openrouter")
@@ -29,18 +36,94 @@ def model_keys(settings: Settings) -> dict[str, list[str]]:
     return {"providers": providers, "missing": [KEYS[name][0] for name in MODEL_PROVIDERS if name not in providers]}
 
 
-@json_and_page(router, "/api/home", "/", "home.html", tags=["home"])
+def usable_engines(settings: Settings) -> tuple[str, ...]:
+    """Search engines that keys and corpora allow."""
+    usable = {"gdelt", *(("local",) if settings.corpus.exists() else ()), *settings.services}
+    return tuple(engine for engine in SEARCH_ENGINES if engine in usable)
+
+
+@router.get("/api/home", tags=["home"])
 def home(here: CurrentState) -> dict[str, Any]:
-    """What is on this machine: runs, trees, arenas, studies."""
-    runs = list_runs(here.store, limit=NEWEST_RUNS)
+    """What is on this machine: runs, trees, arenas, studies; what is set up, and what could be done next."""
+    runs, arenas = list_runs(here.store, limit=NEWEST_RUNS), arena_rows(here.store)
+    trees = sorted((here.settings.home / "trees").rglob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True)
     return {
         "runs": runs.runs,
         "run_count": runs.total,
-        "trees": sum(1 for _ in (here.settings.home / "trees").rglob("*.json")),
-        "arenas": len(arena_rows(here.store)),
+        "trees": len(trees),
+        "arenas": len(arenas),
         "studies": len(names("studies")),
+        "example": here.settings.is_example,
+        "engines": usable_engines(here.settings),
+        "highlights": _highlights(here, runs.runs, trees, arenas),
+        "unfinished": [run for run in runs.runs if run.state in ("failed", "stopped")],
         **model_keys(here.settings),
     }
+
+
+@router.get("/", include_in_schema=False)
+def show_home(request: Request, view: Annotated[dict[str, Any], Depends(home)]) -> Response:
+    """The first page, with a picture of the score of every run."""
+    return html_page(request, "home.html", view, rulers=score_rulers(view["runs"]))
+
+
+def _highlights(
+    here: WebState, runs: Sequence[RunRowView], trees: Sequence[Path], arenas: Sequence[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """What there is to open first: a scored run, an answer with its research, a tree, an arena; a sentence on each."""
+    found: list[dict[str, Any]] = []
+    plain = [run for run in runs if not run.model and run.score.get("bi")]
+    if best := max(plain or [run for run in runs if run.score.get("bi")], key=_index, default=None):
+        score = best.score
+        beside = [f"{label} {score[key]['estimate']:.1f}" for key, label in SCORES_BESIDE if score[key]]
+        text = f"Brier index {_index(best):.1f} {span(score['bi'])} on {some(score['decided'], 'decided question')}"
+        text += f"; {', '.join(beside)}." if beside else "."
+        found.append({"kind": "run", "title": "A scored backtest", "text": text, "name": best.called, "ids": [best.id]})
+    if (answer := _researched(here, runs)) is not None:
+        found.append(answer)
+    for path in trees[:NEWEST_TREES]:
+        try:
+            tree = read_tree_file(path).tree
+        except InputError:
+            continue
+        root, name = tree.nodes[tree.root], path.relative_to(here.settings.home / "trees").with_suffix("").as_posix()
+        text = f"{root.claim} {percent(root.p)}, from {some(len(tree.nodes), 'claim')}."
+        found.append({"kind": "tree", "title": "A claim taken apart", "text": text, "name": name, "ids": [name]})
+        break
+    for arena in arenas[:1]:
+        text = f"{some(arena['events'], 'event')}, {arena['settled']} settled: who is best, and by more than noise?"
+        found.append(
+            {"kind": "arena", "title": "An arena", "text": text, "name": arena["name"], "ids": [arena["name"]]}
+        )
+    return found
+
+
+SCORES_BESIDE = (("price", "the market"), ("base_rate", "the base rate"))
+NEWEST_TREES = 5
+"""Files that are tried until one is a tree that can be read."""
+
+
+def _index(run: RunRowView) -> float:
+    return float(run.score["bi"]["estimate"])
+
+
+def _researched(here: WebState, runs: Sequence[RunRowView]) -> dict[str, Any] | None:
+    """The first answer of the newest run in which a model did research."""
+    for run in runs:
+        row = here.store.run(run.id) if run.model and run.done else None
+        if row is None:
+            continue
+        for one in sorted(here.scores(row, finished=run.finished).answers, key=lambda one: -len(one.leading.trials)):
+            said = one.leading
+            if said.p is None:
+                continue
+            parts = [f"{one.question.text} {percent(said.p)}"]
+            parts += [f"the market said {percent(said.price)}"] if said.price is not None else []
+            parts += [f"the answer was {'yes' if said.outcome else 'no'}"] if said.outcome is not None else []
+            ids, due = [run.id, one.question.id], one.question.due.isoformat()
+            title, text = "Research, step by step", f"{'; '.join(parts)}."
+            return {"kind": "question", "title": title, "text": text, "name": run.called, "ids": ids, "due": due}
+    return None
 
 
 @router.get("/api", include_in_schema=False)

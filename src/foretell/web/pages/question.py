@@ -1,5 +1,7 @@
 """One question of a run: every trial step by step, and how the trials became one number; live while it goes on."""
 
+import shlex
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
@@ -9,26 +11,31 @@ from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 from foretell.forecasters.agent.answer_format import LEVELS
 from foretell.forecasters.combine.aggregate import Aggregate
 from foretell.forecasters.combine.trials import PANEL
+from foretell.questions.errors import MissingExtra
 from foretell.questions.exclusivity import probability_of_none
 from foretell.questions.forecast import Failure, Forecast, Numeric
 from foretell.questions.question import Question
 from foretell.questions.resolution import Resolution
 from foretell.questions.trace import TraceEvent
+from foretell.report.charts.export import figure_png
 from foretell.report.charts.rulers import probability_ruler
 from foretell.report.charts.svg import Chart
 from foretell.report.charts.timelines import Trajectory, stages_plot, trajectory_plot
+from foretell.report.question_card import question_card
 from foretell.runs.combine import CombinationSettings, combine_trials
 from foretell.runs.store import CellKey, cells_each
 from foretell.runs.taught import combining_of_row
-from foretell.web.rendering import html_page
+from foretell.web.rendering import html_page, link_to
 from foretell.web.run_rows import SpendingView, run_row_view
 from foretell.web.state import CurrentState
 from foretell.web.streaming import STREAM, After, Brief, stream
 from foretell.web.trace import trace_view, what_moved
 
 router = APIRouter()
+MOST_OPEN, MOST_WITHHELD = 6, 20
 MAX_CHARTS = 6
 """Targets that get charts of their own."""
+ShortId = Annotated[str, Query(max_length=2000)]
 _MOMENTS_SQL = "select due from question where run = ? and id = ? order by due desc"
 
 
@@ -81,11 +88,29 @@ def read_question(
         if len(asked.targets) == 1
         else [],
         "combination": combination_of(list(answers.values()), asked, combining_of_row(store, row)),
+        # What agents still want to know, and how often they said so: it would change the answer.
+        "open": Counter(text for trial in trials for text in trial["trace"]["open_questions"]).most_common(MOST_OPEN),
+        # What the fence kept from them, each thing once.
+        "withheld": _withheld(trials),
         "spending": SpendingView().plus(event for several in events.values() for _, event in several),
         "finished": all(trial["state"] in ("answered", "failed") for trial in trials),
         "background": here.jobs.of(row.id),
         "last": last,
     }
+
+
+def _withheld(trials: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What was kept from the trials, by title and reason, with how often it came up."""
+    seen: Counter[tuple[str, str, str, str]] = Counter(
+        (one["title"], one["text"], one["url"], one["published"])
+        for trial in trials
+        for one in trial["trace"]["happenings"]
+        if one["kind"] == "withheld"
+    )
+    return [
+        {"title": title, "reason": reason, "url": url, "published": published, "times": times}
+        for (title, reason, url, published), times in seen.most_common(MOST_WITHHELD)
+    ]
 
 
 def _question_text(question: Question, resolutions: Sequence[Resolution]) -> dict[str, Any]:
@@ -204,7 +229,31 @@ def show_question(request: Request, view: Annotated[dict[str, Any], Depends(read
     ]
     stages = [_stages(combination, target["id"]) for target in leading]
     ruler = _ruler(view) if len(targets) == 1 else None
-    return html_page(request, "question.html", view, targets=leading, paths=paths, stages=stages, ruler=ruler)
+    run, asked = view["run"].id, view["question"]
+    place = str(request.base_url).rstrip("/")
+    shared = {
+        "permalink": place + link_to("question", run, asked["id"], due=asked["due"]),
+        "preview": place + link_to("preview", run, question=asked["id"], due=asked["due"]),
+        "command": f"foretell show {run} {shlex.quote(asked['id'])}",
+    }
+    more: dict[str, Any] = {"targets": leading, "paths": paths, "stages": stages, "ruler": ruler, "shared": shared}
+    return html_page(request, "question.html", view, **more)
+
+
+@router.get("/runs/{run}/preview.png", include_in_schema=False)
+def show_preview(here: CurrentState, run: str, question: ShortId, due: ShortId = "") -> Response:
+    """The picture of an answer for where its link is shared; as SVG where nothing here draws a PNG."""
+    view = read_question(here, run, question, due or None)
+    target = view["question"]["targets"][0]
+    combination = view["combination"] if len(view["question"]["targets"]) == 1 else None
+    id = target["id"]
+    trials = [one["p"][id] for one in combination["trials"] if id in one["p"]] if combination else []
+    p = combination["p"].get(id) if combination else None
+    card = question_card(view["question"]["text"], p, trials, target["price"], target["outcome"])
+    try:
+        return Response(figure_png(card.svg), media_type="image/png")
+    except MissingExtra:
+        return Response(card.standalone(), media_type="image/svg+xml")
 
 
 def _ruler(view: dict[str, Any]) -> Chart | None:

@@ -45,7 +45,7 @@ from foretell.web.forms import body_of, form_fields, form_values
 from foretell.web.pages.ask import UNPRICED, StartedRun, start_from_form, start_run
 from foretell.web.rendering import html_page, link_to
 from foretell.web.run_figures import answer_ruler, score_figures, score_rulers
-from foretell.web.run_rows import RUNS_PER_PAGE, RunList, list_runs, run_row_view
+from foretell.web.run_rows import RUNS_PER_PAGE, RunList, RunRowView, list_runs, run_row_view
 from foretell.web.security import FIELD, TokenRequired, form_of
 from foretell.web.state import CurrentState, WebState
 from foretell.web.streaming import STREAM, After, Brief, event_to_dict, stream
@@ -178,6 +178,7 @@ def _runs_page(  # noqa: PLR0913 - the list and the form below it
         "tags": sorted({tag for row in here.store.runs() for tag in row.tags}),
         "rulers": score_rulers(view.runs),
         "spent": {run.id: here.totals(run.id).spending.dollars for run in view.runs},
+        "same": _same_questions(here.store, view.runs),
         "fields": form_fields(RunRequest, leave_out=("where",)),
         "picker": form_fields(PickedSet, proposals={"dataset": sets_here()}),
         "given": given,
@@ -186,6 +187,20 @@ def _runs_page(  # noqa: PLR0913 - the list and the form below it
         "looked": looked,
     }
     return html_page(request, "runs.html", view, status=status, size=RUNS_PER_PAGE, **more)
+
+
+def _same_questions(store: RunStore, runs: Sequence[RunRowView]) -> list[dict[str, Any]]:
+    """Runs that asked the same questions and have a score: those that can be compared at once."""
+    groups: dict[str, list[RunRowView]] = {}
+    for run in runs:
+        row = store.run(run.id) if run.score.get("bi") else None
+        if row is not None and (digest := str(row.spec.get("questions", {}).get("digest", ""))):
+            groups.setdefault(digest, []).append(run)
+    return [
+        {"title": group[0].title, "questions": group[0].questions, "ids": [run.id for run in group]}
+        for group in groups.values()
+        if len(group) > 1
+    ]
 
 
 @router.get("/api/runs/{run}", tags=["runs"])

@@ -2,12 +2,12 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, HTTPException, Query, Request, Response
 from fastapi.responses import RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
 from foretell.forecasters.tree import GROUNDERS, RULES
-from foretell.forecasters.tree.history import current_version
+from foretell.forecasters.tree.history import ConflictingEdits, current_version
 from foretell.operations.requests import (
     TreeDiffRequest,
     TreeEditRequest,
@@ -24,6 +24,7 @@ from foretell.web.forms import body_of, form_fields
 from foretell.web.pages.ask import NOTHING_CHOSEN, form_given, usable_engines
 from foretell.web.pages.trees import NO_TREE, known_claim, known_tree, read_claim, tree_path
 from foretell.web.rendering import html_page, link_to
+from foretell.web.run_rows import list_runs
 from foretell.web.security import TokenRequired, form_of
 from foretell.web.state import CurrentState, WebState
 from foretell.web.tree_work import WORK_REQUESTS, TreeWork, TreeWorkKind, work_on_tree, work_title
@@ -39,6 +40,8 @@ ON_THE_PAGE: dict[TreeWorkKind, tuple[str, ...]] = {
 """What a form asks for at once; the rest is folded."""
 HIDDEN: tuple[str, ...] = ("tree", "claim", "base", "plan", "unsandboxed", "kernels", "at_once", "spend", "late_text")
 """What the page knows by itself, or leaves to the command line."""
+RUNS_LOOKED_AT = 50
+"""Newest runs whose models are offered."""
 NOT_BY_FORM = ("tree", "plan", "unsandboxed")
 """What nobody decides by a form, whatever was sent."""
 
@@ -103,6 +106,18 @@ async def change_claim_by_form(
         return html_page(request, "claim.html", view, status=409, problem=str(error), given=given)
     gone = bool(given.get("remove"))
     return RedirectResponse(link_to("tree", name) if gone else link_to("claim", claim, name), status_code=303)
+
+
+@router.post("/trees/keep/{name:path}", include_in_schema=False)
+async def keep_numbers_by_form(request: Request, here: CurrentState, _: TokenRequired, name: str) -> Response:
+    """The numbers of a what-if, as the tree's next version."""
+    form = {field: values[0].strip() for field, values in (await form_of(request)).items() if values}
+    values: dict[str, Any] = {field: form[field] for field in ("who", "why", "base") if form.get(field)}
+    try:
+        await _edited(here, name, {**values, "set": numbers_by_name(form.get("set", "").split())})
+    except ConflictingEdits as error:
+        raise HTTPException(409, str(error)) from None
+    return RedirectResponse(link_to("tree", name), status_code=303)
 
 
 @router.get("/api/tree/history/{name:path}", **NO_TREE)
@@ -228,7 +243,8 @@ def _form_page(
         choices["rule"] = ("", *RULES)
         given = {"claims": [claim] if node is not None and node.children and not node.stale else [], **given}
     leave_out = (*HIDDEN, *(("claims",) if what == "ground" else ()))
-    fields = form_fields(WORK_REQUESTS[what], choices=choices, leave_out=leave_out)
+    used = dict.fromkeys(one.model for one in list_runs(here.store, limit=RUNS_LOOKED_AT).runs if one.model)
+    fields = form_fields(WORK_REQUESTS[what], choices=choices, proposals={"model": tuple(used)}, leave_out=leave_out)
     view = {
         "tree": name,
         "what": what,

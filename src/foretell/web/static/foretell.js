@@ -20,3 +20,25 @@ const button = document.getElementById('theme');
 if (button) themeButton(button);
 const stream = document.querySelector('[data-stream]');
 if (stream) follow(stream);
+
+// A link to something folded opens it.
+function unfold() {
+  const id = decodeURIComponent(location.hash.slice(1));
+  const place = id && document.getElementById(id);
+  for (let one = place; one; one = one.parentElement) if (one.localName === 'details') one.open = true;
+  if (place) place.scrollIntoView();
+}
+addEventListener('hashchange', unfold);
+unfold();
+
+for (const one of document.querySelectorAll('[data-copy]')) {
+  one.hidden = !navigator.clipboard;
+  one.addEventListener('click', async () => {
+    await navigator.clipboard.writeText(one.dataset.copy);
+    one.textContent = 'Copied';
+  });
+}
+for (const one of document.querySelectorAll('[data-print]')) {
+  one.hidden = false;
+  one.addEventListener('click', () => print());
+}

@@ -83,7 +83,7 @@ function tell() {
   command.textContent = ['foretell whatif', command.dataset.file, ...words.map((one) => `--set ${one}`)].join(' ');
   const form = part('save');
   if (form) {
-    part('sets').value = words.join(' ');
+    for (const kept of find('#save [name=set], #keep [name=set]')) kept.value = words.join(' ');
     const name = part('scenario');
     // A name that says what it does, until somebody gives it another.
     if (!('own' in name.dataset)) name.value = sets.map(([id, p]) => `${id} ${percent(p)}`).join(', ').slice(0, 80);
@@ -178,6 +178,21 @@ function slopes() {
     right.setAttribute('dx', 6);
     row.querySelector('svg').setAttribute('aria-label', `${percent(low)} if false, ${percent(high)} if true`);
   }
+}
+
+// What is on the screen as a table; a text that a spreadsheet would take for a formula is marked as text.
+function tornadoCsv() {
+  const cell = (value) => { const text = /^[=+@\t\r-]/.test(value) ? `'${value}` : value; return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text; };
+  const lines = find('#slopes [data-input]').map((row) => {
+    const id = row.dataset.input;
+    const ends = [0, 1].map((p) => String(run(circuit.ops, { ...inputs, [id]: p }, places())[rootPlace]));
+    return [cell(id), cell(row.dataset.claimText), String(inputs[id]), ...ends].join(',');
+  });
+  const made = document.createElement('a');
+  made.href = URL.createObjectURL(new Blob([['id,claim,p,if_false,if_true', ...lines, ''].join('\r\n')], { type: 'text/csv' }));
+  made.download = 'what_would_change_the_answer.csv';
+  made.click();
+  setTimeout(() => URL.revokeObjectURL(made.href), 10_000);
 }
 
 const waiting = new Set();
@@ -291,6 +306,7 @@ for (const one of find('[data-pick]')) one.addEventListener('click', (event) => 
   pick(one.dataset.pick);
 });
 part('scenario')?.addEventListener('input', (event) => { event.target.dataset.own = ''; });
+part('tornado-csv')?.addEventListener('click', tornadoCsv);
 part('reset').addEventListener('click', reset);
 part('copy').addEventListener('click', copy);
 part('all').addEventListener('click', () => foldAll(folded.size === 0));

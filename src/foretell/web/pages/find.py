@@ -1,0 +1,50 @@
+"""One box that finds questions, runs, trees and arenas by their words."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+
+from foretell.operations.requests import RunsRequest
+from foretell.questions.codec import from_json
+from foretell.questions.question import Question
+from foretell.web.pages.arena import arena_rows
+from foretell.web.pages.trees import read_trees
+from foretell.web.rendering import json_and_page
+from foretell.web.run_rows import list_runs
+from foretell.web.state import CurrentState, WebState
+
+router = APIRouter()
+MOST, LOOKED_AT = 20, 500
+"""Hits of a kind that are shown, and questions that are looked at for them."""
+_QUESTIONS_SQL = """
+select run, body from question where lower(body) like ? escape '\\' order by run desc, due desc limit ?"""
+
+
+@json_and_page(router, "/api/find", "/find", "find.html", tags=["home"])
+def find(
+    here: CurrentState, words: Annotated[str, Query(max_length=200, description="Words that are looked for.")] = ""
+) -> dict[str, Any]:
+    """Runs by name, tag and model, questions by their text, trees by their claim, arenas by their name."""
+    sought = " ".join(words.split())
+    if not sought:
+        return {"words": "", "runs": [], "questions": [], "trees": [], "arenas": []}
+    low = sought.casefold()
+    trees = [tree for tree in read_trees(here)["trees"] if low in f"{tree['name']} {tree.get('claim', '')}".casefold()]
+    return {
+        "words": sought,
+        "runs": list_runs(here.store, RunsRequest(find=sought, archived=True), limit=MOST).runs,
+        "questions": _questions(here, low),
+        "trees": trees[:MOST],
+        "arenas": [row for row in arena_rows(here.store) if low in str(row["name"]).casefold()][:MOST],
+    }
+
+
+def _questions(here: WebState, low: str) -> list[dict[str, Any]]:
+    pattern = low.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    found: dict[str, dict[str, Any]] = {}
+    for run, body in here.store.database.read(_QUESTIONS_SQL, (f"%{pattern}%", LOOKED_AT)):
+        question = from_json(body, Question)
+        if low in question.text.casefold():
+            row = {"run": run, "id": question.id, "due": question.due.isoformat(), "text": question.text}
+            found.setdefault(question.text, row)
+    return list(found.values())[:MOST]

@@ -1,0 +1,58 @@
+"""Files to start from: commented, known to editors, and good to run as they are, without a key."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from foretell.arena.spec import read_arena
+from foretell.cli.main import cli
+from foretell.operations.init_files import spec_schema
+from foretell.runs.spec import spec_from_mapping
+
+KINDS = {"run": "run.yaml", "grid": "grid.yaml", "arena": "arena.yaml", "bot": "bot.yaml"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_file_names_its_schema_is_explained_and_runs_as_it_is(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FORETELL_HOME", str(tmp_path / "home"))
+    words = ["init", kind, *(["--install", "git+https://example.org/x"] if kind == "bot" else [])]
+    made = CliRunner().invoke(cli, words, catch_exceptions=False)
+    assert made.exit_code == 0, made.output
+    text = Path(KINDS[kind]).read_text(encoding="utf-8")
+    first, *rest = text.splitlines()
+    schema: dict[str, Any] = json.loads(Path(first.partition("$schema=")[2]).read_text(encoding="utf-8"))
+    assert first.startswith("# yaml-language-server:")
+    assert sum("#" in line for line in rest) >= 3
+    body = yaml.safe_load(text)
+    check = jsonschema.Draft202012Validator(schema)
+    assert not list(check.iter_errors(body))
+    assert list(check.iter_errors({**body, "surprise": 1}))
+    runs = {"run": ["run", "run.yaml"], "grid": ["grid", "grid.yaml"], "arena": ["arena", "status"]}
+    if kind in runs:
+        done = CliRunner().invoke(cli, runs[kind], catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+    if kind == "arena":
+        assert read_arena(Path()).entries
+    again = CliRunner().invoke(cli, words)
+    assert again.exit_code != 0
+    assert Path(KINDS[kind]).read_text(encoding="utf-8") == text
+
+
+def test_a_schema_takes_what_the_file_takes():
+    check = jsonschema.Draft202012Validator(spec_schema("run"))
+    for body in (
+        {"questions": "demo"},
+        {"questions": {"dataset": "demo", "limit": 3}, "trials": 2, "search": ["gdelt"]},
+    ):
+        assert not list(check.iter_errors(body))
+        spec_from_mapping(body)
+    described = [name for name, one in spec_schema("run")["properties"].items() if "description" in one]
+    assert {"questions", "models", "search", "aggregate", "sampling", "prices"} <= set(described)
