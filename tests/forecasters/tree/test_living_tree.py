@@ -365,7 +365,7 @@ def test_an_assistant_edits_the_trees_of_its_server_and_no_others(file: Path):
 def test_scripted_faults_end_in_a_valid_tree_and_a_clear_statement(file: Path, tmp_path: Path):
     """A cycle by an edit, more leaves than are wanted, coefficients that never fit, and grounders that are dead."""
     before = file.read_bytes()
-    with pytest.raises(InputError, match="P1, children: cannot rest on itself: P1.1 is beneath it"):
+    with pytest.raises(InputError, match=r"P1, children: cannot rest on itself: P1\.1 is beneath it"):
         do(edit_tree, file, move={"P1": "P1.1"})
     assert file.read_bytes() == before
 
