@@ -1,16 +1,18 @@
 """The board of 200 entries on 20,000 targets: scoring it, drawing its page, and showing the page again, against 1 s."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TypeVar
 
 import numpy as np
 
-from foretell.report.arena_report import ARENA_ADVICE, arena_report
-from foretell.report.study_report import study_parts
+from foretell.report.arena_report import arena_report
 from foretell.scoring.arena_table import ArenaEntry, ArenaEventTable, ArenaMarketTable, ArenaMomentTable, ArenaTable
 from foretell.scoring.table import Labels
-from foretell.web.boards import ArenaFilters, filter_options
+from foretell.web.arena_board import BoardChoice, board_view
+from foretell.web.boards import ArenaFilters, LeaderboardCache
 from foretell.web.rendering import render
 
 EVENTS, MOMENTS, ENTRIES = 5_000, 4, 200
@@ -63,11 +65,28 @@ def timed(what: str, job: Callable[[], T]) -> T:
 def main() -> None:
     standings = made()
     report = timed("scores, intervals, pairs", lambda: arena_report(standings, by=("category",), draws=500))
-    study = timed("pictures", lambda: report.study(pictures=True))
-    parts = timed("tables as markup", lambda: study_parts(study, ARENA_ADVICE))
-    more = {"arena": "big", "chosen": ArenaFilters(), "offer": filter_options(standings), "reason": "", "parts": parts}
-    text = timed("the page from its parts, as every later visit", lambda: render("arena.html", study, **more))
+    view = timed("pictures and tables", lambda: board_view(report, BoardChoice()))
+    text = timed("the page", lambda: render("arena_board.html", view, arena="big"))
     print(f"{len(text) / 1e6:.1f} MB of page")
+    with TemporaryDirectory() as folder:
+        held = LeaderboardCache(_Changing(standings), Path(folder))  # type: ignore[arg-type]
+        held.table = lambda arena: standings  # type: ignore[method-assign]
+        timed("the first page there ever was", lambda: held.page("big", ArenaFilters(), BoardChoice()))
+        timed("the same again", lambda: held.page("big", ArenaFilters(), BoardChoice()))
+        held._database.seq += 1
+        shown = timed("right after a forecast came in", lambda: held.page("big", ArenaFilters(), BoardChoice()))
+        print("the board of before, marked as such" if shown.behind else "the new board")
+        held.close()
+
+
+class _Changing:
+    """A store whose forecasts are counted and never read: the table is given."""
+
+    def __init__(self, table: ArenaTable) -> None:
+        self.database, self.place, self.seq, self.table = self, table.name, 1, table
+
+    def read(self, sql: str, values: Sequence[object] = ()) -> list[tuple[object, ...]]:
+        return [(self.seq,)] if "said" in sql else [(0, "")]
 
 
 if __name__ == "__main__":

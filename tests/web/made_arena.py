@@ -2,9 +2,11 @@
 
 import json
 import struct
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from foretell.arena.store import ArenaStore
+from foretell.forecasters.prompt.prediction_context import PredictionContext, RankedSource
 from foretell.questions.codec import to_json
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question, Snapshot, Target
@@ -24,9 +26,20 @@ def fill(store: RunStore, arena: str = "made", events: int = 12) -> None:
     for name in ENTRIES:
         spec = RunSpec(questions=QuestionsSpec(dataset=f"arena:{arena}"), options={"who": name}, mode="live")
         store.begin(spec.id, spec.to_json(), START.isoformat())
-        runs[name] = (book.enter(name, spec.id, "{}", START).id, spec.id)
+        runs[name] = (book.enter(name, spec.id, spec.to_json(), START).id, spec.id)
     for n in range(events):
         _event(store, book, n, runs, settled=n < events - 2)
+
+
+def _context(book: ArenaStore, asked: Question) -> str:
+    """What everybody was shown, kept under its digest."""
+    source = RankedSource(
+        url="https://news.example/one", title="A poll <i>of</i> polls", summary="It is close.", published=START
+    )
+    shown = PredictionContext(question=asked, as_of=asked.as_of_in("live"), sources=(source,))
+    row = (shown.digest, START.isoformat(), 0.0, "{}", shown.to_json())
+    book.db.write("insert into context values (?, ?, ?, ?, ?) on conflict do nothing", row)
+    return shown.digest
 
 
 def _event(store: RunStore, book: ArenaStore, n: int, runs: dict[str, tuple[int, str]], *, settled: bool) -> None:
@@ -52,9 +65,13 @@ def _event(store: RunStore, book: ArenaStore, n: int, runs: dict[str, tuple[int,
         moment = 2 * n + number + 1
         quotes = struct.pack("<4d", price, price, price, 1 - price)
         db.write(
-            """insert into moment (id, arena, event, number, planned_at, taken_at, closes_at, state, targets, quotes)
-            values (?, ?, ?, ?, ?, ?, ?, 'ready', ?, ?)""",
-            (moment, book.arena, id, number, *[taken.isoformat()] * 2, closes.isoformat(), json.dumps(["yes"]), quotes),
+            """insert into moment
+            (id, arena, event, number, planned_at, taken_at, closes_at, state, targets, quotes, context)
+            values (?, ?, ?, ?, ?, ?, ?, 'ready', ?, ?, ?)""",
+            (
+                *(moment, book.arena, id, number, *[taken.isoformat()] * 2, closes.isoformat()),
+                *(json.dumps(["yes"]), quotes, _context(book, asked)),
+            ),
         )
         for name, (entry, run) in runs.items():
             p = 1 - ENTRIES[name] if outcome else ENTRIES[name]
@@ -63,5 +80,12 @@ def _event(store: RunStore, book: ArenaStore, n: int, runs: dict[str, tuple[int,
                 (entry, moment, struct.pack("<d", p), taken.isoformat()),
             )
             key = CellKey(run=run, question=id, due=taken.isoformat(), trial=0)
-            said = Forecast(question_id=id, forecaster=name, as_of=asked.as_of_in("live"), p={"yes": p})
+            said = Forecast(
+                question_id=id,
+                forecaster=name,
+                as_of=asked.as_of_in("live"),
+                p={"yes": p},
+                rationale=f"**{name}** holds the first source to be right.",
+            )
+            store.keep_questions(run, [replace(asked, due=taken)])
             store.finish_cell(key, said)

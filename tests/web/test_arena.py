@@ -58,15 +58,19 @@ def test_pages(arena: str, site: Any, page: Any):
     expect(page.locator(".lead")).to_contain_text("sharp leads", use_inner_text=True)
     assert page.locator("svg.ft").count() >= 5
     expect(page.locator("td b")).to_have_count(0)  # Names are text.
-    first = page.locator("#table-1 ~ div tbody tr td:first-child").first.inner_text()
-    page.locator("#table-1 ~ div th button").first.click()
-    assert page.locator("#table-1 ~ div tbody tr td:first-child").first.inner_text() != first
+    board = page.get_by_role("region", name="Leaderboard")
+    first = board.locator("tbody tr td:first-child").first.inner_text()
+    board.get_by_role("button", name="#").click()
+    expect(board.locator("tbody tr td:first-child").first).not_to_have_text(first)
     page.get_by_role("navigation", name="Filters").get_by_role("link", name="Sports").click()
     expect(page.locator(".lead")).to_contain_text("4 resolved events", use_inner_text=True)
     page.get_by_role("link", name="Events", exact=True).click()
-    page.get_by_role("link", name="kalshi/KX-3", exact=True).click()
+    page.locator("#find").fill("event 3")
+    page.get_by_role("button", name="Show", exact=True).click()
+    expect(page.locator("main")).not_to_contain_text("kalshi/")
+    page.get_by_role("link", name="Event 3?", exact=True).click()
     expect(page.locator("h1")).to_contain_text("Event 3?", use_inner_text=True)
-    expect(page.locator("svg.ft:visible")).to_have_count(1)
+    expect(page.locator("svg.ft:visible")).to_have_count(2)
     expect(page.locator("main")).to_contain_text("yes: yes", use_inner_text=True)
 
 

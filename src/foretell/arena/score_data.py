@@ -34,7 +34,9 @@ from foretell.scoring.arena_table import (
     moment_arrays,
 )
 
-_ENTRIES = "select id, name, run from entry where arena = ? order by id"
+_ENTRIES = "select id, name, run, spec from entry where arena = ? order by id"
+YARDSTICKS = frozenset({"oracle"})
+"""Forecasters that are no entry to be compared with: the one of the demo that knows the truth."""
 _LISTED = "select event, platform, category from listed where arena = ? and decision = 'selected'"
 _OUTCOMES = "select event, target, outcome, coalesce(resolved_at, told_at) from outcome where arena = ?"
 
@@ -68,7 +70,7 @@ def read_arena_table(database: Database, arena: str, *, keep: Path | None = None
     by_id = np.full(max((row[0] for row in entries), default=0) + 1, -1, np.int64)
     by_id[[row[0] for row in entries]] = np.arange(len(entries))
     entry = by_id[said.ids // PACKED]
-    names = [name for _, name, _ in entries]
+    names = [name for _, name, _, _ in entries]
     count = np.bincount(entry, minlength=len(names))
     dollars, seconds = (
         np.divide(group_sums(entry, cost, len(names)), count, out=np.full(len(names), np.nan), where=count > 0)
@@ -80,11 +82,12 @@ def read_arena_table(database: Database, arena: str, *, keep: Path | None = None
         entries=tuple(
             ArenaEntry(
                 name=name if names.count(name) == 1 else f"{name} ({run[:6]})",
+                anchor=json.loads(spec).get("forecaster") in YARDSTICKS,
                 forecasts=int(count[i]),
                 dollars=float(dollars[i]),
                 seconds=float(seconds[i]),
             )
-            for i, (_, name, run) in enumerate(entries)
+            for i, (_, name, run, spec) in enumerate(entries)
         ),
         p=_matrix(frame, said, entry, place, len(names)),
     )

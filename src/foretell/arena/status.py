@@ -21,7 +21,7 @@ from foretell.runs.store import CELL_COLUMNS, stored_answer
 
 _FORECASTS = f"""
 select e.name, {", ".join(f"c.{one}" for one in CELL_COLUMNS)} from entry e join cell c on c.run = e.run
-where e.arena = ? and c.question = ? and c.due = ? and c.forecast is not null order by e.id, c.trial"""
+where e.arena = ? and c.question = ? and c.due = ? order by e.id, c.trial"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +37,10 @@ class MomentHistory:
     context: str | None
     said: dict[str, dict[str, float]]
     """By entry, with the number of the trial after the first; targets by id."""
+    reasons: dict[str, str] = field(default_factory=dict[str, str])
+    """By entry, in its own words."""
+    failed: dict[str, str] = field(default_factory=dict[str, str])
+    """By entry: why it did not answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,12 +97,16 @@ def _moment_history(book: ArenaStore, moment: Moment, closes: datetime) -> Momen
     at = moment.taken_at or moment.planned_at
     hours = ((moment.closes_at or closes) - at).total_seconds() / 3600
     said: dict[str, dict[str, float]] = {}
+    reasons: dict[str, str] = {}
+    failed: dict[str, str] = {}
     if moment.taken_at is not None:
         values = (book.arena, moment.event, moment.taken_at.isoformat())
         for name, *row in book.db.read(_FORECASTS, values):
-            forecast = stored_answer(tuple(row), book.db.place)
-            if isinstance(forecast, Forecast):
-                said[name if not row[3] else f"{name} {row[3] + 1}"] = dict(forecast.p)
+            answer, who = stored_answer(tuple(row), book.db.place), name if not row[3] else f"{name} {row[3] + 1}"
+            if isinstance(answer, Forecast):
+                said[who], reasons[who] = dict(answer.p), answer.rationale
+            else:
+                failed[who] = answer.error
     return MomentHistory(
         number=moment.number,
         at=at,
@@ -107,6 +115,8 @@ def _moment_history(book: ArenaStore, moment: Moment, closes: datetime) -> Momen
         reason=moment.reason,
         context=moment.context,
         said=said,
+        reasons=reasons,
+        failed=failed,
     )
 
 

@@ -4,26 +4,33 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval
 from foretell.report.charts.calibration import conservatism_plot, reliability_diagram
 from foretell.report.charts.groups import score_by_group
 from foretell.report.charts.heatmap import difference_heatmap, distance_heatmap
 from foretell.report.charts.ranking import ForestRow, FrontierPoint, forest_plot, frontier
-from foretell.report.charts.svg import Chart
+from foretell.report.charts.svg import Chart, SeriesStyle, series_styles
+from foretell.report.charts.timelines import DatedLines, dated_plot
 from foretell.report.study import StudyChart
+from foretell.scoring.arena_history import Course, scores_over_time
 from foretell.scoring.arena_leaderboard import MAIN_METRIC, ScoredArena, divergence
+from foretell.scoring.arena_table import ArenaTable
 from foretell.scoring.arena_view import ArenaLeaderboard
 from foretell.scoring.breakdown import Breakdown
 from foretell.scoring.table import ALWAYS_HALF, BASE_RATE, CROWD
 
-FEW_ENTRIES = 3
-"""Entries that get a chart of their own."""
+FEW_ENTRIES, SEVERAL, MOST_COURSES = 3, 7, 24
+"""Entries that get a chart of their own, that are shown in one chart by group, and that have a line over time."""
 
 
 def arena_charts(view: ArenaLeaderboard, scored: ScoredArena) -> tuple[StudyChart, ...]:
     """All charts of the page; those that have nothing to show are left out."""
     arena, pairs = scored.arena, view.pairs
-    best = [line.entry.name for line in view.lines if not line.entry.anchor][:FEW_ENTRIES]
+    ranked = [line.entry.name for line in view.lines if not line.entry.anchor]
+    best, several = ranked[:FEW_ENTRIES], ranked[:SEVERAL]
+    styles = series_styles([entry.name for entry in arena.entries if not entry.anchor])
+    courses = scores_over_time(scored, ranked[:MOST_COURSES])
     crowd = [CROWD] if CROWD in arena.names else []
     apart = [name for name in pairs.names if name != ALWAYS_HALF]
     lines = [(line.entry, line.scores[MAIN_METRIC]) for line in view.lines if MAIN_METRIC in line.scores]
@@ -33,8 +40,12 @@ def arena_charts(view: ArenaLeaderboard, scored: ScoredArena) -> tuple[StudyChar
             "Brier score",
             forest_plot(rows, label="Brier score (lower is better)", decimals=3, reference=CROWD),
         ),
-        "lead-time": ("Brier score by time to close, on the same markets", _lead_times(view, [CROWD, *best])),
-        "category": ("Brier by category", _categories(view, [*crowd, *best])),
+        "over-time": ("Score over time", over_time_figure(courses, styles) if courses else None),
+        "lead-time": (
+            "Brier score by time to close, on the same markets",
+            _lead_times(view, [CROWD, *several], styles),
+        ),
+        "category": ("Brier by category", _categories(view, [*crowd, *several], styles)),
         "cost": ("Accuracy and cost", _frontier(view)),
         "pairs": (
             "Paired differences of Brier scores",
@@ -47,8 +58,7 @@ def arena_charts(view: ArenaLeaderboard, scored: ScoredArena) -> tuple[StudyChar
             ),
         ),
     }
-    # Every market counts once, however often it was asked.
-    weight = 1 / np.bincount(arena.moments.event, minlength=len(arena.events))[arena.market_event]
+    weight = market_weights(arena)
     drawn = [*best, *crowd] + ([BASE_RATE] if BASE_RATE in arena.names else [])
     for i, name in enumerate(drawn, 1):
         chart = reliability_diagram(arena.row(name), arena.markets.outcome, weight, name=name)
@@ -61,16 +71,35 @@ def arena_charts(view: ArenaLeaderboard, scored: ScoredArena) -> tuple[StudyChar
     )
 
 
-def _lead_times(view: ArenaLeaderboard, wanted: Sequence[str]) -> Chart | None:
+def market_weights(arena: ArenaTable) -> Floats:
+    """Every market counts once, however often it was asked."""
+    return 1 / np.bincount(arena.moments.event, minlength=len(arena.events))[arena.market_event]
+
+
+def over_time_figure(courses: Mapping[str, Course], styles: Mapping[str, SeriesStyle]) -> Chart:
+    """How much better than the market entries were in the four weeks before each day; above the line is better."""
+    return dated_plot(
+        DatedLines(
+            title="Brier score better than the market's, last four weeks",
+            lines=courses,
+            label="market minus entry, Brier",
+            decimals=3,
+            level=0.0,
+            styles=styles,
+        )
+    )
+
+
+def _lead_times(view: ArenaLeaderboard, wanted: Sequence[str], styles: Mapping[str, SeriesStyle]) -> Chart | None:
     names = [name for name in wanted if name in view.lead_times.entries]
     groups = {
         point.lead_time: (point.events, {name: (point.scores.get(name), point.events) for name in names})
         for point in view.lead_times.points
     }
-    return _by_group("time to close", groups, names, ordered=True)
+    return _by_group("time to close", groups, names, styles, ordered=True)
 
 
-def _categories(view: ArenaLeaderboard, names: Sequence[str]) -> Chart | None:
+def _categories(view: ArenaLeaderboard, names: Sequence[str], styles: Mapping[str, SeriesStyle]) -> Chart | None:
     groups = {
         group.name: (
             group.events,
@@ -78,13 +107,14 @@ def _categories(view: ArenaLeaderboard, names: Sequence[str]) -> Chart | None:
         )
         for group in view.groups.get("category", ())
     }
-    return _by_group("category", groups, names, ordered=False)
+    return _by_group("category", groups, names, styles, ordered=False)
 
 
 def _by_group(
     column: str,
     groups: Mapping[str, tuple[int, Mapping[str, tuple[Interval | None, int]]]],
     names: Sequence[str],
+    styles: Mapping[str, SeriesStyle],
     *,
     ordered: bool,
 ) -> Chart | None:
@@ -100,7 +130,7 @@ def _by_group(
         scores={name: tuple(scores[name][0] for _, scores in groups.values()) for name in names},
         answered={name: tuple(scores[name][1] for _, scores in groups.values()) for name in names},
     )
-    return score_by_group(found, label="Brier", decimals=3)
+    return score_by_group(found, label="Brier", decimals=3, styles=styles)
 
 
 def _frontier(view: ArenaLeaderboard) -> Chart | None:

@@ -1,12 +1,13 @@
 """The leaderboard of an arena in the terminal, as JSON and as one web page."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from foretell.metrics.bootstrap import Resampling
-from foretell.scoring.arena_leaderboard import MAIN_METRIC, ScoredArena
+from foretell.scoring.arena_leaderboard import MAIN_METRIC, ArenaLeaderboardRow, ScoredArena
 from foretell.scoring.arena_rows import arena_table_from_prophet_arena
 from foretell.scoring.arena_table import ArenaTable
 from foretell.scoring.arena_view import ArenaLeaderboard, view_of_scored
@@ -136,4 +137,22 @@ def arena_finding(view: ArenaLeaderboard) -> str:
     if found is not None:
         sure = "the difference is larger than chance explains" if found.stars else "chance explains the difference"
         text += f"; on {found.n:,} common events {sure}"
-    return f"{text} ({scale})."
+    return f"{text} ({scale}).{_runner_up(view, entries)}"
+
+
+def _runner_up(view: ArenaLeaderboard, entries: Sequence[ArenaLeaderboardRow]) -> str:
+    """Whether the first is ahead of the second by more than noise."""
+    names = view.pairs.names
+    if len(entries) < 2 or not all(line.entry.name in names for line in entries[:2]):
+        return ""
+    first, second = (line.entry.name for line in entries[:2])
+    i, j = names.index(first), names.index(second)
+    gap, p = -float(view.pairs.matrix.diff[i, j]), float(view.pairs.matrix.p[i, j])
+    if not (math.isfinite(gap) and math.isfinite(p)):
+        return ""
+    told = "more than chance explains" if p < 1 - view.settings["level"] else "no more than chance explains"
+    return (
+        f" It is {gap:.4f} better than {second}, the next entry: {told}."
+        if gap >= 0
+        else (f" On the markets both answered {second}, the next entry, is {-gap:.4f} better: {told}.")
+    )

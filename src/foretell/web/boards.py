@@ -1,10 +1,16 @@
 """Leaderboards of arenas: which part of an arena to rank on, and the last boards that were made."""
 
+import hashlib
+import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import date
+from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,20 +18,22 @@ import numpy as np
 from fastapi import Query
 
 from foretell.arena.score_data import read_arena_table
+from foretell.data.atomic_file import write_atomically
 from foretell.metrics.arrays import Bools
 from foretell.questions.errors import InputError
-from foretell.report.arena_report import ARENA_ADVICE, ArenaReport, arena_report
-from foretell.report.markup import Markup
-from foretell.report.study import StudyResult
-from foretell.report.study_report import study_parts
+from foretell.report.arena_report import ArenaReport, arena_finding, arena_report
 from foretell.runs.store import RunStore
 from foretell.scoring.arena_leaderboard import LEAD_TIMES, lead_time_of
 from foretell.scoring.arena_table import ArenaTable
 from foretell.scoring.event_sums import MomentChoice
+from foretell.web.arena_board import BoardChoice, board_view
+from foretell.web.rendering import TEMPLATES, render
 
 CACHED_BOARDS = 24
 """Boards held in memory."""
 BOARD_DRAWS = 500
+PATIENCE = 0.5
+"""Seconds that a visitor waits for a new board before the last one is shown."""
 Word = Annotated[str, Query(max_length=200)]
 _FORECASTS_SQL = "select coalesce(max(seq), 0) from said"
 _RESULTS_SQL = "select count(*), coalesce(max(told_at), '') from outcome where arena = ?"
@@ -63,14 +71,24 @@ class ArenaFilters:
         return passed
 
 
-def filter_options(table: ArenaTable) -> dict[str, list[str]]:
-    """What there is to filter by."""
-    used = set(lead_time_of(table.moments.hours).tolist())
-    return {
-        "categories": sorted(table.events.category.names),
-        "platforms": sorted(table.events.platform.names),
-        "lead_times": [one.name for place, one in enumerate(LEAD_TIMES) if place in used],
-    }
+@cache
+def page_version() -> str:
+    """A mark of how boards are drawn: a page that was kept by another version is not shown again."""
+    text = f"{version('foretell')} {TEMPLATES.joinpath('arena_board.html').read_text('utf-8')}"
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoardPage:
+    """The page of a board as it was made."""
+
+    finding: str
+    body: str
+    """Our own markup."""
+    state: tuple[Any, ...]
+    """What had been said and had come out by then."""
+    behind: bool = False
+    """Whether more has come in since."""
 
 
 class LeaderboardCache:
@@ -82,6 +100,13 @@ class LeaderboardCache:
         self._folder = folder
         self._lock = threading.Lock()
         self._made: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
+        self._pages: OrderedDict[tuple[str, ArenaFilters, BoardChoice], BoardPage] = OrderedDict()
+        self._jobs: dict[tuple[Any, ...], Future[BoardPage]] = {}
+        self._aside = ThreadPoolExecutor(1, "board")
+
+    def close(self) -> None:
+        """End what is being made; what has not begun is not made any more."""
+        self._aside.shutdown(cancel_futures=True)
 
     def table(self, arena: str) -> ArenaTable:
         """All numbers of an arena."""
@@ -99,18 +124,67 @@ class LeaderboardCache:
 
         return self._once(arena, (filters,), make)
 
-    def page(self, arena: str, filters: ArenaFilters) -> tuple[StudyResult, list[tuple[str, str, Markup]]]:
-        """The same with its pictures, as the parts of a page: drawn once, shown often."""
+    def page(self, arena: str, filters: ArenaFilters, choice: BoardChoice) -> BoardPage:
+        """The page of a board: drawn once, shown often.
 
-        def make() -> tuple[StudyResult, list[tuple[str, str, Markup]]]:
-            study = self.board(arena, filters).study(pictures=True)
-            return study, study_parts(study, ARENA_ADVICE)
+        When forecasts or results came in since, the page that was shown last is shown again where the new one takes
+        more than a moment; it says so, and the new one is made meanwhile.
+        """
+        key, state = (arena, filters, choice), self._state(arena)
+        with self._lock:
+            before = self._pages.get(key) or self._read_page(arena, filters, choice)
+        if before is not None and before.state == state:
+            return before
+        with self._lock:
+            job = self._jobs.get((key, state))
+            if job is None:
+                job = self._jobs[key, state] = self._aside.submit(self._make_page, key, state)
+        try:
+            return job.result(None if before is None else PATIENCE)
+        except TimeoutError:
+            assert before is not None
+            return replace(before, behind=True)
 
-        return self._once(arena, (filters, "page"), make)
+    def _make_page(self, key: tuple[str, ArenaFilters, BoardChoice], state: tuple[Any, ...]) -> BoardPage:
+        arena, filters, choice = key
+        try:
+            report = self.board(arena, filters)
+            body = render("arena_board.html", board_view(report, choice), arena=arena)
+            made = BoardPage(finding=arena_finding(report.view), body=body, state=state)
+        finally:
+            with self._lock:
+                self._jobs.pop((key, state), None)
+        with self._lock:
+            self._pages[key] = made
+            while len(self._pages) > CACHED_BOARDS:
+                self._pages.popitem(last=False)
+        if (filters, choice) == (ArenaFilters(), BoardChoice()):
+            kept = {"version": page_version(), "finding": made.finding, "body": made.body, "state": list(state)}
+            with suppress(OSError):
+                write_atomically(self._page_file(arena), json.dumps(kept).encode())
+        return made
+
+    def _page_file(self, arena: str) -> Path:
+        mark = hashlib.sha256(f"{self._database.place}\0{arena}".encode()).hexdigest()[:16]
+        return self._folder / f"{mark}-page.json"
+
+    def _read_page(self, arena: str, filters: ArenaFilters, choice: BoardChoice) -> BoardPage | None:
+        """What the last server showed, so that the first view of this one need not wait."""
+        if (filters, choice) != (ArenaFilters(), BoardChoice()):
+            return None
+        try:
+            kept = json.loads(self._page_file(arena).read_text(encoding="utf-8"))
+            if kept.pop("version") != page_version():
+                return None
+            return BoardPage(finding=str(kept["finding"]), body=str(kept["body"]), state=tuple(kept["state"]))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return None
+
+    def _state(self, arena: str) -> tuple[Any, ...]:
+        return (*self._database.read(_FORECASTS_SQL)[0], *self._database.read(_RESULTS_SQL, (arena,))[0])
 
     def _once(self, arena: str, what: tuple[Any, ...], make: Callable[[], Any]) -> Any:
-        state = (*self._database.read(_FORECASTS_SQL)[0], *self._database.read(_RESULTS_SQL, (arena,))[0])
-        key = (arena, state, *what)
+        key = (arena, self._state(arena), *what)
         with self._lock:
             if key in self._made:
                 self._made.move_to_end(key)

@@ -44,6 +44,7 @@ ROUTES: Mapping[str, str] = {
     "arena": "/arena/{}",
     "events": "/arena/{}/events",
     "event": "/arena/{}/event/{}",
+    "entry": "/arena/{}/entry/{}",
     "compare": "/compare",
     "board": "/board",
     "studies": "/studies",

@@ -84,6 +84,7 @@ class WebState:
         """End what was started and let go of everything."""
         self.jobs.close()
         self.tree_work.close()
+        self.boards.close()
         self.store.close()
         if self._journal is not None:
             self._journal.close()

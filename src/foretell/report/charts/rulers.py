@@ -1,12 +1,29 @@
 """Numbers on a small ruler, to be read row by row: scores with their interval, probabilities with what happened."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
 
+from foretell.metrics.bootstrap import Interval
 from foretell.report.charts.scales import ChartScale
-from foretell.report.charts.svg import NARROW, WIDE, Chart, SeriesStyle, figure, line, mark, rect, responsive, text
-from foretell.report.markup import Markup, element
+from foretell.report.charts.svg import (
+    MARKET_STYLE,
+    NARROW,
+    WIDE,
+    Chart,
+    SeriesStyle,
+    empty,
+    figure,
+    legend,
+    line,
+    mark,
+    rect,
+    responsive,
+    series_styles,
+    text,
+)
+from foretell.report.markup import Markup, element, shorten
 from foretell.report.numbers import bracket, probability_text
 
 MARKET, RATE, OURS = "e", "muted", "a"
@@ -65,6 +82,77 @@ def _probabilities(
     numbers = {"answer": p, "market": price, "outcome": outcome}
     rows = [numbers, *({"trial": n, "answer": one} for n, one in enumerate(trials, 1))] if large else []
     return figure(width, height, ", ".join(said), *parts, rows=rows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RulerRow:
+    """One outcome of an event: what each forecaster gave it, the market's price, and whether it came true."""
+
+    name: str
+    said: Mapping[str, float]
+    price: float | None = None
+    outcome: str = ""
+
+
+def everybody_ruler(rows: Sequence[RulerRow], styles: Mapping[str, SeriesStyle]) -> Chart:
+    """What everybody said about each outcome, between 0 and 100 %, with the market and the median."""
+    if not any(row.said or row.price is not None for row in rows):
+        return empty("Nobody has said anything yet")
+    return responsive(*(_everybody(rows, styles, width) for width in (WIDE, NARROW)))
+
+
+def _everybody(rows: Sequence[RulerRow], styles: Mapping[str, SeriesStyle], width: float) -> Chart:
+    stacked, names = width == NARROW, list(dict.fromkeys(name for row in rows for name in row.said))
+    known = series_styles(names, styles)
+    keys, top = legend([*((name, known[name]) for name in names), ("market", MARKET_STYLE)], 4, 16, width)
+    left, right, tall = (14.0, width - 14.0, 58) if stacked else (260.0, width - 150.0, 40)
+    x = ChartScale(low=0, high=1, start=left, stop=right)
+    top += 22
+    parts: list[Markup] = [keys]
+    for p in (0.0, 0.25, 0.5, 0.75, 1.0):
+        parts += [
+            line(x(p), top, x(p), top + tall * len(rows), "l-grid thin"),
+            text(x(p), top - 6, f"{100 * p:.0f}" + " %" * (p == 1), "xs m k"),
+        ]
+    told: list[dict[str, object]] = []
+    for i, row in enumerate(rows):
+        base = top + tall * i
+        middle = base + (40 if stacked else tall / 2)
+        style = "w f-c" if row.outcome == "yes" else "w"
+        name = shorten(row.name, 44 if stacked else 36) + (" ✓" if row.outcome == "yes" else "")
+        parts.append(text(4, base + 14 if stacked else middle + 4, name, style, tip=row.name))
+        parts.append(rect(x(0), middle - 1.5, x(1) - x(0), 3, "f-grid"))
+        if row.price is not None:
+            parts.append(_tick(x(row.price), middle, MARKET, 11, f"market {probability_text(row.price)}"))
+        order = sorted(row.said.items(), key=lambda one: one[1])
+        for n, (who, p) in enumerate(order):
+            # Those that say nearly the same stand above each other.
+            close = n and x(p) - x(order[n - 1][1]) < 9
+            shift = (0, -7, 7)[n % 3] if close or (n + 1 < len(order) and x(order[n + 1][1]) - x(p) < 9) else 0
+            parts.append(mark(x(p), middle + shift, known[who], tip=f"{who}: {probability_text(p)}"))
+            told.append({"outcome": row.name, "name": who, "probability": p})
+        if row.price is not None:
+            told.append({"outcome": row.name, "name": "market", "probability": row.price})
+        if not stacked:
+            shown = [f"market {probability_text(row.price)}"] if row.price is not None else []
+            shown += [f"median {probability_text(median(row.said.values()))}"] if row.said else []
+            for k, one in enumerate(shown):
+                parts.append(text(right + 16, middle + 4 + 14 * (k - (len(shown) - 1) / 2), one, "s"))
+    title = f"What everybody said about {len(rows)} outcomes"
+    return figure(width, top + tall * len(rows) + 6, title, *parts, rows=told)
+
+
+def interval_ruler(interval: Interval, ends: tuple[float, float], at: float | None, style: SeriesStyle) -> Chart:
+    """A number with its interval between two ends, and a line where the reference stands; for a row of a table."""
+    x, middle = ChartScale(low=ends[0], high=ends[1], start=4, stop=SMALL - 4), TALL / 2
+    parts = [line(x(ends[0]), middle, x(ends[1]), middle, "l-grid thin")]
+    if at is not None:
+        parts.append(line(x(at), 1, x(at), TALL - 1, f"l-{MARKET} bold"))
+    if math.isfinite(interval.low) and math.isfinite(interval.high):
+        parts.append(line(x(interval.low), middle, x(interval.high), middle, f"l-{style.colour} bold"))
+    parts.append(mark(x(interval.estimate), middle, style))
+    said = f"{interval.estimate:.4f} {bracket(interval.low, interval.high, 4)}".strip()
+    return replace(figure(SMALL, TALL, said, *parts), small=True)
 
 
 def _labels(x: ChartScale, p: float | None, price: float | None, outcome: int | None) -> list[Markup]:

@@ -101,7 +101,7 @@ def _dated(shown: DatedLines, lines: Mapping[str, Points], width: float, height:
     named = list(lines)[:NAMED]
     styles = series_styles(named, shown.styles)
     values = [value for points in lines.values() for _, value in points]
-    room = min(max(len(name) + 7 for name in named) * LETTER, width * 0.34)
+    room = min(max(len(name) + 7 for name in named) * 7.0, width * 0.36)
     top, bottom = 34.0, height - 30.0
     moments = [at for points in lines.values() for at, _ in points] + [at for at, _ in shown.notes]
     x = date_scale(moments, 48, width - room - 24)
@@ -123,7 +123,7 @@ def _dated(shown: DatedLines, lines: Mapping[str, Points], width: float, height:
         bold = "bold" if name in shown.held else "line"
         parts += [polyline(drawn, f"{style.stroke} {bold}")] if len(drawn) > 1 else []
         parts += _dated_marks(shown, name, style, x, y, quiet=name in shown.held)
-        last = f"{shorten(name, max(6, int(room / LETTER) - 7))} {shown.told(points[-1][1])}"
+        last = f"{shorten(name, max(6, int(room / 7) - 7))} {shown.told(points[-1][1])}"
         ends.append(EndLabel(name=last, style=style, x=places[-1][0], y=places[-1][1]))
     more = len(lines) - NAMED
     return figure(

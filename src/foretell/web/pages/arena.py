@@ -1,7 +1,6 @@
 """Arenas: the list, the board with its filters, events and the life of one; and two entries or runs compared."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
@@ -10,33 +9,41 @@ from foretell.arena.status import ArenaEventHistory, event_history
 from foretell.arena.store import ArenaStore
 from foretell.metrics.bootstrap import Resampling
 from foretell.operations.study_data import run_table
-from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
-from foretell.report.charts.svg import Chart
-from foretell.report.charts.timelines import MarketHistory, history_plot
+from foretell.report.arena_report import ArenaReport
 from foretell.report.leaderboard import board_study
+from foretell.report.markup import Markup
 from foretell.report.study import StudyResult
 from foretell.report.study_report import study_parts
 from foretell.runs.store import RunStore
 from foretell.scoring.arena_table import arena_as_table
 from foretell.scoring.score import ScoringOptions, score_table
 from foretell.scoring.scoreboard import Scoreboard
+from foretell.scoring.table import CROWD
 from foretell.studies.comparison import ADVICE, comparison_study
-from foretell.web.boards import ArenaFilters, filter_options
+from foretell.web.arena_board import BOARD_COLUMNS, BoardChoice, board_offer, coming_up
+from foretell.web.arena_pages import (
+    EVENTS_PER_PAGE,
+    EntryView,
+    entry_figures,
+    entry_finding,
+    entry_styles,
+    entry_view,
+    event_figures,
+    last_answers,
+    last_context,
+    listed_events,
+)
+from foretell.web.boards import ArenaFilters
 from foretell.web.rendering import html_page, json_and_page
 from foretell.web.state import CurrentState, WebState
 
 router = APIRouter()
 NO_ARENA: dict[int | str, dict[str, Any]] = {404: {"description": "No such arena, or no such event in it."}}
-CHARTED_MARKETS = 12
-EVENTS_PER_PAGE = 100
 MAX_CHOICES = 200
 COMPARE_RESAMPLING = Resampling(draws=1000)
 _COUNTS_SQL = """
 select count(*), coalesce(sum(settled), 0) from listed where arena = ? and decision = 'selected'"""
-_EVENTS_SQL = """
-select event, category, status, closes_at, settled from listed where arena = ? and decision = 'selected'
-order by coalesce(closes_at, '') desc, event limit ? offset ?"""
 Offset = Annotated[int, Query(ge=0, le=10_000_000)]
 Name = Annotated[str, Query(max_length=300)]
 Runs = Annotated[tuple[str, ...], Query(max_length=50, description="Runs by name or id; may be repeated.")]
@@ -61,6 +68,7 @@ def known_arena(here: CurrentState, arena: str) -> str:
 
 Arena = Annotated[str, Depends(known_arena)]
 Filters = Annotated[ArenaFilters, Depends(ArenaFilters)]
+Choice = Annotated[BoardChoice, Depends(BoardChoice)]
 
 
 @json_and_page(router, "/api/arenas", "/arena", "arenas.html", tags=["arena"])
@@ -76,29 +84,64 @@ def read_board(here: CurrentState, arena: Arena, filters: Filters) -> dict[str, 
 
 
 @router.get("/arena/{arena}", include_in_schema=False)
-def show_board(request: Request, here: CurrentState, arena: Arena, filters: Filters) -> Response:
+def show_board(
+    request: Request,
+    here: CurrentState,
+    arena: Arena,
+    filters: Filters,
+    choice: Choice,
+) -> Response:
     """The board."""
-    study, parts, reason = None, [], ""
+    made, reason, book = None, "", ArenaStore(here.store.database, arena)
     try:
-        study, parts = here.boards.page(arena, filters)
+        made = here.boards.page(arena, filters, choice)
     except InputError as error:
         reason = str(error)
-    offer = filter_options(here.boards.table(arena))
-    return html_page(request, "arena.html", study, reason=reason, parts=parts, arena=arena, chosen=filters, offer=offer)
+    return html_page(
+        request,
+        "arena.html",
+        made,
+        reason=reason,
+        arena=arena,
+        chosen=filters,
+        choice=choice,
+        columns=BOARD_COLUMNS,
+        body=Markup(made.body) if made else "",
+        entries=[CROWD, *dict.fromkeys(row.name for row in book.entries())],
+        open=coming_up(book),
+        offer=board_offer(book),
+    )
+
+
+Find = Annotated[str, Query(max_length=200)]
 
 
 @json_and_page(
     router, "/api/arena/{arena}/events", "/arena/{arena}/events", "events.html", tags=["arena"], responses=NO_ARENA
 )
-def list_events(here: CurrentState, arena: Arena, offset: Offset = 0) -> dict[str, Any]:
-    """Events that were taken up, those that close last first."""
-    rows = here.store.database.read(_EVENTS_SQL, (arena, EVENTS_PER_PAGE, offset))
-    events = [
-        {"id": id, "category": category, "status": status, "closes_at": closes, "settled": bool(settled)}
-        for id, category, status, closes, settled in rows
+def list_events(
+    here: CurrentState, arena: Arena, find: Find = "", category: Find = "", state: Find = "", offset: Offset = 0
+) -> dict[str, Any]:
+    """Events that were taken up, those that close last first; `find` looks in titles, every word of it."""
+    every = listed_events(ArenaStore(here.store.database, arena))
+    words = find.casefold().split()
+    found = [
+        one
+        for one in every
+        if (not category or one.category == category)
+        and (not state or (one.status == "settled") == (state == "settled"))
+        and all(word in one.title.casefold() or word in one.id.casefold() for word in words)
     ]
-    total = here.store.database.read(_COUNTS_SQL, (arena,))[0][0]
-    return {"arena": arena, "events": events, "total": total, "offset": offset, "size": EVENTS_PER_PAGE}
+    return {
+        "arena": arena,
+        "events": [vars(one) for one in found[offset : offset + EVENTS_PER_PAGE]],
+        "total": len(found),
+        "of": len(every),
+        "categories": sorted({one.category for one in every}),
+        "chosen": {"find": find, "category": category, "state": state},
+        "offset": offset,
+        "size": EVENTS_PER_PAGE,
+    }
 
 
 def known_event(here: CurrentState, arena: Arena, event: str) -> ArenaEventHistory:
@@ -114,35 +157,66 @@ Event = Annotated[ArenaEventHistory, Depends(known_event)]
 
 @router.get("/api/arena/{arena}/event/{event:path}", tags=["arena"], responses=NO_ARENA)
 def read_event(event: Event) -> dict[str, Any]:
-    """Prices, moments, forecasts and result of one event."""
+    """Prices, moments, forecasts, reasons and result of one event."""
     return event.to_dict()
 
 
 @router.get("/arena/{arena}/event/{event:path}", include_in_schema=False)
-def show_event(request: Request, arena: str, event: Event) -> Response:
-    """One event."""
-    charts = [_price_chart(event, target) for target in list(event.prices)[:CHARTED_MARKETS]]
-    return html_page(request, "event.html", event, arena=arena, figures=charts)
-
-
-def _price_chart(event: ArenaEventHistory, target: str) -> Chart:
-    """Price and forecasts of one market."""
-    forecasts: dict[str, list[tuple[datetime, float]]] = {}
-    for moment in event.moments:
-        for name, p in moment.said.items():
-            if target in p:
-                forecasts.setdefault(name, []).append((moment.at, p[target]))
-    result = event.outcomes.get(target, "")
-    paid = float(result.removeprefix("paid ")) if result.startswith("paid ") else None
-    return history_plot(
-        MarketHistory(
-            title=event.labels[target],
-            prices=[(instant(at), p) for at, p in event.prices[target]],
-            forecasts=forecasts,
-            outcome={"yes": 1.0, "no": 0.0}.get(result, paid),
-            closes=event.question.closes_at,
-        )
+def show_event(request: Request, here: CurrentState, arena: Arena, event: Event) -> Response:
+    """One event: what everybody saw and said, and what happened."""
+    book = ArenaStore(here.store.database, arena)
+    runs = {row.name: row.run for row in book.entries()}
+    styles = entry_styles(list(runs))
+    said, moved = event_figures(event, styles)
+    context = last_context(book, event)
+    return html_page(
+        request,
+        "event.html",
+        event,
+        arena=arena,
+        answers=last_answers(event, list(runs)),
+        runs=runs,
+        said=said,
+        moved=moved,
+        seen_at=context[0] if context else None,
+        context=context[1] if context else None,
+        category=_category(book, event.event),
     )
+
+
+def _category(book: ArenaStore, event: str) -> str:
+    rows = book.db.read("select category from listed where arena = ? and event = ?", (book.arena, event))
+    return rows[0][0] if rows else ""
+
+
+def known_entry(here: CurrentState, arena: Arena, entry: str) -> tuple[EntryView, ArenaReport | None]:
+    """The entry that the address names, and the board it stands on, where there is one."""
+    try:
+        report = here.boards.board(arena, ArenaFilters())
+    except InputError:
+        report = None
+    try:
+        return entry_view(ArenaStore(here.store.database, arena), entry, report), report
+    except InputError as error:
+        raise HTTPException(404, str(error)) from None
+
+
+Entry = Annotated[tuple[EntryView, ArenaReport | None], Depends(known_entry)]
+
+
+@router.get("/api/arena/{arena}/entry/{entry:path}", tags=["arena"], responses=NO_ARENA)
+def read_entry(entry: Entry) -> dict[str, Any]:
+    """One entry: its scores, its best and worst events, its settings and its cost."""
+    return entry[0].to_dict()
+
+
+@router.get("/arena/{arena}/entry/{entry:path}", include_in_schema=False)
+def show_entry(request: Request, here: CurrentState, arena: Arena, entry: Entry) -> Response:
+    """The page of an entry."""
+    view, report = entry
+    names = [row.name for row in ArenaStore(here.store.database, arena).entries()]
+    figures = entry_figures(report, view.line.entry.name, entry_styles(names)) if report and view.line else []
+    return html_page(request, "entry.html", view, arena=arena, figures=figures, finding=entry_finding(view))
 
 
 # Comparing two runs, or two entries of an arena.

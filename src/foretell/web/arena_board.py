@@ -1,0 +1,274 @@
+"""The board of an arena as a page: chosen columns, score over time, calibration, categories and lead times."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Annotated, Any
+
+import numpy as np
+from fastapi import Query
+
+from foretell.arena.store import ArenaStore
+from foretell.metrics.bootstrap import Interval
+from foretell.metrics.metric import METRICS
+from foretell.report.arena_charts import market_weights
+from foretell.report.arena_report import ARENA_ADVICE, ArenaReport
+from foretell.report.charts.calibration import reliability_diagram
+from foretell.report.charts.rulers import interval_ruler
+from foretell.report.charts.svg import Chart, SeriesStyle, mark, series_styles
+from foretell.report.headline import flip_comparison
+from foretell.report.markup import Markup, element
+from foretell.report.numbers import bracket, difference, number
+from foretell.report.study_report import study_parts
+from foretell.scoring.arena_leaderboard import LEAD_TIMES, MAIN_METRIC, ArenaLeaderboardRow, lead_time_of
+from foretell.scoring.arena_view import ArenaLeaderboard
+from foretell.scoring.table import CROWD
+
+MAIN_CHARTS = ("over-time", "lead-time", "category", "cost")
+"""Charts that stand by themselves; all others are further down."""
+_MOMENTS_SQL = "select taken_at, closes_at from moment where arena = ? and taken_at is not null"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoardCell:
+    """A number of the board with what is said beside it."""
+
+    text: str
+    detail: str = ""
+    mark: str = ""
+    """Class of the text: good, bad."""
+    sort_key: str = ""
+
+
+CellOf = Callable[[ArenaLeaderboard, ArenaLeaderboardRow], BoardCell]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoardColumn:
+    """A column that a visitor can choose."""
+
+    label: str
+    tip: str
+    cell: CellOf
+    usual: bool = False
+    """Whether it is shown where nobody chose."""
+
+
+def _metric(name: str, *, usual: bool = False) -> BoardColumn:
+    metric = METRICS[name]
+
+    def cell(view: ArenaLeaderboard, line: ArenaLeaderboardRow) -> BoardCell:
+        one = line.scores.get(name)
+        if one is None:
+            return BoardCell(text="–")
+        interval = bracket(one.low, one.high, metric.decimals)
+        return BoardCell(text=number(one.estimate, metric.decimals), detail=interval, sort_key=f"{one.estimate:.6g}")
+
+    return BoardColumn(label=metric.label, tip=metric.meaning, cell=cell, usual=usual)
+
+
+def _against(view: ArenaLeaderboard, line: ArenaLeaderboardRow) -> BoardCell:
+    found = view.versus_crowd.get(line.entry.name)
+    if found is None:
+        return BoardCell(text="the yardstick" if line.entry.name == CROWD else "–")
+    found = flip_comparison(found)
+    tone = ("good" if found.diff > 0 else "bad") if found.stars else ""
+    told = difference(found, 4) if found.stars else f"{difference(found, 4)} tie"
+    return BoardCell(text=told, detail=bracket(found.low, found.high, 4), mark=tone, sort_key=f"{found.diff:.6g}")
+
+
+def _plain(value: Callable[[ArenaLeaderboardRow], tuple[float, str]]) -> CellOf:
+    def cell(view: ArenaLeaderboard, line: ArenaLeaderboardRow) -> BoardCell:
+        found, text = value(line)
+        return BoardCell(
+            text=text if np.isfinite(found) else "–", sort_key=f"{found:.6g}" if np.isfinite(found) else ""
+        )
+
+    return cell
+
+
+def _dollars(value: float) -> str:
+    return f"${value:.3f}" if value else "$0"
+
+
+BOARD_COLUMNS: Mapping[str, BoardColumn] = {
+    "brier": _metric("brier", usual=True),
+    "market": BoardColumn(
+        label="Against the market",
+        tip="market minus entry on the markets both answered, paired, two-sided 95 %; above 0 the entry is better",
+        cell=_against,
+        usual=True,
+    ),
+    "ece": _metric("ece", usual=True),
+    "return": _metric("return0", usual=True),
+    "completion": BoardColumn(
+        label="Completion",
+        tip="share of the rounds that it answered",
+        cell=_plain(lambda line: (line.completion, f"{100 * line.completion:.1f} %")),
+        usual=True,
+    ),
+    "cost": BoardColumn(
+        label="Cost a forecast",
+        tip="mean dollars of a forecast",
+        cell=_plain(lambda line: (line.entry.dollars, _dollars(line.entry.dollars))),
+        usual=True,
+    ),
+    "events": BoardColumn(
+        label="Events",
+        tip="settled events that it answered",
+        cell=_plain(lambda line: (float(line.events), f"{line.events:,}")),
+        usual=True,
+    ),
+    "bi": _metric("bi"),
+    "log": _metric("log"),
+    "net": _metric("net0"),
+    "sharpe": _metric("sharpe"),
+    "seconds": BoardColumn(
+        label="Seconds a forecast",
+        tip="mean time of a forecast",
+        cell=_plain(lambda line: (line.entry.seconds, f"{line.entry.seconds:.1f}")),
+    ),
+}
+"""By the name that an address gives them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoardChoice:
+    """What of a board to show, as the address of a page says it."""
+
+    columns: Annotated[tuple[str, ...], Query(max_length=30)] = ()
+    """Columns by name; none for the usual ones."""
+    entry: Annotated[str, Query(max_length=200)] = ""
+    """Whose calibration to show; the leader's where nobody is named."""
+
+    def shown(self) -> dict[str, BoardColumn]:
+        """The columns in the order of the board; names that no column has are left out."""
+        chosen = {name: one for name, one in BOARD_COLUMNS.items() if name in self.columns}
+        return chosen or {name: one for name, one in BOARD_COLUMNS.items() if one.usual}
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoardRow:
+    """A line of the board."""
+
+    name: str
+    rank: int | None
+    anchor: bool
+    entered: bool
+    """Whether somebody entered it, so that it has a page."""
+    mark: Markup
+    ruler: Chart | None
+    cells: tuple[BoardCell, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoardView:
+    """All that the page of a board shows."""
+
+    columns: tuple[BoardColumn, ...]
+    rows: tuple[BoardRow, ...]
+    charts: Mapping[str, Chart]
+    calibration: Chart
+    calibrated: str
+    names: tuple[str, ...]
+    """Whose calibration can be shown."""
+    parts: Sequence[tuple[str, str, Markup]]
+    """Anchor, title and markup of everything else."""
+    view: ArenaLeaderboard
+
+
+def board_view(report: ArenaReport, choice: BoardChoice) -> BoardView:
+    """The board with the columns and the calibration that were chosen."""
+    view, arena = report.view, report.scored.arena
+    columns = choice.shown()
+    styles = series_styles([entry.name for entry in arena.entries if not entry.anchor])
+    study = report.study(pictures=True)
+    real = [line.entry.name for line in view.lines if not line.entry.anchor]
+    calibrated = choice.entry if choice.entry in arena.names else (real or list(arena.names))[0]
+    apart = {one.name: one.chart for one in study.charts if one.name in MAIN_CHARTS}
+    rest = tuple(one for one in study.charts if one.name not in (*MAIN_CHARTS, "brier"))
+    others = replace(study, tables=study.tables[1:], charts=rest)
+    return BoardView(
+        columns=tuple(columns.values()),
+        rows=_rows(view, columns, styles),
+        charts=apart,
+        calibration=reliability_diagram(
+            arena.row(calibrated), arena.markets.outcome, market_weights(arena), name=calibrated
+        ),
+        calibrated=calibrated,
+        names=tuple(arena.names),
+        parts=study_parts(others, ARENA_ADVICE),
+        view=view,
+    )
+
+
+def _rows(
+    view: ArenaLeaderboard, columns: Mapping[str, BoardColumn], styles: Mapping[str, SeriesStyle]
+) -> tuple[BoardRow, ...]:
+    known = series_styles([line.entry.name for line in view.lines], styles)
+    main = {line.entry.name: line.scores[MAIN_METRIC] for line in view.lines if MAIN_METRIC in line.scores}
+    ends, market = _ends(list(main.values())), main.get(CROWD)
+    rows: list[BoardRow] = []
+    for line in view.lines:
+        name = line.entry.name
+        drawn = mark(8, 8, known[name])
+        own = element(
+            "svg", drawn, class_="ft key-mark", viewBox="0 0 16 16", width="16", height="16", aria_hidden="true"
+        )
+        ruler = (
+            interval_ruler(main[name], ends, market.estimate if market else None, known[name]) if name in main else None
+        )
+        rows.append(
+            BoardRow(
+                name=name,
+                rank=line.rank,
+                anchor=line.entry.anchor,
+                entered=line.entry.forecasts > 0,
+                mark=own,
+                ruler=ruler,
+                cells=tuple(column.cell(view, line) for column in columns.values()),
+            )
+        )
+    return tuple(rows)
+
+
+def _ends(intervals: Sequence[Interval]) -> tuple[float, float]:
+    """The ends of the rulers: all estimates, and of the intervals what does not dwarf them."""
+    values = [one.estimate for one in intervals] or [0.0]
+    widths = [one.high - one.low for one in intervals if np.isfinite(one.high - one.low)]
+    air = float(np.median(widths)) if widths else 0.01
+    return min(values) - air, max(max(values) + air, min(values) + 1e-6)
+
+
+def board_offer(book: ArenaStore) -> dict[str, list[str]]:
+    """What there is to filter by."""
+    rows = book.db.read(
+        "select distinct category, platform from listed where arena = ? and decision = 'selected'", (book.arena,)
+    )
+    hours = [_hours(taken, closes) for taken, closes in book.db.read(_MOMENTS_SQL, (book.arena,))]
+    used = set(lead_time_of(np.array(hours, np.float64)).tolist())
+    return {
+        "categories": sorted({category for category, _ in rows}),
+        "platforms": sorted({platform for _, platform in rows}),
+        "lead_times": [one.name for place, one in enumerate(LEAD_TIMES) if place in used],
+    }
+
+
+def _hours(taken: str, closes: str | None) -> float:
+    if closes is None:
+        return float("nan")
+    return (datetime.fromisoformat(closes) - datetime.fromisoformat(taken)).total_seconds() / 3600
+
+
+def coming_up(book: ArenaStore, most: int = 8) -> list[dict[str, Any]]:
+    """Open events that close next, with their titles."""
+    rows = book.db.read(
+        """select event, category, closes_at, body from listed where arena = ? and decision = 'selected'
+        and settled = 0 and status = 'open' order by coalesce(closes_at, '9'), event limit ?""",
+        (book.arena, most),
+    )
+    return [
+        {"id": id, "category": category, "closes_at": closes, "title": json.loads(body)["text"]}
+        for id, category, closes, body in rows
+    ]

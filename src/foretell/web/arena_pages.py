@@ -1,0 +1,279 @@
+"""What the pages of an arena show: events by their titles, one event with what everybody saw and said, one entry."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from foretell.arena.status import ArenaEventHistory, MomentHistory
+from foretell.arena.store import ArenaStore
+from foretell.forecasters.prompt.prediction_context import PredictionContext
+from foretell.metrics.comparison import Comparison
+from foretell.metrics.metric import METRICS
+from foretell.questions.as_of import instant
+from foretell.questions.errors import InputError
+from foretell.report.arena_charts import market_weights, over_time_figure
+from foretell.report.arena_report import ArenaReport
+from foretell.report.charts.calibration import conservatism_plot, reliability_diagram
+from foretell.report.charts.rulers import RulerRow, everybody_ruler
+from foretell.report.charts.svg import Chart, SeriesStyle, series_styles
+from foretell.report.charts.timelines import MarketHistory, history_plot
+from foretell.report.numbers import bracket, number
+from foretell.scoring.arena_history import EventGap, event_gaps, scores_over_time
+from foretell.scoring.arena_leaderboard import ArenaLeaderboardRow
+from foretell.scoring.scoreboard import plain_data
+from foretell.scoring.table import CROWD
+
+CHARTED_MARKETS = 12
+SHOWN_OUTCOMES = 12
+MOST_GAPS = 8
+"""Events among the best and the worst of an entry."""
+EVENTS_PER_PAGE = 50
+_EVENTS_SQL = """
+select event, category, status, closes_at, settled, body from listed where arena = ? and decision = 'selected'
+order by coalesce(closes_at, '') desc, event"""
+_ENTRY_SQL = """
+select e.run, e.spec, e.since, t.forecasts, t.dollars, t.seconds from entry e left join tally t on t.entry = e.id
+where e.arena = ? and e.name = ? order by e.id desc"""
+
+
+# Events.
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedEventView:
+    """A line of the list of events."""
+
+    id: str
+    title: str
+    category: str
+    status: str
+    closes_at: str | None
+
+
+def listed_events(book: ArenaStore) -> list[ListedEventView]:
+    """All events that were taken up, those that close last first."""
+    return [
+        ListedEventView(
+            id=id,
+            title=json.loads(body)["text"],
+            category=category,
+            status="settled" if settled else status,
+            closes_at=closes,
+        )
+        for id, category, status, closes, settled, body in book.db.read(_EVENTS_SQL, (book.arena,))
+    ]
+
+
+def event_titles(book: ArenaStore, ids: Sequence[str]) -> dict[str, str]:
+    """Titles by id."""
+    found: dict[str, str] = {}
+    for id in ids:
+        rows = book.db.read("select body from listed where arena = ? and event = ?", (book.arena, id))
+        found[id] = json.loads(rows[0][0])["text"] if rows else id
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class EntryAnswer:
+    """What one entry said last, and why."""
+
+    name: str
+    entry: str
+    """The entry's own name, without the number of the trial."""
+    at: datetime
+    p: Mapping[str, float]
+    reason: str
+    brier: float | None
+    failed: str = ""
+    """Why it did not answer the last time it was asked."""
+
+
+def last_answers(event: ArenaEventHistory, entries: Sequence[str]) -> list[EntryAnswer]:
+    """The last answer of everybody, the best first once it is known how it came out."""
+    found: dict[str, EntryAnswer] = {}
+    known = {target: 1.0 if told == "yes" else 0.0 for target, told in event.outcomes.items() if told in ("yes", "no")}
+    for moment in event.moments:
+        for name, p in moment.said.items():
+            scored = [(p[target] - value) ** 2 for target, value in known.items() if target in p]
+            entry = name if name in entries else name.rpartition(" ")[0]
+            found[name] = EntryAnswer(
+                name=name,
+                entry=entry if entry in entries else "",
+                at=moment.at,
+                p=p,
+                reason=moment.reasons.get(name, ""),
+                brier=sum(scored) / len(scored) if scored else None,
+                failed=_last_failure(event.moments, name),
+            )
+    return sorted(found.values(), key=lambda one: (one.brier is None, one.brier or 0.0))
+
+
+def _last_failure(moments: Sequence[MomentHistory], name: str) -> str:
+    asked = [moment for moment in moments if name in moment.said or name in moment.failed]
+    return asked[-1].failed.get(name, "") if asked else ""
+
+
+def last_context(book: ArenaStore, event: ArenaEventHistory) -> tuple[MomentHistory, PredictionContext] | None:
+    """What was shown to everybody the last time there was something to show."""
+    for moment in reversed(event.moments):
+        if moment.context is not None and (found := book.context(moment.context)) is not None:
+            return moment, found
+    return None
+
+
+def entry_styles(names: Sequence[str]) -> dict[str, SeriesStyle]:
+    """The mark of every entry, the same on all pages of an arena: in the order in which they entered."""
+    return series_styles(dict.fromkeys(names))
+
+
+def event_figures(event: ArenaEventHistory, styles: Mapping[str, SeriesStyle]) -> tuple[Chart, list[Chart]]:
+    """What everybody said last about every outcome, and how each of the first outcomes moved."""
+    last: dict[str, Mapping[str, float]] = {}
+    for moment in event.moments:
+        last.update(moment.said)
+    rows = [
+        RulerRow(
+            name=event.labels[target],
+            said={name: p[target] for name, p in last.items() if target in p},
+            price=event.prices[target][-1][1] if event.prices[target] else None,
+            outcome=event.outcomes.get(target, ""),
+        )
+        for target in event.prices
+    ]
+    rows = sorted(rows, key=lambda row: (row.outcome != "yes", -(row.price or 0.0)))[:SHOWN_OUTCOMES]
+    return everybody_ruler(rows, styles), [
+        _price_chart(event, target, styles) for target in list(event.prices)[:CHARTED_MARKETS]
+    ]
+
+
+def _price_chart(event: ArenaEventHistory, target: str, styles: Mapping[str, SeriesStyle]) -> Chart:
+    """Price and forecasts of one market."""
+    forecasts: dict[str, list[tuple[datetime, float]]] = {}
+    for moment in event.moments:
+        for name, p in moment.said.items():
+            if target in p:
+                forecasts.setdefault(name, []).append((moment.at, p[target]))
+    result = event.outcomes.get(target, "")
+    paid = float(result.removeprefix("paid ")) if result.startswith("paid ") else None
+    return history_plot(
+        MarketHistory(
+            title=event.labels[target],
+            prices=[(instant(at), p) for at, p in event.prices[target]],
+            forecasts=forecasts,
+            outcome={"yes": 1.0, "no": 0.0}.get(result, paid),
+            closes=event.question.closes_at,
+            styles=styles,
+        )
+    )
+
+
+# Entries.
+
+FACTS = ("brier", "bi", "ece", "return0")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EntryView:
+    """An entry: how good it is, on what, how it is set up and what it costs."""
+
+    name: str
+    run: str
+    since: str
+    settings: Mapping[str, Any]
+    forecasts: int
+    dollars: float
+    seconds: float
+    line: ArenaLeaderboardRow | None = None
+    versus: Comparison | None = None
+    """Its Brier score minus the market's on what both answered."""
+    best: tuple[tuple[EventGap, str], ...] = ()
+    worst: tuple[tuple[EventGap, str], ...] = ()
+    """With titles."""
+
+    def facts(self) -> list[tuple[str, str, str]]:
+        """Label, number and interval of its scores."""
+        scores = self.line.scores if self.line else {}
+        found: list[tuple[str, str, str]] = []
+        for name in FACTS:
+            metric, one = METRICS[name], scores.get(name)
+            if one is not None:
+                interval = bracket(one.low, one.high, metric.decimals)
+                found.append((metric.label, number(one.estimate, metric.decimals), interval))
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        plain = ("name", "run", "since", "settings", "forecasts", "dollars", "seconds")
+        told = {name: getattr(self, name) for name in plain}
+        gaps = {
+            which: [{"event": gap.event, "title": title, "gap": gap.gap} for gap, title in getattr(self, which)]
+            for which in ("best", "worst")
+        }
+        return {**told, "line": plain_data(self.line), "versus_crowd": plain_data(self.versus), **gaps}
+
+
+def entry_view(book: ArenaStore, name: str, report: ArenaReport | None) -> EntryView:
+    """The entry of that name; without a report where nothing has come out yet."""
+    rows = book.db.read(_ENTRY_SQL, (book.arena, name))
+    if not rows:
+        raise InputError(f"nobody called {name[:80]!r} takes part in {book.arena}")
+    run, spec, since, forecasts, dollars, seconds = rows[0]
+    plain = EntryView(
+        name=name,
+        run=run,
+        since=since,
+        settings=_settings(json.loads(spec)),
+        forecasts=forecasts or 0,
+        dollars=dollars or 0.0,
+        seconds=seconds or 0.0,
+    )
+    # Where an entry's set-up was changed under its name, each run has a line of its own.
+    called = (name, f"{name} ({run[:6]})")
+    line = next((line for line in report.view.lines if line.entry.name in called), None) if report else None
+    if report is None or line is None:
+        return plain
+    gaps = event_gaps(report.scored, line.entry.name)
+    best = [gap for gap in gaps if gap.gap > 0][:MOST_GAPS]
+    worst = [gap for gap in reversed(gaps) if gap.gap < 0][:MOST_GAPS]
+    titles = event_titles(book, [gap.event for gap in (*best, *worst)])
+    return replace(
+        plain,
+        line=line,
+        versus=report.view.versus_crowd.get(line.entry.name),
+        best=tuple((gap, titles[gap.event]) for gap in best),
+        worst=tuple((gap, titles[gap.event]) for gap in worst),
+    )
+
+
+def _settings(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """What a reader wants to know of a set-up, without what is as in every run."""
+    kept = ("forecaster", "models", "options", "search", "trials", "budget", "seed")
+    return {name: spec[name] for name in kept if spec.get(name) not in (None, {}, [], "", 0)}
+
+
+def entry_figures(report: ArenaReport, name: str, styles: Mapping[str, SeriesStyle]) -> list[Chart]:
+    """Its score over time, its calibration, and how far it stays from the market."""
+    arena = report.scored.arena
+    if name not in arena.names:
+        return []
+    course = scores_over_time(report.scored, [name])
+    shown = [over_time_figure(course, styles)] if course else []
+    shown.append(reliability_diagram(arena.row(name), arena.markets.outcome, market_weights(arena), name=name))
+    if CROWD in arena.names:
+        shown.append(conservatism_plot(arena.row(name), arena.row(CROWD), name=name))
+    return shown
+
+
+def entry_finding(view: EntryView) -> str:
+    """How good the entry is, in a sentence."""
+    if view.line is None or "brier" not in view.line.scores:
+        return f"Nothing that {view.name} answered has come out yet; {view.forecasts:,} forecasts were made."
+    place = f"rank {view.line.rank}, " if view.line.rank else ""
+    text = f"{view.name}: {place}Brier score {view.line.scores['brier'].estimate:.4f} on {view.line.events:,} events"
+    if view.versus is None:
+        return f"{text}."
+    side = "better" if view.versus.diff < 0 else "worse"
+    sure = "more than chance explains" if view.versus.stars else "no more than chance explains"
+    return f"{text}; {abs(view.versus.diff):.4f} {side} than the market on the same markets, {sure}."

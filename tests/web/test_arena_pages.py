@@ -1,0 +1,154 @@
+"""The pages that a host of an arena publishes: board, events, one event, one entry; served and as files."""
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from playwright.sync_api import expect
+from tests.web.made_arena import START, fill
+
+from foretell.arena.store import ArenaStore
+from foretell.runs.settings import Settings
+from foretell.runs.store import RunStore
+from foretell.web import boards
+from foretell.web.arena_board import BoardChoice
+from foretell.web.boards import ArenaFilters, LeaderboardCache
+from foretell.web.site import write_site
+
+BOARD, EVENT, ENTRY = "/arena/made", "/arena/made/event/kalshi%2FKX-3", "/arena/made/entry/sharp"
+
+
+@pytest.fixture
+def arena(store: RunStore) -> RunStore:
+    fill(store, events=24)
+    return store
+
+
+def test_events_are_found_by_their_titles(arena: RunStore, client: TestClient):
+    found = client.get("/api/arena/made/events", params={"find": "EVENT 23"}).json()
+    assert [one["title"] for one in found["events"]] == ["Event 23?"]
+    assert client.get("/api/arena/made/events", params={"state": "open"}).json()["total"] == 2
+    sports = client.get("/api/arena/made/events", params={"category": "Sports"}).json()
+    assert (sports["total"], sports["of"]) == (8, 24)
+    assert "No event is like that" in client.get("/arena/made/events", params={"find": "nothing"}).text
+
+
+def test_an_event_tells_what_everybody_saw_and_why_they_said_so(arena: RunStore, client: TestClient):
+    page = client.get(EVENT).text
+    for part in ("A poll &lt;i&gt;of&lt;/i&gt; polls", "It is close.", "<strong>sharp</strong> holds", "2026-03-01"):
+        assert part in page, part
+    assert page.index('entry/sharp">') < page.index('entry/shy">'), "the best stands first"
+    found = client.get("/api/arena/made/event/kalshi/KX-3").json()
+    assert found["moments"][-1]["reasons"]["shy"] == "**shy** holds the first source to be right."
+
+
+def test_an_entry_has_a_page(arena: RunStore, client: TestClient):
+    page = client.get(ENTRY).text
+    for part in (
+        "rank 1",
+        "0.0675 better than the market",
+        "more than chance explains",
+        "Where it was best",
+        "Event 1?",
+    ):
+        assert part in page, part
+    found = client.get("/api/arena/made/entry/sharp").json()
+    assert found["best"][0]["gap"] == pytest.approx(0.0675)
+    assert found["worst"] == []
+    assert "Where it was worst" in client.get("/arena/made/entry/shy").text
+    assert client.get("/arena/made/entry/nobody").status_code == 404
+
+
+def test_columns_and_calibration_are_chosen_in_the_address(arena: RunStore, client: TestClient):
+    page = client.get(BOARD, params={"columns": ["bi", "nonsense"], "entry": "shy"}).text
+    board = page[page.index('<table class="sort board">') : page.index("</tbody>")]
+    assert ">BI</th>" in board
+    assert "Completion" not in board
+    assert "Reliability of shy" in page
+    usual = client.get(BOARD).text
+    assert "Reliability of sharp" in usual
+    assert "the yardstick" in usual
+
+
+def test_one_who_knows_the_truth_is_no_entry(arena: RunStore, client: TestClient):
+    arena.database.write("update entry set spec = ? where name = 'sharp'", ('{"forecaster": "oracle"}',))
+    page = client.get(BOARD).text
+    assert "shy leads the entries" in page
+
+
+def test_the_last_board_is_shown_until_the_new_one_is_made(
+    arena: RunStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Right after new forecasts came in nobody waits; a new server begins with what the last one showed."""
+    slow, real = threading.Event(), boards.arena_report
+
+    def report(*args: Any, **options: Any) -> Any:
+        assert slow.wait(30)
+        return real(*args, **options)
+
+    held = LeaderboardCache(arena, tmp_path)
+    first = held.page("made", ArenaFilters(), BoardChoice())
+    assert not first.behind
+    monkeypatch.setattr(boards, "arena_report", report)
+    monkeypatch.setattr(boards, "PATIENCE", 0.0)
+    arena.database.write("update outcome set told_at = ? where event = 'kalshi/KX-3'", ("2027-01-01T00:00:00+00:00",))
+    later = LeaderboardCache(arena, tmp_path)
+    for cache in (held, later):
+        shown = cache.page("made", ArenaFilters(), BoardChoice())
+        assert shown.behind
+        assert shown.body == first.body
+    slow.set()
+    monkeypatch.setattr(boards, "PATIENCE", 30.0)
+    assert not held.page("made", ArenaFilters(), BoardChoice()).behind
+    held.close()
+    later.close()
+
+
+def test_who_is_best_and_is_it_more_than_noise_in_two_clicks(arena: RunStore, site: Any, page: Any):
+    page.goto(site.url)
+    page.get_by_role("navigation", name="Pages").get_by_role("link", name="Arenas").click()
+    page.get_by_role("link", name="made").click()
+    expect(page.locator(".lead")).to_contain_text("sharp leads the entries")
+    expect(page.locator(".lead")).to_contain_text("the next entry: more than chance explains")
+    with page.expect_download() as taken:
+        page.get_by_role("button", name="Save the table as CSV: Leaderboard").click()
+    assert "sharp" in Path(taken.value.path()).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("width", [390, 1024, 1440])
+def test_pages_fit_every_screen_in_light_and_dark(arena: RunStore, site: Any, open_page: Any, width: int):
+    for scheme in ("light", "dark"):
+        shown = open_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        for path in (BOARD, EVENT, ENTRY, "/arena/made/events"):
+            shown.goto(f"{site.url}{path}")
+            assert shown.evaluate("document.documentElement.scrollWidth") <= width, path
+    if width == 1440:
+        shown.goto(f"{site.url}{BOARD}")
+        expect(shown.locator(".scroll:has(.board) + .take .more-right")).to_be_hidden()
+
+
+def test_the_files_have_the_same_pages_and_name_no_key(
+    arena: RunStore, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-canary")
+    out = tmp_path / "site"
+    with ThreadPoolExecutor(1) as aside:
+        told = aside.submit(lambda: asyncio.run(write_site(out, settings))).result()
+    assert told.broken == ()
+    pages = {path.relative_to(out).as_posix(): path.read_text(encoding="utf-8") for path in out.rglob("*.html")}
+    assert any(name.startswith("arena/made/entry/sharp") for name in pages)
+    assert any("KX-3" in name for name in pages)
+    for name, text in pages.items():
+        assert "key for" not in text.casefold(), name
+        assert "API_KEY" not in text, name
+        assert "canary" not in text, name
+
+
+def test_a_book_without_a_result_has_pages_too(store: RunStore, client: TestClient):
+    ArenaStore(store.database, "new").begin("{}", START)
+    assert "No board yet" in client.get("/arena/new").text
+    assert "Events of new" in client.get("/arena/new/events").text
