@@ -399,6 +399,14 @@ def test_a_claim_is_edited_and_its_versions_are_shown(trees: Path, client: TestC
     tree = writer.get("/trees/view/nvda").text
     assert "Stale: P2 is stale: the statement of P2.1 was changed" in tree
     assert "2 versions" in tree
+    plan = {"csrf": token, "model": "openai:gpt-5-mini"}
+    assert "/trees/do/ground/nvda" in tree
+    assert (
+        "examine by plain, about 1 call"
+        in writer.post("/trees/do/ground/nvda", data={**plan, "grounder": "plain"}).text
+    )
+    assert "judge the rule" in writer.post("/trees/do/resynthesize/nvda", data=plan).text
+    assert "no model is named" in writer.post("/trees/do/ground/nvda", data={"csrf": token}).text
     shown = writer.get("/trees/history/nvda").text
     assert "&lt;b&gt;news&lt;/b&gt;" in shown
     assert "<ins>Chips of rivals stay behind until 2027.</ins>" in shown

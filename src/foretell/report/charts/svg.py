@@ -67,7 +67,11 @@ class Chart:
         phone = element("div", self.narrow, class_="narrow") if narrow else None
         if self.small:
             return element("figure", self.svg, class_=classes)
-        box = element("div", picture, phone, class_="chart-box")
+        # What scrolls sideways on a phone is reached by keys there too.
+        scrolls = (
+            {"tabindex": "0", "role": "group", "aria_label": "Scrolls sideways"} if self.wide and not narrow else {}
+        )
+        box = element("div", picture, phone, class_="chart-box", **scrolls)
         told = "Figure; arrow keys read out its values"
         return element("figure", box, class_=f"chart {classes}".strip(), tabindex="0", aria_label=told)
 
