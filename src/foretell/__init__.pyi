@@ -196,7 +196,7 @@ def ask(
         price: What a market says now.
         network: Without a model, look for the same question on public markets, and for weather and prices at public series; --no-network asks nobody.
         trials: Independent trials to combine.
-        combine: How trials become one: logit-mean, mean, median, trimmed, extremised, judged (a model reads the reasons), default (blended with price and base rate) or a fitted FILE.
+        combine: How trials become one: logit-mean, mean, median, trimmed, extremised, judged (a model reads the reasons), default (price or base rate, and trials as far as their past proves) or a fitted FILE.
         concurrency: Trials at once.
     """
 

@@ -70,6 +70,13 @@ def test_it_loses_to_no_raw_mean_by_more_than_noise(shared_data: Path, known: Tr
         assert difference > -1.96 * error, name
 
 
+def test_on_markets_it_is_nowhere_below_the_price_of_the_day(shared_data: Path):
+    for name, examples in configurations(shared_data, OUT_OF_SAMPLE).items():
+        now = (examples.rows.kind == "market") & ~np.isnan(examples.rows.price) & (examples.rows.due == B)
+        error = (by_default(shared_data, OUT_OF_SAMPLE)[name] - examples.outcome)[now] ** 2
+        assert error.mean() <= ((examples.rows.price - examples.outcome)[now] ** 2).mean(), name
+
+
 @pytest.mark.parametrize("known", [OUT_OF_SAMPLE, FROZEN], ids=["due-date price", "frozen price"])
 def test_it_beats_the_papers_combination_by_far_more_than_half_a_point(shared_data: Path, known: TrialAssumptions):
     """Shrinkage and hierarchical Platt given the same past, the same prices and the same base rates."""

@@ -6,6 +6,14 @@ import numpy as np
 import pytest
 from tests.studies.made_trials import made
 
+from foretell.forecasters.combine.crossfit import rolling
+from foretell.forecasters.combine.ensemble import (
+    BestSoFar,
+    GreedySelection,
+    PooledWeights,
+    SkillWeights,
+    side_by_side,
+)
 from foretell.metrics.bootstrap import Resampling
 from foretell.operations.studies import study
 from foretell.questions.errors import InputError
@@ -25,9 +33,27 @@ def test_an_ensemble_gives_a_bad_member_little_weight():
     weights = found.table("Weights from now on, %")
     assert sum(weights.numbers("weights by skill").values()) == pytest.approx(100)
     assert weights.numbers("weights by skill")["bad"] < weights.numbers("weights by skill")["good"]
-    assert weights.numbers("equal weights")["bad"] == pytest.approx(100 / 3)
+    members = weights.numbers("equal weights")
+    assert members["bad"] == pytest.approx(100 / len(members))
+    assert weights.numbers("pooled")["bad"] < weights.numbers("pooled")["good"]
+    assert sum(weights.numbers("pooled").values()) == pytest.approx(100)
+    board = found.table("Ensembles, weights from the past alone")
+    assert {"the best so far", "pooled", "greedy", "weights by skill"} <= set(board.column(board.columns[0].label))
+    assert "5 ensembles were tried" in found.sentences[1]
     with pytest.raises(InputError, match="at least two"):
         study("ensemble", StudyData(tables={"good": TABLES["good"]}))
+
+
+@pytest.mark.parametrize("kind", [BestSoFar, PooledWeights, SkillWeights, GreedySelection])
+def test_later_outcomes_change_no_ensemble(kind: type[BestSoFar] | type[PooledWeights]):
+    names, rows = side_by_side({name: one.rows for name, one in TABLES.items()})
+    examples = replace(TABLES["good"], rows=rows)
+    last = np.unique(examples.rows.due)[-1]
+    poisoned = replace(examples, outcome=np.abs(examples.outcome - (examples.known_on >= last)))
+    said = [rolling(kind(names=names), one).p for one in (examples, poisoned)]
+    assert np.array_equal(said[0], said[1])
+    if kind is not BestSoFar:  # The best one may be the best all the same.
+        assert kind(names=names).fit(examples) != kind(names=names).fit(poisoned)
 
 
 def test_many_comparisons_are_adjusted():

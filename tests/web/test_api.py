@@ -110,6 +110,15 @@ def full(settings: Settings, store: RunStore, token: str) -> FastAPI:
     return create_app(settings, token=token)
 
 
+def can_be_asked_wrongly(method: str, described: dict[str, Any]) -> bool:
+    """Whether there is more to an operation than words in its address: any word is one, and a GET has no body."""
+    words = {"type", "title", "description"}
+    return method != "get" or any(
+        given["in"] != "path" or given["schema"].get("type") != "string" or given["schema"].keys() - words
+        for given in described.get("parameters", ())
+    )
+
+
 # Bodies that are no JSON are sent by the generator of cases in a way that its client calls old.
 @pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")
 def test_no_request_breaks_the_server(full: FastAPI, store: RunStore, token: str) -> None:
@@ -126,10 +135,14 @@ def test_no_request_breaks_the_server(full: FastAPI, store: RunStore, token: str
 
     runs = [row.id for row in store.runs()]
     with TestClient(full, base_url="http://127.0.0.1") as client:
-        schema = schemathesis.openapi.from_dict(client.get("/openapi.json").json())
+        described = client.get("/openapi.json").json()
+        schema = schemathesis.openapi.from_dict(described)
         tried = 0
         operations = [found.ok() for found in schema.get_all_operations()]
         for operation, mode in itertools.product(operations, schemathesis.GenerationMode):
+            of_it = described["paths"][operation.path][operation.method]
+            if mode.is_negative and not can_be_asked_wrongly(operation.method, of_it):
+                continue
 
             @seed(7)
             @bounded(

@@ -7,9 +7,11 @@ from typing import Any, cast, get_args
 from rich.console import Console
 
 from foretell.forecasters.combine.ensemble import (
+    BestSoFar,
     Ensemble,
     EqualWeights,
     GreedySelection,
+    PooledWeights,
     SkillWeights,
     side_by_side,
 )
@@ -150,6 +152,8 @@ def fit_ensemble(request: EnsembleRequest) -> EnsembleResult:
     method = {
         "greedy": GreedySelection(names=names, replacement=request.replacement, steps=request.steps),
         "skill": SkillWeights(names=names),
+        "pooled": PooledWeights(names=names),
+        "best": BestSoFar(names=names),
         "equal": EqualWeights(names=names),
     }[request.method]
     whose = f"{len(names)} forecasters"

@@ -954,9 +954,10 @@ class EnsembleRequest(_PastRequest):
       foretell calibrate apply rule.json -f new.csv -o questions.csv --out combined.csv
     """
 
-    method: Literal["greedy", "skill", "equal"] = setting(
-        "greedy", "Add the best step by step, weigh by past skill, or count everybody the same."
-    )
+    method: Literal["greedy", "skill", "pooled", "best", "equal"] = setting(
+        "greedy", "Add the best step by step, weigh by past skill, stack log-odds, take the best so far, or count "
+        "everybody the same.",
+    )  # fmt: skip
     steps: int = setting(20, "Steps of the greedy selection at most.", ge=1)
     replacement: bool = setting(True, "Let the greedy selection add a member again, which gives it more weight.")
 

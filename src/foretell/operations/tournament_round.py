@@ -315,7 +315,7 @@ class NoOpenRound(InputError):
 
 
 def _not_open(problem: str, day: str, hint: str | None = None) -> NoOpenRound:
-    error = NoOpenRound(problem, column="ROUND", hint=hint)
+    error = NoOpenRound(problem, hint=hint)
     error.day = day
     return error
 
@@ -325,7 +325,7 @@ def _check_open(day: str, request: ForecastBenchRoundRequest, now: datetime) -> 
     try:
         due = date.fromisoformat(day)
     except ValueError:
-        raise InputError(f"{day!r} is not a round", column="ROUND", hint="write its due date, or latest") from None
+        raise InputError(f"{day!r} is not a round", hint="write its due date, or latest") from None
     if request.rehearse or request.plan or request.dry_run or now.date() == due:
         return
     if now.date() < due:

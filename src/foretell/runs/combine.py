@@ -74,7 +74,7 @@ def _together(
     usage = Cost.side_by_side(answer.usage for answer in answers)
     # The trial nearest to the common answer speaks for all of them.
     nearest = min(trials, key=lambda t: sum(abs(t.p[target] - plain[target]) for target in plain))
-    text = f"{panel.rationale}\n\n" if panel else _summary(trials, how, plain, p)
+    text = f"{panel.rationale}\n\n" if panel else _summary(trials, how, plain, p, question)
     broken = next((trial for trial in trials if trial.degraded), None)
     ending = nearest if broken is None else broken
     options = isinstance(nearest.distribution, Categorical) and sum(p.values()) > 0
@@ -104,13 +104,21 @@ def _calibrated(
 
 
 def _summary(
-    trials: Sequence[Forecast], how: CombinationSettings, plain: Mapping[str, float], p: Mapping[str, float]
+    trials: Sequence[Forecast],
+    how: CombinationSettings,
+    plain: Mapping[str, float],
+    p: Mapping[str, float],
+    question: Question | None,
 ) -> str:
     """What was done to the trials, before the words of one of them."""
     text = ""
     if how.fitted is not None and any(f"{plain[target]:.1%}" != f"{p[target]:.1%}" for target in p):
         moved = ", ".join(f"{target} {plain[target]:.1%} → {p[target]:.1%}" for target in list(p)[:3])
-        text += f"After calibration and blending with what else was known: {moved}.\n\n"
+        text += f"After calibration and blending with what else was known: {moved}.\n"
+        snapshots = {} if question is None else {target.id: target.snapshot for target in question.targets}
+        if snapshots and all(one is not None and one.price == p.get(id) for id, one in snapshots.items()):
+            text += "This is the market's price: no past of this forecaster shows that its trials add to one.\n"
+        text += "\n"
     if len(trials) > 1:
         text += f"{len(trials)} trials combined by {how.rule}; the one nearest to their answer says:\n\n"
     return text

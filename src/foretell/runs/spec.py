@@ -17,7 +17,8 @@ COMBINATIONS = ("logit-mean", "mean", "median", "trimmed", "extremised", "judged
 """Ways to combine trials that have a name."""
 COMBINE_HELP = (
     "How trials become one: logit-mean, mean, median, trimmed, extremised, "
-    "judged (a model reads the reasons), default (blended with price and base rate) or a fitted FILE."
+    "judged (a model reads the reasons), default (price or base rate, and trials as far as their past proves) or a "
+    "fitted FILE."
 )
 
 

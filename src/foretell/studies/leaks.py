@@ -13,6 +13,7 @@ from importlib.resources import files
 from typing import Literal
 
 from foretell.metrics.shares import share_interval
+from foretell.models.model import ModelSettings
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question, Target
 from foretell.report.study import CellValue, StudyResult, StudyTable
@@ -155,6 +156,9 @@ class LeakOptions(StudyOptions):
         (), "A model as the filter, provider:name; repeatable.", flag="--model", metavar="MODEL"
     )
     limit: int = setting(200, "Texts that each model is asked about, at equal distances.", ge=1)
+    max_tokens: int | None = setting(
+        None, "Tokens of a reply at most: a very small model may never come to an end.", metavar="N", ge=16
+    )
     budget: float | None = setting(None, "Hard limit for the whole study.", metavar="DOLLARS", gt=0)
 
 
@@ -177,7 +181,7 @@ async def study(inputs: StudyServices, options: LeakOptions) -> StudyResult:
     places = evenly_spaced(range(len(cases)), options.limit)
     for name in options.models:
         async with inputs.model("leaks", name, options.budget) as setup:
-            by_model[name] = await _ask_model(setup, cases, refused, places)
+            by_model[name] = await _ask_model(setup, cases, refused, places, options.max_tokens)
             spent.append(setup.cost)
     result = leak_study(cases, refused, stand_in, by_model)
     if not spent:
@@ -186,11 +190,16 @@ async def study(inputs: StudyServices, options: LeakOptions) -> StudyResult:
 
 
 async def _ask_model(
-    setup: StudyModels, cases: Sequence[LeakCase], refused: Sequence[bool], places: Sequence[int]
+    setup: StudyModels,
+    cases: Sequence[LeakCase],
+    refused: Sequence[bool],
+    places: Sequence[int],
+    max_tokens: int | None,
 ) -> dict[int, bool]:
     """What the rules and a model as the filter stop of some of the cases."""
     chosen = [cases[place] for place in places]
-    leak_filter = LeakFilter(model=setup.model, name=setup.name, seconds=MODEL_SECONDS, marked=True)
+    settings = ModelSettings(max_tokens=max_tokens)
+    leak_filter = LeakFilter(model=setup.model, name=setup.name, seconds=MODEL_SECONDS, settings=settings, marked=True)
     found: list[bool] = []
     setup.progress(0, len(chosen))
     for start in range(0, len(chosen), AT_ONCE):

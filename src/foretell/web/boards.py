@@ -12,7 +12,7 @@ from datetime import date
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 from fastapi import Query
@@ -34,6 +34,7 @@ CACHED_BOARDS = 24
 BOARD_DRAWS = 500
 PATIENCE = 0.5
 """Seconds that a visitor waits for a new board before the last one is shown."""
+T = TypeVar("T")
 Word = Annotated[str, Query(max_length=200)]
 _FORECASTS_SQL = "select coalesce(max(seq), 0) from said"
 _RESULTS_SQL = "select count(*), coalesce(max(told_at), '') from outcome where arena = ?"
@@ -130,7 +131,7 @@ class LeaderboardCache:
         When forecasts or results came in since, the page that was shown last is shown again where the new one takes
         more than a moment; it says so, and the new one is made meanwhile.
         """
-        key, state = (arena, filters, choice), self._state(arena)
+        key, state = (arena, filters, choice), self.state(arena)
         with self._lock:
             before = self._pages.get(key) or self._read_page(arena, filters, choice)
         if before is not None and before.state == state:
@@ -180,11 +181,16 @@ class LeaderboardCache:
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
-    def _state(self, arena: str) -> tuple[Any, ...]:
+    def state(self, arena: str) -> tuple[Any, ...]:
+        """What had been said and had come out by now."""
         return (*self._database.read(_FORECASTS_SQL)[0], *self._database.read(_RESULTS_SQL, (arena,))[0])
 
-    def _once(self, arena: str, what: tuple[Any, ...], make: Callable[[], Any]) -> Any:
-        key = (arena, self._state(arena), *what)
+    def _once(self, arena: str, what: tuple[Any, ...], make: Callable[[], T]) -> T:
+        return self.kept((arena, *what), self.state(arena), make)
+
+    def kept(self, what: tuple[Any, ...], state: tuple[Any, ...], make: Callable[[], T]) -> T:
+        """A result that was made before, as long as what it was made of is the same."""
+        key = (what, state)
         with self._lock:
             if key in self._made:
                 self._made.move_to_end(key)

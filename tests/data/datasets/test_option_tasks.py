@@ -1,4 +1,5 @@
 import json
+import re
 from datetime import date
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from foretell.data.datasets.payoff_tasks import (
     read_options,
 )
 from foretell.data.series.series import Series
-from foretell.questions.as_of import instant
+from foretell.questions.as_of import AsOf, instant
 from foretell.questions.errors import InputError
 
 TASK = {
@@ -157,3 +158,19 @@ def test_tasks_from_real_prices(shared_data: Path) -> None:
     )
     assert len(tasks.questions) == 12
     assert set(tasks.notes) == {"1 tasks dropped: no price at the end", "1 tasks dropped: too little history"}
+
+
+def test_a_financial_task_carries_its_prices_up_to_its_date_and_none_after_it() -> None:
+    days = np.arange("2023-01-01", "2024-06-01", dtype="M8[D]")
+    prices = Series(id="X", days=days, values=100 + np.arange(len(days), dtype=float))
+    cutoff = date(2024, 2, 1)
+    (question,) = build_financial_tasks(prices, [cutoff], plan=FinancialTaskPlan(horizon_days=30)).questions
+    last = prices.until(AsOf.day(cutoff))
+    told = [date.fromisoformat(day) for day in re.findall(r"\d{4}-\d\d-\d\d", question.background)]
+    assert max(told) == last.days[-1].astype(object) <= cutoff
+    assert min(told) == date(2023, 1, 31)
+    assert len(told) == len(set(told)) == 10 + 13
+    assert question.last_value is not None
+    assert question.last_value.value == last.values[-1]
+    assert question.last_value.at.date() <= cutoff
+    assert f"{told[9]} {last.values[-1]:g}" in question.background

@@ -27,15 +27,16 @@ from foretell.forecasters.tree.history import (
     read_history,
     tree_at,
 )
-from foretell.forecasters.tree.links import FormulaLink, JudgedLink, LinearLink, Link
+from foretell.forecasters.tree.links import AverageLink, FormulaLink, JudgedLink, LinearLink, Link
 from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree
 from foretell.forecasters.tree.tree_file import check_file, read_tree, write_tree
 from foretell.forecasters.tree.what_if import what_if
 from foretell.mcp.permissions import ServerPermissions
 from foretell.mcp.tools import TOOLS, available_tools
-from foretell.models.model import ModelError
+from foretell.models.model import ModelError, Request
 from foretell.models.providers.function import model_name
 from foretell.models.providers.scripted import ScriptedModel
+from foretell.operations.tree import grow_tree, report_tree
 from foretell.operations.tree_edit import TreeEditResult, diff_trees, edit_tree, tree_history
 from foretell.operations.tree_research import expand_leaf, ground_leaves, resynthesize_tree
 from foretell.questions.errors import InputError
@@ -359,3 +360,47 @@ def test_an_assistant_edits_the_trees_of_its_server_and_no_others(file: Path):
         with pytest.raises(InputError, match=problem):
             use(name, **fields)
     assert "ground_leaves" not in {tool.name for tool in available_tools(permissions)}
+
+
+def test_scripted_faults_end_in_a_valid_tree_and_a_clear_statement(file: Path, tmp_path: Path):
+    """A cycle by an edit, more leaves than are wanted, coefficients that never fit, and grounders that are dead."""
+    before = file.read_bytes()
+    with pytest.raises(InputError, match=r"P1, children: cannot rest on itself: P1\.1 is beneath it"):
+        do(edit_tree, file, move={"P1": "P1.1"})
+    assert file.read_bytes() == before
+
+    def faulty(request: Request) -> str | ModelError | None:
+        slot = request.slot
+        if "/P0/analysis" in slot:
+            below = [{"claim": f"Pier {n} of the harbour bridge is repaired by 1 May 2026."} for n in range(14)]
+            part = {"parent": "P0", "causality": "All carry it.", "children": below}
+            return json.dumps({"plan": "", "expansions": [part], "complete": True})
+        if "/P3/grounding" in slot:
+            return ModelError("the grounder is dead")
+        if "/P0/synthesis" in slot:
+            return json.dumps({"report": "r", "key_factor": "k", "base": 7, "children": []})
+        return None
+
+    model, out = playing(faulty), tmp_path / "grown.json"
+    grown = grow_tree(
+        "The harbour bridge opens by 31 December 2026.",
+        model=model_name(model),
+        grounder="search",
+        retries=1,
+        out=[out],
+        settings=Settings(home=tmp_path / "home"),
+    )
+    assert grown.exit_code == 3
+    assert not [one for one in check_file(out) if not one.warning]
+    tree = read_tree(out)
+    assert 5 < len(tree.nodes) <= 11, "what goes beyond the limit is left out"
+    assert (tree.nodes["P0"].link, tree.nodes["P0"].incomplete) == (AverageLink(), ("P3",))
+    dead = tree.nodes["P3"].grounding
+    assert dead is not None
+    assert "the grounder is dead (2 attempts)" in dead.error
+    assert dead.route == ("plain failed: the grounder is dead",), "also by the simpler one"
+    assert [one.partition(":")[0] for one in grown.failures] == ["P0", "P3"]
+    report = report_tree(out)
+    assert report.exit_code == 3
+    for words in ("synthesis failed, the mean of its children stands in", "grounding failed, 0.500 stands in"):
+        assert words in report.to_markdown()

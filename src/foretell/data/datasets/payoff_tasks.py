@@ -13,7 +13,7 @@ from foretell.data.datasets.question_set import AskedKey, QuestionSet, QuestionS
 from foretell.data.datasets.rows import Row, first_fields, jsonl_rows
 from foretell.data.series.series import Series
 from foretell.questions.as_of import AsOf, instant
-from foretell.questions.question import Question, Target
+from foretell.questions.question import LastValue, Question, Target
 from foretell.questions.resolution import Resolution
 
 FIELDS = ("id", "question", "options", "cutoff", "resolves", "category", "criteria", "background", "source", "cluster")
@@ -215,17 +215,24 @@ def build_financial_tasks(
             found.counts[f"tasks dropped: {payoffs}"] += 1
             discarded.append(DiscardedTask(series=one.id, cutoff=cutoff, reason=payoffs))
             continue
-        question = _financial_question(one.id, cutoff, wager, plan, tuple(payoffs))
+        question = _financial_question(one, cutoff, wager, plan, tuple(payoffs))
         found.questions[asked_key(question)] = question
         found.resolutions += resolve_options(question, payoffs, provenance=question.id)
     name = every[0].id if len(every) == 1 else f"{len(every)} series"
     return FinancialTasks(**vars(found.build(f"{name} {wager.name}")), discarded=tuple(discarded))
 
 
+LATEST_VALUES, EARLIER_MONTHS = 10, 24
+"""Of the prices that a task tells: the last ones day by day, and the last of so many months before."""
+
+
 def _financial_question(
-    id: str, cutoff: date, wager: FinancialTaskKind, plan: FinancialTaskPlan, labels: tuple[str, ...]
+    series: Series, cutoff: date, wager: FinancialTaskKind, plan: FinancialTaskPlan, labels: tuple[str, ...]
 ) -> Question:
-    end = cutoff + timedelta(days=plan.horizon_days)
+    """The task, with the prices up to its date: who answers it may know them, whatever tools there are."""
+    id, end = series.id, cutoff + timedelta(days=plan.horizon_days)
+    known = series.until(AsOf.day(cutoff))
+    last_day = cast(date, known.days[-1].astype(object))
     words = {"asset": id, "days": plan.horizon_days, "start": cutoff.isoformat(), "end": end.isoformat()}
     return Question(
         id=f"{wager.name}/{id}/{plan.horizon_days}d",
@@ -236,7 +243,21 @@ def _financial_question(
         targets=tuple(Target(id=label, label=label, resolves_at=instant(end)) for label in labels),
         exclusivity="exactly one",
         cluster=f"financial/{id}",
+        background=_prices_told(known),
+        last_value=LastValue(value=float(known.values[-1]), at=instant(last_day), meaning=f"price of {id}"),
     )
+
+
+def _prices_told(known: Series) -> str:
+    """Prices as a text: the last ones day by day, before that the last of each month."""
+    rows = list(zip(known.days.astype(str).tolist(), known.values.tolist(), strict=True))
+    latest, months = rows[-LATEST_VALUES:], dict[str, str]()
+    for day, value in rows[:-LATEST_VALUES]:
+        months[day[:7]] = f"{day} {value:g}"
+    earlier = list(months.values())[-EARLIER_MONTHS:]
+    told = [f"Last prices of {known.id}: {', '.join(f'{day} {value:g}' for day, value in latest)}."]
+    told += [f"At the ends of the months before: {', '.join(earlier)}."] if earlier else []
+    return "\n".join(told)
 
 
 def _series_payoffs(

@@ -1,8 +1,9 @@
-"""The default rule: trials blended with the crowd and with base rates, taught by the past only as far as it proves.
+"""The default rule: the price, or trials blended with base rates, taught by the past only as far as it proves.
 
-Market questions are blended with the price, data-set questions with the base rate (or a model-free estimate given in
-its place). Each kind learns its trust separately. What was learnt is then tried on later past rounds against the rule
-before learning, and kept in proportion to how clearly it gained: not at all while the gain lies within its noise.
+A market question with a fresh price is answered by it, exactly, until the past shows that the trials add something.
+Data-set questions are blended with the base rate (or a model-free estimate given in its place). Each kind learns its
+trust separately. What was learnt is then tried on later past rounds against the rule before learning, and kept in
+proportion to how clearly it gained: not at all while the gain lies within its noise.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,18 +21,20 @@ from foretell.metrics.arrays import Floats
 #
 # On the log-odds scale, with z for the trials and a for the anchor: slope·a + w·near + v·far. `near` is the way from
 # the anchor to the trials as far as it reaches, r·tanh((z − a)/r), and `far` the rest of it: trials that are far from a
-# price are more often wrong than right, so that the rest counts little until a past speaks for it. The trust w starts
-# at a given value and is moved by examples, for all together and then for each source, subtype, lead time and liquidity
-# as far as they bear it; the older the price, the more the trials count. There are no offsets: those are base rates in
-# disguise, and base rates move.
+# price are more often wrong than right, so that the rest counts only once a past speaks for it. The trust w starts at a
+# given value, none at all against a fresh price, and is moved by examples, for all together and then for each source,
+# subtype, lead time and liquidity as far as they bear it; the older the price, the more the trials count. There are no
+# offsets: those are base rates in disguise, and base rates move.
 
 EDGE = 1e-3
 """No price and no trial is taken for surer than this: the last ticks of a market say little."""
 LIQUIDITY_EDGES = (1e3, 1e5)
-REACH, BEYOND = 1.5, 0.1
-"""How far from a price trials are believed at first, in log-odds, and what counts of the way beyond that."""
-PER_DAY, OLDEST = 0.005, 40.0
-"""What a day of the price's age adds to the trust in the trials, and up to how many days."""
+REACH = 1.5
+"""How far from a price trials are believed at first, in log-odds; the rest of the way has a trust of its own."""
+FRESH, OLDEST = 2.0, 42.0
+"""Days up to which a price is taken for one of the day, and after which more days change nothing."""
+PER_DAY = 0.03
+"""What each day beyond the fresh ones adds to the trust in the trials: a quarter for a price ten days old."""
 SPREAD, SLOPE_SPREAD, LEVEL_SPREAD, AGE_SPREAD = 0.25, 0.2, 0.2, 0.005
 """Standard deviations of the normal priors of the common trusts, the slope, each level and a day of the price's age
 around where they start."""
@@ -93,12 +96,15 @@ class FittedTrust:
         """The blend; NaN where no trial answered."""
         z, a = _log_odds(rows)
         near, far = _way(z - a, self.reach)
-        return sigmoid(self.slope * a + self.trust_in(rows) * near + self.beyond * far)
+        trust = self.trust_in(rows)
+        # Without any trust the anchor stands as it is, to the last digit.
+        as_it_is = (trust == 0) & (self.slope == 1) & (self.beyond == 0) & ~np.isnan(rows.anchor) & ~np.isnan(z)
+        return np.where(as_it_is, rows.anchor, sigmoid(self.slope * a + trust * near + self.beyond * far))
 
 
 def _age(rows: TrialRows) -> Floats:
     """Days between the price and the asking, as far as they count; 0 where they are not known."""
-    return np.clip(np.nan_to_num(rows.price_age), 0.0, OLDEST)
+    return np.clip(np.nan_to_num(rows.price_age) - FRESH, 0.0, OLDEST - FRESH)
 
 
 def _way(apart: Floats, reach: float | None) -> tuple[Floats, Floats]:
@@ -119,6 +125,8 @@ class Trust:
     reach: float | None = None
     beyond: float = 0.0
     per_day: float = 0.0
+    spread: float = SPREAD
+    """Standard deviation of the prior of the common trusts around where they start."""
     name: str = "trust"
 
     def untaught(self) -> FittedTrust:
@@ -144,7 +152,7 @@ class Trust:
             np.column_stack(columns),
             examples.outcome,
             weight=examples.weight * effective_weights(_joined(rows.source, days), CORRELATION),
-            penalty=np.r_[SPREAD, SLOPE_SPREAD, SPREAD, AGE_SPREAD, np.full(len(names), LEVEL_SPREAD)] ** -2,
+            penalty=np.r_[self.spread, SLOPE_SPREAD, self.spread, AGE_SPREAD, np.full(len(names), LEVEL_SPREAD)] ** -2,
             centre=np.r_[self.start, 1.0, self.beyond, self.per_day, np.zeros(len(names))],
         )
         trust, slope, beyond, per_day, *moves = fit_logistic_ridge(problem).tolist()
@@ -159,7 +167,8 @@ def _log_odds(rows: TrialRows) -> tuple[Floats, Floats]:
     return z, np.where(np.isnan(a), z, a)
 
 
-MARKETS = Trust(reach=REACH, beyond=BEYOND, per_day=PER_DAY)
+MARKETS = Trust(start=0.0, reach=REACH, per_day=PER_DAY, spread=0.5)
+"""A price of the day is hard to beat: trials count beside it only once their past has shown that they add to it."""
 DATASETS = Trust(start=0.75, levels=("source", "subtype", "lead"))
 """A base rate knows less of a question than whoever read it: a quarter of the say before the past has spoken."""
 FEWEST = 30
@@ -207,7 +216,7 @@ class FittedDefault:
 
 
 UNTAUGHT = FittedDefault(market=MARKETS.untaught(), dataset=DATASETS.untaught())
-"""The default before any example: half way to a price nearby, a quarter of the way to the base rate."""
+"""The default before any example: a fresh price as it is, a quarter of the way to the base rate."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,10 @@ from typing import Literal
 
 import numpy as np
 
+from foretell.forecasters.base_rates.rates import effective_weights
 from foretell.forecasters.combine.crossfit import Gain, gain, later_splits
+from foretell.forecasters.combine.default import CORRELATION, EDGE
+from foretell.forecasters.combine.logistic import LogisticProblem, fit_logistic_ridge
 from foretell.forecasters.combine.rows import Examples, Strings, TrialRows, logit, sigmoid
 from foretell.forecasters.combine.rules import Training
 from foretell.metrics.arrays import Bools, Floats
@@ -110,6 +113,75 @@ class EqualWeights:
         """The same ensemble whatever happened."""
         check_members(examples.rows, self.names)
         return Ensemble(names=self.names, weights=equal(self.names), told="equal by choice")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BestSoFar:
+    """The one member with the least past squared error: what an ensemble has to beat, chosen as it could have been."""
+
+    names: Names
+
+    @property
+    def name(self) -> str:
+        """As shown in tables."""
+        return f"the best so far of {len(self.names)}"
+
+    def fit(self, examples: Examples) -> Ensemble:
+        """All weight on one member; equal weights without a past. A row that a member left out counts as one half."""
+        p = check_members(examples.rows, self.names)
+        if not len(examples):
+            return Ensemble(names=self.names, weights=equal(self.names), told="equal: no past")
+        error = (np.where(np.isnan(p), 0.5, p) - examples.outcome) ** 2
+        best = int(np.argmin((error * examples.weight).sum(axis=1)))
+        weights = bag_weights([best], len(self.names))
+        return Ensemble(
+            names=self.names, weights=weights, training=Training.of(examples), told=f"{self.names[best]} was best"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PooledWeights:
+    """Log-odds stacked by logistic regression, each weight shrunk to an equal share.
+
+    Minimises Σ log loss + Σ (w_m − 1/M)² / 2σ²; weights below zero are set to zero, and all are scaled to sum one. A
+    member that left a row out counts there as the mean of the others (Breiman 1996, with a prior in place of a bound).
+    """
+
+    names: Names
+    spread: float = 0.1
+    """σ: how far a weight may well lie from an equal share."""
+
+    def __post_init__(self) -> None:
+        if not self.spread > 0:
+            raise ValueError(f"spread = {self.spread} must be positive")
+
+    @property
+    def name(self) -> str:
+        """As shown in tables."""
+        return f"pooled logit weights of {len(self.names)}"
+
+    def fit(self, examples: Examples) -> Ensemble:
+        """The weights; equal ones without a past."""
+        p = check_members(examples.rows, self.names)
+        together = weighted(p, np.ones(len(self.names)))
+        known = ~np.isnan(together)
+        if not known.any():
+            return Ensemble(names=self.names, weights=equal(self.names), told="equal: no past")
+        filled = np.where(np.isnan(p), together, p)[:, known]
+        days = np.datetime_as_string(examples.known_on[known], "D")
+        sources = examples.rows.source[known].astype(str)
+        problem = LogisticProblem.of(
+            logit(filled, EDGE).T,
+            examples.outcome[known],
+            weight=examples.weight[known] * effective_weights(np.char.add(sources, days), CORRELATION),
+            penalty=self.spread**-2,
+            centre=1 / len(self.names),
+        )
+        found = np.maximum(fit_logistic_ridge(problem), 0.0)
+        share = found / found.sum() if found.sum() > 0 else np.full(len(found), 1 / len(found))
+        told = f"log-odds stacked on {int(known.sum())} past targets, shrunk to equal shares"
+        weights = tuple(map(float, share / share.sum()))
+        return Ensemble(names=self.names, weights=weights, training=Training.of(examples), told=told)
 
 
 # Greedy selection.

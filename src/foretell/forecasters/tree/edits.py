@@ -267,14 +267,20 @@ class EditSession:
                 for parent in self._parents(edit.id):
                     self._detach(edit.id, parent)
             case MoveNode():
-                self._node(edit.id)
-                self._node(edit.to)
-                above = self._parents(edit.id)
-                if edit.out_of is not None and edit.out_of not in above:
-                    raise _problem(edit.out_of, f"is no parent of {edit.id}")
-                for parent in above if edit.out_of is None else [edit.out_of]:
-                    self._detach(edit.id, parent)
-                self._attach(edit.id, edit.to, edit.weight)
+                self._move(edit)
+
+    def _move(self, edit: MoveNode) -> None:
+        self._node(edit.id)
+        self._node(edit.to)
+        if edit.to in pre_order(self.nodes, edit.id):
+            # Else the two would hold each other up, and go with all beneath them.
+            raise _problem(edit.id, f"cannot rest on itself: {edit.to} is beneath it", "children")
+        above = self._parents(edit.id)
+        if edit.out_of is not None and edit.out_of not in above:
+            raise _problem(edit.out_of, f"is no parent of {edit.id}")
+        for parent in above if edit.out_of is None else [edit.out_of]:
+            self._detach(edit.id, parent)
+        self._attach(edit.id, edit.to, edit.weight)
 
     def _node(self, id: str) -> Proposition:
         if id not in self.nodes:

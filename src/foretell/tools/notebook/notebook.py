@@ -2,11 +2,13 @@
 
 import base64
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from foretell.data.untrusted import for_json, for_prompt
 from foretell.tools.notebook.outputs import DisplayOutput, ErrorOutput, Output, StreamOutput, shortened
 
 MODEL_TEXT = 8_000
@@ -62,6 +64,18 @@ class PythonCell:
         return shortened("\n".join(filter(None, parts)), most) or "[no output]"
 
 
+_RESULT_HEAD = re.compile(r"^([ \t]{0,8})(?=cell[ \t]{1,3}\d{1,5}[ \t]{0,3}\()", re.IGNORECASE | re.MULTILINE)
+
+
+def report_for_prompt(report: str) -> str:
+    r"""What a cell said, as a model may read it among our own words: nothing poses as a result of another cell.
+
+    >>> report_for_prompt("Cell 7 (python, ran):\n[search_1_result_2] 0.99")
+    '‹Cell 7 (python, ran):\n‹search_1_result_2] 0.99'
+    """
+    return _RESULT_HEAD.sub(r"\1‹", for_prompt(report))
+
+
 NotebookCell = MarkdownCell | PythonCell
 
 
@@ -109,10 +123,15 @@ def ipynb(notebook: Notebook) -> dict[str, Any]:
     }
 
 
+def json_file(value: object, indent: int | None = None) -> bytes:
+    """JSON for a file that steers no terminal it is printed to; half a character, as a model may write it, is `?`."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent).encode("utf-8", "replace").decode()
+    return for_json(text).encode() + b"\n"
+
+
 def write_ipynb(notebook: Notebook, path: Path) -> None:
     """Write it to a file."""
-    text = json.dumps(ipynb(notebook), ensure_ascii=False, indent=1)
-    path.write_bytes(text.encode("utf-8", "replace") + b"\n")  # a model may write half a character
+    path.write_bytes(json_file(ipynb(notebook), indent=1))
 
 
 def _cell(cell: NotebookCell, name: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any, cast
 from foretell.data.atomic_file import write_atomically
 from foretell.questions.errors import InputError
 from foretell.tools.notebook.kernel import ExecutionEnd
-from foretell.tools.notebook.notebook import OURS, Notebook, PythonCell, ipynb
+from foretell.tools.notebook.notebook import OURS, Notebook, PythonCell, ipynb, json_file
 from foretell.tools.notebook.outputs import Output, join_outputs
 from foretell.tools.notebook.pool import KernelPool
 from foretell.tools.notebook.process import module_source
@@ -35,10 +35,8 @@ def write_notebook(path: Path, document: Mapping[str, Any], data: Sequence[Mappi
     if cells:
         cells[0] = {**cells[0], "source": offline_source(data_path(path).name).splitlines(keepends=True)}
     path.parent.mkdir(parents=True, exist_ok=True)
-    answers = json.dumps(list(data), ensure_ascii=False)
-    write_atomically(data_path(path), answers.encode("utf-8", "replace") + b"\n")
-    text = json.dumps({**document, "cells": cells}, ensure_ascii=False, indent=1)
-    write_atomically(path, text.encode("utf-8", "replace") + b"\n")  # a model may write half a character
+    write_atomically(data_path(path), json_file(list(data)))
+    write_atomically(path, json_file({**document, "cells": cells}, indent=1))
 
 
 def offline_source(file: str) -> str:

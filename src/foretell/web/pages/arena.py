@@ -276,9 +276,20 @@ def show_run_board(request: Request, here: CurrentState, run: Runs = ()) -> Resp
     return html_page(request, "board.html", study, reason=reason, parts=study_parts(study, ADVICE) if study else [])
 
 
+def _runs_state(here: WebState, runs: Sequence[str]) -> tuple[Any, ...]:
+    """What had been answered and had come out in some runs by now."""
+    told, rows = here.outcomes.count(), [here.run(one) for one in runs]
+    return tuple((row.id, row.done, row.failed, row.degraded, told.get(row.id)) for row in rows)
+
+
 def _board(here: WebState, runs: Sequence[str]) -> Scoreboard:
-    table, _, _ = run_table(here.settings, [here.run(one).id for one in dict.fromkeys(runs)])
-    return score_table(table, ScoringOptions(resampling=COMPARE_RESAMPLING))
+    ids = tuple(here.run(one).id for one in dict.fromkeys(runs))
+
+    def make() -> Scoreboard:
+        table, _, _ = run_table(here.settings, ids)
+        return score_table(table, ScoringOptions(resampling=COMPARE_RESAMPLING))
+
+    return here.boards.kept(("board", *ids), _runs_state(here, ids), make)
 
 
 def _comparison(here: WebState, first: str, second: str, arena: str) -> StudyResult:
@@ -289,9 +300,14 @@ def _comparison(here: WebState, first: str, second: str, arena: str) -> StudyRes
     for name in (first, second):
         if name not in known:
             raise HTTPException(404, f"there is nobody called {name[:80]!r} here")
-    if arena:
-        scoring = ScoringOptions(resampling=COMPARE_RESAMPLING, by=("category",), metric="brier")
-        return comparison_study(arena_as_table(here.boards.table(arena)), first, second, texts={}, scoring=scoring)
-    table, names, texts = run_table(here.settings, (first, second))
-    scoring = ScoringOptions(resampling=COMPARE_RESAMPLING, by=("source",))
-    return comparison_study(table, names[0], names[1], texts=texts, scoring=scoring)
+
+    def make() -> StudyResult:
+        if arena:
+            scoring = ScoringOptions(resampling=COMPARE_RESAMPLING, by=("category",), metric="brier")
+            return comparison_study(arena_as_table(here.boards.table(arena)), first, second, texts={}, scoring=scoring)
+        table, names, texts = run_table(here.settings, (first, second))
+        scoring = ScoringOptions(resampling=COMPARE_RESAMPLING, by=("source",))
+        return comparison_study(table, names[0], names[1], texts=texts, scoring=scoring)
+
+    state = here.boards.state(arena) if arena else _runs_state(here, (first, second))
+    return here.boards.kept(("compare", arena, first, second), state, make)

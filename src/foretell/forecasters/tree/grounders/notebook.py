@@ -19,7 +19,14 @@ from foretell.questions import trace as kinds
 from foretell.questions.trace import EmitEvent, ToolUsed, TraceEvent
 from foretell.tools.fence import FencedTools
 from foretell.tools.notebook.endpoints import PATHS, Endpoint, fenced_tool_endpoint, summarize_endpoints
-from foretell.tools.notebook.notebook import MarkdownCell, Notebook, NotebookCell, PythonCell, ipynb
+from foretell.tools.notebook.notebook import (
+    MarkdownCell,
+    Notebook,
+    NotebookCell,
+    PythonCell,
+    ipynb,
+    report_for_prompt,
+)
 from foretell.tools.notebook.outputs import shortened
 from foretell.tools.notebook.pool import KernelPool
 from foretell.tools.notebook.rerun import write_notebook
@@ -290,8 +297,9 @@ class _NotebookConversation:
         """Add what the model wrote and its results to the conversation and to the trace."""
         first = len(self._book.cells) - len(ran.results)
         lines = [ran.notice] if ran.notice else []
+        shown = report_for_prompt if self._context.marked else str
         lines += [
-            f"Cell {first + n} ({one['kind']}, {'ran' if one['ok'] else 'FAILED'}):\n{one['report']}".rstrip()
+            f"Cell {first + n} ({one['kind']}, {'ran' if one['ok'] else 'FAILED'}):\n{shown(one['report'])}".rstrip()
             for n, one in enumerate(ran.results, start=1)
             if one["kind"] == "python"
         ]
