@@ -1,20 +1,42 @@
-"""The example home in a real browser: how many clicks what people want takes."""
+"""The example home in a real browser: how many clicks what people want takes, and every page at every width."""
 
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from fastapi import FastAPI
 from playwright.sync_api import expect
+from starlette.routing import Match
 
 from foretell.models import facts
 from foretell.operations.example import serving_example
 from foretell.runs.settings import CHECKED_MODELS, KNOWN_MODELS, Settings
 from foretell.web.app import create_app
 
+SCREENSHOTS = Path(os.environ.get("FORETELL_SCREENSHOTS") or Path(__file__).parents[2] / "out" / "screenshots")
+LOOKS = {1440: (("dark", ["color-contrast"]), ("light", [])), 1024: (("light", []),), 390: (("dark", []),)}
+"""By width, themes and rules: in the dark only colours differ, and they do not depend on the width."""
+SERIOUS = """async (rules) => {
+  const options = { resultTypes: ['violations'] };
+  if (rules.length) options.runOnly = { type: 'rule', values: rules };
+  const found = await axe.run(document, options);
+  return found.violations.filter(one => ['serious', 'critical'].includes(one.impact))
+    .map(one => `${one.id}: ${one.nodes.slice(0, 3).map(node => node.target.join(' ')).join(' | ')}`);
+}"""
+CUT = """() => [...document.querySelectorAll('main table')].filter(table => {
+  const box = table.closest('.scroll, figure, details:not([open])') ?? table.parentElement;
+  return table.scrollWidth > box.clientWidth + 1 && getComputedStyle(box).overflowX === 'visible';
+}).length"""
+LINKS = """() => [...document.querySelectorAll("main a[href^='/'], header a[href^='/']")]
+  .map(link => link.getAttribute('href'))"""
 PATIENCE = 90_000
+FILES = (".csv", ".png", ".svg", ".json", ".zip", ".ipynb")
 
 
 @pytest.fixture(scope="module")
@@ -150,3 +172,60 @@ def test_an_unknown_price_is_asked_for_in_place_and_nothing_is_stored(
     page.get_by_label("Search questions, runs, trees").fill("bergen")
     page.keyboard.press("Enter")
     expect(page.get_by_role("link", name="Will it snow in Bergen by Christmas 2026?").first).to_be_visible()
+
+
+def test_every_page_is_whole_at_every_width_in_light_and_dark(
+    page: Any, example_app: FastAPI, serve: Callable[[FastAPI], Any]
+) -> None:
+    axe = (files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    site, problems = serve(example_app), list[str]()
+    page.goto(site.login)
+    waiting, seen = ["/", "/find?words=rate", "/api", "/login"], set[str]()
+    while waiting:
+        address = waiting.pop(0)
+        shape = _shape(example_app, address)
+        if shape is None or shape in seen:
+            continue
+        seen.add(shape)
+        page.set_viewport_size({"width": 1440, "height": 900})
+        page.emulate_media(color_scheme="light", reduced_motion="reduce")  # Colours do not fade in.
+        page.goto(site.url + address)
+        waiting += page.evaluate(LINKS)
+        page.evaluate(axe)
+        for width, looks in LOOKS.items():
+            page.set_viewport_size({"width": width, "height": 900})
+            for theme, rules in looks:
+                page.emulate_media(color_scheme=theme)
+                found = page.evaluate(SERIOUS, rules)
+                problems += [f"{address} at {width} in {theme}: {one}" for one in found]
+            if page.evaluate("document.documentElement.scrollWidth") > width:
+                problems.append(f"{address} scrolls sideways at {width}")
+            if page.evaluate(CUT):
+                problems.append(f"{address} cuts a table at {width}")
+            if width != 1024:
+                name = (
+                    shape.strip("/").replace("/", "-").replace("{", "").replace("}", "").replace(":path", "") or "home"
+                )
+                tall = page.evaluate("document.documentElement.scrollHeight") > 6000
+                page.screenshot(path=str(SCREENSHOTS / f"{name}-{width}.png"), full_page=not tall)
+    assert not problems, "\n".join(problems)
+    assert len(seen) >= 15, sorted(seen)
+
+
+def _shape(app: FastAPI, address: str) -> str | None:
+    """The route of a page, so that one of a kind is looked at; None for what is no page."""
+    path = urlsplit(address).path
+    if path.startswith(("/api/", "/static")) or path.endswith(FILES) or "/raw/" in path:
+        return None
+    scope = {"type": "http", "method": "GET", "path": path}
+    routes = [(route.matches(scope), route) for route in _routes(app)]
+    return next((str(route.path) for (match, _), route in routes if match is Match.FULL), None)
+
+
+def _routes(app: FastAPI) -> list[Any]:
+    found: list[Any] = []
+    for route in app.routes:
+        inner = getattr(route, "original_router", None)
+        found += inner.routes if inner is not None else [route]
+    return [route for route in found if hasattr(route, "path")]
