@@ -7,7 +7,7 @@ were tuned on one part of them; the other part, among it whole kinds, only judge
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.resources import files
 from typing import Literal
@@ -177,29 +177,59 @@ async def study(inputs: StudyServices, options: LeakOptions) -> StudyResult:
     refused = [case.refused_by_rules() for case in cases]
     stand_in = await _stopped(TenseFilter(), cases, refused)
     by_model: dict[str, dict[int, bool]] = {}
+    silent: list[str] = []
     spent = []
     places = evenly_spaced(range(len(cases)), options.limit)
     for name in options.models:
         async with inputs.model("leaks", name, options.budget) as setup:
-            by_model[name] = await _ask_model(setup, cases, refused, places, options.max_tokens)
+            counted = _Counted(_leak_filter(setup, options.max_tokens))
+            by_model[name] = await _ask_model(setup, counted, cases, refused, places)
+            silent += counted.told(name)
             spent.append(setup.cost)
     result = leak_study(cases, refused, stand_in, by_model)
+    result = replace(result, sentences=(*result.sentences, *silent))
     if not spent:
         return result
     return with_cost(result, spent[-1], models=list(options.models), limit=options.limit)
 
 
+@dataclass
+class _Counted:
+    """A filter that counts how often it was asked and gave no verdict."""
+
+    leak_filter: ContentFilter
+    asked: int = 0
+    silent: int = 0
+
+    async def judge(self, excerpts: Sequence[Excerpt], as_of: AsOf, question: str) -> list[LeakVerdict]:
+        verdicts = await self.leak_filter.judge(excerpts, as_of, question)
+        self.asked += len(verdicts)
+        self.silent += sum(verdict.failed or verdict.unclear for verdict in verdicts)
+        return verdicts
+
+    def told(self, name: str) -> list[str]:
+        if not self.silent:
+            return []
+        return [
+            f"{name} gave no clear verdict on {self.silent} of the {self.asked} texts it was asked about: too late, "
+            "failed or unreadable. They count as dropped, as in a run, so its column says little about how well it reads."
+        ]
+
+
+def _leak_filter(setup: StudyModels, max_tokens: int | None) -> LeakFilter:
+    settings = ModelSettings(max_tokens=max_tokens)
+    return LeakFilter(model=setup.model, name=setup.name, seconds=MODEL_SECONDS, settings=settings, marked=True)
+
+
 async def _ask_model(
     setup: StudyModels,
+    leak_filter: ContentFilter,
     cases: Sequence[LeakCase],
     refused: Sequence[bool],
     places: Sequence[int],
-    max_tokens: int | None,
 ) -> dict[int, bool]:
     """What the rules and a model as the filter stop of some of the cases."""
     chosen = [cases[place] for place in places]
-    settings = ModelSettings(max_tokens=max_tokens)
-    leak_filter = LeakFilter(model=setup.model, name=setup.name, seconds=MODEL_SECONDS, settings=settings, marked=True)
     found: list[bool] = []
     setup.progress(0, len(chosen))
     for start in range(0, len(chosen), AT_ONCE):

@@ -79,6 +79,8 @@ class LeakVerdict:
     reason: str
     unclear: bool = False
     """Whether it is a DROP only because no clear verdict was given."""
+    failed: bool = False
+    """Whether it is a DROP only because the model did not answer."""
 
     @property
     def keeps(self) -> bool:
@@ -264,7 +266,7 @@ def _one_verdict(given: list[LeakVerdict]) -> LeakVerdict:
 
 
 def _dropped(reason: str) -> LeakVerdict:
-    return LeakVerdict(word="DROP", reason=reason)
+    return LeakVerdict(word="DROP", reason=reason, failed=True)
 
 
 def _unclear(reason: str) -> LeakVerdict:
