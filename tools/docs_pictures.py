@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin
 
 from playwright.sync_api import sync_playwright
 
@@ -34,13 +35,13 @@ CLICKS: dict[str, tuple[str, ...]] = {
 
 @contextmanager
 def example_site() -> Iterator[str]:
-    """The address of the example home, served by the command that users type."""
+    """The link that opens the example home, served by the command that users type."""
     command = [sys.executable, "-m", "foretell", "serve", "--example", "--port", "0"]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     server = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
     try:
         for line in server.stdout or ():
-            if found := re.search(r"http://127\.0\.0\.1:\d+", line):
+            if found := re.search(r"http://127\.0\.0\.1:\d+/login\S+", line):
                 yield found[0]
                 return
         raise SystemExit(f"the example could not be served (exit status {server.wait()})")
@@ -49,27 +50,27 @@ def example_site() -> Iterator[str]:
         server.wait(10)
 
 
-def take(browser: Any, site: str, name: str) -> None:
+def take(page: Any, name: str) -> None:
     """One picture of what fills a window."""
-    page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light")
     start, *clicks = CLICKS[name]
-    page.goto(f"{site}{start}")
+    page.goto(urljoin(page.url, start))
     for place in clicks:
         before = page.url
         page.locator(place).first.click()
         page.wait_for_url(lambda url, before=before: url != before)
     page.wait_for_load_state()
     page.screenshot(path=str(FOLDER / f"{name}.png"))
-    page.close()
 
 
 def main() -> None:
     """All pictures, or those that are named."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    with example_site() as site, sync_playwright() as playwright:
+    with example_site() as link, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light")
+        page.goto(link)
         for name in sys.argv[1:] or CLICKS:
-            take(browser, site, name)
+            take(page, name)
         browser.close()
 
 

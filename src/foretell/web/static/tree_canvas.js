@@ -152,7 +152,8 @@ export class TreeCanvas {
 
   // The first view: all of it where that can be read, else as much as can be read around the root.
   begin(root) {
-    this.zoom(Math.max(this.whole(), READABLE));
+    const all = this.whole();
+    this.zoom(all > 0.85 * READABLE ? all : READABLE); // A little smaller than that is better than a part cut off.
     this.show(root);
   }
 
