@@ -45,7 +45,7 @@ def test_all_files_are_there_and_no_mark_is_left(tmp_path: Path):
     told = made(folder)
     assert told.exit_code == 0, told.output
     written = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
-    assert written == {*BOT_FILES.values(), f"wheels/{wheel_name()}"}
+    assert written == {*BOT_FILES.values(), "run.schema.json", f"wheels/{wheel_name()}"}
     for name in BOT_FILES.values():
         assert "@@" not in (folder / name).read_text(encoding="utf-8")
     assert (folder / "bot.sh").stat().st_mode & 0o100

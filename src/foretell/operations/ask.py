@@ -519,7 +519,7 @@ def wide_range(p: float) -> tuple[float, float]:
     """Where the truth may well lie if a probability is worth only a few past questions.
 
     >>> [round(end, 2) for end in wide_range(0.12)]
-    [0.02, 0.4]
+    [0.02, 0.43]
     """
     low, _, high = share_interval(LAST_RESORT_WORTH * p, LAST_RESORT_WORTH)
     return min(low, p), max(high, p)

@@ -1,7 +1,6 @@
 """The example home: what `foretell demo` makes and `foretell serve --example` shows, apart from the user's own."""
 
 import asyncio
-import csv
 import json
 import shutil
 import threading
@@ -9,7 +8,6 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from io import StringIO
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -47,6 +45,7 @@ from foretell.questions.trace import BeliefRevised
 from foretell.report.arena_report import ArenaReport, arena_report
 from foretell.report.headline import headline
 from foretell.report.numbers import bracket
+from foretell.report.outputs import rows_as_csv
 from foretell.report.terminal import show_text
 from foretell.runs.backtest import Backtest
 from foretell.runs.question_sets import Benchmark, open_benchmark
@@ -253,11 +252,8 @@ async def _agent(settings: Settings) -> ExampleAnswer:
     story, file, outcomes = example_story(), settings.home / "questions.jsonl", settings.home / "outcomes.csv"
     lines = (json.dumps(one, ensure_ascii=False) for one in story.questions)
     write_atomically(file, "\n".join([*lines, ""]).encode())
-    table = StringIO()
-    csv.writer(table).writerows(
-        [("question", "target", "outcome"), *((id, "yes", outcome) for id, outcome in story.outcomes.items())]
-    )
-    write_atomically(outcomes, table.getvalue().encode())
+    rows = [{"question": id, "target": "yes", "outcome": outcome} for id, outcome in story.outcomes.items()]
+    write_atomically(outcomes, rows_as_csv(rows).encode())
     made: list[RunSpec] = []
     for model, trials, name in ((HASTY, 1, HASTY_RUN), (RESEARCHER, 3, AGENT_RUN)):
         full = f"openai:{model}"

@@ -212,7 +212,7 @@ class _Counted:
             return []
         return [
             f"{name} gave no clear verdict on {self.silent} of the {self.asked} texts it was asked about: too late, "
-            "failed or unreadable. They count as dropped, as in a run, so its column says little about how well it reads."
+            "failed or unreadable. They count as dropped, as in a run: its column says little about how well it reads."
         ]
 
 

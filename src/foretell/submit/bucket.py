@@ -30,8 +30,8 @@ _FOLDER = re.compile(r"gs://([a-z0-9][a-z0-9._-]{1,220}[a-z0-9])((?:/[^/\s?#*\[\
 class BucketFolder:
     """Where a team may upload.
 
-    >>> BucketFolder.read("gs://forecasts/{round}/our team/", "2026-08-02").address("a.json")
-    'gs://forecasts/2026-08-02/our team/a.json'
+    >>> BucketFolder.read("gs://forecasts/{round}/our-team/", "2026-08-02").address("a.json")
+    'gs://forecasts/2026-08-02/our-team/a.json'
     """
 
     bucket: str

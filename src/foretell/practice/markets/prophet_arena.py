@@ -179,7 +179,8 @@ class PracticeProphetArena(PracticeService):
         return {"data": fitting[start:end], "next_cursor": str(end) if end < len(fitting) else None}
 
     def _windows(self, steps: list[str], query: Mapping[str, str]) -> Any:
-        answered = {(one["event"], one["window"]) for one in self.forecasts if one["agent"] == query.get("agent")}
+        mine = [one for one in self.forecasts if one["agent"] == query.get("agent")]
+        answered = {(one["event"], one.get("window") or WINDOW) for one in mine}
         return [
             {
                 "event": event["slug"],

@@ -6,11 +6,16 @@ from typing import Any as _Any
 
 _FILE = "notebook.data.json"
 _answers: dict[str, list[_Any]] = {}
-for _one in _json.loads(_Path(_FILE).read_text(encoding="utf-8")):
-    _answers.setdefault(_json.dumps(_one["request"], sort_keys=True), []).append(_one["answer"])
+
+
+def _read_answers() -> None:
+    for one in _json.loads(_Path(_FILE).read_text(encoding="utf-8")):
+        _answers.setdefault(_json.dumps(one["request"], sort_keys=True), []).append(one["answer"])
 
 
 def _send(request: dict[str, _Any]) -> _Any:  # pyright: ignore[reportUnusedFunction] - the code above calls it
+    if not _answers:
+        _read_answers()
     known = _answers.get(_json.dumps(request, sort_keys=True))
     if not known:
         return {"error": "this was not asked when the notebook was made, and there is no way to ask it now"}
