@@ -21,7 +21,6 @@ from foretell.models.database import is_database_url, open_database
 from foretell.models.database.interface import Database, SqlRow
 from foretell.models.model import (
     Model,
-    ModelBusy,
     NotInJournal,
     Reply,
     ReplyLost,
@@ -31,7 +30,7 @@ from foretell.models.model import (
     TokenCount,
 )
 from foretell.models.prices import PriceList
-from foretell.models.sending import may_send
+from foretell.models.sending import NotSent, check_sending, sending_while
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Cost
 from foretell.questions.storage_errors import NoRoom
@@ -162,10 +161,6 @@ class UnsettledCalls:
     lost: int = 0
 
 
-class NotSent(ModelBusy):
-    """A request that was held back at the last moment, and may be sent later."""
-
-
 class Recording:
     """One answer on its way into the journal. A class and not a generator, because every call goes through it."""
 
@@ -197,10 +192,9 @@ class Recording:
         self._term = self._db.life.term
         return self._journal.intend(self._asked)
 
-    def check_sending(self) -> None:
-        """The last look before the wire: who was asleep since the intent may send nothing that others took over."""
-        if not (self._db.life.holds(self._term) and may_send()):
-            raise NotSent("this process was away for a while: what is still its own is looked at before it goes on")
+    def is_ours(self) -> bool:
+        """Whether nobody can have taken us for gone since the intent was written down."""
+        return self._db.life.holds(self._term)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
@@ -497,8 +491,9 @@ class JournalWritingModel:
     async def complete(self, request: Request) -> Reply:
         """The reply as stored: should another process have been quicker with the same request, its reply."""
         async with self._journal.recording(journal_request(request)) as recording:
-            recording.check_sending()
-            reply = await self._wire.complete(request)
+            with sending_while(recording.is_ours):
+                check_sending()
+                reply = await self._wire.complete(request)
             dollars = self._prices.charged(request, reply)
             recording.answer = JournalEntry(body=pack_reply(reply), tokens=reply.tokens, dollars=dollars)
         return reply if recording.stored is recording.answer.body else unpack_reply(recording.stored)

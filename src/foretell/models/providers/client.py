@@ -22,6 +22,7 @@ from foretell.models.model import (
 from foretell.models.names import ModelName
 from foretell.models.providers.batches import LONGEST_RESULTS, BatchDesk, BatchFormat, SubmittedBatches
 from foretell.models.providers.wire import HttpFailure, Json, Wire, counted, redact_key, server_events
+from foretell.models.sending import check_sending, sending_for_all
 from foretell.models.waiting import WaitingReply
 from foretell.questions.errors import MissingExtra
 
@@ -124,7 +125,8 @@ class HttpModel:
     async def _ask_in_batch(self, form: BatchFormat, request: Request, name: str, body: Json) -> Reply:
         async def send(path: str, data: bytes | None = None, *, content_type: str = JSON_TYPE) -> bytes:
             url = self._address + path
-            answer = await self._send(request, url, data, content_type=content_type, longest=LONGEST_RESULTS)
+            with sending_for_all():
+                answer = await self._send(request, url, data, content_type=content_type, longest=LONGEST_RESULTS)
             if answer.status != 200:
                 parsed = self._parsed(answer)
                 raise HttpFailure(status=answer.status, headers=answer.headers, body=parsed).error(request, self._key)
@@ -212,13 +214,22 @@ class HttpModel:
 
         loop = asyncio.get_running_loop()
         if loop not in self._sessions:
+            # Asked again once there is a connection: a process may have been stopped while it waited for one.
+            trace = aiohttp.TraceConfig()
+            trace.on_connection_create_end.append(_look_again)
+            trace.on_connection_reuseconn.append(_look_again)
             self._sessions[loop] = aiohttp.ClientSession(
+                trace_configs=[trace],
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=60),
                 headers=self._headers,
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=30),
                 cookie_jar=aiohttp.DummyCookieJar(),
             )
         return self._sessions[loop]
+
+
+async def _look_again(*_: object) -> None:
+    check_sending()
 
 
 LONGEST_TEXT = 100_000
