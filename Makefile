@@ -39,9 +39,9 @@ wheel:
 	@rm -rf $(OUT)/wheel && mkdir -p $(OUT)/wheel/empty
 	@$(PYTHON) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(OUT)/wheel .
 	@if command -v uv >/dev/null; then \
-	  uv venv --quiet --python $(PYTHON) $(OUT)/wheel/venv && uv pip install --quiet --python $(OUT)/wheel/venv/bin/python $(if $(CONSTRAINTS),-c $(CONSTRAINTS)) "$$(ls $(OUT)/wheel/*.whl)[stats]"; \
+	  uv venv --quiet --python $(PYTHON) $(OUT)/wheel/venv && uv pip install --quiet --python $(OUT)/wheel/venv/bin/python $(if $(CONSTRAINTS),-c $(CONSTRAINTS)) "$$(ls $(OUT)/wheel/*.whl)[stats,llm,web]"; \
 	else \
-	  $(PYTHON) -m venv $(OUT)/wheel/venv && $(OUT)/wheel/venv/bin/python -m pip install --quiet --disable-pip-version-check $(if $(CONSTRAINTS),-c $(CONSTRAINTS)) "$$(ls $(OUT)/wheel/*.whl)[stats]"; \
+	  $(PYTHON) -m venv $(OUT)/wheel/venv && $(OUT)/wheel/venv/bin/python -m pip install --quiet --disable-pip-version-check $(if $(CONSTRAINTS),-c $(CONSTRAINTS)) "$$(ls $(OUT)/wheel/*.whl)[stats,llm,web]"; \
 	fi
 	cd $(OUT)/wheel/empty && FORETELL_HOME="$$PWD/home" ../venv/bin/foretell demo
 
@@ -64,7 +64,7 @@ lock:
 clean:
 	rm -rf $(VENV) $(OUT) .pytest_cache .ruff_cache .hypothesis
 
-$(VENV)/.demo: EXTRAS := stats,web
+$(VENV)/.demo: EXTRAS := stats,llm,web
 $(VENV)/.dev: EXTRAS := dev,oracles
 $(VENV)/.docs: EXTRAS := dev,docs
 $(VENV)/.local: EXTRAS := local
