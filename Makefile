@@ -6,7 +6,7 @@ OUT ?= out
 # A file of exact versions to install, such as requirements/locked.txt; without one the newest that fit are taken.
 CONSTRAINTS ?=
 
-.PHONY: demo test lint format docs pictures wheel bench model lock clean
+.PHONY: demo test lint style types format docs pictures wheel bench model lock clean
 
 demo: $(VENV)/.demo
 	$(BIN)/foretell demo --out $(OUT)/demo.html
@@ -17,11 +17,15 @@ test: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
-lint: $(VENV)/.dev
+lint: style types
+
+style: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/pyright
 	$(BIN)/lint-imports
+
+types: $(VENV)/.dev
+	$(BIN)/pyright
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
