@@ -338,7 +338,7 @@ def test_work_of_models_over_the_api(keyed: tuple[Settings, BackgroundModels], t
         def done(answer: Any) -> dict[str, Any]:
             found = answer.json()
             while found["state"] == "running":
-                found = client.get(f"/api/tree/work/{found['work']}").json()
+                found = client.get(f"/api/tree/job/{found['work']}").json()
             return found
 
         plan = client.post("/api/tree/expand/nvda", json={**fields, "claim": "P2.1", "leaves": 3, "plan": True}).json()
@@ -355,11 +355,11 @@ def test_work_of_models_over_the_api(keyed: tuple[Settings, BackgroundModels], t
         assert "is at version 2, not at 1" in late["error"]
         nokey = done(client.post("/api/tree/ground/nvda", json={**fields, "claims": ["P2.2"], "model": "anthropic:x"}))
         assert "ANTHROPIC_API_KEY" in nokey["error"]
-        told = client.get(f"/trees/work/{nokey['work']}").text
+        told = client.get(f"/trees/job/{nokey['work']}").text
         assert "It came to nothing; the tree stays as it was" in told
         parent = client.post("/api/tree/ground/nvda", json={**fields, "claims": ["P2"], "plan": True})
         assert (parent.status_code, "only leaves" in parent.json()["detail"]) == (422, True)
-        assert client.get("/api/tree/work/nobody").status_code == 404
+        assert client.get("/api/tree/job/nobody").status_code == 404
         back = client.post("/api/tree/restore/nvda", params={"version": 1, "who": "bob"}).json()
         assert (back["restored"], back["versions"][-1]["who"]) == (3, "bob")
         for path in ("ground", "expand", "resynthesize", "restore"):

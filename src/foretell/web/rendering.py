@@ -59,7 +59,7 @@ ROUTES: Mapping[str, str] = {
     "tree-history": "/trees/history/{}",
     "tree-restore": "/trees/restore/{}",
     "tree-do": "/trees/do/{}/{}",
-    "tree-work": "/trees/work/{}",
+    "tree-work": "/trees/job/{}",
     "tree-stop": "/trees/stop/{}",
     "tree-export": "/api/tree/export/{}/{}",
     "api": "/api",

@@ -210,7 +210,7 @@ def _request(here: WebState, name: str, what: TreeWorkKind, values: dict[str, An
     return WORK_REQUESTS[what].read({**values, "tree": tree_path(here.settings, name), "who": who})
 
 
-@router.get("/api/tree/work/{work}", **NO_TREE)
+@router.get("/api/tree/job/{work}", **NO_TREE)
 def read_work(here: CurrentState, work: str) -> dict[str, Any]:
     """How work of models on a tree stands: calls, dollars, what happened last, and what came of it."""
     return here.tree_work.of(work).to_dict()
@@ -294,7 +294,7 @@ async def send_work(request: Request, here: CurrentState, _: TokenRequired, what
     return html_page(request, "tree_plan.html", view)
 
 
-@router.get("/trees/work/{work}", include_in_schema=False)
+@router.get("/trees/job/{work}", include_in_schema=False)
 def show_work(request: Request, here: CurrentState, work: str) -> Response:
     """How it stands, and what came of it."""
     return _work_page(request, here.tree_work.of(work))
