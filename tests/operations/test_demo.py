@@ -103,3 +103,13 @@ def test_backtest_writes_what_score_reads(tmp_path: Path, monkeypatch: pytest.Mo
     assert "Wrote run" in result.stdout
     board = foretell.score(tmp_path / "run" / "forecasts.csv", tmp_path / "run" / "outcomes.csv")
     assert "always 0.4" in {s.forecaster for s in board.scores}
+
+
+def test_a_folder_that_cannot_be_an_example_is_told_in_a_line(tmp_path: Path):
+    taken = tmp_path / "notes.txt"
+    taken.write_text("mine", encoding="utf-8")
+    for place in (taken, taken / "below", tmp_path):
+        told = CliRunner().invoke(cli, ["demo", "--home", str(place)])
+        assert isinstance(told.exception, InputError)
+        assert str(place) in str(told.exception)
+    assert taken.read_text(encoding="utf-8") == "mine"

@@ -179,6 +179,16 @@ def serving_example(home: Path) -> Generator[Settings]:
 # Making it.
 
 
+def _clear(home: Path) -> None:
+    """An empty folder for an example, in place of an earlier one."""
+    if home.exists() and any(home.iterdir()):
+        if not is_complete(home) and not (home / f"{MARKER}.part").is_file():
+            raise InputError("this folder holds something else than an example", path=home, hint="name another one")
+        shutil.rmtree(home)
+    home.mkdir(parents=True, exist_ok=True)
+    (home / f"{MARKER}.part").touch()
+
+
 async def make_example(home: Path, size: ExampleSize | None = None, tell: Tell = lambda _: None) -> Example:
     """Make an example home in place of an earlier one.
 
@@ -188,12 +198,10 @@ async def make_example(home: Path, size: ExampleSize | None = None, tell: Tell =
         tell: Is given a line before each part.
     """
     size = size or ExampleSize()
-    if home.exists() and any(home.iterdir()):
-        if not is_complete(home) and not (home / f"{MARKER}.part").is_file():
-            raise InputError("this folder holds something else than an example", path=home, hint="name another one")
-        shutil.rmtree(home)
-    home.mkdir(parents=True, exist_ok=True)
-    (home / f"{MARKER}.part").touch()
+    try:
+        _clear(home)
+    except OSError as error:
+        raise InputError(error.strerror or "cannot be written", path=home, hint="name a folder of yours") from None
     write_atomically(home / KNOWN_MODELS, FREE_MODELS.encode())
     async with example_settings(home, script_with_refusal) as settings:
         tell("1 of 4: a backtest on real series …")
