@@ -200,7 +200,7 @@ async def bare(url: str, bodies: list[dict[str, Any]]) -> Timing:
 
 
 def timed(work: Awaitable[Timing]) -> Timing:
-    return run_on_loop(work)  # type: ignore[arg-type]
+    return run_on_loop(work)
 
 
 def report(name: str, found: Timing, base: Timing, latency: float) -> None:

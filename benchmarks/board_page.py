@@ -69,8 +69,8 @@ def main() -> None:
     text = timed("the page", lambda: render("arena_board.html", view, arena="big"))
     print(f"{len(text) / 1e6:.1f} MB of page")
     with TemporaryDirectory() as folder:
-        held = LeaderboardCache(_Changing(standings), Path(folder))  # type: ignore[arg-type]
-        held.table = lambda arena: standings  # type: ignore[method-assign]
+        held = LeaderboardCache(_Changing(standings), Path(folder))
+        held.table = lambda arena: standings
         timed("the first page there ever was", lambda: held.page("big", ArenaFilters(), BoardChoice()))
         timed("the same again", lambda: held.page("big", ArenaFilters(), BoardChoice()))
         held._database.seq += 1

@@ -202,8 +202,8 @@ def run(work: Awaitable[Timing]) -> Timing:
     try:
         import uvloop
     except ImportError:
-        return asyncio.run(work)  # type: ignore[arg-type]
-    return uvloop.run(work)  # type: ignore[arg-type]
+        return asyncio.run(work)
+    return uvloop.run(work)
 
 
 def case(latency: float, calls: int) -> None:

@@ -27,7 +27,7 @@ ARTICLE = "<p>The committee met on Thursday and kept the rate where it was, as n
 
 def document(name: str, published: str | None, text: str = "the central bank rate", **more: object) -> CorpusDocument:
     day = instant(published) if published else None
-    return CorpusDocument(url=f"https://x.example/{name}", title=name, text=text, published=day, **more)  # type: ignore[arg-type]
+    return CorpusDocument(url=f"https://x.example/{name}", title=name, text=text, published=day, **more)
 
 
 @pytest.fixture

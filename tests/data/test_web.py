@@ -209,7 +209,7 @@ def test_a_name_that_leads_into_our_network_is_refused_also_after_a_redirect() -
 
 def _playing(admit: Callable[[str], object]) -> Callable[[str], object]:
     async def played(url: str) -> str:
-        await admit(url)  # type: ignore[misc]
+        await admit(url)
         return "127.0.0.1"
 
     return played

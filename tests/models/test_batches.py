@@ -112,7 +112,7 @@ def test_an_expired_request_goes_into_the_next_batch(provider: BatchProvider, ur
         provider.endings = {} if provider.batches else provider.endings
         return took(bodies)
 
-    provider.took = second_is_fine  # type: ignore[method-assign]
+    provider.took = second_is_fine
     replies = asyncio.run(ask(url, None, requests(MODELS["anthropic"], "late", "fine"), attempts=3))
     assert [reply.text for reply in replies] == ["late", "fine"]
     assert [len(bodies) for bodies in provider.batches.values()] == [2, 1]

@@ -241,7 +241,7 @@ def test_statements_of_one_turn_share_a_transaction_and_fail_alone(tmp_path: Pat
                 if sql == "COMMIT":
                     commits.append(sql)
 
-            connection: Any = database._con  # type: ignore[attr-defined]  # pyright: ignore
+            connection: Any = database._con  # pyright: ignore
             connection.set_trace_callback(note)
 
             def add(n: int) -> asyncio.Future[int]:

@@ -90,7 +90,7 @@ def test_what_goes_wrong_inside_is_a_failure_of_the_model() -> None:
     with pytest.raises(InputError, match="takes nothing"):
         ask(model_name(lambda: "x"))
     with pytest.raises(InputError, match="is no model"):
-        model_name(7)  # type: ignore[arg-type]
+        model_name(7)
 
 
 def test_it_is_journalled_under_its_name(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_it_costs_nothing_unless_it_says_so() -> None:
             return budget.spent.dollars
 
     assert asyncio.run(spent(model_name(priced, name="free"), 0.0)) == 0
-    priced.price = TokenPrice(input=2.0, output=0.0)  # type: ignore[attr-defined]
+    priced.price = TokenPrice(input=2.0, output=0.0)
     assert asyncio.run(spent(model_name(priced, name="paid"), 1.0)) == 2.0
     with pytest.raises(BudgetExceeded):
         asyncio.run(spent(model_name(priced, name="paid"), 0.0))

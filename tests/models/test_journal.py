@@ -37,11 +37,11 @@ Place = Path | str
 
 
 def _request(place: int = 0, model: str = "openai:m", **rest: object) -> Request:
-    return Request(model=model, messages=(SystemMessage(text="s"), UserMessage(text=f"q {place}")), **rest)  # type: ignore[arg-type]
+    return Request(model=model, messages=(SystemMessage(text="s"), UserMessage(text=f"q {place}")), **rest)
 
 
 def _exchange(fake: FakeModels, journal: Journal, keys: dict[str, str], **rest: object) -> ModelRouter:
-    return ModelRouter(keys, journal=journal, addresses={"openai": f"{fake.url}/v1"}, **rest)  # type: ignore[arg-type]
+    return ModelRouter(keys, journal=journal, addresses={"openai": f"{fake.url}/v1"}, **rest)
 
 
 def test_every_part_of_a_request_changes_its_key():
@@ -68,7 +68,7 @@ def test_every_part_of_a_request_changes_its_key():
 )
 def test_a_key_is_that_of_the_canonical_json(slot: str, name: str, force: str | None, temperature: float, tier: str):
     tool = ToolSpec(name="t", description="d", parameters={"type": "object"})
-    settings = ModelSettings(temperature=temperature, max_tokens=7, tier=tier)  # type: ignore[arg-type]
+    settings = ModelSettings(temperature=temperature, max_tokens=7, tier=tier)
     asked = _request(model=f"openai:{name}", slot=slot, force=force, tools=(tool,), settings=settings, schema={"b": 1})
     document = {
         "model": f"openai:{name}",

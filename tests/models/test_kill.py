@@ -69,7 +69,7 @@ def test_killed_run_resumes_without_repeating_a_call(tmp_path: Path, kill_harnes
 
 
 def _at_the_fake(request: object) -> str:
-    sent = json.dumps(ChatWire(stream=True).body(request, "m", facts_of("m")), separators=(",", ":"))  # type: ignore[arg-type]
+    sent = json.dumps(ChatWire(stream=True).body(request, "m", facts_of("m")), separators=(",", ":"))
     return sha256(f"/v1/chat/completions\n{sent}".encode()).hexdigest()
 
 

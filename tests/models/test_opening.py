@@ -54,7 +54,7 @@ def test_roles_fall_back_to_the_agent():
     assert (request.model, request.settings.temperature, request.slot) == ("openai:a", 0.0, "s")
     assert cast.with_model("filter", "openai:c").name("filter") == "openai:c"
     with pytest.raises(InputError, match="there is no role 'oracle'"):
-        ModelRoles(agent="openai:a", others={"oracle": "openai:b"})  # type: ignore[dict-item]
+        ModelRoles(agent="openai:a", others={"oracle": "openai:b"})
 
 
 @pytest.mark.parametrize(

@@ -192,6 +192,6 @@ def test_the_file_on_the_page_is_one_that_can_be_loaded():
     assert found
     rule = from_json(found[1])
     rows = made(rounds=1, size=2).rows
-    z = rule.slope * np.log(rows.raw / (1 - rows.raw)) + rule.intercept  # type: ignore[attr-defined]
-    offset = np.array([rule.offsets.get(source, 0.0) for source in rows.source])  # type: ignore[attr-defined]
+    z = rule.slope * np.log(rows.raw / (1 - rows.raw)) + rule.intercept
+    offset = np.array([rule.offsets.get(source, 0.0) for source in rows.source])
     np.testing.assert_allclose(rule.probabilities(rows), sigmoid(z + offset), atol=1e-9)

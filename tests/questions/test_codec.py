@@ -85,7 +85,7 @@ def test_forecast_refuses_what_is_no_probability(p: float):
 def test_missing_outcome_is_not_zero():
     assert Resolution(question_id="q", target_id="t", outcome=None).outcome is None
     with pytest.raises(ValueError, match="0, 1 or None"):
-        Resolution(question_id="q", target_id="t", outcome=0.5)  # type: ignore[arg-type]
+        Resolution(question_id="q", target_id="t", outcome=0.5)
 
 
 TWO = (Target(id="a"), Target(id="b"))

@@ -23,7 +23,7 @@ def make_interval(estimate: float, low: float | None = None, high: float | None 
 
 def make_comparison(diff: float, low: float, high: float, **changes: object) -> Comparison:
     fields: dict[str, object] = {"stars": "*", "p": 0.02, "p_two_sided": 0.04, "se": 1.0, "n": 100, "n_clusters": 60}
-    return Comparison(diff=diff, low=low, high=high, **(fields | changes))  # type: ignore[arg-type]
+    return Comparison(diff=diff, low=low, high=high, **(fields | changes))
 
 
 def make_table(forecasters: dict[str, np.ndarray], outcome: np.ndarray, **groups: list[str]) -> ForecastTable:
@@ -67,7 +67,7 @@ def table() -> ForecastTable:
         horizon=[("7", "30", "90")[i % 3] for i in range(120)],
         due=[("2025-01-01", "2025-02-01")[i // 60] for i in range(120)],
         volume=[str(10 * i + 5) for i in range(120)],
-        price=np.clip(outcome * 0.5 + 0.25 + noise, 0.01, 0.99),  # type: ignore[arg-type]
+        price=np.clip(outcome * 0.5 + 0.25 + noise, 0.01, 0.99),
     )
 
 

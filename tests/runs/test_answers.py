@@ -83,6 +83,6 @@ def test_the_purse_is_around_every_run(settings: Settings):
 
 def test_an_option_nobody_knows_is_named(tmp_path: Path):
     with pytest.raises(TypeError, match="'colour'"):
-        foretell.ask(BRIDGE, settings=Settings(home=tmp_path), colour="red")  # type: ignore[call-arg]
+        foretell.ask(BRIDGE, settings=Settings(home=tmp_path), colour="red")
     with pytest.raises(InputError, match="--closes"):
         foretell.ask(BRIDGE, as_of="2026-07-01", closes="2026-01-01", settings=Settings(home=tmp_path))

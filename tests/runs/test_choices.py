@@ -179,7 +179,7 @@ def test_a_run_waits_as_long_as_it_says(
 
     async def main() -> None:
         with closing(RunStore(tmp_path / "r.db")) as store:
-            async with open_answers(spec_of("openai:m", sampling=sampling), Settings(home=tmp_path), object(), store):  # type: ignore[arg-type]  # pyright: ignore
+            async with open_answers(spec_of("openai:m", sampling=sampling), Settings(home=tmp_path), object(), store):  # pyright: ignore
                 pass
 
     monkeypatch.setattr(runner, "open_runtime", opened)

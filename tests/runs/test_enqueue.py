@@ -50,7 +50,7 @@ def test_the_queue_and_those_who_die(postgres: str):
             assert len(queue.open_cells()) == (6 if times <= MAX_TAKEOVERS else 2)
         failures = list(store.answers("r"))
         assert [type(failure) for failure in failures] == [Failure] * 4
-        assert "given up after 5 takeovers" in failures[0].error  # type: ignore[union-attr]
+        assert "given up after 5 takeovers" in failures[0].error
 
         # Started again, what failed is tried anew, and what is at work is left alone.
         store.forget_failures("r")

@@ -69,7 +69,7 @@ async def at_work(url: str, bench: Bench) -> AsyncGenerator[tuple[RunStore, Cell
 
 async def until(found: object, wanted: object) -> None:
     async with asyncio.timeout(30):
-        while found() != wanted:  # type: ignore[operator]
+        while found() != wanted:
             await asyncio.sleep(0.05)
 
 

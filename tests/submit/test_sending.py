@@ -216,7 +216,7 @@ def test_a_plan_with_a_problem_of_its_own_sends_nothing(ledger: SubmissionLedger
 
     item = SubmissionItem(question="q", part="forecast", content={"a": 1})
     submission = SubmissionPlan(platform="p", account="a", items=(item,), problems=("no",))
-    sending: Any = SubmissionSender(Never(), ledger, lambda: NOW, QUICK)  # type: ignore[arg-type]
+    sending: Any = SubmissionSender(Never(), ledger, lambda: NOW, QUICK)
     assert asyncio.run(sending.hand_in(submission)) == []
 
 

@@ -94,7 +94,7 @@ def test_shares_add_up(sizes: dict[str, int], total: int) -> None:
 
 
 def test_dates_are_read() -> None:
-    plan = TranchePlan(due="2025-10-26", resolved_by="2026-04-10")  # type: ignore[arg-type]
+    plan = TranchePlan(due="2025-10-26", resolved_by="2026-04-10")
     assert plan.due == DUE
     with pytest.raises(ValueError, match="ISO"):
-        TranchePlan(due="soon", resolved_by="2026-04-10")  # type: ignore[arg-type]
+        TranchePlan(due="soon", resolved_by="2026-04-10")

@@ -21,12 +21,12 @@ KINDS = ("linear", "formula", "noisy_or", "inhibited_noisy_or", "average", "judg
 
 
 def claim(id: str, **fields: object) -> Proposition:
-    return Proposition(id=id, claim=f"Claim {id}.", **fields)  # type: ignore[arg-type]
+    return Proposition(id=id, claim=f"Claim {id}.", **fields)
 
 
 def tree_of(*nodes: Proposition, **fields: object) -> Tree:
     """The first node is the root."""
-    return Tree(root=nodes[0].id, nodes={node.id: node for node in nodes}, **fields)  # type: ignore[arg-type]
+    return Tree(root=nodes[0].id, nodes={node.id: node for node in nodes}, **fields)
 
 
 def formula_tree(expression: str, p: dict[str, float], assumed: float | None = None) -> Tree:

@@ -70,7 +70,7 @@ def test_normal_noise_by_hand():
 
 def grown(kind: str, count: int = 12) -> list[Tree]:
     rng = np.random.default_rng(3)
-    world = draw_world(TreeWorldSettings(kind=kind, leaves=6), rng)  # type: ignore[arg-type]
+    world = draw_world(TreeWorldSettings(kind=kind, leaves=6), rng)
     asked = draw_questions(world, count, rng)
     return [
         evaluated(
@@ -145,4 +145,4 @@ def test_studies_refuse_what_they_cannot_look_at():
     with pytest.raises(InputError, match="simulated world"):
         run_study("tree-scale", trees)
     with pytest.raises(InputError, match="--trees"):
-        run_study("tree-noise", StudyData(tables={"x": Any}))  # type: ignore[dict-item]
+        run_study("tree-noise", StudyData(tables={"x": Any}))
