@@ -12,7 +12,7 @@ from foretell.tools.dates.folding import fold, lower
 
 STAMPS = {
     "en": "updated update! updates! updating modified edited revised revision corrected correction "
-    "amended published publication editor's! released posted! reviewed accessed retriev archived "
+    "amended published publication editor's! released posted! reviewed accessed retriev archived cited! "
     "captured cached crawled fetched filed! issued! uploaded timestamp datemodified datepublished "
     "datecreated lastmod "
     "lastupdate lastbuild pubdate refreshed generated checked verified printed created written submitted recorded "
@@ -102,8 +102,8 @@ TOKEN = re.compile(r"\d+|[^\W\d_]+(?:'[a-z]\b)?")
 """A number or a word."""
 
 ASIAN_STAMP = re.compile(
-    "更新|公開|公开|掲載|配信|発表|発行|投稿|修正|改訂|编辑|編輯|编辑|发布|發布|發佈|发表|發表|刊登|刊載|出版|公布|転載|取得|閲覧|访问|檢索|作成|创建|創建|建立"
-    "|업데이트|입력|수정|등록|발행|게시|작성|승인|갱신|개정|보도|생성|변경|"
+    "更新|公告|公開|公开|掲載|配信|発表|発行|投稿|修正|改訂|编辑|編輯|编辑|发布|發布|發佈|发表|發表|刊登|刊載|出版|公布|転載|取得|閲覧|访问|檢索|作成|创建|創建|建立"
+    "|[电電讯訊](?=[\\s(:,])|업데이트|입력|수정|등록|발행|게시|작성|승인|갱신|개정|보도|생성|변경|"
     + "|".join(
         lower(fold(word))
         for word in (
@@ -168,7 +168,7 @@ SMALL = frozenset(
             "darrera azken diweddariad olaf lasta ħ kini asal fil tarikh శ దినాంకం ದಿನಾಂಕ ಕೊನೆಯ "
             "التحديث آخر اخر شده اخرین آخرین "
             "viimeisin paskutinis pēdējais bolo ბოლო վերջին сүүлийн последнее последняя последна "
-            "останнє апошняе последно"
+            "останнє апошняе последно تاریخ تاريخ"
         )
     ).split()
 )
