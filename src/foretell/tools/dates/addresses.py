@@ -17,14 +17,15 @@ from foretell.tools.dates.words import FIXTURE, PLANNED, SCHEDULED
 _FOLDERS = re.compile(r"/((?:19|20)\d{2})/(\d{1,2}|[a-z]{3,9})(?:/(\d{1,2}))?(?=/|$)|/((?:19|20)\d{2})-(\d{2})(?=/|$)")
 _FOLDED = re.compile(r"/(20\d\d)(0[1-9]|1[0-2])/(0[1-9]|[12]\d|3[01])(?=/|$)")
 _COMPACT = re.compile(r"(?<!\d)(20\d\d)[-_.]?(0[1-9]|1[0-2])[-_.]?(0[1-9]|[12]\d|3[01])(?!\d)")
-_LONG_COMPACT = re.compile(
-    r"(?<!\d)(20\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(?:[01]\d|2[0-3])[0-5]\d(?:[0-5]\d)?(?!\d)"
-)
+_LONG_COMPACT = re.compile(r"(?<!\d)(20\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])\d{2,6}(?!\d)")
+_DAY_FIRST = re.compile(r"(?<!\d)(0[1-9]|[12]\d|3[01])(0[1-9]|1[0-2])(20\d\d)(?!\d)")
+_SHORT_YEAR = re.compile(r"(?<=[-_/])(\d\d)([-_.])(\d\d)\2(\d\d)(?=[./?#]|$|[-_][a-z])")
 _SHORT_COMPACT = re.compile(r"(?<=/)(2\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(?=[-_][a-z])")
 _PARTS = re.compile(r"\bd(?:ay)? (?P<d>\d{1,2}) m(?:onth)? (?P<m>\d{1,2}) y(?:ear)? (?P<y>20\d\d)(?!\d)")
 _PARTS_BACK = re.compile(r"\by(?:ear)? ?(?P<y>20\d\d) m(?:onth)? ?(?P<m>\d{1,2}) d(?:ay)? ?(?P<d>\d{1,2})(?!\d)")
 _WEEK = re.compile(r"(?<!\d)(20\d\d)-?w(\d\d)(?!\w)")
 _SPACED = re.compile(r"(?<!\d)(\d{1,2}) (\d{1,2}) (20\d\d)(?!\d)")
+_OLDEST = 2015
 _DIGIT = re.compile(r"\d")
 _SEPARATORS = re.compile(r"[-_+./?&=#,%]+")
 
@@ -141,6 +142,12 @@ def _in_digits(place: str, words: str) -> Iterator[tuple[str, tuple[date, ...]]]
         for found in pattern.finditer(place):
             year = int(found[1]) + (2000 if len(found[1]) == 2 else 0)
             yield found[0], tuple(_valid(year, int(found[2]), int(found[3])))
+    for found in _DAY_FIRST.finditer(place):
+        yield found[0], tuple(_valid(int(found[3]), int(found[2]), int(found[1])))
+    for found in _SHORT_YEAR.finditer(place):
+        a, b, c = int(found[1]), int(found[3]), int(found[4])
+        days = (*_valid(2000 + c, b, a), *_valid(2000 + c, a, b), *_valid(2000 + a, b, c))
+        yield found[0], tuple(day for day in days if day.year >= _OLDEST)
     for found in _WEEK.finditer(place):
         if 1 <= int(found[2]) <= 52:
             yield found[0], (date.fromisocalendar(int(found[1]), int(found[2]), 1),)

@@ -76,6 +76,7 @@ _ORDINAL_WORDS = re.compile(r"\bday (?P<n>\d{1,3}),? (?:of )?(?P<y>20\d\d)(?!\d)
 _NO_DATE_BEFORE = frozenset("0123456789.,/$€£-")
 _NO_YEAR_BEFORE = frozenset(",$€£")
 _EAST_ASIAN = re.compile(r"(?P<y>\d{4})\s*[年년]\s*(?P<m>\d{1,2})\s*[月월](?:\s*(?P<d>\d{1,2})\s*[日号號일])?")
+_THAI = re.compile(r"(?P<d>\d{1,2}) ?(?P<m>[\u0e01-\u0e2e]{2,10})\.? ?(?P<y>[67]\d)(?!\d)")
 _YEAR_LAST = re.compile(r"(?P<m>\d{1,2})[月월]\s?(?P<d>\d{1,2})[日号號일][^\d\n]{0,4}(?P<y>20\d\d)[年년](?!\s?\d)")
 _ERA = re.compile(
     r"(?P<era>令和|平成|民[國国])\s*(?P<n>\d{1,3}|元)\s*年\s*(?P<m>\d{1,2})\s*月(?:\s*(?P<d>\d{1,2})\s*日)?"
@@ -94,7 +95,8 @@ _FILLERS = frozenset(
     _WORD.findall(
         "of de del di d den the st nd rd th er re e o a os as ano r y u yil yili year anno annee г года год року р ж "
         "gada m men ga ta ste ого го η ος της του bv an vom la el en do em ad ce nam i fundit ko oni оны พศ ศ พ ค สน "
-        "ه م میلادی لسنة عام سنة शक सन dhu dhul qi al"
+        "ه م میلادی لسنة عام سنة शक सन dhu dhul qi al "
+        "الاخر الاول الثانی الاولی الاخرة"
     )
 )
 """Words between day, month and year."""
@@ -157,6 +159,9 @@ def _in_signs(low: str, *, chinese: bool) -> Iterator[FoundDate]:
     ):
         for one in pattern.finditer(low):
             yield _signed(one, int(one["y"]))
+    for one in _THAI.finditer(low) if not low.isascii() else ():
+        days = (day for month in month_numbers(one["m"]) for day in _day(2500 + int(one["y"]), month, int(one["d"])))
+        yield FoundDate(one.start(), one.end(), tuple(days))
     if chinese:
         for one in _SHORT_ERA.finditer(low):
             yield _signed(one, 2018 + int(one["n"]))
@@ -172,7 +177,8 @@ def _in_digits(low: str, order: Order, *, chinese: bool) -> Iterator[FoundDate]:
         before, after = low[max(0, one.start() - 2) : one.start()], low[one.end() : one.end() + 2]
         clock = before[-1:] == ":" and before[:1].isdigit()
         longer = after[:1] in (".", "/") and after[1:].isdigit()
-        year_first = before[-1:] == "," and one[0][:4].isdigit()
+        # "rates,2024-06-05" and "rates-2024-06-05.csv"
+        year_first = one[0][:4].isdigit() and (before[-1:] == "," or (before[-1:] == "-" and before[:1].isalpha()))
         if (year_first or before[-1:] not in _NO_DATE_BEFORE) and not clock and not longer and after[:1] != "%":
             days = _numeric(one[0], one["s"], order, taiwanese=chinese)
             yield FoundDate(one.start(), one.end(), tuple(dict.fromkeys(days)))
@@ -347,7 +353,7 @@ _PERSIAN = (
 )  # fmt: skip
 _ISLAMIC = {
     1: ("محرم",), 2: ("صفر",), 7: ("رجب",), 8: ("شعبان",), 9: ("رمضان",), 10: ("شوال",), 11: ("القعدة", "القعده"),
-    12: ("الحجة", "الحجه"),
+    12: ("الحجة", "الحجه"), 4: ("ربيع",), 6: ("جمادى",),
 }  # fmt: skip
 """Months whose names are one word, or end in one that is theirs alone."""
 _PERSIAN_LATIN = "farvardin ordibehesht khordad tir mordad shahrivar mehr aban azar dey bahman esfand"

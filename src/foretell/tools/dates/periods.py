@@ -19,13 +19,14 @@ _OUTCOMES = (
     r"|fourth|record)|final table|annual report|who won|winners?|champions|figures|gewinn|umsatz|\w{0,12}ergebnis(?:se)?"
     r"|bilanz|\w{0,10}bericht|ruckblick|resultats?|benefice|chiffre d'affaires|compte rendu|bilan|retrospective"
     r"|resultados?|ganancias|balance|beneficios?|ingresos|resumen|lucro|receita|balanco|resumo|risultati|utili|ricavi"
-    r"|bilancio|riepilogo|winst|omzet|kwartaalcijfers|terugblik|jaarverslag|vinst|resultat\w*|delarsrapport|omsattning"
+    r"|bilancio|riepilogo|winst|omzet|kwartaalcijfers|terugblik|jaarverslag|vinst|resultat\w*|delarsrapport|omsattning\w*"
     r"|kvartalsrapport|arsrapport|wyniki|zysk\w*|przychod\w*|podsumowanie|vysledky|zisk|trzby|eredmeny\w*|rezultat\w*"
     r"|profitul|tulos|liikevaihto|katsaus|αποτελεσματα|κερδη|sonuclari|bilanco|net kari?|kar|gelir\w*|результат\w*|итоги?"
     r"|прибыль|выручка|отчет\w*|прибуток|laba|pendapatan|kinerja|doanh thu|loi nhuan|نتائج|ارباح|سود|नतीजे|परिणाम"
 )
 _MOVES = (
-    r"reported|f[ae]ll|fell|rose|beats?|wins?|won|jump(?:s|ed)|drop(?:s|ped)|inflation|gdp|cpi|revenue|profits?"
+    r"\w{3,}ed|hausse|recul|croissance|crescita|calo|crecimiento|growth|decline|increase|okade|minskade|(?:ver|be|er|ent)\w{3,}te"
+    r"|\w{3,}(?:aron|ieron|aram|eram|iram)|a \w{3,}e|reported|f[ae]ll|fell|rose|beats?|wins?|won|jump(?:s|ed)|drop(?:s|ped)|inflation|gdp|cpi|revenue|profits?"
     r"|loss(?:es)?|grew|shrank|came in|actual|added|payrolls|unemployment|retail sales|turnout|missed|was|were|issue"
     r"|edition|vol\.|published|climbed|slipped|gained|declined|slowed|stood at|ended|closed|lowered|raised|showed|held"
     r"|eased|hit|reached|up|down|cut|saw|contracted|expanded|totall?ed|stieg\w*|sank\w*|fiel\w*|wuchs\w*|betrug|legte"
@@ -49,7 +50,7 @@ EXPECTED = re.compile(
         r"\b(?:expect\w*|forecast\w*|guid\w+|outlook|estimat\w*|project\w*|plan\w*|will|would|due|targets?|goals?"
         r"|consensus|preview|ahead|before|by|could|may|might|should|set to|to report|to publish|to release|upcoming|next"
         r"|budget\w*|predict\w*|if|until|calendar|schedul\w*|view on|hope\w*|aim\w*|seen|likely|futures|contract|questions?"
-        r"|resol\w+|exceeds?|whether|compared|means|refers?|bid|draw|preparations?|candidates?|reserved|deliver\w*|ships?"
+        r"|resol\w+|exceeds?|whether|compared|means|refers?|bid|draw|preparations?|candidates?|reserved|deliver\w*|ships? (?:in|from|by)"
         r"|start\w*|begin\w*|launch\w*|pilot|roll-?out|timeline|roadmap|milestones?|later|coming|from|in time for|is|are|be"
         r"|erwart\w*|prognos\w*|geplant|plant|soll\w*|wird|werden|durfte|liefer\w*|ab|bis|attend\w*|prev\w+|devrait|sera"
         r"|seront|d'ici|avant|espera\w*|proyect\w*|sera[n]?|deber\w*|hasta|antes|esper\w+|deve\w*|ate|dovrebbe\w*|atteso|entro"
@@ -71,7 +72,7 @@ _MONTHS_LONG = {
 }
 _LENGTHS = {word: months for months, words in _MONTHS_LONG.items() for word in lower(fold(words)).split()}
 _WEEK_WORDS = (
-    "kw kalenderwoche cw week weeks wk semaine semana settimana vecka viikko uke uge "
+    "wochenbericht kw kalenderwoche cw week weeks wk semaine semana settimana vecka viikko uke uge "
     "tydzien tyden неделя неделю недели hafta setmana tuan minggu w woche"
 )
 _WEEKS = frozenset(lower(fold(_WEEK_WORDS)).split())
@@ -99,7 +100,7 @@ _YEARS = re.compile(
     r"|(?<=winner )(?P<y7>20\d\d)\b|(?<=winners )(?P<y8>20\d\d)\b|(?<=bilanz )(?P<y9>20\d\d)\b"
 )
 _EAST_ASIAN = re.compile(
-    r"(?P<y>20\d\d)\s?[年년]\s?(?:第?(?P<q>[1-4一二三四])\s?(?:季度?|四半期|분기)|(?P<h>[上下상하])(?:半年|半期|반기)|(?P<a>\d{1,2})-(?P<b>\d{1,2})月期?)"
+    r"(?P<y>20\d\d)\s?[年년]\s?(?:第?(?P<q>[1-4一二三四])\s?(?:季度?|四半期|분기)|(?P<h>[上下상하])(?:半年|半期|반기)|(?P<a>\d{1,2})[-~〜](?P<b>\d{1,2})月期?)"
 )
 _SHORT = re.compile(r"\b(?:(?P<n1>[1-4])(?P<u1>[qht])|(?P<u2>[qht])(?P<n2>[1-4])) ?(?:fy)?'?(?P<y>[2-4]\d)(?![\d%.,])")
 _QUOTED_YEAR = re.compile(r"'[2-4]\d(?!\d)")
@@ -111,7 +112,7 @@ _SENTENCE_END = re.compile(r"\n|(?<!\d)\. |(?<=\d\d)\. ")
 _BEFORE, _AFTER = 40, 24
 _ENDED_AT = re.compile(
     r"\b(?:year|quarter|half|months?|weeks?|period|season|semester|fiscal year|trimestre|quartal|halbjahr|geschaftsjahr"
-    r"|semestre|exercice|ejercicio|woche|semaine|semana) (?:to|ended|ending|through|bis|bis zum|zum|clos le|terminado el"
+    r"|semestre|exercice|ejercicio|woche|semaine|semana) (?:of|to|ended|ending|through|bis|bis zum|zum|clos le|terminado el"
     r"|au|cerrado el)\W{1,3}(?:on )?(?:[a-z]{3,9},? )?$"
 )
 
@@ -148,7 +149,13 @@ def late_period(text: str, as_of: AsOf) -> str | None:
     return _late_month(low, as_of) or _late_end(low, as_of)
 
 
+_BEATEN = re.compile(
+    r"\b(?:beat|beats|topped|missed|above|below|exceeded|over|under)\s(?:\w+\s){0,2}(?:estimates?|expectations?|forecasts?|consensus|guidance)\b"
+)
+
+
 def _awaited(sentence: str) -> bool:
+    sentence = _BEATEN.sub("", sentence)
     ahead = EXPECTED.search(sentence) or SCHEDULED.search(sentence) or PLANNED.search(sentence)
     return bool(ahead) or FUTURE_SIGN.search(sentence) is not None or not WILL.isdisjoint(TOKEN.findall(sentence))
 
@@ -194,7 +201,8 @@ def _late_end(low: str, as_of: AsOf) -> str | None:
         if _ENDED_AT.search(low, max(0, found.start - 40), found.start) is None:
             continue
         sentence = _sentence(low, found.start, found.end)
-        if RESULT.search(sentence) and not _awaited(sentence):
+        heading = sentence.lstrip().startswith(("week of", "week ending", "week to"))
+        if (heading or RESULT.search(sentence)) and not _awaited(sentence):
             return low[found.start : found.end]
     return None
 
@@ -222,16 +230,10 @@ def _named(low: str, year: re.Match[str], number: int) -> Iterator[_Period]:
     """The period that words beside a year name."""
     left, right = max(0, year.start() - _BEFORE), min(len(low), year.end() + _AFTER)
     breaks = [one.end() for one in _BREAK.finditer(low, left, year.start())]
-    before = [
-        (one[0], one.start(), one.end())
-        for one in _NEAR_WORD.finditer(low, breaks[-1] if breaks else left, year.start())
-    ]
     stop = _BREAK.search(low, year.end(), right)
-    after = [
-        (one[0], one.start(), one.end())
-        for one in _NEAR_WORD.finditer(low, year.end(), stop.start() if stop else right)
-    ]
-    for words in (before[-5:], after[:4]):
+    before = _words(low, breaks[-1] if breaks else left, year.start())
+    after = _words(low, year.end(), stop.start() if stop else right)
+    for words in (before[-5:], after[:6]):
         for place, (word, start, end) in enumerate(words):
             length = _LENGTHS.get(word)
             if length is None and word not in _WEEKS:
@@ -255,6 +257,15 @@ def _named(low: str, year: re.Match[str], number: int) -> Iterator[_Period]:
                 return
     if (named := _YEARS.search(low, left, year.end() + 9)) is not None and named.start() <= year.start() < named.end():
         yield _year(named, number)
+
+
+_NUMBER_ENDS = frozenset(("e", "er", "eme", "o", "a", "nd", "rd", "th", "st", "и", "м", "го"))
+
+
+def _words(low: str, start: int, end: int) -> list[tuple[str, int, int]]:
+    """Words and numbers with their places, but for what makes a number an ordinal: "3e trimestre"."""
+    found = [(one[0], one.start(), one.end()) for one in _NEAR_WORD.finditer(low, start, end)]
+    return [one for one in found if one[0] not in _NUMBER_ENDS or not low[max(0, one[1] - 1)].isdigit()]
 
 
 def _week(start: int, end: int, year: int, week: int) -> Iterator[_Period]:

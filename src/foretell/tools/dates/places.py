@@ -34,10 +34,14 @@ _CLOCK_AFTER = re.compile(
 _ASIAN_CLOCK = re.compile(r"^[\s\d:時时分秒시분초()\[\]日曜月火水木金土,.-]{0,18}")
 _CITY_BEFORE = re.compile(
     r"^[\W_]{0,8}(?:\([^)\n]{2,30}\)\s?)?[^\W\d_][^\d\n|:;?!()]{1,40}?(?:\([^)\n]{2,25}\))?\s?[,/:-]?\s?"
-    r"(?:[^\W\d_]{2,12}\.?,?\s+)?$"
+    r"(?:[^\W\d_]{2,12}\.?,?\s+)?$|^[^\W\d_]{3,20}(?: [^\W\d_]{3,20})?(?:\. |--?\([^)\n]{2,25}\)--?)$"
+)
+_BRACKETED_CITY, _BRACKETED_AGENCY = (
+    re.compile(r"^\W{0,3}\([a-z][\w .-]{2,30}, $"),
+    re.compile(r"^,? [a-z][\w ]{1,20}\)"),
 )
 _AGENCY_AFTER = re.compile(
-    r"^[\s,]{0,4}(?:\([^)\n]{2,30}\)\s?(?:--?|:)|/[^/\n]{2,30}/|(?:--?|:)\s?\([^)\n]{2,30}\)|\s--?\s)"
+    r"^[\s,.]{0,4}(?:\([^)\n]{2,30}\)\s?(?:--?|:)|/[^/\n]{2,30}/|(?:--?|:)\s?\([^)\n]{2,30}\)|\s--?\s|--\s|(?<=\.)\s[^\W\d_]{2,10}\.\s)"
 )
 _BYLINE = re.compile(
     r"^[\W_]{0,8}(?:by|von|par|por|di|door|av|af|od|autor|auteur|author|oleh|автор|от|yazan|ecrit par|text|reporter"
@@ -72,6 +76,7 @@ _STAMP_KEY = re.compile(
     r"|^ts$|time$|^day$|^[xt]$|saved|built|build|revis|version|sent|receiv|filed|decided|signed|record|taken|aired"
     r"|resolved|settled|closed|ended|finish|complet|died|death|scan|print|tdrc|tdor|posted|seen|_at$|_on$|issued"
 )
+_STAMP_META = re.compile(r"=.?[\w:.-]{0,40}(?:modif|publi|updat|creat|\bdate\b|issued)[\w:.-]{0,20}[\"'\s]")
 _EVENT_NEAR = re.compile(
     r"\bvenue|\bwhere\b|\blocation\b|\btime:|\btickets?|\bplace:|\bort:|\blieu\b|\blugar\b|\bdoors\b|event"
 )
@@ -117,9 +122,11 @@ _CHAT_AFTER = re.compile(
 _HEADING = re.compile(r"^\s{0,3}(?:#{1,6}|\*\*|==+)\s?$")
 _AUTHOR_AFTER = re.compile(r"^[\s,]{1,4}[^\n<]{2,40}<[^\s<>@]{1,40}@")
 _WROTE_AFTER = re.compile(
-    r"^[^\n:]{0,60}(?:\d:\d[^\n:]{0,60})?\b(?:wrote|schrieb|escribio|scrisse|a ecrit|escreveu|schreef|skrev|napisal\w*"
-    r"|napsal\w*|kirjoitti|yazdi|написал\w*|написав\w*|a scris|irta|viet|menulis)\b[^\n:]{0,60}:"
+    r"^[^\n:]{0,60}(?:\d:\d[^\n:]{0,60})?\b(?:wrote|ha scritto|schrieb|escribio|scrisse|a ecrit|escreveu|schreef|skrev"
+    r"|napisal\w*|napsal\w*|kirjoitti|yazdi|написал\w*|написав\w*|a scris|irta|viet|menulis)\b[^\n:]{0,60}:"
 )
+_NAME_AFTER = re.compile(r"^[^\n:\d]{0,14}\d{1,2}:\d{2}(?::\d{2})?(?:\s?[ap]m)?,?\s[^\n:]{1,60}:\s?$")
+"""How a mail names the one it answers to, in any language: "14 окт. 2024 г. в 09:05, Lee:"."""
 _CITY_ALONE = re.compile(
     r"^\W{0,4}(?:(?:fait|done|dado|given) (?:a|at|en) )?[A-Z][\w.'-]{2,20}(?: [A-Z][\w.'-]{2,20}){0,2}, (?:den |am "
     r"|this |le "
@@ -137,7 +144,8 @@ _DECIMAL = re.compile(r"\d[.,]\d")
 _LONGEST_LEAD, _SHORT_LEAD = 60, 6
 _FILE_BEFORE = re.compile(r"(?:^|[\s\"'(/:=])[\w.%+-]{0,80}$")
 _FILE_AFTER = re.compile(
-    r"^[\w%+-]{0,30}\.(?:pdf|xlsx?|csv|tsv|docx?|pptx?|odt|jpe?g|png|gif|webp|heic|tiff?|mp[34]|mov|wav|zip|gz|json|xml|html?"
+    r"^(?: at \d\d\.\d\d\.\d\d)?[\w%+-]{0,30}\.(?:"
+    r"pdf|xlsx?|csv|tsv|docx?|pptx?|odt|jpe?g|png|gif|webp|heic|tiff?|mp[34]|mov|wav|zip|gz|json|xml|html?"
     r"|txt|md|log|parquet|eml)\b"
 )
 _HASH_AFTER = re.compile(r"^[\s,]{1,3}\(?(?=[a-f]{0,39}\d)(?=\d{0,39}[a-f])[0-9a-f]{7,40}\b")
@@ -328,6 +336,8 @@ class DatePlace:
 
     def _keyed(self) -> bool:
         """Whether the date is the value of a field that says when something was done."""
+        if self.segment.startswith("<meta") and _STAMP_META.search(self.segment):
+            return True
         key = _KEY.search(self.segment)
         if key is None or _STAMP_KEY.search(key["key"]) is None or PLAN_KEY.search(self.segment):
             return False
@@ -367,6 +377,8 @@ class DatePlace:
             return False
         if _AGENCY_AFTER.match(after) and (_CITY_BEFORE.match(before) or after.lstrip()[:1] in ("(", "/")):
             return True
+        if _BRACKETED_CITY.match(before) and _BRACKETED_AGENCY.match(after):
+            return True
         if _BRACKET_BEFORE.match(before) and _BRACKET_AFTER.match(after):
             return True
         if (in_head or _CLOCK_AFTER.match(after)) and self._alone():
@@ -391,6 +403,8 @@ class DatePlace:
         if not self.opens_line or self.planned or FIXTURE.search(f"{self.before} {self.after}"):
             return False
         if _VERSION_BEFORE.search(self.before) or _AUTHOR_AFTER.match(self.after) or _WROTE_AFTER.match(self.after):
+            return True
+        if len(TOKEN.findall(self.before)) <= 1 and _NAME_AFTER.match(self.after):
             return True
         if not self.before.strip(" [") and _CHAT_AFTER.match(self.plain[self.found.end : self.line_end]):
             return True

@@ -127,9 +127,9 @@ _UNIX_TIME = re.compile(r"1\d{9}(?:\d{3})?(?!\d)")
 _UNIX_KEY = re.compile(
     r"(?:timestamp|updated|modified|published|created|posted|sent|seen|resolved|settled|retrieved|fetched|last|epoch"
     r"|\bts|\btime|\bt)[a-z_]*\"?\s?[:=]\s?\"?$|(?<!end)(?<!close)(?<!start)(?:_at|_time|_date|_utc|_on|_ts|time|date)"
-    r"\"?\s?[:=]\s?\"?$|(?:^|[\n\[{|;,])\s?\"?$"
+    r"\"?\s?[:=]\s?\"?$|\bepoch $|(?:^|[\n\[{|;,])\s?\"?$"
 )
-_UNIX_ROW = re.compile(r"\"?\s?[,;|\t ]\s?(?:[a-z_]{1,20}[\s=]\s?)?[-+\"$]?\d+(?:[.,]\d+)?(?![\d:])")
+_UNIX_ROW = re.compile(r"(?<=\d)\] |\"?\s?[,;|\t ]\s?(?:[a-z_]{1,20}[\s=]\s?)?[-+\"$]?\d+(?:[.,]\d+)?(?![\d:])")
 _ROMAN_ENDS = {"": 0, "i": 1, "ii": 2, "iii": 3, "iv": 4, "v": 5, "vi": 6, "vii": 7, "viii": 8, "ix": 9, "x": 10}
 
 
@@ -152,7 +152,7 @@ def _late_unix_time(low: str, as_of: AsOf) -> Iterator[tuple[int, str]]:
         key = _UNIX_KEY.search(low, max(0, one.start() - 30), one.start())
         if key is None or as_of.admits(datetime.fromtimestamp(int(one[0][:10]), UTC)):
             continue
-        if ":" in key[0] or "=" in key[0] or _UNIX_ROW.match(low, one.end()):
+        if ":" in key[0] or "=" in key[0] or "epoch" in key[0] or _UNIX_ROW.match(low, one.end()):
             yield one.start(), key[0] + one[0]
 
 
@@ -184,19 +184,22 @@ def late_yearless_stamp(text: str, published: date, as_of: AsOf) -> str | None:
 
 
 _HEAD = 600
+_LONGEST_LAG = 60
 _DATELINE = re.compile(
-    r"(?:^|\n)[A-Z][A-Z .'/-]{2,40}(?:, [A-Z][a-z.]{2,12})?, "
-    r"(?P<m>[A-Z][a-z]{2,8})\.? (?P<d>\d{1,2}) ?(?:\([A-Z][^)\n]{1,25}\) ?-|--? )"
+    r"(?:^|\n)[A-Z][A-Z .'/-]{2,40}(?:, [A-Z][a-z.]{2,12})?, (?:(?P<m>[A-Z][a-z]{2,8})\.? (?P<d>\d{1,2})"
+    r"|(?P<d2>\d{1,2})\.? (?P<m2>[A-Za-z]{3,10})\.?) ?(?:\([A-Z][^)\n]{1,25}\) ?-|--? )"
 )
 
 
 def _late_dateline(head: str, published: date, as_of: AsOf) -> str | None:
     """A dateline without a year, "OSLO, June 6 (Reuters) -", whose day next to publication lies after the cutoff."""
     for one in _DATELINE.finditer(head) if ") -" in head or ")-" in head or " -" in head else ():
-        for month in month_numbers(one["m"].lower()):
+        for month in month_numbers((one["m"] or one["m2"]).lower()):
             years = (published.year - 1, published.year, published.year + 1)
-            days = [day for year in years for day in _valid(year, month, int(one["d"]))]
-            if days and is_after(min(days, key=lambda day: abs((day - published).days)), as_of):
+            days = [day for year in years for day in _valid(year, month, int(one["d"] or one["d2"]))]
+            nearest = min(days, key=lambda day: abs((day - published).days), default=published)
+            # A report that is months older than its page was not written on the day it claims.
+            if is_after(nearest, as_of) or (published - nearest).days > _LONGEST_LAG:
                 return one[0].strip()
     return None
 

@@ -27,11 +27,15 @@ _DONE = re.compile(
     r"|entered|received|issued|sank|seized|captured|freed|returned|arrived|met|announced|confirmed|said|reported"
     r"|declared|decided|ousted|toppled|declined|surged|plunged|tumbled|soared|edged|ticked|topped|exceeded)\b"
 )
+_DONE_LAST = re.compile(r"\b(?!need|indeed|feed|speed|expected|limited|related|based|named|dated|united)[a-z]{3,}ed$")
+"""Any other verb, where it stands right before the day: "promised a vote on 6 June" tells of no vote."""
 _ON = re.compile(
     r"(?:\bon|\bon the|\bon (?:mon|tues|wednes|thurs|fri|satur|sun)day,?|\b(?:mon|tues|wednes|thurs|fri|satur"
     r"|sun)day,?)\s?$"
 )
-_OPENS = re.compile(r"^[\s\"'(]{0,3}(?:on\s|in\s)?(?:the\s)?(?:[a-z]{3,9},?\s)?$")
+_OPENS = re.compile(
+    r"^[\s\"'(]{0,3}(?:on\s|in\s)?(?:the\s)?(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day,?\s|(?:early|late)\s(?:on\s)?)?$"
+)
 _SINCE = re.compile(r"\b(?:since|seit(?: dem)?|depuis(?: le)?|sinds|ever since)\s$")
 _SUPPOSED = re.compile(r"\b(?:suppos\w+|imagin\w+|assum\w+|what if|hypothe\w+|scenario|fiction\w*|had the|were the)\b")
 _PAPER_BEFORE = re.compile(
@@ -65,18 +69,24 @@ _DONE_ELSEWHERE = tuple(
         ),
         (
             r"\b(?:el|dia)\s$",
-            r"\b(?:bajo|subio|gano|perdio|murio|aprobo|recorto|firmo|cayo|dimitio|renuncio|voto|rechazo|decidio"
+            r"\b(?!precio|servicio|inicio|cambio|municipio|negocio|edificio|principio|ejercicio|premio|estudio|barrio|medio|comercio"
+            r"|palacio|espacio|territorio|ministerio|laboratorio|calendario|aniversario|anuncio|comicio|sitio|plazo)\w{3,}io (?:el|dia)\s"
+            r"|\b(?:bajo|subio|gano|perdio|murio|aprobo|recorto|firmo|cayo|dimitio|renuncio|voto|rechazo|decidio"
             r"|redujo|elevo|dijo|declaro|afirmo|senalo|explico|confirmo|informo|aseguro|indico|presento|publico|llego|logro|nombro"
             r"|mantuvo|fallecio|vencio|derroto|cerro|fue (?:elegid|detenid|aprobad)\w|ha (?:bajad|subid|ganad"
             r"|aprobad|firmad)o)\b",
         ),
         (
             r"\b(?:il|l')\s?$",
-            r"\b(?:ha|hanno)\s(?:\w{2,9}\s)?\w{2,}(?:ato|uto|ito|so|tto|sto)\b|\be (?:stat|mort|cadut)[oa]\b",
+            r"\b(?:ha|hanno)\s(?:\w{2,9}\s)?\w{2,}(?:ato|uto|ito|so|tto|sto)\b|\b(?:e|sono)\s\w{3,}(?:to|ta|ti|te|so|sa|si|se)\b",
         ),
         (
             r"\b(?:em|dia)\s$",
             r"\b\w{3,}(?:ou|iu|eu)\b|\b(?:disse|fez|teve|morreu|venceu|perdeu|foi (?:eleit|pres|aprovad|assinad)[oa])\b",
+        ),
+        (
+            r"\w{2,}(?:ades|ede|pnet|ket)\s(?:igjen\s|igen\s|den\s)?$",
+            r".",
         ),
         (r"\bop\s$", r"^\s\w{4,}(?:de|te)\s|\b(?:heeft|hebben|werd|werden)\b"),
         (r"\bden\s$", r"^\s\w{4,}(?:de|te)\s|\b(?:har|hade|blev)\s\w{3,}(?:t|ts|d|dt)\b"),
@@ -90,7 +100,7 @@ _DONE_BY_WORDS = tuple(
         # Latvian, Lithuanian, Catalan, Indonesian and Malay, Vietnamese, Swahili, Filipino
         (
             "stycznia|lutego|marca|kwietnia|maja|czerwca|lipca|sierpnia|wrzesnia|pazdziernika|listopada|grudnia|\\bdnia\\b",
-            r"\b\w{3,}(?:yl|il|al|yla|ila|ala|ylo|ilo|alo|yli|ili|ali|eli|ono)\b",
+            r"\b(?!kanal|final|material|kvartal|kwartal|general|terminal|portal|festival|serial|signal|model|hotel|skandal|jubil|profil|kapital|personal|april|fiskal|lokal|poziom|kancel|stal|cel|udzial|oddzial|podzial|przedzial|artykul)\w{3,}(?:yl|il|al|yla|ila|ala|ylo|ilo|alo|yli|ili|ali|eli|ono|ano|rto|eto)\b",
         ),
         (
             "ocak|subat|mart|nisan|mayis|haziran|temmuz|agustos|eylul|ekim|kasim|aralik|tarihinde",
@@ -99,12 +109,12 @@ _DONE_BY_WORDS = tuple(
         (
             r"\bdne\b|\bdna\b|ledna|unora|brezna|dubna|kvetna|cervna|cervence|srpna|zari|rijna|listopadu|prosince|januara"
             r"|februara|marca|aprila|maja|juna|jula|augusta|septembra|oktobra|novembra|decembra",
-            r"\b\w{3,}(?:il|al|el|ila|ala|ela|ilo|alo|elo|ili|ali|eli|ly|la|sla|slo|sli)\b",
+            r"\b(?!kanal|final|material|kvartal|kwartal|general|terminal|portal|festival|serial|signal|model|hotel|skandal|jubil|profil|kapital|personal|april|fiskal|lokal|poziom|kancel|stal|cel|udzial|oddzial|podzial|przedzial|artykul)\w{3,}(?:il|al|el|ila|ala|ela|ilo|alo|elo|ili|ali|eli|ly|sla|slo|sli)\b|\b(?:byl|byla|bylo|byli|bol|bola|bolo|boli)\b",
         ),
         (
             r"\bdana\b|sijecnja|veljace|ozujka|travnja|svibnja|lipnja|srpnja|kolovoza|rujna|listopada|studenog|prosinca"
             r"|junija|julija|januarja|februarja|avgusta|juna|jula|јуна|јула|маја|марта|априла",
-            r"\b(?:je|su|sta|so|јесу|је|су)\b[^.]{0,60}\b\w{2,}(?:io|la|lo|li|le|ao|il|al|ио|ла|ло|ли)\b"
+            r"\b(?:je|su|sta|so|јесу|је|су)\b[^.]{0,60}\b(?!kanal|final|general)\w{2,}(?:io|la|lo|li|le|ao|il|al|en|ена|ио|ла|ло|ли)\b"
             r"|\b\w{3,}(?:io|ila|ala|ili|ali|ao)\b[^.]{0,20}\b(?:je|su)\b",
         ),
         (
@@ -113,12 +123,12 @@ _DONE_BY_WORDS = tuple(
         ),
         (
             "januar|februar|marcius|aprilis|majus|junius|julius|augusztus|szeptember|oktober|november|december",
-            r"\b\w{3,}(?:ette|otta|atta|tett|tott|ott|ett|ult|olt|ult|jelentette|nyert|halt)\b",
+            r"\b\w{3,}(?:ottak|ettek|attak|ottuk|tak|ette|otta|atta|tett|tott|ott|ett|ult|olt|ult|jelentette|nyert|halt)\b",
         ),
         (
             r"\w{3,}kuuta\b|\w{3,}kuun\b|\d\.\d{1,2}\.20\d\d",
             r"\b(?:laski|nosti|voitti|havisi|paatti|ilmoitti|kertoi|sanoi|hyvaksyi|hylkasi|erosi|kuoli|alensi|julkisti|allekirjoitti"
-            r"|piti|teki|valittiin|laskettiin)\b",
+            r"|piti|teki|\w{3,}(?:ttiin|stiin))\b",
         ),
         (
             "jaanuar|veebruar|marts|aprill|juuni|juuli|august|septemb|oktoob|novemb|detsemb",
@@ -154,7 +164,7 @@ _DONE_BY_LETTERS = tuple(
         # Georgian, Armenian
         (
             r"[\u0430-\u044f]",
-            r"\b\w{3,}(?:ил|ал|ел|ыл|ул|ила|ала|ела|ыла|ило|ало|или|али|ели|лся|лась|лось|лись|ив|ав|ився|вся)\b",
+            r"\b(?!канал|квартал|материал|финал|журнал|капитал|персонал|портал|терминал|филиал|потенциал|генерал|сериал|сигнал|отдел|предел|раздел|фестивал|апрел|профил|спектакл)\w{3,}(?:ил|ал|ел|ыл|ул|ила|ала|ела|ыла|ило|ало|или|али|ели|ыли|ули|лся|лась|лось|лись|ив|ав|ився|вся)\b",
         ),
         (
             "януари|февруари|март|април|май|юни|юли|август|септември|октомври|ноември|декември",
@@ -166,14 +176,14 @@ _DONE_BY_LETTERS = tuple(
         ),
         (
             r"[\u0600-\u06ff]",
-            r"(?:^|\s)(?:و|ف)?(?:خفض|رفع|اعلن|قرر|قال|اكد|صرح|فاز|خسر|وقع|توفي|استقال|وافق|رفض|صوت|انتخب|اعتقل|تم|كان|كانت|شهد|بلغ|اصدر|ابقى|ثبت"
+            r"(?:^|\s)(?:و|ف)?(?:خفض|اعید|فتح|اغلق|دخل|وصل|خرج|تولی|نفذ|بدا|انتهی|شن|رفع|اعلن|قرر|قال|اكد|صرح|فاز|خسر|وقع|توفي|استقال|وافق|رفض|صوت|انتخب|اعتقل|تم|كان|كانت|شهد|بلغ|اصدر|ابقى|ثبت"
             r"|انهار|قتل|اطلق|افتتح|عقد|هزم|اقر|عين|اقال|ادان|حكم)(?:ت|وا|ا)?(?=\s|$|[.,])|"
             r"(?:کرد|کردند|شد|شدند|داد|دادند|گفت|گفتند|بود|رفت|یافت|گرفت|درگذشت|کیا|کی|دیا|گیا|گئی|ہوا|ہوئی|تھا|تھی)\W{0,3}$",
         ),
         (
             r"[\u05d0-\u05ea]",
             r"(?:^|\s)(?:ה?בנק )?(?:הוריד|הורידה|העלה|העלתה|הודיע|הודיעה|החליט|החליטה|אמר|אמרה|ניצח|ניצחה|הפסיד|חתם|חתמה|נפטר|התפטר|התפטרה"
-            r"|אישר|אישרה|דחה|דחתה|נבחר|נבחרה|הפחית|הפחיתה|היה|היתה|הייתה|קבע|קבעה|פרסם|מסר|נעצר)(?=\s|$|[.,])",
+            r"|אישר|אישרה|דחה|דחתה|נבחר|נבחרה|הפחית|הפחיתה|היה|היתה|הייתה|קבע|קבעה|פרסם|מסר|נעצר|נפתח|נפתחה|נסגר|נסגרה|אתמול|נחתם|התקיים|התקיימה)(?=\s|$|[.,])",
         ),
         (
             r"[\u0900-\u097f]",
@@ -196,6 +206,8 @@ _DONE_BY_LETTERS = tuple(
 """By the letters of the sentence."""
 _VIETNAMESE = re.compile(r"\bngay\b")
 _ENGLISH = re.compile(r"\b(?:the|and|with|that|its)\b")
+_PLANNED_ASIA = re.compile("延期|予定|変更|推迟|推遲|改期|定于|定於|拟于|擬於|预定|연기|예정|변경|미뤄|계획|เลื่อน")
+_DONE_BEFORE = re.compile("已(?:经|經)?(?:于|於|在)?$|(?<![将將定拟擬])[于於]$|" + fold("เมื่อวันที่") + r"\s?$")
 _DONE_ASIA = re.compile(
     r"(?:した|された|った|なった|れた|いた|んだ|ました|でした)[。.]?\s?$|了[。.]?\s?$|已经|宣布|表示|下调|上调|降息|加息|当选|去世|逝世|辞职|签署|通过了?|否决|决定"
     r"|[했됐였었았렸겼났졌]다[.]?\s?$|[했됐였었았렸겼났졌]습니다[.]?\s?$|밝혔|발표했"
@@ -256,7 +268,7 @@ def _in_english(before: str, after: str) -> bool:
     if _TOLD_TO.search(before, 0, on.start()):
         return True
     clause = " ".join(before[: on.start()].split()[-14:])
-    found = list(_DONE.finditer(clause))
+    found = list(_DONE.finditer(clause)) or list(_DONE_LAST.finditer(clause))
     if not found or len(clause[found[-1].end() :].split()) > 7:
         return False
     attached = not clause[found[-1].end() :].strip()
@@ -277,7 +289,8 @@ def _planned_after(words: str) -> bool:
 
 
 def _elsewhere(before: str, day: str, after: str) -> bool:
-    if not after.isascii() and _DONE_ASIA.search(after):
+    done = not (before.isascii() and after.isascii()) and (_DONE_ASIA.search(after) or _DONE_BEFORE.search(before))
+    if done and not _PLANNED_ASIA.search(f"{before}{after}"):
         return True
     if _PLANNED_ELSEWHERE.search(before) or _PLANNED_ELSEWHERE.search(after):
         return False
