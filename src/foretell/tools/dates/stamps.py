@@ -184,7 +184,7 @@ def late_yearless_stamp(text: str, published: date, as_of: AsOf) -> str | None:
 
 
 _HEAD = 600
-_LONGEST_LAG = 60
+_LONGEST_LAG = 120
 _DATELINE = re.compile(
     r"(?:^|\n)[A-Z][A-Z .'/-]{2,40}(?:, [A-Z][a-z.]{2,12})?, (?:(?P<m>[A-Z][a-z]{2,8})\.? (?P<d>\d{1,2})"
     r"|(?P<d2>\d{1,2})\.? (?P<m2>[A-Za-z]{3,10})\.?) ?(?:\([A-Z][^)\n]{1,25}\) ?-|--? )"
