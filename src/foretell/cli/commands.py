@@ -146,6 +146,7 @@ HEADINGS = {
     "agent": "How the agent works",
     "tree": "How the tree grows",
     "models": "Models, sampling and limits",
+    "statistics": "Intervals and bets",
 }
 """Group of fields → its heading in the help."""
 
