@@ -56,7 +56,7 @@ def clamp_text(text: str, as_of: AsOf) -> tuple[str, list[str]]:
     lines, known = text.splitlines(), _late_moments(as_of)
     # A line that begins with a date begins with no name of a field.
     rows = [(line, ROW.match(line)) for line in lines]
-    late = [line for line, row in rows if (known[row.group(1, 2)] if row else TOLD_LATER.match(line))]
+    late = [line for line, row in rows if (known[row[1], row[2]] if row else TOLD_LATER.match(line))]
     return "\n".join([line for line in lines if line not in late] if late else lines), late
 
 
