@@ -156,14 +156,13 @@ def test_the_table_that_comes_along_can_be_read():
 
 def test_a_model_nobody_knows_is_tried_once_before_it_is_paid_for(home: Path, caplog: pytest.LogCaptureFixture):
     settings = Settings(home=home, keys={"OPENAI_API_KEY": "k"}, check_models=True)
-    request: dict[str, Any] = {"steps": 1, "trials": 1, "budget": 1.0, "question": "Will it rain in Oslo?"}
     with BackgroundModels() as fake:
         model = f"compat:unheard-of@{fake.url}/v1"
 
         def asked(question: str, **fields: Any) -> int:
             before = sum(fake.stats()["billed"].values())
             done = replace(settings, **fields)
-            wanted = AskRequest(**{**request, "question": question}, model=model, model_price="1/2")
+            wanted = AskRequest(question=question, model=model, model_price="1/2", steps=1, trials=1, budget=1.0)
             result = ask(wanted, done)
             assert result.p
             return sum(fake.stats()["billed"].values()) - before
