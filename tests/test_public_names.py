@@ -3,10 +3,16 @@
 import subprocess
 import sys
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
 import foretell
+from foretell.interface import offered_names
+
+SOURCE = Path(foretell.__path__[0])
+PACKAGES = [".".join(path.parent.relative_to(SOURCE.parent).parts) for path in sorted(SOURCE.rglob("__init__.py"))]
 
 LIGHT = """
 import sys
@@ -20,18 +26,25 @@ print(sorted(heavy & set(sys.modules)), sum(name.startswith("foretell") for name
 @pytest.mark.parametrize("name", foretell.__all__)
 def test_every_name_leads_to_its_home(name: str):
     found = getattr(foretell, name)
-    assert found is getattr(import_module(foretell._HOMES[name]), name)
+    assert found is getattr(import_module(offered_names(foretell.HOMES)[name]), name)
     assert found.__doc__
     assert name in dir(foretell)
 
 
-def test_the_list_is_complete_and_sorted():
-    assert foretell.__all__ == sorted(foretell._HOMES)
+@pytest.mark.parametrize("package", PACKAGES)
+def test_what_a_package_offers_is_there(package: str):
+    module = import_module(package)
+    homes = getattr(module, "HOMES", {})
+    assert len(offered_names(homes)) == sum(len(names.split()) for names in homes.values()), "a name with two homes"
+    for name, home in offered_names(homes).items():
+        assert find_spec(f"{package}.{name}") is None, f"{name} is a module too: importing it would hide the name"
+        assert getattr(module, name) is getattr(import_module(home), name)
+        assert name in dir(module)
 
 
 def test_importing_costs_nothing():
     told = subprocess.run([sys.executable, "-c", LIGHT], capture_output=True, text=True, timeout=60, check=True)
-    assert told.stdout.split() == ["[]", "1"]
+    assert told.stdout.split() == ["[]", "2"], "foretell and the module that loads its names"
 
 
 def test_an_unknown_name_is_an_attribute_error():
