@@ -26,6 +26,8 @@ from typing import Any, Literal
 
 from foretell.models.model import Model
 from foretell.runs.settings import Settings
+
+HOMES: Mapping[str, str]
 '''
 
 
@@ -43,10 +45,9 @@ def _offer(package: str) -> str:
     lines = [
         f"from {home} import {name} as {name}" for name, home in sorted(offered_names(module.HOMES).items(), key=_place)
     ]
-    for name, value in vars(module).items():
-        if name.isupper() and name != "HOMES":
-            kind = type(value)
-            lines += [f"from {kind.__module__} import {kind.__name__}", f"{name}: {kind.__name__}"]
+    own = {name: type(value) for name, value in vars(module).items() if name.isupper() and name != "HOMES"}
+    lines += sorted({f"from {kind.__module__} import {kind.__name__}" for kind in own.values()})
+    lines += ["", *(f"{name}: {kind.__name__}" for name, kind in own.items())] if own else []
     return "\n".join(['"""Made by tools/write_stub.py: do not edit."""', "# ruff: noqa", "", *lines, ""])
 
 

@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from fakes.models import FakeModels, ModelFault
-from foretell.models.model import (
+from foretell.models import (
     AssistantMessage,
     KeyRefused,
     ModelBusy,
@@ -28,10 +28,10 @@ from foretell.models.model import (
     ToolResult,
     ToolSpec,
     UserMessage,
+    open_provider,
 )
 from foretell.models.providers import client
-from foretell.models.router import open_provider
-from foretell.practice.models.formats import ModelQuery, ScriptedCall, ScriptedReply
+from foretell.practice.models import ModelQuery, ScriptedCall, ScriptedReply
 
 SUBMIT = ToolSpec(name="submit", description="Give p.", parameters={"type": "object", "properties": {"p": {}}})
 KEY = "sk-of-a-test-0123456789"

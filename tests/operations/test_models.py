@@ -6,12 +6,20 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from foretell.models.facts import FILE, facts_of, use_facts_from
+from foretell.models import facts_of, use_facts_from
+from foretell.models.facts import FILE
+from foretell.operations import (
+    ModelsCheckRequest,
+    ModelsListRequest,
+    ModelsUpdate,
+    ModelsUpdateRequest,
+    check_model,
+    list_models,
+    update_models,
+)
 from foretell.operations import models as operations
-from foretell.operations.models import ModelsUpdate, check_model, list_models, update_models
-from foretell.operations.requests import ModelsCheckRequest, ModelsListRequest, ModelsUpdateRequest
-from foretell.questions.errors import InputError
-from foretell.runs.settings import CHECKED_MODELS, KNOWN_MODELS, Settings
+from foretell.questions import InputError
+from foretell.runs import CHECKED_MODELS, KNOWN_MODELS, Settings
 from models import strict_servers as strict
 
 

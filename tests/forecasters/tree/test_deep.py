@@ -12,19 +12,14 @@ from tests.forecasters.tree.scripted_tree import TreeSetup, playing
 
 from fakes.faults import failing, inject
 from fakes.models import FakeDeepResearch
-from foretell.forecasters.forecaster import Context
-from foretell.forecasters.tree.grounders.deep_research import DeepResearchGrounder, SearchAndFetch
-from foretell.forecasters.tree.grow.ground import GroundingResult
-from foretell.models.journal import Journal
-from foretell.models.limits import ModelLimits
-from foretell.models.model import ModelError, Request
-from foretell.models.providers.research import ResearchingModel
-from foretell.models.providers.scripted import ScriptedModel
-from foretell.models.router import ModelRouter
-from foretell.questions.trace import LeakBlocked, ModelCalled, ToolUsed
+from foretell.forecasters import Context
+from foretell.forecasters.tree import DeepResearchGrounder, GroundingResult, SearchAndFetch
+from foretell.models import Journal, ModelError, ModelLimits, ModelRouter, Request
+from foretell.models.providers import ResearchingModel, ScriptedModel
+from foretell.questions import LeakBlocked, ModelCalled, ToolUsed
 
 pytest.importorskip("mcp")
-from foretell.forecasters.tree.grounders.deep_research import SearchServer, open_search_server
+from foretell.forecasters.tree import SearchServer, open_search_server
 
 MODEL = "openai:gpt-6.1-sol"
 

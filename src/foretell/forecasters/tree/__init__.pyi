@@ -134,6 +134,4 @@ from foretell.forecasters.tree.what_if import resynthesize as resynthesize
 from foretell.plugins import Names
 
 GROUNDERS: Names
-from foretell.plugins import Names
-
 RULES: Names
