@@ -128,6 +128,8 @@ def _only_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket.socket, "connect", guarded)
     # Asked without a model, public markets are looked at; tests that want that say so, and bring their own.
     monkeypatch.setenv("FORETELL_NETWORK", "off")
+    # Models that no table knows are tried first; tests count calls to made-up ones, and those that want it say so.
+    monkeypatch.setenv("FORETELL_CHECK_MODELS", "no")
 
 
 @pytest.hookimpl(wrapper=True)
