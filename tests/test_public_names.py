@@ -3,16 +3,11 @@
 import subprocess
 import sys
 from importlib import import_module
-from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 
 import foretell
 from foretell.interface import offered_names
-
-SOURCE = Path(foretell.__path__[0])
-PACKAGES = [".".join(path.parent.relative_to(SOURCE.parent).parts) for path in sorted(SOURCE.rglob("__init__.py"))]
 
 LIGHT = """
 import sys
@@ -29,17 +24,6 @@ def test_every_name_leads_to_its_home(name: str):
     assert found is getattr(import_module(offered_names(foretell.HOMES)[name]), name)
     assert found.__doc__
     assert name in dir(foretell)
-
-
-@pytest.mark.parametrize("package", PACKAGES)
-def test_what_a_package_offers_is_there(package: str):
-    module = import_module(package)
-    homes = getattr(module, "HOMES", {})
-    assert len(offered_names(homes)) == sum(len(names.split()) for names in homes.values()), "a name with two homes"
-    for name, home in offered_names(homes).items():
-        assert find_spec(f"{package}.{name}") is None, f"{name} is a module too: importing it would hide the name"
-        assert getattr(module, name) is getattr(import_module(home), name)
-        assert name in dir(module)
 
 
 def test_importing_costs_nothing():

@@ -38,7 +38,8 @@ from foretell.practice.markets import (
 )
 from foretell.questions import InputError
 from foretell.runs import Settings, load_settings
-from foretell.submit import SubmissionLedger, locked
+from foretell.data import locked
+from foretell.submit import SubmissionLedger
 
 TOKEN, KEY = "metaculus-canary-123", "provider-canary-456"
 BRAIN = "foretell.practice.models.scripts:agent_script"

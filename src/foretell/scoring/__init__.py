@@ -21,8 +21,8 @@ HOMES = {
     ),
     "foretell.scoring.run_scores": "KeptScores RunScores score_run",
     "foretell.scoring.score": "PairComparison ScoringOptions compare_pair score_table",
-    "foretell.scoring.scoreboard": "OVERALL Score ScoreDifference Scoreboard group_title rows_as_html rows_as_text",
-    "foretell.scoring.table": "ALWAYS_HALF ANCHORS BASE_RATE CROWD ForecastTable Labels Targets base_rate",
+    "foretell.scoring.scoreboard": "Score ScoreDifference Scoreboard group_title rows_as_html rows_as_text",
+    "foretell.scoring.table": "ALWAYS_HALF ANCHORS BASE_RATE CROWD ForecastTable Labels OVERALL Targets base_rate",
     "foretell.scoring.table_input": "TableSource check_rules open_table text_rules",
 }
 """Module → what the rest of the house uses of it."""

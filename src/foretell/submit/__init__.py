@@ -10,8 +10,7 @@ HOMES = {
         "require_coverage"
     ),
     "foretell.submit.ledger": (
-        "FIRST_PREVIOUS LedgerDraft LedgerEntry LedgerHead SubmissionHistory SubmissionLedger digest_of locked "
-        "verify_ledger"
+        "FIRST_PREVIOUS LedgerDraft LedgerEntry LedgerHead SubmissionHistory SubmissionLedger digest_of verify_ledger"
     ),
     "foretell.submit.metaculus": "MetaculusOptions MetaculusSubmitter post_of read_posts",
     "foretell.submit.metaculus_client": "COMMENT FORECAST MetaculusWriter questions_in_post",

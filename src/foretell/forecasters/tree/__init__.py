@@ -14,13 +14,13 @@ HOMES = {
     "foretell.forecasters.tree.arithmetic.scaling": "scale_tree",
     "foretell.forecasters.tree.arithmetic.sensitivity": "beta_paths ranges sensitivities tornado tree_spread",
     "foretell.forecasters.tree.description": (
-        "claim_marks format_probability link_in_numbers link_in_words one_line outline stale_parts tree_failures"
+        "claim_marks link_in_numbers link_in_words outline stale_parts tree_failures"
     ),
     "foretell.forecasters.tree.edits": (
         "AddNode Edit MoveNode RemoveNode Scenario SetClaim SetGrounding SetLink SetP SetReport ShareNode Unpin"
     ),
     "foretell.forecasters.tree.exports": "TEXT_FORMATS bayes_net to_bif to_dot to_mermaid to_problog to_xmlbif",
-    "foretell.forecasters.tree.forecaster": "TreeForecaster TreeSettings claim_of_target",
+    "foretell.forecasters.tree.forecaster": "TreeForecaster claim_of_target",
     "foretell.forecasters.tree.grounders.adaptive": "AdaptiveGrounder",
     "foretell.forecasters.tree.grounders.agent": "AgentGrounder",
     "foretell.forecasters.tree.grounders.deep_research": (
@@ -35,7 +35,7 @@ HOMES = {
     "foretell.forecasters.tree.grow.budget": "LeafBudget TreeSizeSettings",
     "foretell.forecasters.tree.grow.event_log": "EventLog TreeJob",
     "foretell.forecasters.tree.grow.ground": "CannotGround GroundSettings Grounder GroundingPool GroundingResult Leaf",
-    "foretell.forecasters.tree.grow.grow": "TreeGrowth",
+    "foretell.forecasters.tree.grow.grow": "TreeGrowth TreeSettings",
     "foretell.forecasters.tree.grow.prompting": "ClaimSurroundings TreeQuestion",
     "foretell.forecasters.tree.grow.rules": "SynthesisRule rule_named",
     "foretell.forecasters.tree.grow.synthesize": "SynthesizeSettings Synthesizer",
@@ -51,6 +51,7 @@ HOMES = {
         "Grounding Proposition Tree TreeOrigin has_own_value leaves own_value parents_of post_order"
     ),
     "foretell.forecasters.tree.stored_trees": "StoredTreesForecaster relink",
+    "foretell.forecasters.tree.text": "format_probability one_line",
     "foretell.forecasters.tree.thoughts": "THOUGHT_KINDS ThoughtKind ThoughtSettings ThoughtsForecaster",
     "foretell.forecasters.tree.tree_file": (
         "TreeFile check_file edits_from_json read_tree read_tree_file tree_from_dict tree_from_text tree_text "
