@@ -13,7 +13,6 @@ from foretell.report.leaderboard import leaderboard_page as leaderboard_page
 from foretell.report.leaderboard import markdown_board as markdown_board
 from foretell.report.leaderboard import print_board as print_board
 from foretell.report.leaderboard import print_pair as print_pair
-from foretell.report.markup import Markup as Markup
 from foretell.report.markup import clean as clean
 from foretell.report.markup import compact as compact
 from foretell.report.markup import element as element
@@ -21,11 +20,13 @@ from foretell.report.markup import escaped as escaped
 from foretell.report.markup import join as join
 from foretell.report.markup import markdown_text as markdown_text
 from foretell.report.markup import shorten as shorten
+from foretell.report.numbers import CellValue as CellValue
 from foretell.report.numbers import bracket as bracket
 from foretell.report.numbers import number as number
 from foretell.report.numbers import percent as percent
 from foretell.report.numbers import plural as plural
 from foretell.report.numbers import signed as signed
+from foretell.report.numbers import value_text as value_text
 from foretell.report.outputs import rows_as_csv as rows_as_csv
 from foretell.report.outputs import write_outputs as write_outputs
 from foretell.report.pdf import find_chromium as find_chromium
@@ -35,7 +36,6 @@ from foretell.report.prose import markdown as markdown
 from foretell.report.prose import quoted_markdown as quoted_markdown
 from foretell.report.prose import sanitise_text as sanitise_text
 from foretell.report.prose import web_address as web_address
-from foretell.report.study import CellValue as CellValue
 from foretell.report.study import RowStyle as RowStyle
 from foretell.report.study import StudyChart as StudyChart
 from foretell.report.study import StudyColumn as StudyColumn
@@ -49,7 +49,6 @@ from foretell.report.study_report import markdown_study as markdown_study
 from foretell.report.study_report import print_study as print_study
 from foretell.report.study_report import study_page as study_page
 from foretell.report.study_report import study_parts as study_parts
-from foretell.report.study_report import value_text as value_text
 from foretell.report.terminal import TextColumn as TextColumn
 from foretell.report.terminal import console as console
 from foretell.report.terminal import distinct as distinct

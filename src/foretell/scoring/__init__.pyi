@@ -49,7 +49,6 @@ from foretell.scoring.score import PairComparison as PairComparison
 from foretell.scoring.score import ScoringOptions as ScoringOptions
 from foretell.scoring.score import compare_pair as compare_pair
 from foretell.scoring.score import score_table as score_table
-from foretell.scoring.scoreboard import OVERALL as OVERALL
 from foretell.scoring.scoreboard import Score as Score
 from foretell.scoring.scoreboard import ScoreDifference as ScoreDifference
 from foretell.scoring.scoreboard import Scoreboard as Scoreboard
@@ -62,6 +61,7 @@ from foretell.scoring.table import BASE_RATE as BASE_RATE
 from foretell.scoring.table import CROWD as CROWD
 from foretell.scoring.table import ForecastTable as ForecastTable
 from foretell.scoring.table import Labels as Labels
+from foretell.scoring.table import OVERALL as OVERALL
 from foretell.scoring.table import Targets as Targets
 from foretell.scoring.table import base_rate as base_rate
 from foretell.scoring.table_input import TableSource as TableSource

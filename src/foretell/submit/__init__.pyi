@@ -17,7 +17,6 @@ from foretell.submit.ledger import LedgerHead as LedgerHead
 from foretell.submit.ledger import SubmissionHistory as SubmissionHistory
 from foretell.submit.ledger import SubmissionLedger as SubmissionLedger
 from foretell.submit.ledger import digest_of as digest_of
-from foretell.submit.ledger import locked as locked
 from foretell.submit.ledger import verify_ledger as verify_ledger
 from foretell.submit.metaculus import MetaculusOptions as MetaculusOptions
 from foretell.submit.metaculus import MetaculusSubmitter as MetaculusSubmitter

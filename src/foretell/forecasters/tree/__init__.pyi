@@ -18,10 +18,8 @@ from foretell.forecasters.tree.arithmetic.sensitivity import sensitivities as se
 from foretell.forecasters.tree.arithmetic.sensitivity import tornado as tornado
 from foretell.forecasters.tree.arithmetic.sensitivity import tree_spread as tree_spread
 from foretell.forecasters.tree.description import claim_marks as claim_marks
-from foretell.forecasters.tree.description import format_probability as format_probability
 from foretell.forecasters.tree.description import link_in_numbers as link_in_numbers
 from foretell.forecasters.tree.description import link_in_words as link_in_words
-from foretell.forecasters.tree.description import one_line as one_line
 from foretell.forecasters.tree.description import outline as outline
 from foretell.forecasters.tree.description import stale_parts as stale_parts
 from foretell.forecasters.tree.description import tree_failures as tree_failures
@@ -45,7 +43,6 @@ from foretell.forecasters.tree.exports import to_mermaid as to_mermaid
 from foretell.forecasters.tree.exports import to_problog as to_problog
 from foretell.forecasters.tree.exports import to_xmlbif as to_xmlbif
 from foretell.forecasters.tree.forecaster import TreeForecaster as TreeForecaster
-from foretell.forecasters.tree.forecaster import TreeSettings as TreeSettings
 from foretell.forecasters.tree.forecaster import claim_of_target as claim_of_target
 from foretell.forecasters.tree.grounders.adaptive import AdaptiveGrounder as AdaptiveGrounder
 from foretell.forecasters.tree.grounders.agent import AgentGrounder as AgentGrounder
@@ -74,6 +71,7 @@ from foretell.forecasters.tree.grow.ground import GroundingPool as GroundingPool
 from foretell.forecasters.tree.grow.ground import GroundingResult as GroundingResult
 from foretell.forecasters.tree.grow.ground import Leaf as Leaf
 from foretell.forecasters.tree.grow.grow import TreeGrowth as TreeGrowth
+from foretell.forecasters.tree.grow.grow import TreeSettings as TreeSettings
 from foretell.forecasters.tree.grow.prompting import ClaimSurroundings as ClaimSurroundings
 from foretell.forecasters.tree.grow.prompting import TreeQuestion as TreeQuestion
 from foretell.forecasters.tree.grow.rules import SynthesisRule as SynthesisRule
@@ -109,6 +107,8 @@ from foretell.forecasters.tree.proposition import parents_of as parents_of
 from foretell.forecasters.tree.proposition import post_order as post_order
 from foretell.forecasters.tree.stored_trees import StoredTreesForecaster as StoredTreesForecaster
 from foretell.forecasters.tree.stored_trees import relink as relink
+from foretell.forecasters.tree.text import format_probability as format_probability
+from foretell.forecasters.tree.text import one_line as one_line
 from foretell.forecasters.tree.thoughts import THOUGHT_KINDS as THOUGHT_KINDS
 from foretell.forecasters.tree.thoughts import ThoughtKind as ThoughtKind
 from foretell.forecasters.tree.thoughts import ThoughtSettings as ThoughtSettings
