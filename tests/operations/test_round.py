@@ -23,10 +23,12 @@ from foretell.operations.requests import ForecastBenchRoundRequest, TournamentRe
 from foretell.operations.tournament_results import TournamentResults, score_tournaments
 from foretell.operations.tournament_round import RoundResult, enter_round
 from foretell.plugins import names
-from foretell.practice import Handler, PracticeBucket, PracticeServer, ServerRequest, ServerResponse, serve_rounds
-from foretell.questions import InputError
-from foretell.runs import Settings, load_settings
-from foretell.submit import SubmissionLedger, check_submission
+from foretell.practice.forecastbench import PracticeBucket, serve_rounds
+from foretell.practice.server import Handler, PracticeServer, ServerRequest, ServerResponse
+from foretell.questions.errors import InputError
+from foretell.runs.settings import Settings, load_settings
+from foretell.submit.forecastbench import check_submission
+from foretell.submit.ledger import SubmissionLedger
 
 TOKEN, KEY = "storage-canary-77", "provider-canary-456"
 MODEL = "openrouter:openai/gpt-5-mini"

@@ -13,17 +13,6 @@ from tests.forecasters.tree.scripted_tree import TreeSetup, playing
 
 from fakes.faults import failing, inject
 from fakes.models import FakeDeepResearch
-<<<<<<< HEAD
-from foretell.forecasters import Context
-from foretell.forecasters.tree import DeepResearchGrounder, GroundingResult, SearchAndFetch
-from foretell.models import Journal, ModelError, ModelLimits, ModelRouter, Request
-from foretell.models.providers import ResearchingModel, ScriptedModel
-from foretell.questions import LeakBlocked, ModelCalled, ToolUsed
-
-pytest.importorskip("mcp")
-from foretell.forecasters.tree import SearchServer, open_search_server
-
-=======
 from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.grounders.deep_research import (
     DeepResearchGrounder,
@@ -41,7 +30,6 @@ from foretell.models.router import ModelRouter
 from foretell.questions.trace import LeakBlocked, ModelCalled, ToolUsed
 
 pytestmark = pytest.mark.skipif(find_spec("mcp") is None, reason="mcp is not installed: pip install 'foretell[mcp]'")
->>>>>>> main
 MODEL = "openai:gpt-6.1-sol"
 
 
