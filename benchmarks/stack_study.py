@@ -203,6 +203,8 @@ RIVALS = """select method, source || '/' || question_id as id, forecast_due_date
             and not coalesce(imputed, false) and method not like '%clairvoyant%' group by all"""
 FEWEST = 600
 """Events that a rival must have answered on the rounds kept for confirming."""
+LEAST = 40
+"""Events below which a cell of a table says nothing."""
 
 
 def rivals(found: Table, rows: np.ndarray) -> dict[str, np.ndarray]:
@@ -249,17 +251,21 @@ def horizons_table(found: Table, rows: np.ndarray, rival: np.ndarray) -> list[st
 
 
 def rivals_table(found: Table, rows: np.ndarray, others: dict[str, np.ndarray]) -> list[str]:
-    """Every method on file against the stack on the events that it answered, at each horizon."""
-    lines = ["| method | events | method | stack | stack ahead | 7 days | 30 days | 90 days | 180 days |"]
-    lines.append("|---|---|---|---|---|---|---|---|---|")
+    """Every method on file against the stack on the events that it answered, by source and horizon."""
+    lines = ["| method | source | events | method | stack | stack ahead | 7 days | 30 days | 90 days | 180 days |"]
+    lines.append("|---|---|---|---|---|---|---|---|---|---|")
     for name, p in others.items():
-        both = rows & ~np.isnan(p)
-        score = brier_index(float(((p[both] - found.outcome[both]) ** 2).mean()))
-        cells = [name, str(int(both.sum())), f"{score:.2f}", index(found, "stack", both), apart(found, p, both)]
-        for days in (7, 30, 90, 180):
-            here = both & (found.columns["horizon"] == days)
-            cells.append(apart(found, p, here) if here.sum() >= 100 else "–")
-        lines.append("| " + " | ".join(cells) + " |")
+        for source in ("all", *np.unique(found.columns["source"]).tolist()):
+            both = rows & ~np.isnan(p) & (found.where(source=[source]) if source != "all" else True)
+            if both.sum() < LEAST:
+                continue
+            score = brier_index(float(((p[both] - found.outcome[both]) ** 2).mean()))
+            cells = [name if source == "all" else "", source, str(int(both.sum())), f"{score:.2f}"]
+            cells += [index(found, "stack", both), apart(found, p, both)]
+            for days in (7, 30, 90, 180):
+                here = both & (found.columns["horizon"] == days)
+                cells.append(apart(found, p, here) if here.sum() >= LEAST else "–")
+            lines.append("| " + " | ".join(cells) + " |")
     return lines
 
 
