@@ -10,11 +10,11 @@ from datetime import date, timedelta
 
 import numpy as np
 
-from foretell.data.series.series import Series, SeriesInMemory
-from foretell.forecasters.base_rates.past import Past, PastAnswer
-from foretell.forecasters.forecaster import Context
-from foretell.forecasters.stack.stack import Stack
-from foretell.questions.question import LastValue, Question, SeriesRef, Target
+from foretell.data.series import Series, SeriesInMemory
+from foretell.forecasters import Context
+from foretell.forecasters.base_rates import Past, PastAnswer
+from foretell.forecasters.stack import Stack
+from foretell.questions import LastValue, Question, SeriesRef, Target
 
 ALLOWED = 0.015
 FIRST, ROUNDS, EACH = date(2025, 3, 2), 10, 50

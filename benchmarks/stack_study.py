@@ -18,21 +18,14 @@ from time import perf_counter
 import duckdb
 import numpy as np
 
-from foretell.data.datasets.forecastbench_tables import read_question_tables
-from foretell.data.datasets.question_set import QuestionSet
-from foretell.data.series.series import Series, SeriesInMemory, SeriesSource
-from foretell.forecasters.base_rates.baselines import CrowdForecaster
-from foretell.forecasters.base_rates.past import Past, PastAnswer
-from foretell.forecasters.base_rates.rates import BaseRates, PastOutcomes, Rates
-from foretell.forecasters.forecaster import Forecaster
-from foretell.forecasters.stack.stack import Stack
-from foretell.metrics.bootstrap import Resampling, brier_index_from_sums
-from foretell.metrics.clusters import ResamplingDesign
-from foretell.metrics.comparison import compare_paired
-from foretell.metrics.scores import brier_index
-from foretell.questions.forecast import Forecast
-from foretell.questions.question import Question
-from foretell.runs.backtest import backtest
+from foretell import backtest
+from foretell.data.datasets import QuestionSet, read_question_tables
+from foretell.data.series import Series, SeriesInMemory, SeriesSource
+from foretell.forecasters import Forecaster
+from foretell.forecasters.base_rates import BaseRates, CrowdForecaster, Past, PastAnswer, PastOutcomes, Rates
+from foretell.forecasters.stack import Stack
+from foretell.metrics import Resampling, ResamplingDesign, brier_index, brier_index_from_sums, compare_paired
+from foretell.questions import Forecast, Question
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("FORETELL_DATA") or ROOT.parent / "shared" / "data") / "tables"

@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from fakes.models import FakeModels, ModelFault
-from foretell.models.model import (
+from foretell.models import (
     AssistantMessage,
     ContextTooLong,
     KeyRefused,
@@ -23,22 +23,18 @@ from foretell.models.model import (
     ReplyLost,
     ReplyTooLong,
     Request,
-    SettingRefused,
     SystemMessage,
     TokenCount,
     ToolCall,
     ToolResult,
     ToolSpec,
     UserMessage,
+    open_provider,
 )
-from foretell.models.providers import client
-from foretell.models.providers.chat import ChatWire
-from foretell.models.providers.gemini import GeminiWire
-from foretell.models.providers.messages import MessagesWire
-from foretell.models.providers.responses import ResponsesWire
-from foretell.models.providers.wire import HttpFailure, Wire
-from foretell.models.router import open_provider
-from foretell.practice.models.formats import ModelQuery, ScriptedCall, ScriptedReply
+from foretell.models.model import SettingRefused
+from foretell.models.providers import ChatWire, GeminiWire, HttpFailure, MessagesWire, ResponsesWire, client
+from foretell.models.providers.wire import Wire
+from foretell.practice.models import ModelQuery, ScriptedCall, ScriptedReply
 
 SUBMIT = ToolSpec(name="submit", description="Give p.", parameters={"type": "object", "properties": {"p": {}}})
 KEY = "sk-of-a-test-0123456789"

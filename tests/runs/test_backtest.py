@@ -2,17 +2,13 @@ import numpy as np
 import pytest
 
 import foretell
-from foretell.data.series.series import Series, SeriesInMemory
-from foretell.forecasters.base_rates.baselines import BaseRateForecaster, ConstantForecaster, CrowdForecaster
-from foretell.forecasters.forecaster import Context
-from foretell.questions.as_of import instant
-from foretell.questions.errors import InputError
-from foretell.questions.forecast import Forecast
-from foretell.questions.question import Question, SeriesRef, Snapshot, Target
-from foretell.questions.resolution import Resolution
-from foretell.runs.backtest import backtest
-from foretell.runs.past import past_of
-from foretell.scoring.long_tables import failure_rows, forecast_rows, outcome_rows, write_backtest
+from foretell import backtest
+from foretell.data.series import Series, SeriesInMemory
+from foretell.forecasters import Context
+from foretell.forecasters.base_rates import BaseRateForecaster, ConstantForecaster, CrowdForecaster
+from foretell.questions import Forecast, InputError, Question, Resolution, SeriesRef, Snapshot, Target, instant
+from foretell.runs import past_of
+from foretell.scoring import failure_rows, forecast_rows, outcome_rows, write_backtest
 
 PRICED = Question(
     id="market/a",
@@ -166,7 +162,19 @@ def test_plain_functions_forecast():
     ]
     (failure,) = result.failures
     assert failure.error.startswith("odd gave no probabilities")
-    (failure,) = backtest(later, [DATED]).failures
-    assert "return a mapping with one for each target" in failure.error
     with pytest.raises(InputError, match="is no forecaster"):
         backtest([3], [PRICED])
+
+
+def test_one_number_answers_several_dates_but_not_several_outcomes():
+    assert backtest(lambda question: 0.4, [DATED]).forecasts[0].p == {"2026-01-17": 0.4, "2026-02-09": 0.4}
+    cup = Question(id="cup", source="own", text="?", due="2026-01-10", targets=(Target(id="red"), Target(id="blue")))
+    failed = backtest(lambda question: 0.4, [cup])
+    assert "gave one number for red, blue: return a mapping" in str(failed)
+
+
+def test_a_named_set_comes_with_its_outcomes():
+    benchmark = foretell.open_benchmark("demo")
+    result = backtest("always:p=0.3", "demo")
+    assert len(result.forecasts) == len(benchmark.questions.questions)
+    assert foretell.score(result) == foretell.score(result, benchmark.questions.resolutions)

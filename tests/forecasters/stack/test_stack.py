@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from tests.forecasters.stack.made import STATION, asked, events, past_of, rate, told, warmer
 
-from foretell.data.series.series import Series, SeriesInMemory
-from foretell.forecasters.base_rates.past import Past
-from foretell.forecasters.base_rates.rates import FixedRates
-from foretell.forecasters.forecaster import CannotForecast, Context, NoSeries
-from foretell.forecasters.series.forecasters import Auto
-from foretell.forecasters.stack.stack import FAMILIES, Stack, fresh
+from foretell.data.series import Series, SeriesInMemory
+from foretell.forecasters import CannotForecast, Context, NoSeries
+from foretell.forecasters.base_rates import FixedRates, Past
+from foretell.forecasters.series import Auto
+from foretell.forecasters.stack import Stack
+from foretell.forecasters.stack.stack import FAMILIES, fresh
 from foretell.forecasters.stack.temperature import PLACES, forecast_id
-from foretell.questions.question import Question, SeriesRef, Snapshot, Target
+from foretell.questions import Question, SeriesRef, Snapshot, Target
 
 MARKET = Question(
     id="m/1", source="manifold", text="?", due="2025-10-26", subtype="market", targets=(Target(id="yes"),)

@@ -5,11 +5,12 @@ import numpy as np
 import pytest
 from tests.forecasters.stack.made import NOTHING, past_of, rate, warmer
 
-from foretell.data.series.series import Series
-from foretell.forecasters.series.climatology import harmonics
+from foretell.data.series import Series
+from foretell.forecasters.series import harmonics
+from foretell.forecasters.stack import TemperatureModel
 from foretell.forecasters.stack.source_model import Estimate
-from foretell.forecasters.stack.temperature import REGIONS, Climate, Report, TemperatureModel, from_record, region
-from foretell.questions.question import SeriesRef
+from foretell.forecasters.stack.temperature import REGIONS, Climate, Report, from_record, region
+from foretell.questions import SeriesRef
 
 SURE = replace(REGIONS["07"], doubt=np.zeros((5, 5)), spread=np.array([3.0, 0.0, 0.0]))
 
