@@ -145,7 +145,7 @@ CHILD = """
 import asyncio, sys
 sys.path[:0] = {path!r}
 from contextlib import closing
-from foretell.models.journal import Journal
+from foretell.models import Journal
 from foretell.models.providers import batches
 from models.test_batches import ask, requests
 batches.GATHER_SECONDS = batches.FIRST_POLL = batches.LONGEST_POLL = 0.05
