@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from fakes.postgres import LocalPostgres, binaries
-from foretell.data.file_lock import locked
+from foretell.data import locked
 
 collect_ignore = ["example_plugin"]
 """A package of its own, which tests install where they use it."""
@@ -105,7 +105,7 @@ def made_example(tmp_path_factory: pytest.TempPathFactory) -> MadeExample:
 def _make_example(made: MadeExample) -> str:
     from click.testing import CliRunner
 
-    from foretell.cli.main import cli
+    from foretell.cli import cli
 
     small = ("--questions", "40", "--days", "4")
     words = ["demo", *small, "--home", str(made.home), "--out", str(made.page), "--tables", str(made.tables)]

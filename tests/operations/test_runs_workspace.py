@@ -7,13 +7,11 @@ from typing import Any
 
 import pytest
 
-from foretell.operations.run import run, show
-from foretell.operations.runs import list_runs, remove_runs, rename_run, resolve_run, tag_run
-from foretell.questions.errors import InputError
-from foretell.runs.settings import Settings
-from foretell.runs.store import RunStore
-from foretell.scoring.run_scores import score_run
-from foretell.scoring.score import score
+from foretell import run, score
+from foretell.operations import list_runs, remove_runs, rename_run, resolve_run, show, tag_run
+from foretell.questions import InputError
+from foretell.runs import RunStore, Settings
+from foretell.scoring import score_run
 
 ROWS = [
     # The same question in two rounds, and one that has not come out.

@@ -13,7 +13,7 @@ import pytest
 
 from fakes.processes import ForkedCommand
 from fakes.stored_run import StoredRunBuilder
-from foretell.runs.store import RunStore
+from foretell.runs import RunStore
 
 
 @pytest.fixture

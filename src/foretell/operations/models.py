@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from foretell.models.check import CapabilityCheck
 from foretell.models.facts import FactTable, ModelFacts, forget_facts, known_facts, parse_facts
@@ -16,8 +16,12 @@ from foretell.models.router import open_provider
 from foretell.operations.requests import ModelsCheckRequest, ModelsListRequest, ModelsUpdateRequest
 from foretell.operations.result import Result
 from foretell.questions.errors import InputError
+from foretell.report.terminal import TextColumn, show_text, text_table
 from foretell.runs.runtime import keep_capabilities
 from foretell.runs.settings import CHECKED_MODELS, KNOWN_MODELS, Settings, load_settings
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 # The list.
 
@@ -47,15 +51,25 @@ class ModelsResult(Result):
         """The rows, and what goes with them."""
         return {"models": self.rows(), "dates": list(self.dates), "missing_keys": dict(self.missing_keys)}
 
-    def __str__(self) -> str:
-        lines = [f"{'model':32} {'$ in/out per M':>14}  {'knows to':10}  {'agent/filter':15}  can think"]
+    def print(self, console: "Console") -> None:
+        """A table, each model with how much thinking can be asked of it, from least to most."""
+        columns = (
+            TextColumn(head="model", shrink=20),
+            TextColumn(head="key", drop=1),
+            TextColumn(head="$ in/out per M", right=True),
+            TextColumn(head="knows to"),
+            TextColumn(head="agent/filter", drop=2),
+            TextColumn(head="can think"),
+        )
+        rows = list[tuple[str, ...]]()
         for row in self.models:
             price = "-" if row["input"] is None else f"{row['input']:g}/{row['output']:g}"
-            mark = "" if row["key"] else "  (no key)"
             chosen = f"{row['agent'] or '-'}/{row['filter'] or '-'}"
-            known = f"{row['model']:32} {price:>14}  {row['cutoff'] or '-':10}"
-            lines.append(f"{known}  {chosen:15}  {row['efforts'] or '-'}{mark}")
-        return "\n".join(lines)
+            efforts = row["efforts"].split() or ["-"]
+            thinks = " to ".join(dict.fromkeys((efforts[0], efforts[-1])))
+            key = "yes" if row["key"] else "no"
+            rows.append((row["model"], key, price, row["cutoff"] or "-", chosen, thinks))
+        show_text(console, f"{text_table(columns, rows, console.width)}\n")
 
 
 def list_models(request: ModelsListRequest, settings: Settings | None = None) -> ModelsResult:
