@@ -21,9 +21,11 @@ import pytest
 IMPORTED = (
     "foretell.cli.main",
     "foretell.cli.commands",
+    "foretell.cli.serve",
     "foretell.operations.ask",
     "foretell.operations.arena",
     "foretell.operations.grid",
+    "foretell.operations.shared_runs",
     "foretell.operations.tournament",
     "foretell.operations.tournament_results",
     "foretell.operations.tournament_round",
