@@ -26,7 +26,7 @@ from foretell.models import (
     UserMessage,
 )
 from foretell.models.providers import batches
-from foretell.practice.models.server import PracticeModels
+from foretell.practice.models import PracticeModels
 from models.batch_server import BatchProvider, serving
 from models.strict_servers import Json
 
