@@ -23,6 +23,7 @@ from foretell.models import (
     ReplyLost,
     ReplyTooLong,
     Request,
+    SettingRefused,
     SystemMessage,
     TokenCount,
     ToolCall,
@@ -31,9 +32,7 @@ from foretell.models import (
     UserMessage,
     open_provider,
 )
-from foretell.models.model import SettingRefused
-from foretell.models.providers import ChatWire, GeminiWire, HttpFailure, MessagesWire, ResponsesWire, client
-from foretell.models.providers.wire import Wire
+from foretell.models.providers import ChatWire, GeminiWire, HttpFailure, MessagesWire, ResponsesWire, Wire, client
 from foretell.practice.models import ModelQuery, ScriptedCall, ScriptedReply
 
 SUBMIT = ToolSpec(name="submit", description="Give p.", parameters={"type": "object", "properties": {"p": {}}})
