@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from statistics import median
 
 from foretell.metrics.bootstrap import Interval
@@ -55,6 +56,11 @@ def probability_ruler(
     """An answer between 0 and 100 %, its trials, the market's price, and what happened at one of the ends."""
     if large:
         return responsive(*(_probabilities(p, trials, price, outcome, width, large=True) for width in (WIDE, NARROW)))
+    return _small_probabilities(p, tuple(trials), price, outcome)
+
+
+@lru_cache(maxsize=4096)  # Dozens stand on a page, and many are alike.
+def _small_probabilities(p: float | None, trials: tuple[float, ...], price: float | None, outcome: int | None) -> Chart:
     return replace(_probabilities(p, trials, price, outcome, 150, large=False), small=True)
 
 
