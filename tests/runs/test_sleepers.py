@@ -183,7 +183,7 @@ def test_slots_that_others_have_are_not_handed_out(place: Place) -> None:
 
             def take_all(statements: Statements) -> None:
                 statements.write("delete from lease where owner = ?", (me.id,))
-                statements.write("insert into lease values ('p', ?, 99, 6, 6)", (they,))
+                statements.write("insert into lease values ('p', ?, 99, 6, 6, 0)", (they,))
 
             await theirs.database.aside(theirs.database.together, take_all)
             if isinstance(me, SessionLiveness):
