@@ -55,6 +55,7 @@ _HOMES = {
     "read_table": "foretell.scoring.join",
     "read_tree": "foretell.forecasters.tree.tree_file",
     "replay": "foretell.operations.run",
+    "resume_run": "foretell.operations.run",
     "report_tree": "foretell.operations.tree",
     "resynthesize_tree": "foretell.operations.tree_research",
     "run": "foretell.operations.run",

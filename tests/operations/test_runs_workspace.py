@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from foretell.operations.run import run, show
+from foretell.operations.run import resume_run, run, show
 from foretell.operations.runs import list_runs, remove_runs, rename_run, resolve_run, tag_run
 from foretell.questions.errors import InputError
 from foretell.runs.settings import Settings
@@ -130,9 +130,50 @@ def test_a_run_that_somebody_works_at_is_running_and_is_not_removed(settings: Se
         store.database.write("delete from cell where run = ? and question = 'hail'", (id,))
         (stopped,) = list_runs(settings=settings).stored
         assert stopped.state == "stopped"
+        # Queued for workers; then taken by a process that is gone; then one that says why it gave up.
+        store.queue(id, queued=True)
+        assert list_runs(settings=settings, state="waiting").total == 1
+        store.queue(id, queued=False)
+        store.database.write("insert into tick (name, due, owner) values (?, '', 987654321)", (f"run {id}",))
+        listed = list_runs(settings=settings)
+        assert listed.stored[0].state == "dead"
+        assert "its process ended without a word; foretell runs resume" in " ".join(str(listed).split())
+        store.label(id, problem="nothing is left of the budget")
+        listed = list_runs(settings=settings)
+        assert listed.stored[0].state == "broken"
+        assert "broke: nothing is left of the budget; mended" in " ".join(str(listed).split())
         store.database.write(
             "insert into tick (name, due, owner) values (?, 'hail', ?)", (f"cell {id}", store.database.life.id)
         )
         assert list_runs(settings=settings).stored[0].state == "running"
         with pytest.raises(InputError, match="is running"):
             remove_runs((id,), yes=True, settings=settings)
+
+
+def test_a_run_goes_on_and_is_mended_in_place(settings: Settings):
+    id = made(settings)
+    rename_run(id, "autumn", settings=settings)
+    tag_run(id, ("cheap",), note="before", settings=settings)
+    with closing(RunStore(settings.store)) as store:
+        store.database.write("delete from cell where run = ? and question = 'hail'", (id,))
+    assert resume_run("autumn", settings=settings).run == id
+    assert list_runs(settings=settings).stored[0].state == "done"
+    for name, value, told in (
+        ("questions.dataset", "demo", "other questions are another run"),
+        ("colour", "red", "no such setting"),
+        ("trials.more", "2", "it has no parts"),
+        ("trials", "0", "not a number of trials"),
+    ):
+        with pytest.raises(InputError, match=told):
+            resume_run("autumn", set={name: value}, settings=settings)
+    changed = resume_run("autumn", set={"options.p": "0.7", "trials": "2"}, settings=settings).run
+    (found,) = list_runs(settings=settings).stored
+    assert (found.id, found.row.name, found.row.tags, found.row.note) == (changed, "autumn", ("cheap",), "before")
+    assert (found.row.spec["options"], found.row.done, changed != id) == ({"p": 0.7}, 8, True)
+    old = next(one for one in list_runs(archived=True, settings=settings).stored if one.id == id)
+    assert (old.row.archived, old.row.name, old.row.done) == (True, "", 4)
+    # One that had no answer yet leaves nothing behind.
+    with closing(RunStore(settings.store)) as store:
+        store.database.write("delete from cell where run = ?", (changed,))
+    mended = resume_run("autumn", set={"trials": "null"}, settings=settings).run
+    assert {one.id for one in list_runs(archived=True, settings=settings).stored} == {id, mended}

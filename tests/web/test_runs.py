@@ -57,7 +57,7 @@ def test_an_unfinished_run_tells_what_is_open(client: TestClient, store: RunStor
     assert (view["run"]["done"], view["under_way"]) == (1, 1)
     told = client.get(f"/runs/{run}").text
     assert "1 of 4 cells done, 1 under way" in told
-    assert "Not finished" in told
+    assert "The run was stopped" in told
 
 
 def test_spend_is_counted_once_while_it_grows(client: TestClient, store: RunStore) -> None:

@@ -56,7 +56,7 @@ def home(here: CurrentState) -> dict[str, Any]:
         "example": here.settings.is_example,
         "engines": usable_engines(here.settings),
         "highlights": _highlights(here, runs.runs, trees, arenas),
-        "unfinished": [run for run in runs.runs if run.state in ("failed", "stopped")],
+        "unfinished": [run for run in runs.runs if run.state not in ("running", "done")],
         **model_keys(here.settings),
     }
 
