@@ -262,3 +262,10 @@ def test_a_stream_is_read_like_a_whole_reply():
     stream = "".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n"
     reply = served(stream.encode(), kind="text/event-stream")
     assert (reply.text, reply.finish, reply.tokens) == ("It rains.", "stop", TokenCount(input=90, output=4))
+    assert served(json.dumps(events).encode()) == reply
+
+
+@pytest.mark.parametrize(("code", "kind"), [(429, ModelBusy), (400, ModelError)])
+def test_an_error_in_a_list_is_an_error(code: int, kind: type[ModelError]):
+    with pytest.raises(kind, match="not this time"):
+        served(json.dumps([{"error": {"code": code, "message": "not this time"}}]).encode())

@@ -75,7 +75,8 @@ def wire_of(recording: dict[str, Any]) -> Any:
 
 def body_of(recording: dict[str, Any]) -> Any:
     body = recording["response"]["body"]
-    return wire_of(recording).joined(server_events(body)) if isinstance(body, str) else body
+    events = server_events(body) if isinstance(body, str) else body
+    return events if isinstance(events, dict) else wire_of(recording).joined(events)
 
 
 def failed(recording: dict[str, Any]) -> bool:

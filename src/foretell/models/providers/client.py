@@ -190,9 +190,17 @@ class HttpModel:
                 return self._wire.joined(server_events(answer.body.decode("utf-8", "replace")))
             return None
         try:
-            return json.loads(answer.body)
+            parsed = json.loads(answer.body)
         except ValueError:
             return None
+        return self._from_list(parsed) if isinstance(parsed, list) else parsed
+
+    def _from_list(self, items: list[Any]) -> Any:
+        """What a list holds: Google answers so with errors, and with streams whose events were gathered on the way."""
+        objects: list[Json] = [item for item in items if isinstance(item, dict)]
+        with suppress(KeyError, TypeError, ValueError, AttributeError, IndexError):
+            return next((item for item in objects if item.get("error")), None) or self._wire.joined(objects)
+        return None
 
     def _step_down(self, request: Request, name: str, setting: str) -> bool:
         """Remember what a model refuses; False where there is nothing left to give up."""
