@@ -7,13 +7,17 @@ from typing import Any
 
 import pytest
 
+from foretell.operations.requests import ScoreRequest
 from foretell.operations.run import resume_run, run, show
 from foretell.operations.runs import list_runs, remove_runs, rename_run, resolve_run, tag_run
+from foretell.operations.score import ScoreResult
+from foretell.operations.score import score as score_operation
 from foretell.questions.errors import InputError
 from foretell.runs.settings import Settings
 from foretell.runs.store import RunStore
 from foretell.scoring.run_scores import score_run
 from foretell.scoring.score import score
+from foretell.scoring.scoreboard import Scoreboard
 
 ROWS = [
     # The same question in two rounds, and one that has not come out.
@@ -177,3 +181,36 @@ def test_a_run_goes_on_and_is_mended_in_place(settings: Settings):
         store.database.write("delete from cell where run = ?", (changed,))
     mended = resume_run("autumn", set={"trials": "null"}, settings=settings).run
     assert {one.id for one in list_runs(archived=True, settings=settings).stored} == {id, mended}
+
+
+def board_of(settings: Settings, **given: Any) -> Scoreboard:
+    found = score_operation(ScoreRequest(**given), settings)
+    assert isinstance(found, ScoreResult)
+    return found.board
+
+
+def test_runs_and_tables_of_ones_own_stand_on_one_board(settings: Settings):
+    low, high = made(settings), made(settings, p=0.7)
+    rename_run(low, "low", settings=settings)
+    both = board_of(settings, runs=("low", high))
+    assert [(one.forecaster, one.n) for one in both.scores if one.n == 3][:1] == [("low", 3)]
+    # A table says the question and the number; target, due date and its own name follow from the runs and the file.
+    mine = write(Path("mine.csv"), [{"question": "snow", "p": "0.1"}])
+    full = [{"forecaster": "low", "question": r["id"], "target": "yes", "due": r["due"], "p": "0.4"} for r in ROWS]
+    boards = [board_of(settings, runs=("low", high), forecasts=table) for table in (mine, full)]
+    named = [{one.forecaster: one.metrics["brier"].estimate for one in b.scores if not one.group} for b in boards]
+    assert named[0]["mine"] == pytest.approx(0.01)
+    assert named[1]["low (table)"] == pytest.approx((0.36 + 0.16 + 0.16) / 3)
+    assert named[0]["low"] == named[1]["low"] == pytest.approx(0.24)
+    # Outcomes of one's own add to what is known; several tables stand under their names, without any run too.
+    hail = [{"question": "hail", "outcome": "1"}]
+    more = board_of(settings, runs=("low",), forecasts={"x.csv": full}, outcomes=hail)
+    assert {one.n for one in more.scores if one.forecaster == "low"} == {4}
+    alone = {name: [{"question": "q", "target": "yes", "p": p, "outcome": 1}] for name, p in (("a", 0.9), ("b", 0.4))}
+    board = board_of(settings, forecasts=alone)
+    assert {one.forecaster for one in board.scores} >= {"a", "b"}
+    for wrong, told in (([{"question": "snow", "p": "7"}], "outside"), ([{"p": "0.5"}], "question")):
+        with pytest.raises(InputError, match=told):
+            board_of(settings, runs=("low",), forecasts=wrong)
+    with pytest.raises(InputError, match="nothing is given to score"):
+        board_of(settings)

@@ -705,7 +705,24 @@ class TablesRequest(OperationRequest):
 
 
 class ScoringRequest(TablesRequest):
-    """Two tables, what to compute from them, and how sure to be of it."""
+    """Two tables, what to compute from them, and how sure to be of it.
+
+    Stored runs take their place or stand beside them: `--run autumn --run winter -f mine.csv` puts all on one board.
+    """
+
+    forecasts: Any = setting(
+        None, "Table of forecasts: forecaster, question, target, p.", flag="-f/--forecasts", metavar="FILE"
+    )
+    outcomes: Any = setting(
+        None,
+        "Table of outcomes: question, target, outcome, and columns to group by; runs, and forecasts with a column "
+        "outcome, need none.",
+        flag="-o/--outcomes",
+        metavar="FILE",
+    )
+    runs: tuple[ShortText, ...] = setting(
+        (), "A stored run by its name or how its id begins; may be repeated.", flag="--run", metavar="RUN"
+    )
 
     by: Columns = setting((), "Also score each combination of these columns, e.g. source,horizon.", metavar="COLUMNS")
     metric: str = setting("bi", "The metric that ranks the table.", metavar="NAME", names=METRIC_NAMES)
@@ -735,6 +752,8 @@ class ScoreRequest(ScoringRequest):
     A table of quantiles (forecaster, question, level, value) against outcomes with a column value is scored by CRPS.
 
       foretell score -f forecasts.csv -o outcomes.csv --by source,horizon --out board.html
+
+      foretell score --run autumn --run winter -f mine.csv
     """
 
     metrics: Literal["usual", "all"] = setting(

@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Annotated, Any, Literal, cast, get_args
 
@@ -532,9 +533,7 @@ async def send_resume(request: Request, here: CurrentState, _: TokenRequired, ru
         going = await run_in_threadpool(lambda: _go_on(here, row.id, _changes(row, sent)))
     except InputError as error:
         given = {name: values[0] for name, values in sent.items() if name != FIELD}
-        return await run_in_threadpool(
-            lambda told: _run_page(request, here, row, problem=told, given=given), str(error)
-        )
+        return await run_in_threadpool(partial(_run_page, request, here, row, problem=str(error), given=given))
     return RedirectResponse(link_to("run", going["run"]), status_code=303)
 
 
