@@ -230,7 +230,7 @@ async def _we_submit(url: str) -> None:
         writer = ProphetArenaWriter(client=client, http=writing, key=KEY, host=url)
         seen = await read_events(writer, forecasts)
         options = ProphetArenaOptions(agent="me")
-        submitter = ProphetArenaSubmitter(desk=writer, entrant=options, seen=seen, now=now.at)
+        submitter = ProphetArenaSubmitter(writer=writer, entrant=options, seen=seen, now=now.at)
         items = submitter.plan(forecasts, ()).ready
         sent = await submitter.send(items)
         assert [one.state for one in sent] == ["taken", "taken"]

@@ -8,7 +8,7 @@ import pytest
 
 from foretell.forecasters.combine.calibration import HierarchicalPlatt
 from foretell.forecasters.combine.crossfit import rolling
-from foretell.forecasters.combine.default import DefaultMethod
+from foretell.forecasters.combine.default import UNTAUGHT, DefaultMethod
 from foretell.forecasters.combine.rows import Examples
 from foretell.forecasters.combine.rules import ChainedMethod
 from foretell.forecasters.combine.shrink import Shrink
@@ -18,7 +18,7 @@ from foretell.studies.published_trials import OUT_OF_SAMPLE, TrialAssumptions, r
 
 pytestmark = pytest.mark.shared_data
 
-B = np.datetime64("2025-11-09")
+A, B = np.datetime64("2025-10-26"), np.datetime64("2025-11-09")
 PAPER = ChainedMethod(methods=(Shrink(), HierarchicalPlatt()))
 FROZEN = TrialAssumptions(price="freeze")
 """The price that was in the models' prompts, ten days old: nothing fresher than what the trials saw."""
@@ -55,7 +55,7 @@ def gain(p: Floats, base: Floats, examples: Examples) -> tuple[float, float]:
     p, base, examples = p[now], base[now], examples.take(now)
     code = np.unique(examples.rows.cluster, return_inverse=True)[1]
     n, rng = code.max() + 1, np.random.default_rng(0)
-    draws = np.stack([np.bincount(rng.integers(n, size=n), minlength=n) for _ in range(300)])
+    draws = np.stack([np.bincount(rng.integers(n, size=n), minlength=n) for _ in range(300)]).astype(np.float64)
     weight = np.vstack([np.ones(len(p)), draws[:, code]])
     apart = overall(p, examples, weight) - overall(base, examples, weight)
     return float(apart[0]), float(np.std(apart[1:]))
@@ -70,11 +70,14 @@ def test_it_loses_to_no_raw_mean_by_more_than_noise(shared_data: Path, known: Tr
         assert difference > -1.96 * error, name
 
 
-def test_on_markets_it_is_nowhere_below_the_price_of_the_day(shared_data: Path):
-    for name, examples in configurations(shared_data, OUT_OF_SAMPLE).items():
-        now = (examples.rows.kind == "market") & ~np.isnan(examples.rows.price) & (examples.rows.due == B)
-        error = (by_default(shared_data, OUT_OF_SAMPLE)[name] - examples.outcome)[now] ** 2
-        assert error.mean() <= ((examples.rows.price - examples.outcome)[now] ** 2).mean(), name
+@pytest.mark.parametrize("known", [OUT_OF_SAMPLE, FROZEN], ids=["due-date price", "frozen price"])
+def test_on_markets_it_is_nowhere_below_the_price(shared_data: Path, known: TrialAssumptions):
+    for name, examples in configurations(shared_data, known).items():
+        untaught = UNTAUGHT.probabilities(examples.rows)
+        for p, due in ((untaught, A), (by_default(shared_data, known)[name], B)):
+            now = (examples.rows.kind == "market") & ~np.isnan(examples.rows.price) & (examples.rows.due == due)
+            of_price = (examples.rows.price - examples.outcome)[now] ** 2
+            assert ((p - examples.outcome)[now] ** 2).mean() <= of_price.mean(), (name, due)
 
 
 @pytest.mark.parametrize("known", [OUT_OF_SAMPLE, FROZEN], ids=["due-date price", "frozen price"])

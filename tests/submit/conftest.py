@@ -73,7 +73,7 @@ class Metaculus:
         """What was sent, in order."""
         return [(request.path, request.json()) for request in self.server.requests if request.method == "POST"]
 
-    def with_desk(self, use: Callable[[MetaculusWriter], Awaitable[Any]], token: str = TOKEN) -> Any:
+    def with_writer(self, use: Callable[[MetaculusWriter], Awaitable[Any]], token: str = TOKEN) -> Any:
         async def main() -> Any:
             transport = httpx2.AsyncHTTPTransport(verify=False)
             self.server = self.fake.server()
@@ -89,14 +89,14 @@ class Metaculus:
         return asyncio.run(main())
 
     def with_submitter(
-        self, forecasts: list[Forecast], use: Callable[[MetaculusSubmitter], Awaitable[Any]], **wishes: Any
+        self, forecasts: list[Forecast], use: Callable[[MetaculusSubmitter], Awaitable[Any]], **changed: Any
     ) -> Any:
-        async def main(desk: MetaculusWriter) -> Any:
-            wish = MetaculusOptions(**wishes)
-            account, seen = await read_posts(desk, forecasts, (), wish)
-            return await use(MetaculusSubmitter(desk=desk, account=account, seen=seen, now=NOW, wishes=wish))
+        async def main(writer: MetaculusWriter) -> Any:
+            options = MetaculusOptions(**changed)
+            account, seen = await read_posts(writer, forecasts, (), options)
+            return await use(MetaculusSubmitter(writer=writer, account=account, seen=seen, now=NOW, options=options))
 
-        return self.with_desk(main)
+        return self.with_writer(main)
 
 
 @pytest.fixture

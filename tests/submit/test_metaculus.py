@@ -16,14 +16,14 @@ NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 
 
 def planned(
-    metaculus: Any, forecasts: list[Any], questions: tuple[Question, ...] = (), **wishes: Any
+    metaculus: Any, forecasts: list[Any], questions: tuple[Question, ...] = (), **changed: Any
 ) -> SubmissionPlan:
     async def plan(submitter: Any) -> SubmissionPlan:
         first, second = (submitter.plan(forecasts, questions) for _ in range(2))
         assert first == second
         return first
 
-    return metaculus.with_submitter(forecasts, plan, **wishes)
+    return metaculus.with_submitter(forecasts, plan, **changed)
 
 
 def contents(submission: SubmissionPlan) -> list[dict[str, Any]]:
@@ -229,6 +229,6 @@ def test_one_bad_forecast_in_a_list_does_not_hold_up_the_others(metaculus: Any, 
 
 def test_a_wrong_token_is_told_and_not_shown(metaculus: Any):
     with pytest.raises(SourceError) as caught:
-        metaculus.with_desk(lambda desk: desk.account(), token="canary-wrong-1")
+        metaculus.with_writer(lambda writer: writer.account(), token="canary-wrong-1")
     assert caught.value.status == 401
     assert "canary-wrong-1" not in f"{caught.value}{caught.value!r}"

@@ -55,10 +55,10 @@ def used(
         ):
             fast: Any = {"host": f"{server.url}/api/v1", "per_second": 1e4}
             client = ProphetArenaClient(http=reading, key=KEY, **fast)
-            desk = ProphetArenaWriter(client=client, http=writing, key=KEY, wait_seconds=0.0, **fast)
-            seen = await read_events(desk, forecasts)
+            writer = ProphetArenaWriter(client=client, http=writing, key=KEY, wait_seconds=0.0, **fast)
+            seen = await read_events(writer, forecasts)
             made = ProphetArenaOptions(**{"agent": "my-agent", **entrant})
-            return await use(ProphetArenaSubmitter(desk=desk, entrant=made, seen=seen, now=NOW)), server.requests
+            return await use(ProphetArenaSubmitter(writer=writer, entrant=made, seen=seen, now=NOW)), server.requests
 
     return asyncio.run(main())
 

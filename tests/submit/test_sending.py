@@ -18,13 +18,13 @@ QUICK = SendOptions(pause=0.0)
 
 
 def handed_in(
-    metaculus: Any, ledger: SubmissionLedger, forecasts: list[Any], patience: SendOptions = QUICK, **wishes: Any
+    metaculus: Any, ledger: SubmissionLedger, forecasts: list[Any], patience: SendOptions = QUICK, **changed: Any
 ) -> list[ItemResult]:
     async def use(submitter: Any) -> list[ItemResult]:
         submission = submitter.plan(forecasts, ())
         return await SubmissionSender(submitter, ledger, lambda: NOW, patience).hand_in(submission)
 
-    return metaculus.with_submitter(forecasts, use, **wishes)
+    return metaculus.with_submitter(forecasts, use, **changed)
 
 
 def fates(handed: list[ItemResult]) -> list[str]:
@@ -148,7 +148,7 @@ def test_a_process_that_dies_in_between_leaves_a_trace_and_the_next_one_decides(
                     raise Killed
                 return await super().send(items)
 
-        dying = Dying(**{name: getattr(submitter, name) for name in ("desk", "account", "seen", "now", "wishes")})
+        dying = Dying(**{name: getattr(submitter, name) for name in ("writer", "account", "seen", "now", "options")})
         await SubmissionSender(dying, ledger, lambda: NOW, QUICK).hand_in(dying.plan(forecasts, ()))
 
     with pytest.raises(Killed):

@@ -140,8 +140,31 @@ class ListGroup(click.Group):
         return super().parse_args(ctx, args if named else ["list", *args])
 
 
+HEADINGS = {
+    "": "Options",
+    "question": "About the question",
+    "agent": "How the agent works",
+    "tree": "How the tree grows",
+    "models": "Models, sampling and limits",
+    "statistics": "Intervals and bets",
+}
+"""Group of fields → its heading in the help."""
+
+
 class RequestCommand(click.Command):
-    """A command that answers an old spelling of an option with the new one."""
+    """A command with its options under headings, that answers an old spelling of an option with the new one."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """What most people need first, then one section for each group of fields."""
+        groups: dict[str, list[tuple[str, str]]] = {group: [] for group in HEADINGS}
+        for param in self.get_params(ctx):
+            if isinstance(param, click.Option) and (record := param.get_help_record(ctx)) is not None:
+                group = hints(param.info).get("group", "") if isinstance(param, FieldOption) else ""
+                groups[group].append(record)
+        for group, records in groups.items():
+            if records:
+                with formatter.section(HEADINGS[group]):
+                    formatter.write_dl(records)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the words of the command line."""

@@ -8,45 +8,60 @@ from typing import Any
 
 import click
 
-COMMANDS = {
-    "ask": "Ask one question: a researched probability with its reasons.",
-    "tree": "Take a claim apart into claims, judge them, put them together.",
-    "whatif": "Change a tree's numbers and see what follows, at once.",
-    "demo": "See all of it in a minute: backtest, agent, tree and arena; no key, no network.",
-    "score": "Score a table of forecasts against a table of outcomes.",
-    "compare": "Which forecaster is better, and by more than noise?",
-    "errors": "Where a forecaster wins and loses.",
-    "plan": "How many questions it takes to see a gain of a given size.",
-    "backtest": "Run forecasters over a question set as of each date.",
-    "run": "Run the agent over many questions; crash-proof, resumable.",
-    "grid": "Carry out an experiment that a file describes; price first, resumable.",
-    "runs": "The runs on this machine: how far, how good; name, tag, remove them.",
-    "worker": "Answer cells of runs that many machines share.",
-    "prompts": "What models are sent for each kind of question, with token counts.",
-    "show": "What a run found, and every step to it.",
-    "replay": "Run again from the journal alone, offline, and compare.",
-    "models": "Which models can be asked, what they cost, what they can do.",
-    "services": "Outside services: keys, pace, last success and error; live checks.",
-    "doctor": "What is set up here, what is missing, and what to do about it.",
-    "audit": "Did the future leak into a run? A second model judges what was seen.",
-    "calibrate": "Learn from past trials how to combine new ones; apply it; prove it.",
-    "study": "Experiments on forecasts and on those who make them.",
-    "arena": "A living benchmark: events, contexts, forecasts, results.",
-    "export": "Write a run's forecasts as a board wants them.",
-    "data": "Download public question sets, build your own.",
-    "corpus": "Your own dated documents: import them, search them as of a date.",
-    "questions": "Check a file of questions and show what is in it.",
-    "fetch": "The open questions of a platform, as a file to run.",
-    "submit": "Submit forecasts to Metaculus, Prophet Arena or ForecastBench.",
-    "tournament": "Take part: forecast what is open and unanswered, and send it.",
-    "ledger": "What was submitted, and proof that the record stands.",
-    "serve": "Everything here in a browser: ask, watch, what-if, leaderboards.",
-    "site": "The same pages as files that open from disk.",
-    "mcp": "Serve foretell to assistants over MCP.",
-    "init": "Begin something of your own: a bot, a grid.",
-    "practice": "Try everything: models, markets and inboxes on this machine.",
+SECTIONS = {
+    "Forecast": {
+        "ask": "Ask one question: a researched probability with its reasons.",
+        "tree": "Take a claim apart into claims, judge them, put them together.",
+        "whatif": "Change a tree's numbers and see what follows, at once.",
+        "run": "Run the agent over many questions; crash-proof, resumable.",
+        "backtest": "Run forecasters over a question set as of each date.",
+        "grid": "Carry out an experiment that a file describes; price first, resumable.",
+    },
+    "How good is it": {
+        "score": "Score a table of forecasts against a table of outcomes.",
+        "compare": "Which forecaster is better, and by more than noise?",
+        "errors": "Where a forecaster wins and loses.",
+        "plan": "How many questions it takes to see a gain of a given size.",
+        "calibrate": "Learn from past trials how to combine new ones; apply it; prove it.",
+        "study": "Experiments on forecasts and on those who make them.",
+        "audit": "Did the future leak into a run? A second model judges what was seen.",
+    },
+    "Runs": {
+        "runs": "The runs on this machine: how far, how good; name, tag, remove them.",
+        "show": "What a run found, and every step to it.",
+        "replay": "Run again from the journal alone, offline, and compare.",
+        "worker": "Answer cells of runs that many machines share.",
+    },
+    "Questions and data": {
+        "questions": "Check a file of questions and show what is in it.",
+        "fetch": "The open questions of a platform, as a file to run.",
+        "data": "Download public question sets, build your own.",
+        "corpus": "Your own dated documents: import them, search them as of a date.",
+    },
+    "Arena and tournaments": {
+        "arena": "A living benchmark: events, contexts, forecasts, results.",
+        "tournament": "Take part: forecast what is open and unanswered, and send it.",
+        "submit": "Submit forecasts to Metaculus, Prophet Arena or ForecastBench.",
+        "export": "Write a run's forecasts as a board wants them.",
+        "ledger": "What was submitted, and proof that the record stands.",
+    },
+    "Browser and assistants": {
+        "serve": "Everything here in a browser: ask, watch, what-if, leaderboards.",
+        "site": "The same pages as files that open from disk.",
+        "mcp": "Serve foretell to assistants over MCP.",
+    },
+    "Set up and try": {
+        "demo": "See all of it in a minute: backtest, agent, tree and arena; no key, no network.",
+        "init": "Begin something of your own: a run, a grid, an arena, a bot.",
+        "practice": "Try everything: models, markets and inboxes on this machine.",
+        "doctor": "What is set up here, what is missing, and what to do about it.",
+        "models": "Which models can be asked, what they cost, what they can do.",
+        "services": "Outside services: keys, pace, last success and error; live checks.",
+        "prompts": "What models are sent for each kind of question, with token counts.",
+    },
 }
-"""Command → one line of help, in the order a newcomer meets them. It stands here so that --help loads no command."""
+"""Heading → command → one line of help. It stands here so that --help loads no command."""
+COMMANDS = {name: line for section in SECTIONS.values() for name, line in section.items()}
 PLACES = {
     "worker": "foretell.cli.serve:worker",
     "audit": "foretell.cli.study:audit",
@@ -83,8 +98,10 @@ class CommandTable(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The table as it stands, without loading any command."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        widest = max(map(len, COMMANDS))
+        for heading, commands in SECTIONS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(widest), line) for name, line in commands.items()])
 
 
 def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:

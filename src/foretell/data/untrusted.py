@@ -23,15 +23,17 @@ INVISIBLE = re.compile(
 _OPEN, _CLOSE = "[\\[［【〔⟦「『｢{｛<＜⟨〈《«‹]", "[\\]］】〕⟧」』｣}｝>＞⟩〉》»›]"
 _GAP = r"[\s_\-.·:#]{0,3}"
 IMITATED = re.compile(
+    # All begin with a bracket: one set of characters in front lets the search leap from bracket to bracket.
+    rf"[(（{_OPEN[1:]}(?:(?<![(（])(?="
     # An id such as [search_1_result_2] in any brackets and with any separators, or with words behind the id.
-    rf"{_OPEN}(?=\W{{0,3}}(?:search|summary|page|series|prices?|wikipedia|source|question|result)[a-z]{{0,8}}{_GAP}\d{{1,4}}"
-    rf"(?:{_GAP}results?{_GAP}\d{{1,4}})?\W{{0,3}}{_CLOSE})"
-    rf"|{_OPEN}(?=\s*[a-z]+(?:_[a-z]+){{0,3}}_\d+(?:_result_\d+)?\s*{_CLOSE})"
+    rf"\W{{0,3}}(?:search|summary|page|series|prices?|wikipedia|source|question|result)[a-z]{{0,8}}{_GAP}\d{{1,4}}"
+    rf"(?:{_GAP}results?{_GAP}\d{{1,4}})?\W{{0,3}}{_CLOSE}"
+    rf"|\s*[a-z]+(?:_[a-z]+){{0,3}}_\d+(?:_result_\d+)?\s*{_CLOSE}"
     # A mark.
-    rf"|{_OPEN}(?=/?[0-9a-f]{{12,20}}{_CLOSE})"
+    rf"|/?[0-9a-f]{{12,20}}{_CLOSE})"
     # A note of ours.
-    r"|[(（\[［](?=\s{0,3}(?:step\s{0,3}\d{1,4}\s{0,3}(?:of|/)\s{0,3}\d|clairvoyant run|\d[\d,. ]{0,12}more characters"
-    r"|cut: the conversation))",
+    r"|(?<=[(（\[［])(?=\s{0,3}(?:step\s{0,3}\d{1,4}\s{0,3}(?:of|/)\s{0,3}\d|clairvoyant run"
+    r"|\d[\d,. ]{0,12}more characters|cut: the conversation)))",
     re.IGNORECASE,
 )
 """How our own ids of sources, marks and notes between steps begin."""
@@ -54,13 +56,18 @@ def for_prompt(text: str, *, known: Collection[str] = ()) -> str:
     >>> for_prompt("Rates fell [search_1_result_2].", known=["search_1_result_2"])
     'Rates fell [search_1_result_2].'
     """
-    text = UNSAFE.sub(" ", INVISIBLE.sub("", text.replace("\r\n", "\n")))
+    if not text:
+        return text
+    # Most texts are plain, and this is asked of every word that a model reads: a quick look spares the searches.
+    if not text.isascii() or not text.replace("\n", "").replace("\t", "").isprintable():
+        text = UNSAFE.sub(" ", INVISIBLE.sub("", text.replace("\r\n", "\n")))
 
     def defanged(found: re.Match[str]) -> str:
         end = text.find("]", found.end(), found.end() + 60)
         return found[0] if known and found[0] == "[" and text[found.end() : end] in known else "‹"
 
-    return HEADING.sub(r"\1＃", IMITATED.sub(defanged, text))
+    text = IMITATED.sub(defanged, text)
+    return HEADING.sub(r"\1＃", text) if "#" in text else text
 
 
 def question_for_prompt(question: Question) -> Question:

@@ -9,6 +9,7 @@ import asyncio
 from dataclasses import dataclass
 from math import inf
 
+from foretell.models.canonical import request_key
 from foretell.models.database.interface import Database, Statements
 from foretell.models.facts import facts_of
 from foretell.models.model import (
@@ -238,6 +239,7 @@ class BudgetedModel:
 
     async def complete(self, request: Request) -> Reply:
         """The reply, or `BudgetExceeded` before anything is sent."""
+        request_key(request)  # Remembered by the copy that is paid for, and by the one that the caller has.
         price = self._prices.of(request.model)
         if price is None and self._budget.limited:
             hint = "choose a model whose price is known, state its price, or set no budget"

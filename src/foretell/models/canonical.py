@@ -10,6 +10,7 @@ from pydantic_core import to_json
 from foretell.models.model import (
     AssistantMessage,
     Message,
+    ModelSettings,
     Reply,
     Request,
     SystemMessage,
@@ -68,18 +69,24 @@ def request_key(request: Request) -> str:
 
 def _request_json(request: Request) -> str:
     """What `canonical_json` would write, put together by hand: nothing but texts has to be encoded."""
-    settings = request.settings
-    tier = [settings.tier] if settings.tier else []
-    sampling = [settings.temperature, settings.seed, settings.max_tokens, settings.effort, *tier]
     force = "null" if request.force is None else encode_basestring_ascii(request.force)
     schema = "null" if request.schema is None else _CANONICAL.encode(request.schema)
     messages = ",".join([f'"{_message_key(message)}"' for message in request.messages])
     tools = ",".join([f'"{_tool_key(tool)}"' for tool in request.tools])
     return (
         f'{{"force":{force},"messages":[{messages}],"model":{encode_basestring_ascii(request.model)},'
-        f'"schema":{schema},"settings":{_CANONICAL.encode(sampling)},'
+        f'"schema":{schema},"settings":{_settings_json(request.settings)},'
         f'"slot":{encode_basestring_ascii(request.slot)},"tools":[{tools}]}}'
     )
+
+
+def _settings_json(settings: ModelSettings) -> str:
+    known = vars(settings)
+    if _KEY not in known:
+        tier = [settings.tier] if settings.tier else []
+        sampling = [settings.temperature, settings.seed, settings.max_tokens, settings.effort, *tier]
+        known[_KEY] = _CANONICAL.encode(sampling)
+    return known[_KEY]
 
 
 def _message_key(message: Message) -> str:

@@ -1,10 +1,10 @@
 """Whether a request may still be sent: one who was asleep for long may have lost to others what it was at."""
 
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
 
 from foretell.models.model import ModelBusy
+from foretell.models.waiting import ContextValue
 
 _allowed: ContextVar[Callable[[], bool] | None] = ContextVar("allowed", default=None)
 
@@ -13,25 +13,15 @@ class NotSent(ModelBusy):
     """A request that was held back at the last moment, and may be sent later."""
 
 
-@contextmanager
-def sending_while(allowed: Callable[[], bool]) -> Generator[None]:
+def sending_while(allowed: Callable[[], bool]) -> ContextValue[Callable[[], bool] | None]:
     """Let requests that are asked within be sent only while that is so, and while whoever asks may send at all."""
     around = _allowed.get()
-    token = _allowed.set(allowed if around is None else lambda: allowed() and around())
-    try:
-        yield
-    finally:
-        _allowed.reset(token)
+    return ContextValue(_allowed, allowed if around is None else lambda: allowed() and around())
 
 
-@contextmanager
-def sending_for_all() -> Generator[None]:
+def sending_for_all() -> ContextValue[Callable[[], bool] | None]:
     """Requests that serve many callers at once, such as a batch, do not hang on the one who happened to begin."""
-    token = _allowed.set(None)
-    try:
-        yield
-    finally:
-        _allowed.reset(token)
+    return ContextValue(_allowed, None)
 
 
 def may_send() -> bool:

@@ -1,9 +1,11 @@
 """Replies that come in piece by piece: who waits is told of each, and a person sees how fast they come."""
 
 import time
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
 
 TOLD_EVERY = 1.0
 """Seconds between two words to whoever waits: moving a deadline for every token would cost more than reading it."""
@@ -43,14 +45,27 @@ class WaitingReply:
             self._listener()
 
 
-@contextmanager
-def listening(listener: Callable[[], None]) -> Generator[None]:
+class ContextValue(Generic[T]):
+    """A context variable with another value while a block lasts. No generator, because every call goes through it."""
+
+    __slots__ = ("_token", "_value", "_variable")
+
+    def __init__(self, variable: ContextVar[T], value: T) -> None:
+        self._variable = variable
+        self._value = value
+
+    def __enter__(self) -> None:
+        """Set it."""
+        self._token = self._variable.set(self._value)
+
+    def __exit__(self, *error: object) -> None:
+        """As it was."""
+        self._variable.reset(self._token)
+
+
+def listening(listener: Callable[[], None]) -> ContextValue[Callable[[], None] | None]:
     """Call `listener` now and then, as long as pieces of the reply that is asked for within come in."""
-    token = _listener.set(listener)
-    try:
-        yield
-    finally:
-        _listener.reset(token)
+    return ContextValue(_listener, listener)
 
 
 def waiting_text(now: float | None = None) -> str:

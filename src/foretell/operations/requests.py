@@ -679,7 +679,9 @@ _OUTCOMES: Any = setting(
 )
 _DROP_UNKNOWN: Any = setting(False, "Leave out forecasts of targets without an outcome row.")
 _FORECASTER: Any = setting(None, "Whose forecasts; needed where there are several.", metavar="NAME")
-_CLUSTER: Any = setting((), "Columns that are resampled as a whole; two of them are crossed.", metavar="COLUMNS")
+_CLUSTER: Any = setting(
+    (), "Columns that are resampled as a whole; two of them are crossed.", metavar="COLUMNS", group="statistics"
+)
 _BUILT: Any = "Folder for questions.jsonl and outcomes.csv."
 CombineTrials = Literal["mean", "logit-mean", "separate"]
 Correction = Literal["none", "holm", "bh"]
@@ -731,14 +733,17 @@ class ScoringRequest(TablesRequest):
     )
     cluster: Columns = _CLUSTER
     missing: float | None = setting(None, "Probability to put in where a forecast is missing.", metavar="P", ge=0, le=1)
-    gamma: float = setting(0.0, "Risk aversion, 0 to 1, of the bettor behind return and sharpe.", ge=0, le=1)
-    fee: str = setting("none", "Fee that the bettor pays: none, kalshi or a rate.", metavar="FEE")
-    draws: int = setting(2000, "Number of bootstrap draws.", ge=100)
-    seed: int = setting(0, "Seed of the bootstrap.")
-    level: float = setting(0.95, "Level of the intervals.", gt=0, lt=1)
+    gamma: float = setting(
+        0.0, "Risk aversion, 0 to 1, of the bettor behind return and sharpe.", ge=0, le=1, group="statistics"
+    )
+    fee: str = setting("none", "Fee that the bettor pays: none, kalshi or a rate.", metavar="FEE", group="statistics")
+    draws: int = setting(2000, "Number of bootstrap draws.", ge=100, group="statistics")
+    seed: int = setting(0, "Seed of the bootstrap.", group="statistics")
+    level: float = setting(0.95, "Level of the intervals.", gt=0, lt=1, group="statistics")
     interval: Literal["percentile", "symmetric"] = setting(
         "percentile",
         "How draws become an interval: their percentiles, or symmetric about the estimate (Algorithm 1 of PA).",
+        group="statistics",
     )
 
 
@@ -777,7 +782,9 @@ class CompareRequest(ScoringRequest):
     reference: str | None = setting(
         None, "Compare with this forecaster; without it, with the last one named.", metavar="NAME"
     )
-    correct: Correction = setting("holm", "How p-values are corrected for the number of comparisons: holm, bh or none.")
+    correct: Correction = setting(
+        "holm", "How p-values are corrected for the number of comparisons: holm, bh or none.", group="statistics"
+    )
 
 
 class ErrorsRequest(TablesRequest):

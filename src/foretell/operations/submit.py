@@ -352,7 +352,7 @@ async def _metaculus(
     client = MetaculusClient(http=wire.reading, token=wire.key, **wire.address)
     writer = MetaculusWriter(client=client, http=wire.writing, token=wire.key, **wire.address)
     account, seen = await read_posts(writer, found.forecasts, found.questions, options)
-    return MetaculusSubmitter(desk=writer, account=account, seen=seen, now=at, wishes=options)
+    return MetaculusSubmitter(writer=writer, account=account, seen=seen, now=at, options=options)
 
 
 async def _prophet_arena(
@@ -364,7 +364,9 @@ async def _prophet_arena(
     if not agent:
         raise InputError("Prophet Arena wants to know which agent this is", column="--agent")
     entrant = ProphetArenaOptions(agent=agent, rationale=request.comment is not None, window=request.window)
-    return ProphetArenaSubmitter(desk=writer, entrant=entrant, seen=await read_events(writer, found.forecasts), now=at)
+    return ProphetArenaSubmitter(
+        writer=writer, entrant=entrant, seen=await read_events(writer, found.forecasts), now=at
+    )
 
 
 async def _round(

@@ -377,7 +377,7 @@ class MetaculusVisits:
     client: MetaculusClient
     writer: MetaculusWriter
     slug: str
-    wishes: MetaculusOptions
+    options: MetaculusOptions
     reasons: bool = True
 
     async def look(self, now: datetime) -> tuple[str, TournamentListing]:
@@ -386,8 +386,8 @@ class MetaculusVisits:
 
     async def submitter(self, forecasts: Sequence[Forecast], now: datetime) -> Submitter:
         """With the posts of these forecasts."""
-        account, seen = await read_posts(self.writer, forecasts, (), self.wishes)
-        return MetaculusSubmitter(desk=self.writer, account=account, seen=seen, now=now, wishes=self.wishes)
+        account, seen = await read_posts(self.writer, forecasts, (), self.options)
+        return MetaculusSubmitter(writer=self.writer, account=account, seen=seen, now=now, options=self.options)
 
     def address(self, question: str) -> str:
         """The page of a post."""
@@ -457,7 +457,7 @@ class TournamentResult(Result):
         if self.plan is not None:
             return str(self.plan)
         sent = sum(row.sent for row in self.rows_)
-        lines = [f"{row.question}: {row.answer or row.problem}" for row in self.rows_]
+        lines = [f"{row.named}: {row.answer or row.problem}" for row in self.rows_]
         failed = f", {len(self.rows_) - sent} not sent" if sent < len(self.rows_) and self.requests is None else ""
         money = f"${self.dollars:.4f} this time, ${self.spent:.4f} in all"
         lines.append(
@@ -505,13 +505,13 @@ async def _visit_metaculus(
     request: TournamentRequest, settings: Settings, watch: WatchProgress, tell: Callable[[str], None]
 ) -> TournamentResult:
     slug = TESTING_AREA if request.rehearse else Tournament.read(TOURNAMENT_PREFIX + request.tournament).slug
-    wishes = MetaculusOptions(comment=request.comment, clip=True)
+    options = MetaculusOptions(comment=request.comment, clip=True)
     spec = tournament_spec(request, settings, f"{TOURNAMENT_PREFIX}{slug}")
 
     def reached(wire: PlatformConnection) -> MetaculusVisits:
         client = MetaculusClient(http=wire.reading, token=wire.key, **wire.address)
         writer = MetaculusWriter(client=client, http=wire.writing, token=wire.key, **wire.address)
-        return MetaculusVisits(client=client, writer=writer, slug=slug, wishes=wishes)
+        return MetaculusVisits(client=client, writer=writer, slug=slug, options=options)
 
     return await visit_alone(
         TournamentVisit(

@@ -153,7 +153,7 @@ class ArenaVisits:
         if self._request.track == "live":
             rounds = {row.words("event"): row for row in await self._client.open_windows()}
             seen = {slug: _of_round(event, rounds.get(slug)) for slug, event in seen.items()}
-        return ProphetArenaSubmitter(desk=self._writer, entrant=options, seen=seen, now=now)
+        return ProphetArenaSubmitter(writer=self._writer, entrant=options, seen=seen, now=now)
 
     def address(self, question: str) -> str:
         """The page of an event."""

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from foretell.report.html import render_page
+from foretell.report.markup import shorten
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +25,11 @@ class TournamentRow:
     url: str = ""
     comment: str = ""
     """Address of the comment."""
+
+    @property
+    def named(self) -> str:
+        """Its words and our name of it, on one line."""
+        return f"{shorten(self.text, 60)} ({self.question})" if self.text else self.question
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""

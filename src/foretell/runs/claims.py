@@ -57,13 +57,14 @@ class ClaimTable:
         self._db.write(_GIVE_BACK, (name, due, self._db.life.id))
         self._ours.discard((name, due))
 
-    def ours(self, statements: Statements, name: str) -> set[str]:
-        """What is still ours under a name, and stays so until the end of the transaction.
+    def ours(self, statements: Statements, name: str, only: str | None = None) -> set[str]:
+        """What is still ours under a name, or whether one thing is, and stays so until the end of the transaction.
 
         One who was asleep for long, and whom others took for gone, finds out by it before anything is written.
         """
         lock = " for share" if self._db.shared else ""
-        return {due for (due,) in statements.read(_OURS + lock, (name, self._db.life.id))}
+        one, which = ("", ()) if only is None else (" and due = ?", (only,))
+        return {due for (due,) in statements.read(f"{_OURS}{one}{lock}", (name, self._db.life.id, *which))}
 
     @asynccontextmanager
     async def claim(self, name: str, what: str) -> AsyncGenerator[bool]:

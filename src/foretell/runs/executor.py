@@ -242,7 +242,8 @@ class Executor:
     def _fence(self, statements: Statements, keys: Set[CellKey]) -> Set[CellKey]:
         """Those of the cells that are ours; those that were never claimed are not fenced."""
         claimed = {key for key in keys if key in self._leases}
-        ours = {run: self._claims.ours(statements, f"cell {run}") for run in {key.run for key in claimed}}
+        only = _claim(next(iter(claimed)))[1] if len(claimed) == 1 else None
+        ours = {run: self._claims.ours(statements, f"cell {run}", only) for run in {key.run for key in claimed}}
         return {key for key in keys if key not in claimed or _claim(key)[1] in ours[key.run]}
 
     async def _make_sure(self) -> None:

@@ -159,10 +159,10 @@ class MetaculusOptions:
     """Post by question id, for questions that do not say themselves which post they answer."""
 
 
-def post_of(forecast: Forecast, question: Question | None, wishes: MetaculusOptions) -> tuple[str, str | None] | None:
+def post_of(forecast: Forecast, question: Question | None, options: MetaculusOptions) -> tuple[str, str | None] | None:
     """The post that a forecast answers, and its part; None where it answers none."""
-    if forecast.question_id in wishes.named:
-        return split_part(MarketRef(platform=PLATFORM, id=wishes.named[forecast.question_id]))
+    if forecast.question_id in options.named:
+        return split_part(MarketRef(platform=PLATFORM, id=options.named[forecast.question_id]))
     platform, own = split_id(forecast.question_id)
     if platform == PLATFORM and own.partition("#")[0].isdigit():
         return split_part(MarketRef(platform=PLATFORM, id=own))
@@ -175,15 +175,15 @@ def post_of(forecast: Forecast, question: Question | None, wishes: MetaculusOpti
 
 
 async def read_posts(
-    desk: MetaculusWriter, forecasts: Sequence[Forecast], questions: Sequence[Question], wishes: MetaculusOptions
+    writer: MetaculusWriter, forecasts: Sequence[Forecast], questions: Sequence[Question], options: MetaculusOptions
 ) -> tuple[MetaculusAccount, MetaculusPosts]:
     """Whose token it is, and what the posts ask now. Reads, and writes nothing."""
     by_id = {question.id: question for question in questions}
-    places = [post_of(forecast, by_id.get(forecast.question_id), wishes) for forecast in newest_forecasts(forecasts)]
-    account, seen = await desk.account(), dict[str, tuple[OpenMetaculusQuestion, ...] | str]()
+    places = [post_of(forecast, by_id.get(forecast.question_id), options) for forecast in newest_forecasts(forecasts)]
+    account, seen = await writer.account(), dict[str, tuple[OpenMetaculusQuestion, ...] | str]()
     for post in dict.fromkeys(place[0] for place in places if place is not None):
         try:
-            seen[post] = await desk.asked(post) or "it holds no question that can be forecast"
+            seen[post] = await writer.asked(post) or "it holds no question that can be forecast"
         except SourceError as error:
             if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
                 raise
@@ -193,13 +193,13 @@ async def read_posts(
 
 @dataclass(frozen=True, kw_only=True)
 class MetaculusSubmitter:
-    """Plans by what was seen; sends through the desk."""
+    """Plans by what was seen; sends through the writer."""
 
-    desk: MetaculusWriter
+    writer: MetaculusWriter
     account: MetaculusAccount
     seen: MetaculusPosts
     now: datetime
-    wishes: MetaculusOptions = field(default_factory=MetaculusOptions)
+    options: MetaculusOptions = field(default_factory=MetaculusOptions)
     platform: str = PLATFORM
 
     def plan(self, forecasts: Sequence[Forecast], questions: Sequence[Question]) -> SubmissionPlan:
@@ -214,9 +214,9 @@ class MetaculusSubmitter:
     def requests(self, items: Sequence[SubmissionItem]) -> list[OutgoingRequest]:
         """One list of forecasts in a request, one comment in each."""
         forecasts = [dict(item.content) for item in items if item.part == "forecast"]
-        address = self.desk.address(FORECAST)
+        address = self.writer.address(FORECAST)
         sent = [OutgoingRequest(method="POST", address=address, body=batch) for batch in _batches(forecasts)]
-        address = self.desk.address(COMMENT)
+        address = self.writer.address(COMMENT)
         comments = [dict(item.content) for item in items if item.part == "comment"]
         return sent + [OutgoingRequest(method="POST", address=address, body=comment) for comment in comments]
 
@@ -224,7 +224,7 @@ class MetaculusSubmitter:
         """Read back: the forecast that counts, the newest comments."""
         posts = {name: split_id(name)[1].partition("#")[0] for name in (item.question for item in items)}
         asked = {
-            post: await self.desk.asked(post)
+            post: await self.writer.asked(post)
             for post in dict.fromkeys(posts[item.question] for item in items if item.part == "forecast")
         }
         return [
@@ -237,7 +237,7 @@ class MetaculusSubmitter:
     async def send(self, items: Sequence[SubmissionItem]) -> list[SendResult]:
         """Forecasts in lists; a list that is refused is sent again one by one, as nothing of it was taken."""
         if items and items[0].part == "comment":
-            return [await send_one(item, self.desk.comment(item.content)) for item in items]
+            return [await send_one(item, self.writer.comment(item.content)) for item in items]
         found: list[SendResult] = []
         for batch in _batches(items):
             sent = await self._forecast(batch)
@@ -247,7 +247,7 @@ class MetaculusSubmitter:
         return found
 
     def _items(self, forecast: Forecast, question: Question | None) -> list[SubmissionItem]:
-        place = post_of(forecast, question, self.wishes)
+        place = post_of(forecast, question, self.options)
         title = "" if question is None else question.text
         if place is None:
             problem = "it is no question of Metaculus"
@@ -266,7 +266,7 @@ class MetaculusSubmitter:
     def _forecast_item(
         self, asked: OpenMetaculusQuestion, p: Mapping[str, float], forecast: Forecast
     ) -> SubmissionItem:
-        made = forecast_body(asked, forecast, p, clip=self.wishes.clip)
+        made = forecast_body(asked, forecast, p, clip=self.options.clip)
         closed = asked.closed(self.now)
         shut = [f"the question takes no forecasts: {closed}"] if closed else []
         return SubmissionItem(
@@ -282,7 +282,7 @@ class MetaculusSubmitter:
     def _comment_items(
         self, forecasts: Sequence[SubmissionItem], asked: OpenMetaculusQuestion, forecast: Forecast, name: str
     ) -> list[SubmissionItem]:
-        if self.wishes.comment is None:
+        if self.options.comment is None:
             return []
         text = forecast.rationale.strip()
         problems = [] if text else ["the forecast gives no reasons"]
@@ -290,7 +290,7 @@ class MetaculusSubmitter:
         body = {
             "on_post": asked.post,
             "text": text,
-            "is_private": self.wishes.comment == "private",
+            "is_private": self.options.comment == "private",
             # A group has no one forecast that could be shown beside the comment.
             "included_forecast": not asked.grouped,
         }
@@ -306,11 +306,11 @@ class MetaculusSubmitter:
         ]
 
     async def _forecast(self, items: Sequence[SubmissionItem]) -> list[SendResult]:
-        sent = await send_one(items[0], self.desk.forecast([item.content for item in items]))
+        sent = await send_one(items[0], self.writer.forecast([item.content for item in items]))
         return [replace(sent, item=item) for item in items]
 
     async def _commented(self, body: Mapping[str, Any]) -> bool:
-        shown = await self.desk.comments(body["on_post"], self.account.id, private=body["is_private"])
+        shown = await self.writer.comments(body["on_post"], self.account.id, private=body["is_private"])
         return body["text"].strip() in (text.strip() for text in shown.values())
 
 

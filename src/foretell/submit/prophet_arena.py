@@ -224,14 +224,14 @@ class ProphetArenaOptions:
     """Which round of an event; without one it is the open one."""
 
 
-async def read_events(desk: ProphetArenaWriter, forecasts: Sequence[Forecast]) -> ProphetArenaEvents:
+async def read_events(writer: ProphetArenaWriter, forecasts: Sequence[Forecast]) -> ProphetArenaEvents:
     """What the events ask now. Reads, and writes nothing."""
     slugs = [split_id(forecast.question_id)[1] for forecast in newest_forecasts(forecasts) if _here(forecast)]
     seen: dict[str, ProphetArenaEvent | str] = {}
-    week = await desk.weekly_events() if slugs else {}
+    week = await writer.weekly_events() if slugs else {}
     for slug in slugs:
         try:
-            seen[slug] = week.get(slug) or await desk.event(slug)
+            seen[slug] = week.get(slug) or await writer.event(slug)
         except NotFound:
             seen[slug] = f"Prophet Arena has no event {slug}"
     return seen
@@ -239,9 +239,9 @@ async def read_events(desk: ProphetArenaWriter, forecasts: Sequence[Forecast]) -
 
 @dataclass(frozen=True, kw_only=True)
 class ProphetArenaSubmitter:
-    """Plans by what was seen; sends through the desk."""
+    """Plans by what was seen; sends through the writer."""
 
-    desk: ProphetArenaWriter
+    writer: ProphetArenaWriter
     entrant: ProphetArenaOptions
     seen: ProphetArenaEvents
     now: datetime
@@ -256,7 +256,7 @@ class ProphetArenaSubmitter:
 
     def requests(self, items: Sequence[SubmissionItem]) -> list[OutgoingRequest]:
         """One request for each."""
-        address = self.desk.address(FORECASTS)
+        address = self.writer.address(FORECASTS)
         return [OutgoingRequest(method="POST", address=address, body=dict(item.content)) for item in items]
 
     async def stands(self, items: Sequence[SubmissionItem]) -> list[bool]:
@@ -269,7 +269,7 @@ class ProphetArenaSubmitter:
             if UNANSWERED in item.problems and item.question.startswith(f"{SOURCE}/"):
                 # It only serves the owner's statistics: nothing is lost where it fails.
                 with suppress(SourceError):
-                    await self.desk.report_failure(self.entrant.agent, split_id(item.question)[1], UNANSWERED)
+                    await self.writer.report_failure(self.entrant.agent, split_id(item.question)[1], UNANSWERED)
 
     async def send(self, items: Sequence[SubmissionItem]) -> list[SendResult]:
         """One after the other, until the quota of the day is used up: the rest would only be refused."""
@@ -280,12 +280,12 @@ class ProphetArenaSubmitter:
                     SendResult(item=item, state="refused", reason=f"not sent: {QUOTA_EXCEEDED} until 00:00 UTC")
                 )
             else:
-                sent.append(await send_one(item, self.desk.forecast(item.content)))
+                sent.append(await send_one(item, self.writer.forecast(item.content)))
         return sent
 
     async def _stands(self, body: Mapping[str, Any]) -> bool:
         try:
-            shown = await self.desk.stands(body["event"], body["agent"])
+            shown = await self.writer.stands(body["event"], body["agent"])
         except MalformedPayload:
             return False
         meant = body["probabilities"]

@@ -238,7 +238,7 @@ class FencedTools:
         heading = marked(heading, mark) if name in PREFIXES else for_prompt(heading)
         text = "\n\n".join([heading, *entries]).strip()
         text = f"{MARKS.format(mark=mark)}\n\n{text}" if mark else text
-        return replace(self._seen(text, tuple(one.id for one in admitted)), mark=mark)
+        return self._seen(text, tuple(one.id for one in admitted), mark=mark)
 
     # The way through the fence: rules first, then the content filter over the rest. Every refusal is an event.
 
@@ -348,11 +348,11 @@ class FencedTools:
         return f"{name}: nothing could be admitted as of {day}. Try other words, another address or another tool."
 
     def _failed(self, text: str) -> Observation:
-        return replace(self._seen(text, ()), failed=True)
+        return self._seen(text, (), failed=True)
 
-    def _seen(self, text: str, ids: tuple[str, ...]) -> Observation:
+    def _seen(self, text: str, ids: tuple[str, ...], *, mark: str = "", failed: bool = False) -> Observation:
         marked = f"{CLAIRVOYANT}\n{text}" if self.clairvoyant else text
-        return Observation(text=marked, source_ids=ids, clairvoyant=self.clairvoyant)
+        return Observation(text=marked, source_ids=ids, mark=mark, failed=failed, clairvoyant=self.clairvoyant)
 
 
 def marked(text: str, mark: str) -> str:
@@ -375,7 +375,8 @@ def unmarked(text: str) -> str:
 def _unframed(item: SourceItem, cited: Collection[str]) -> SourceItem:
     """The item with words that cannot pose as another source or as a note of ours."""
     words = {name: for_prompt(getattr(item, name), known=cited) for name in ("title", "snippet", "text")}
-    return replace(item, **words)
+    changed = {name: text for name, text in words.items() if text != getattr(item, name)}
+    return replace(item, **changed) if changed else item
 
 
 def _shown(item: SourceItem) -> str:

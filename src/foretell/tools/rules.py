@@ -51,8 +51,12 @@ def _admitted(moment: datetime, as_of: AsOf) -> bool:
 
 def clamp_text(text: str, as_of: AsOf) -> tuple[str, list[str]]:
     """The text without dated rows after the cutoff and without fields told later, and the lines left out."""
-    lines = text.splitlines()
-    late = [line for line in lines if _is_late(line, as_of)]
+    if not text:
+        return text, []
+    lines, known = text.splitlines(), _late_moments(as_of)
+    # A line that begins with a date begins with no name of a field.
+    rows = [(line, ROW.match(line)) for line in lines]
+    late = [line for line, row in rows if (known[row[1], row[2]] if row else TOLD_LATER.match(line))]
     return "\n".join([line for line in lines if line not in late] if late else lines), late
 
 
@@ -61,22 +65,29 @@ def has_rows(text: str) -> bool:
     return any(ROW.match(line) for line in text.splitlines())
 
 
-def _is_late(line: str, as_of: AsOf) -> bool:
-    # A line that begins with a date begins with no name of a field.
-    row = ROW.match(line)
-    return _is_late_moment(row[1], row[2], as_of) if row else TOLD_LATER.match(line) is not None
+class _LateMoments(dict[tuple[str, str | None], bool]):
+    """Whether days and moments lie past a cutoff: a series is read again in every trial and for every question."""
+
+    def __init__(self, as_of: AsOf) -> None:
+        self._as_of = as_of
+
+    def __missing__(self, moment: tuple[str, str | None]) -> bool:
+        if len(self) > 20_000:
+            self.clear()
+        self[moment] = late = self._is_late(*moment)
+        return late
+
+    def _is_late(self, day: str, clock: str | None) -> bool:
+        try:
+            if clock is None:
+                return not self._as_of.admits_day(datetime.fromisoformat(day).date())
+            moment = datetime.fromisoformat(day + clock.rstrip("Z").replace(" ", "T"))
+        except ValueError:
+            return True
+        return not self._as_of.admits(moment.replace(tzinfo=UTC))
 
 
-@lru_cache(maxsize=20_000)
-def _is_late_moment(day: str, clock: str | None, as_of: AsOf) -> bool:
-    """The days of a series are read again in every trial and for every question about it."""
-    try:
-        if clock is None:
-            return not as_of.admits_day(datetime.fromisoformat(day).date())
-        moment = datetime.fromisoformat(day + clock.rstrip("Z").replace(" ", "T"))
-    except ValueError:
-        return True
-    return not as_of.admits(moment.replace(tzinfo=UTC))
+_late_moments = lru_cache(maxsize=50)(_LateMoments)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +153,7 @@ class FenceRules:
             return Refusal(layer="data", reason="no value of it was known at the cutoff")
         if late or late_too:
             self.emit(Refusal(layer="data", reason=f"{len(late) or len(late_too)} lines told later").of(item))
-        return replace(item, text=text, snippet=snippet)
+        return replace(item, text=text, snippet=snippet) if (text, snippet) != (item.text, item.snippet) else item
 
 
 def _passed(item: SourceItem) -> list[str]:

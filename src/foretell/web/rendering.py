@@ -1,7 +1,7 @@
 """Templates to text. Escaping is always on; only sanitised Markdown and our own figures pass as markup."""
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 from urllib.parse import quote, urlencode
@@ -15,7 +15,7 @@ from foretell.report.prose import sanitise_text
 from foretell.web.formatting import FILTERS
 from foretell.web.forms import form_value
 from foretell.web.security import Visitor, visitor_of
-from foretell.web.static_files import static_address
+from foretell.web.static_files import first_script, sheet_element, static_address
 
 ViewFunction = TypeVar("ViewFunction", bound=Callable[..., Any])
 
@@ -101,8 +101,17 @@ def environment() -> Environment:
 
 def render(name: str, view: Any, *, visitor: Visitor | None = None, **more: Any) -> str:
     """The template of that name with what it shows."""
-    values = {"view": view, "href": link_to, "static": static_address, "nav": NAVIGATION, **more}
-    return environment().get_template(name).render(values, visitor=visitor or Visitor())
+    visitor = visitor or Visitor()
+    values = {
+        "view": view,
+        "href": link_to,
+        "static": static_address,
+        "sheet": partial(sheet_element, still=visitor.still),
+        "first_script": first_script(still=visitor.still),
+        "nav": NAVIGATION,
+        **more,
+    }
+    return environment().get_template(name).render(values, visitor=visitor)
 
 
 def html_page(request: Request, name: str, view: Any, *, status: int = 200, **more: Any) -> HTMLResponse:

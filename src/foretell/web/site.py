@@ -15,49 +15,9 @@ from foretell.operations.result import Result
 from foretell.questions.errors import InputError
 from foretell.runs.settings import Settings
 from foretell.web.app import create_app
-from foretell.web.static_files import static_text
 
 if TYPE_CHECKING:
     import httpx2
-
-
-# Our modules as plain scripts: browsers load no modules from disk.
-
-IMPORT = re.compile(r"^import \{ ([^}]*) \} from '\./([\w.]+)';\n", re.MULTILINE)
-EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class) (\w+))", re.MULTILINE)
-
-
-def bundle(name: str, read: Callable[[str], str]) -> str:
-    r"""A module with everything it imports, as one script that leaves no name behind.
-
-    >>> texts = {"a.js": "import { b } from './b.js';\nb();\n", "b.js": "export function b() {}\n"}
-    >>> print(bundle("a.js", texts.__getitem__))
-    (() => {
-    const _b_js = (() => {
-    function b() {}
-    return { b };
-    })();
-    const { b } = _b_js;
-    b();
-    })();
-    <BLANKLINE>
-    """
-    done: list[str] = []
-    body = _module(name, read, {}, done)
-    return "(() => {\n" + "".join(done) + body + "})();\n"
-
-
-def _module(name: str, read: Callable[[str], str], known: dict[str, str], done: list[str]) -> str:
-    text = read(name)
-    for found in IMPORT.finditer(text):
-        other = found[2]
-        if other not in known:
-            known[other] = "_" + re.sub(r"\W", "_", other)
-            inner = _module(other, read, known, done)
-            names = ", ".join(EXPORT.findall(read(other)))
-            done.append(f"const {known[other]} = (() => {{\n{inner}return {{ {names} }};\n}})();\n")
-    text = IMPORT.sub(lambda found: f"const {{ {found[1]} }} = {known[found[2]]};\n", text)
-    return EXPORT.sub("", text)
 
 
 # From the address of a page to the file it is written to.
@@ -92,7 +52,7 @@ def file_of(address: str, kind: str = "text/html") -> str:
     return file + mark + FILE_ENDINGS.get(kind.partition(";")[0].strip(), ".txt")
 
 
-# A served page as a file: links lead to files, scripts are plain ones, and what only a server can do is gone.
+# A served page as a file: links lead to files, and what only a server can do is gone.
 
 PAGE_POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; base-uri 'none'"
 LINK_PATTERN = re.compile(r' (href|src)="(/[^"]*)"')
@@ -114,7 +74,6 @@ def rewrite_page(page: str, where: Callable[[str], str | None]) -> str:
         return "" if target is None else f' {found[1]}="{escape(target + hash + anchor)}"'
 
     text = STREAM_PATTERN.sub("", LINK_PATTERN.sub(replaced, page))
-    text = text.replace('<script type="module" src=', "<script defer src=")
     policy = f'<meta http-equiv="Content-Security-Policy" content="{PAGE_POLICY}">'
     return text.replace(HEAD_TAG, f"{HEAD_TAG}\n{policy}", 1)
 
@@ -219,8 +178,6 @@ class _Crawl:
     def content(self, address: str) -> bytes:
         """What goes into the file of an address."""
         kind, body = self.bodies[address]
-        if kind.startswith("text/javascript"):
-            return bundle(Path(self.files[address]).name, lambda name: static_text(name) or "").encode()
         if not kind.startswith("text/html") or address.startswith(EXTRA_FILES):
             return body
         folder = dirname(self.files[address]) or "."

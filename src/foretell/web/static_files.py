@@ -1,6 +1,13 @@
-"""Style sheets and scripts: small, ours, addressed by their content so that a browser keeps them for good."""
+"""Style sheets and scripts: small and ours.
 
+What a page waits for before it is shown stands in the page itself, allowed by its hash; the rest is one script, and at
+most one more, addressed by their content so that a browser keeps them for good.
+"""
+
+import base64
 import hashlib
+import re
+from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -9,16 +16,13 @@ from fastapi import APIRouter, HTTPException, Response
 
 from foretell.report.html import figure_sheet
 from foretell.report.html import static_text as report_text
+from foretell.report.markup import Markup
 from foretell.report.theme import colour_variables
-
-
-def theme_css() -> str:
-    """The report's colours, which follow the system unless the visitor chose, and the classes of its charts."""
-    return colour_variables(switchable=True) + figure_sheet() + "\n"
-
 
 STATIC_FOLDER = Path(__file__).parent / "static"
 MEDIA_TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+SHEETS, FIRST_SCRIPT = ("foretell.css", "tree.css"), "theme.js"
+"""What stands in pages."""
 
 router = APIRouter()
 
@@ -26,28 +30,91 @@ router = APIRouter()
 @cache
 def static_text(name: str) -> str | None:
     """A file of the static folder, or one of those made from the report's own styles and scripts."""
-    made = {
-        "theme.css": theme_css,
-        "sorting.js": lambda: report_text("sorting.js"),
-        "figures.js": lambda: report_text("figures.js"),
-        "circuit.js": _circuit,
-        "foretell.css": _style,
-    }
+    made = {"foretell.css": _style, "foretell.js": _script}
     if name in made:
         return made[name]()
     # Only names that are there: a path can lead nowhere else.
-    found = {path.name: path for path in STATIC_FOLDER.iterdir() if path.suffix in MEDIA_TYPES}
-    return found[name].read_text(encoding="utf-8") if name in found else None
+    found = {path.name for path in STATIC_FOLDER.iterdir() if path.suffix in MEDIA_TYPES}
+    if name not in found:
+        return None
+    return bundle(name, _source) if name.endswith(".js") else _source(name)
+
+
+def _source(name: str) -> str:
+    # What runs a tree's operations is the same file that the tree's own tests compare with Python.
+    if name == "circuit.js":
+        return files("foretell.forecasters.tree.arithmetic").joinpath(name).read_text(encoding="utf-8")
+    return (STATIC_FOLDER / name).read_text(encoding="utf-8")
 
 
 def _style() -> str:
-    """One sheet for all: what a page waits for before it is shown should be one request."""
-    return theme_css() + (STATIC_FOLDER / "foretell.css").read_text(encoding="utf-8")
+    """The report's colours, which follow the system unless the visitor chose, the classes of its charts, and ours."""
+    return colour_variables(switchable=True) + figure_sheet() + "\n" + _source("foretell.css")
 
 
-def _circuit() -> str:
-    """What runs a tree's operations: the same file that the tree's own tests compare with Python."""
-    return files("foretell.forecasters.tree.arithmetic").joinpath("circuit.js").read_text(encoding="utf-8")
+def _script() -> str:
+    """One script for every page: what all of them do, sorting of tables, and figures."""
+    return bundle("foretell.js", _source) + "".join(bundle(name, report_text) for name in ("sorting.js", "figures.js"))
+
+
+def sheet_element(name: str, *, still: bool) -> Markup:
+    """A style sheet for the head of a page: in it, or as a file of its own where many files share it."""
+    if still:
+        return Markup('<link rel="stylesheet" href="{}">').format(static_address(name))
+    return Markup(f"<style>{static_text(name)}</style>")
+
+
+def first_script(*, still: bool) -> Markup:
+    """What must run before the first paint."""
+    if still:
+        return Markup('<script src="{}"></script>').format(static_address(FIRST_SCRIPT))
+    return Markup(f"<script>{static_text(FIRST_SCRIPT)}</script>")
+
+
+@cache
+def allowed(*names: str) -> str:
+    """The hashes by which a security policy allows these files inside a page."""
+    digests = (hashlib.sha256((static_text(name) or "").encode()).digest() for name in names)
+    return " ".join(f"'sha256-{base64.b64encode(one).decode()}'" for one in digests)
+
+
+# Our modules as plain scripts: one request each, and browsers load no modules from disk.
+
+IMPORT = re.compile(r"^import \{ ([^}]*) \} from '\./([\w.]+)';\n", re.MULTILINE)
+EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class) (\w+))", re.MULTILINE)
+
+
+def bundle(name: str, read: Callable[[str], str]) -> str:
+    r"""A module with everything it imports, as one script that leaves no name behind.
+
+    >>> texts = {"a.js": "import { b } from './b.js';\nb();\n", "b.js": "export function b() {}\n"}
+    >>> print(bundle("a.js", texts.__getitem__))
+    (() => {
+    const _b_js = (() => {
+    function b() {}
+    return { b };
+    })();
+    const { b } = _b_js;
+    b();
+    })();
+    <BLANKLINE>
+    """
+    done: list[str] = []
+    body = _module(name, read, {}, done)
+    return "(() => {\n" + "".join(done) + body + "})();\n"
+
+
+def _module(name: str, read: Callable[[str], str], known: dict[str, str], done: list[str]) -> str:
+    text = read(name)
+    for found in IMPORT.finditer(text):
+        other = found[2]
+        if other not in known:
+            known[other] = "_" + re.sub(r"\W", "_", other)
+            inner = _module(other, read, known, done)
+            names = ", ".join(EXPORT.findall(read(other)))
+            done.append(f"const {known[other]} = (() => {{\n{inner}return {{ {names} }};\n}})();\n")
+    text = IMPORT.sub(lambda found: f"const {{ {found[1]} }} = {known[found[2]]};\n", text)
+    return EXPORT.sub("", text)
 
 
 @cache
@@ -65,7 +132,7 @@ def static_address(name: str) -> str:
 
 @router.get("/static/{name}", include_in_schema=False)
 async def static_file(name: str, v: str = "") -> Response:
-    """One file; without the mark of its content, as modules import each other, it is asked for anew each time."""
+    """One file; without the mark of its content it is asked for anew each time."""
     text = static_text(name)
     if text is None:
         raise HTTPException(404, f"there is no file {name!r}")

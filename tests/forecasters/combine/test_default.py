@@ -64,11 +64,14 @@ def test_untaught_it_says_the_price_to_the_last_digit_and_goes_a_quarter_to_the_
     assert dataset == pytest.approx(sigmoid(0.75 * logit(0.8) + 0.25 * logit(0.4)))
 
 
-def test_the_older_the_price_the_more_the_trials_count():
-    fresh, old = (replace(rows([0.6], price=0.4), price_age=np.array([age])) for age in (1.0, 10.0))
-    assert UNTAUGHT.probabilities(fresh).tolist() == [0.4]
-    assert UNTAUGHT.market.trust_in(old) == pytest.approx(0.24)
-    assert 0.4 < UNTAUGHT.probabilities(old) < 0.5
+def test_the_older_the_price_the_more_surer_trials_count_and_hedging_ones_never():
+    def said(p: float, price: float, age: float) -> float:
+        return float(UNTAUGHT.probabilities(replace(rows([p], price=price), price_age=np.array([age])))[0])
+
+    assert said(0.1, 0.3, 1.0) == said(0.5, 0.3, 10.0) == said(0.9, 0.3, 10.0) == 0.3
+    assert 0.3 > said(0.1, 0.3, 5.0) > said(0.1, 0.3, 10.0) > said(0.1, 0.3, 40.0) > 0.1
+    assert said(0.9, 0.7, 10.0) == pytest.approx(1 - said(0.1, 0.3, 10.0))
+    assert said(0.9, 0.5001, 10.0) == pytest.approx(said(0.9, 0.4999, 10.0), abs=1e-3)
 
 
 def test_a_strong_forecaster_keeps_its_lead_and_a_weak_one_changes_nothing():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from tests.forecasters.stack.made import NOTHING, past_of, rate
 
+from foretell.data.series.series import Series
 from foretell.forecasters.base_rates.past import Past
 from foretell.forecasters.stack.economy import EconomyModel, ShareModel, kind_of
 from foretell.metrics.arrays import Floats
@@ -28,6 +29,10 @@ def chances(question: Question, past: Past = NOTHING) -> Floats:
         ("the weekly number of initial unemployment claims", "market"),
         ("the deposits in the Treasury's general account", "flow"),
         ("the SOFR (Secured Overnight Financing Rate) Index", "accruing"),
+        ("the 90-day average of the Federal Reserve's Secured Overnight Financing Rate", "money-market"),
+        ("the market yield on US treasury securities at 3-month constant maturity", "money-market"),
+        ("the yield spread between 10-year and 3-month US Treasury bonds", "market"),
+        ("the cash assets of all commercial US banks", "flow"),
     ],
 )
 def test_the_wording_tells_how_a_series_moves(text: str, kind: str) -> None:
@@ -80,3 +85,37 @@ def test_a_month_of_falls_is_one_fact_about_markets() -> None:
     fallen = past_of(*[(rate(f"Y{i}", "2025-03-02", "the yield of bonds"), (0, 0, 0, 0)) for i in range(60)])
     p = chances(rate("new", "2025-10-26", "the yield of bonds"), fallen)
     assert (p > 0.44).all()
+
+
+def curve(one_year: float, overnight: float = 4.0) -> dict[str, Series]:
+    days = np.arange("2025-06-01", "2025-10-25", dtype="M8[D]")
+    return {
+        id: Series(id=id, days=days, values=np.full(len(days), x))
+        for id, x in (("DGS1", one_year), ("EFFR", overnight))
+    }
+
+
+@pytest.mark.parametrize("text", [POLICY, "the Federal Reserve's 3-month secondary market treasury bill rate"])
+def test_the_curve_tells_where_the_central_bank_goes(text: str) -> None:
+    question = rate("x", "2025-10-26", text)
+    model, due = EconomyModel(), question.due.date()
+    cuts, rises = (model.estimate(question, NOTHING, due, None, curve(x)) for x in (3.5, 4.5))
+    assert (cuts.p < chances(question)).all()
+    assert (chances(question) < rises.p).all()
+    assert "-0.50 points from the overnight rate" in cuts.rationale
+    old = rate("x", "2026-03-01", text)
+    assert model.estimate(old, NOTHING, old.due.date(), None, curve(3.5)).p.tolist() == chances(old).tolist()
+
+
+def test_an_average_follows_what_it_is_an_average_of() -> None:
+    days = np.arange("2023-01-01", "2025-10-26", dtype="M8[D]")
+    wiggle = np.random.default_rng(1).normal(0, 0.02, len(days))
+    question = rate("SOFR90DAYAVG", "2025-10-26", "the 90-day average of the Secured Overnight Financing Rate")
+    said: list[Floats] = []
+    for step in (-0.25, 0.0, 0.25):
+        parent = Series(id="SOFR", days=days, values=4 + wiggle + step * (days >= np.datetime64("2025-10-01")))
+        others = {"SOFR": parent}
+        said.append(EconomyModel().estimate(question, NOTHING, question.due.date(), None, others).p)
+    assert (said[0] < 0.2).all()
+    assert (said[2] > 0.8).all()
+    assert [ref.id for ref in EconomyModel().others_of(question)] == ["DGS1", "EFFR", "SOFR"]

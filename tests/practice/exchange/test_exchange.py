@@ -34,7 +34,7 @@ NOW = SETTINGS.start + timedelta(days=4, hours=10, minutes=30)
 QUICK = HttpLimits(attempts=3, wait_seconds=0.0, total_seconds=10.0)
 
 
-class Desk:
+class Market:
     """An exchange at a moment, and clients that read it."""
 
     def __init__(self, exchange: SimulatedExchange, server: PracticeServer, http: AsyncHttpClient) -> None:
@@ -53,11 +53,11 @@ class Desk:
         return found
 
 
-def at(clock: Callable[[], datetime], use: Callable[[Desk], Awaitable[T]], **options: Any) -> T:
+def at(clock: Callable[[], datetime], use: Callable[[Market], Awaitable[T]], **options: Any) -> T:
     async def main() -> T:
         exchange = SimulatedExchange(WORLD, clock, **options)
         async with exchange.server() as server, AsyncHttpClient(limits=QUICK) as http:
-            return await use(Desk(exchange, server, http))
+            return await use(Market(exchange, server, http))
 
     return asyncio.run(main())
 
@@ -68,8 +68,8 @@ def now() -> datetime:
 
 @pytest.mark.parametrize("schema", ["dollars", "cents"])
 def test_open_events_are_listed_with_quotes_near_the_truth(schema: Schema):
-    async def use(desk: Desk) -> list[ListedEvent]:
-        return await desk.listed()
+    async def use(market: Market) -> list[ListedEvent]:
+        return await market.listed()
 
     found = at(now, use, schema=schema, page=7)
     second = NOW.timestamp()
@@ -90,8 +90,10 @@ def test_open_events_are_listed_with_quotes_near_the_truth(schema: Schema):
 
 
 def test_unopened_closed_and_settled_events_are_listed_as_such():
-    async def use(desk: Desk) -> dict[str, int]:
-        return {status: len(await desk.listed(status=status)) for status in ("unopened", "open", "closed", "resolved")}
+    async def use(market: Market) -> dict[str, int]:
+        return {
+            status: len(await market.listed(status=status)) for status in ("unopened", "open", "closed", "resolved")
+        }
 
     counts = at(now, use)
     announced = sum(event.life.announced <= NOW.timestamp() for event in WORLD.events)
@@ -103,11 +105,11 @@ def test_an_early_answer_moves_the_close_only_when_it_is_out():
     sim = next(e for e in WORLD.events if e.life.early and not e.life.void and e.life.ends - e.life.opens > 7200)
     clock = [sim.life.ends - 60.0]
 
-    async def use(desk: Desk) -> list[ListedEvent]:
+    async def use(market: Market) -> list[ListedEvent]:
         found: list[ListedEvent] = []
         for second in (sim.life.ends - 60.0, float(sim.life.ends), float(sim.life.finalized)):
             clock[0] = second
-            found.append(await KalshiEvents(desk.client).event(sim.ticker, desk.as_of()))
+            found.append(await KalshiEvents(market.client).event(sim.ticker, market.as_of()))
         return found
 
     before, after, final = at(lambda: datetime.fromtimestamp(clock[0], NOW.tzinfo), use)
@@ -122,9 +124,9 @@ def test_an_early_answer_moves_the_close_only_when_it_is_out():
 def test_settlements_come_when_finalized_from_the_list_or_the_archive(archive_after: float):
     clock = [NOW]
 
-    async def use(desk: Desk) -> None:
-        questions = [event.question for event in await desk.listed()]
-        source = KalshiSettlements(desk.client)
+    async def use(market: Market) -> None:
+        questions = [event.question for event in await market.listed()]
+        source = KalshiSettlements(market.client)
         assert await source.settlements(questions) == []
         clock[0] = NOW + timedelta(days=3)
         told = {(one.question_id, one.target_id): one for one in await source.settlements(questions)}
@@ -147,10 +149,10 @@ def test_price_histories_are_read_live_and_from_the_archive(archive_after: float
     settled = next(e for e in WORLD.events if e.life.finalized < NOW.timestamp() - 86400 and len(e.hours) > 60)
     open_ = next(e for e in WORLD.events if e.life.opens < NOW.timestamp() - 2 * 86400 < NOW.timestamp() < e.life.ends)
 
-    async def use(desk: Desk) -> None:
+    async def use(market: Market) -> None:
         for event in (settled, open_):
             ref = MarketRef(platform="kalshi", id=event.tickers[0])
-            points = await KalshiPrices(desk.client).prices(ref, desk.as_of())
+            points = await KalshiPrices(market.client).prices(ref, market.as_of())
             assert points
             book = WORLD.book(event)
             for point in points:
@@ -248,17 +250,17 @@ def test_the_news_are_searched_over_a_socket_and_pages_are_there_once_published(
     sim = WORLD.by_ticker[item.event]
     clock = [item.published - timedelta(minutes=1)]
 
-    async def use(desk: Desk) -> None:
-        engine = TavilySearch(ServiceConfig(http=desk.http, key=KEY, address=f"{desk.server.url}/tavily"))
-        address = f"{desk.server.url}/pages{item.path}"
-        hits = await engine.search(sim.words.title, desk.as_of(), limit=20)
+    async def use(market: Market) -> None:
+        engine = TavilySearch(ServiceConfig(http=market.http, key=KEY, address=f"{market.server.url}/tavily"))
+        address = f"{market.server.url}/pages{item.path}"
+        hits = await engine.search(sim.words.title, market.as_of(), limit=20)
         assert all(hit.published is not None and hit.published <= clock[0] for hit in hits)
         assert not any(hit.url.endswith(item.path) for hit in hits)
         clock[0] = item.published
-        hits = await engine.search(sim.words.title, desk.as_of(), limit=20)
+        hits = await engine.search(sim.words.title, market.as_of(), limit=20)
         found = next(hit for hit in hits if hit.url.endswith(item.path))
         assert found.text == item.text
-        assert item.text.split(".")[0] in (await desk.http.get(address)).body.decode()
+        assert item.text.split(".")[0] in (await market.http.get(address)).body.decode()
 
     at(lambda: clock[0], use)
 
@@ -273,10 +275,10 @@ def test_news_tell_what_was_seen_and_appear_afterwards():
 
 
 def test_a_busy_exchange_is_asked_again():
-    async def use(desk: Desk) -> int:
-        inject(desk.server, busy(), busy())
-        found = len(await desk.listed())
-        assert len(desk.server.requests) == 3
+    async def use(market: Market) -> int:
+        inject(market.server, busy(), busy())
+        found = len(await market.listed())
+        assert len(market.server.requests) == 3
         return found
 
     assert at(now, use) > 20
@@ -286,10 +288,10 @@ def test_time_is_read_from_a_file(tmp_path: Path):
     clock = FileClock(tmp_path / "now.txt")
     clock.set(NOW)
 
-    async def use(desk: Desk) -> tuple[int, int]:
-        before = len(await desk.listed())
+    async def use(market: Market) -> tuple[int, int]:
+        before = len(await market.listed())
         clock.set(SETTINGS.ends + timedelta(days=40))
-        return before, len(await desk.listed())
+        return before, len(await market.listed())
 
     before, after = at(FileClock(tmp_path / "now.txt"), use)
     assert before > 20

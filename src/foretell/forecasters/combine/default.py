@@ -23,18 +23,23 @@ from foretell.metrics.arrays import Floats
 # the anchor to the trials as far as it reaches, r·tanh((z − a)/r), and `far` the rest of it: trials that are far from a
 # price are more often wrong than right, so that the rest counts only once a past speaks for it. The trust w starts at a
 # given value, none at all against a fresh price, and is moved by examples, for all together and then for each source,
-# subtype, lead time and liquidity as far as they bear it; the older the price, the more the trials count. There are no
-# offsets: those are base rates in disguise, and base rates move.
+# subtype, lead time and liquidity as far as they bear it. There are no offsets: those are base rates in disguise, and
+# base rates move.
+#
+# What happens while a price grows old mostly confirms it, so that trials which are surer than an old price, on its own
+# side of one half, count a little more with every day; trials that hedge against it do not.
 
 EDGE = 1e-3
 """No price and no trial is taken for surer than this: the last ticks of a market say little."""
 LIQUIDITY_EDGES = (1e3, 1e5)
 REACH = 1.5
 """How far from a price trials are believed at first, in log-odds; the rest of the way has a trust of its own."""
-FRESH, OLDEST = 2.0, 42.0
+FRESH, OLDEST = 2.0, 22.0
 """Days up to which a price is taken for one of the day, and after which more days change nothing."""
-PER_DAY = 0.03
-"""What each day beyond the fresh ones adds to the trust in the trials: a quarter for a price ten days old."""
+PER_DAY = 0.05
+"""What each day beyond the fresh ones adds to the trust in surer trials: two fifths for a price ten days old."""
+TOSS_UP = 0.5
+"""Log-odds of a price below which it takes no side: what its age adds falls to nothing at one half."""
 SPREAD, SLOPE_SPREAD, LEVEL_SPREAD, AGE_SPREAD = 0.25, 0.2, 0.2, 0.005
 """Standard deviations of the normal priors of the common trusts, the slope, each level and a day of the price's age
 around where they start."""
@@ -66,7 +71,7 @@ LEVELS: Mapping[str, Callable[[TrialRows], Strings]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class FittedTrust:
-    """slope·a + w·near + v·far, w being the sum of the common trust and what its levels and the price's age add.
+    """slope·a + w·near + v·far, w being the sum of the common trust and what levels and the price's age add.
 
     Without an anchor: slope·z.
     """
@@ -81,12 +86,12 @@ class FittedTrust:
     beyond: float = 0.0
     """The trust in the rest of the way."""
     per_day: float = 0.0
-    """What a day of the price's age adds to the trust."""
+    """What a day of the price's age adds to the trust in trials that are surer than it."""
     training: Training = field(default_factory=Training)
 
     def trust_in(self, rows: TrialRows) -> Floats:
         """The trust in the trials of every row; an unseen source, subtype or lead adds nothing."""
-        w = self.trust + self.per_day * _age(rows)
+        w = self.trust + self.per_day * _confirmed(rows)
         for level in self.levels:
             names, code = np.unique(LEVELS[level](rows), return_inverse=True)
             w += np.array([self.moves.get(str(name), 0.0) for name in names], np.float64)[code]
@@ -102,9 +107,11 @@ class FittedTrust:
         return np.where(as_it_is, rows.anchor, sigmoid(self.slope * a + trust * near + self.beyond * far))
 
 
-def _age(rows: TrialRows) -> Floats:
-    """Days between the price and the asking, as far as they count; 0 where they are not known."""
-    return np.clip(np.nan_to_num(rows.price_age) - FRESH, 0.0, OLDEST - FRESH)
+def _confirmed(rows: TrialRows) -> Floats:
+    """Days between price and asking, as far as they count, where the trials are surer than the price; else 0."""
+    z, a = _log_odds(rows)
+    days = np.clip(np.nan_to_num(rows.price_age) - FRESH, 0.0, OLDEST - FRESH)
+    return np.where((z - a) * np.sign(a) > 0, days * np.minimum(1.0, np.abs(a) / TOSS_UP), 0.0)
 
 
 def _way(apart: Floats, reach: float | None) -> tuple[Floats, Floats]:
@@ -142,7 +149,7 @@ class Trust:
         rows = examples.rows
         z, a = _log_odds(rows)
         near, far = _way(z - a, self.reach)
-        columns, names = [near, a, far, near * _age(rows)], list[str]()
+        columns, names = [near, a, far, near * _confirmed(rows)], list[str]()
         for level in self.levels:
             values, code = np.unique(LEVELS[level](rows), return_inverse=True)
             columns += [np.where(code == i, near, 0.0) for i in range(len(values))]

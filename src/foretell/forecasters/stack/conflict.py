@@ -16,9 +16,11 @@ from foretell.data.series.series import Series
 from foretell.forecasters.base_rates.past import Past, PastTarget
 from foretell.forecasters.combine.rows import logit
 from foretell.forecasters.stack.source_model import (
+    NO_OTHERS,
     Case,
     EffectPriors,
     Estimate,
+    OtherSeries,
     PooledCases,
     PooledModel,
     dated,
@@ -202,7 +204,9 @@ class ConflictModel(PooledModel):
         """What the counting model says, and which kind of place it is."""
         return _cases([reference_of(question) for question, _, _ in asked], [str(day) for _, _, day in asked])
 
-    def estimate(self, question: Question, past: Past, day: date, record: Series | None = None) -> Estimate:
+    def estimate(
+        self, question: Question, past: Past, day: date, record: Series | None = None, others: OtherSeries = NO_OTHERS
+    ) -> Estimate:
         """What was counted of a date's thirty days, and the counting model for the rest.
 
         Dates whose thirty days are all to come have the same probability, corrected by what came out before.

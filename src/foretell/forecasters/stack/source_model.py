@@ -28,6 +28,10 @@ class Estimate:
     """Whether the newest values of the question's own series are in it, beside which a base rate has no say."""
 
 
+OtherSeries = Mapping[str, Series]
+NO_OTHERS: OtherSeries = {}
+
+
 class SourceModel(Protocol):
     """A model of one kind of question."""
 
@@ -36,8 +40,7 @@ class SourceModel(Protocol):
         """As named in rationales."""
         ...
 
-    @property
-    def trust_in_auto(self) -> float:
+    def trust_in_auto(self, question: Question) -> float:
         """How far `auto` on the question's series is believed beside this model, where the series is fresh."""
         ...
 
@@ -45,13 +48,38 @@ class SourceModel(Protocol):
         """The series it reads for a question; None where it reads none."""
         ...
 
+    def others_of(self, question: Question) -> tuple[SeriesRef, ...]:
+        """Other series that say something about the question, where they are at hand."""
+        ...
+
     def covers(self, question: Question) -> bool:
         """Whether it is about questions like this one."""
         ...
 
-    def estimate(self, question: Question, past: Past, day: date, record: Series | None = None) -> Estimate:
-        """Probabilities of the targets from what was known before the day; `record` is the series as far as known."""
+    def estimate(
+        self, question: Question, past: Past, day: date, record: Series | None = None, others: OtherSeries = NO_OTHERS
+    ) -> Estimate:
+        """Probabilities of the targets from what was known before the day.
+
+        `record` is the question's series as far as known, `others` what there is of `others_of`, by id.
+        """
         ...
+
+
+class ReadsOwnSeries:
+    """What most models read: the series of the question itself, by themselves."""
+
+    def trust_in_auto(self, question: Question) -> float:
+        """None: the model reads the series itself."""
+        return 0.0
+
+    def record_of(self, question: Question) -> SeriesRef | None:
+        """The question's own."""
+        return question.series
+
+    def others_of(self, question: Question) -> tuple[SeriesRef, ...]:
+        """None."""
+        return ()
 
 
 def horizons(question: Question) -> Floats:
@@ -203,17 +231,12 @@ Case = tuple[Question, Target, date | None]
 """A target, and the day on which its answer became known; None for one that is asked about."""
 
 
-class PooledModel:
+class PooledModel(ReadsOwnSeries):
     """A model whose estimates differ from day to day by the effects learnt until then."""
 
     name: str
     beliefs: ClassVar[EffectPriors]
     weight: ClassVar[float] = 1.0
-    trust_in_auto: float = 0.0
-
-    def record_of(self, question: Question) -> SeriesRef | None:
-        """The question's own."""
-        return question.series
 
     def covers(self, question: Question) -> bool:
         """Whether it is about questions like this one."""

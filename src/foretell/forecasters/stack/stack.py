@@ -17,7 +17,7 @@ from foretell.forecasters.forecaster import CannotForecast, Context, forecast_of
 from foretell.forecasters.series.forecasters import Auto
 from foretell.forecasters.stack.conflict import ConflictModel
 from foretell.forecasters.stack.economy import EconomyModel, ShareModel
-from foretell.forecasters.stack.source_model import Estimate, SourceModel, horizons
+from foretell.forecasters.stack.source_model import Estimate, OtherSeries, SourceModel, horizons
 from foretell.forecasters.stack.temperature import TemperatureModel
 from foretell.forecasters.stack.wikipedia import TEMPLATES, RankModel, RareChanges
 from foretell.metrics.arrays import Floats
@@ -139,7 +139,7 @@ class Stack:
     async def _dataset(self, question: Question, context: Context) -> Estimate:
         family = next((family for family in FAMILIES if family.covers(question)), None)
         record = await _record(question.series if family is None else family.record_of(question), question, context)
-        trust = 1.0 if family is None else family.trust_in_auto
+        trust = 1.0 if family is None else family.trust_in_auto(question)
         by_series = await _by_series(question, context, record) if trust else None
         if by_series is not None and (family is None or trust == 1.0):
             return by_series
@@ -148,13 +148,17 @@ class Stack:
             if estimate is None:
                 raise CannotForecast(f"nothing is known of questions like {question.id} at {context.as_of}")
             return estimate
-        estimate = self._by_family(family, _with_newest(question, record), context, record)
+        found = {ref.id: await _record(ref, question, context) for ref in family.others_of(question)}
+        others = {id: series for id, series in found.items() if series is not None}
+        estimate = self._by_family(family, _with_newest(question, record), context, record, others)
         return estimate if by_series is None else _blend(by_series, estimate, trust)
 
-    def _by_family(self, family: SourceModel, question: Question, context: Context, record: Series | None) -> Estimate:
+    def _by_family(
+        self, family: SourceModel, question: Question, context: Context, record: Series | None, others: OtherSeries
+    ) -> Estimate:
         day = min(context.as_of.at.date(), question.due.date())
         past = context.past.whole
-        own = family.estimate(question, past, day, record)
+        own = family.estimate(question, past, day, record, others)
         simple = self._base_rate(question, context)
         own = replace(own, rationale=own.rationale + _age(question))
         if simple is not None and not own.from_record:

@@ -15,9 +15,9 @@ from foretell.data.series.series import Series
 from foretell.forecasters.base_rates.past import Past
 from foretell.forecasters.series.climatology import harmonics, least_squares
 from foretell.forecasters.series.history import DAYS_PER_YEAR
-from foretell.forecasters.stack.source_model import Estimate, horizons, rises
+from foretell.forecasters.stack.source_model import NO_OTHERS, Estimate, OtherSeries, ReadsOwnSeries, horizons, rises
 from foretell.metrics.arrays import Floats
-from foretell.questions.question import Question, SeriesRef
+from foretell.questions.question import Question
 
 COLUMNS = 5
 """A mean, the yearly wave and its first overtone."""
@@ -146,21 +146,18 @@ STATION = re.compile(r"\.(\d{5})\.")
 
 
 @dataclass(frozen=True, kw_only=True)
-class TemperatureModel:
+class TemperatureModel(ReadsOwnSeries):
     """Questions whether a station will be warmer on later days than on the due date."""
 
     name: str = "seasonal normals"
-    trust_in_auto: float = 0.0
-
-    def record_of(self, question: Question) -> SeriesRef | None:
-        """The station's own, for its normals and its newest value."""
-        return question.series
 
     def covers(self, question: Question) -> bool:
         """Series named after a temperature."""
         return rises(question) and question.series is not None and "TEMPERATURE" in question.series.id.upper()
 
-    def estimate(self, question: Question, past: Past, day: date, record: Series | None = None) -> Estimate:
+    def estimate(
+        self, question: Question, past: Past, day: date, record: Series | None = None, others: OtherSeries = NO_OTHERS
+    ) -> Estimate:
         """P(warmer) at each date, from normals and from what was reported in questions asked before the day."""
         from scipy.special import ndtr
 

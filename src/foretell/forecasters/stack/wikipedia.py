@@ -14,11 +14,14 @@ import numpy as np
 from foretell.data.series.series import Series
 from foretell.forecasters.base_rates.past import Past, PastTarget
 from foretell.forecasters.stack.source_model import (
+    NO_OTHERS,
     Case,
     EffectPriors,
     Estimate,
+    OtherSeries,
     PooledCases,
     PooledModel,
+    ReadsOwnSeries,
     dated,
     horizons,
 )
@@ -36,11 +39,10 @@ YEAR = 365.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class RareChanges:
+class RareChanges(ReadsOwnSeries):
     """Templates about a change that is rare and lasts."""
 
     name: str = "rate of change"
-    trust_in_auto: float = 0.0
 
     def record_of(self, question: Question) -> SeriesRef | None:
         """None: what has not changed yet looks the same in every version."""
@@ -50,7 +52,9 @@ class RareChanges:
         """The templates of the table."""
         return (question.source, question.subtype) in TEMPLATES and dated(question)
 
-    def estimate(self, question: Question, past: Past, day: date, record: Series | None = None) -> Estimate:
+    def estimate(
+        self, question: Question, past: Past, day: date, record: Series | None = None, others: OtherSeries = NO_OTHERS
+    ) -> Estimate:
         """Exponential waiting, the rate's own doubt included: 1 − (1 + h/(Y + Y₀))^−(k + k₀)."""
         template = (question.source, question.subtype)
         events, years = past.cached((self.name, template, day), lambda: self._watched(template, past, day))
@@ -99,7 +103,9 @@ class RankModel(PooledModel):
         """The template about a player's rank."""
         return question.source == "wikipedia" and question.subtype == "fide_rank" and dated(question)
 
-    def estimate(self, question: Question, past: Past, day: date, record: Series | None = None) -> Estimate:
+    def estimate(
+        self, question: Question, past: Past, day: date, record: Series | None = None, others: OtherSeries = NO_OTHERS
+    ) -> Estimate:
         """Less likely with every list that is still to come."""
         learnt = self.learnt(past, day)
         p = learnt.pooled.chances(self.cases([(question, target, None) for target in question.targets]))

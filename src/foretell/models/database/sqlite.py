@@ -126,6 +126,8 @@ PARTS_WITH_OWN_FILE = ("store", "journal")
 """Parts that have a file of their own, in which others may be guests."""
 RESERVED_BYTES = 8_000_000
 """Nothing is asked for while a disk has less room than this: what is under way must find room when it comes."""
+AMPLE_BYTES, AMPLE_SECONDS = 50 * RESERVED_BYTES, 0.25
+"""With so much room the disk is asked again only after a while: it cannot fill up that quickly."""
 FULL_PATIENCE = 300.0
 """Seconds that a full disk is waited for, with what was paid for held in memory."""
 FULL_PAUSE = 0.5
@@ -144,6 +146,7 @@ class SqliteDatabase(Database):
         self._copied: TemporaryDirectory[str] | None = None
         self._full_since: float | None = None
         self._full_told = 0.0
+        self._ample_until = 0.0
         self._groups: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Callable[[], Any]]]] = {}
         # Beside a log that was left behind, SQLite opens what it cannot write to without a word: so it is asked here.
         self.read_only = self.place != MEMORY and Path(path).is_file() and not _can_write(Path(path))
@@ -269,7 +272,12 @@ class SqliteDatabase(Database):
 
     def check_room(self) -> None:
         """By what the disk says."""
-        if self.place != MEMORY and (left := shutil.disk_usage(Path(self.place).parent).free) < RESERVED_BYTES:
+        now = time.monotonic()
+        if self.place == MEMORY or now < self._ample_until:
+            return
+        left = shutil.disk_usage(Path(self.place).parent).free
+        self._ample_until = now + AMPLE_SECONDS if left >= AMPLE_BYTES else 0.0
+        if left < RESERVED_BYTES:
             raise NoRoom(f"the disk is full but for {left // 1000:,} kB", path=self.place, hint=FULL_HINT)
 
     async def room(self) -> None:

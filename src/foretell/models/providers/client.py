@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from foretell.models.canonical import quick_json
@@ -22,7 +23,7 @@ from foretell.models.model import (
 from foretell.models.names import ModelName
 from foretell.models.providers.batches import LONGEST_RESULTS, BatchDesk, BatchFormat, SubmittedBatches
 from foretell.models.providers.wire import HttpFailure, Json, Wire, counted, redact_key, server_events
-from foretell.models.sending import check_sending, sending_for_all
+from foretell.models.sending import NotSent, check_sending, sending_for_all
 from foretell.models.waiting import WaitingReply
 from foretell.questions.errors import MissingExtra
 
@@ -222,13 +223,8 @@ class HttpModel:
 
         loop = asyncio.get_running_loop()
         if loop not in self._sessions:
-            # Asked again once there is a connection: a process may have been stopped while it waited for one.
-            trace = aiohttp.TraceConfig()
-            trace.on_connection_create_end.append(_look_again)
-            trace.on_connection_reuseconn.append(_look_again)
             self._sessions[loop] = aiohttp.ClientSession(
-                trace_configs=[trace],
-                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=60),
+                connector=_connector_type()(limit=0, keepalive_timeout=60),
                 headers=self._headers,
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=30),
                 cookie_jar=aiohttp.DummyCookieJar(),
@@ -236,8 +232,23 @@ class HttpModel:
         return self._sessions[loop]
 
 
-async def _look_again(*_: object) -> None:
-    check_sending()
+@cache
+def _connector_type() -> "type[aiohttp.TCPConnector]":
+    from aiohttp import TCPConnector
+
+    class CheckingConnector(TCPConnector):
+        """Looks again once there is a connection: a process may have been stopped while it waited for one."""
+
+        async def connect(self, *args: Any, **kwargs: Any) -> Any:
+            connection = await super().connect(*args, **kwargs)
+            try:
+                check_sending()
+            except NotSent:
+                connection.release()
+                raise
+            return connection
+
+    return CheckingConnector
 
 
 LONGEST_TEXT = 100_000

@@ -153,15 +153,15 @@ function dressTable(region) {
   if (!table || region.nextElementSibling?.matches('.take')) return;
   const label = region.getAttribute('aria-label') ?? document.title;
   const row = buttons([['CSV', `Save the table as CSV: ${label}`, () => saveCsv(tableCsv(table), slug(label))]]);
-  const cue = made('span', { className: 'more-right', textContent: 'The table is wider than the page: scroll sideways →' });
+  const cue = made('span', { className: 'more-right', hidden: true, textContent: 'The table is wider than the page: scroll sideways →' });
   row.prepend(cue);
   region.after(row);
   const look = () => {
     cue.hidden = region.scrollLeft + region.clientWidth >= region.scrollWidth - 2;
   };
   region.addEventListener('scroll', look, { passive: true });
+  // Told after the first layout too; looking here would ask for one before the page is shown.
   new ResizeObserver(look).observe(region);
-  look();
 }
 
 function dressAll() {
