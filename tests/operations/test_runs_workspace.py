@@ -198,7 +198,7 @@ def test_runs_and_tables_of_ones_own_stand_on_one_board(settings: Settings):
     mine = write(Path("mine.csv"), [{"question": "snow", "p": "0.1"}])
     full = [{"forecaster": "low", "question": r["id"], "target": "yes", "due": r["due"], "p": "0.4"} for r in ROWS]
     boards = [board_of(settings, runs=("low", high), forecasts=table) for table in (mine, full)]
-    named = [{one.forecaster: one.metrics["brier"].estimate for one in b.scores if not one.group} for b in boards]
+    named = [{one.forecaster: one.metrics["brier"].estimate for one in b.scores} for b in boards]
     assert named[0]["mine"] == pytest.approx(0.01)
     assert named[1]["low (table)"] == pytest.approx((0.36 + 0.16 + 0.16) / 3)
     assert named[0]["low"] == named[1]["low"] == pytest.approx(0.24)

@@ -43,7 +43,7 @@ def outcome_rows(
     if late:
         asked = {asked_key(one): one for one in questions}
         rows = outcome_rows((asked | late).values(), resolutions)
-        keys = {(id, _day(due)) for id, due in late}
+        keys = {(id, day_text(due)) for id, due in late}
         return [{**row, QUARANTINED: 1 if (row["question"], row["due"]) in keys else None} for row in rows]
     known = {(r.question_id, r.due, r.target_id): r for r in resolutions}
     pays = any(r.payoff is not None for r in known.values())
@@ -62,7 +62,7 @@ def _outcome_row(question: Question, target: Target, found: Resolution | None) -
     return {
         "question": question.id,
         "target": target.id,
-        "due": _day(question.due),
+        "due": day_text(question.due),
         "outcome": None if found is None else found.outcome,
         "kind": question.kind,
         "source": question.source,
@@ -79,13 +79,13 @@ def _outcome_row(question: Question, target: Target, found: Resolution | None) -
 
 def forecast_rows(forecasts: Iterable[Forecast], questions: Iterable[Question]) -> list[Row]:
     """One row per forecaster, question, target and trial."""
-    due = {(q.id, q.as_of.at): _day(q.due) for q in questions}
+    due = {(q.id, q.as_of.at): day_text(q.due) for q in questions}
     return [
         {
             "forecaster": forecast.forecaster,
             "question": forecast.question_id,
             "target": target,
-            "due": due.get((forecast.question_id, forecast.as_of.at), _day(forecast.as_of.at)),
+            "due": due.get((forecast.question_id, forecast.as_of.at), day_text(forecast.as_of.at)),
             "trial": forecast.trial,
             "p": p,
         }
@@ -100,7 +100,7 @@ def failure_rows(failures: Iterable[Failure]) -> list[Row]:
         {
             "forecaster": f.forecaster,
             "question": f.question_id,
-            "due": _day(f.as_of.at),
+            "due": day_text(f.as_of.at),
             "trial": f.trial,
             "error": f.error,
         }
@@ -148,7 +148,7 @@ def write_rows(rows: Sequence[Mapping[str, Any]], path: Path) -> Path:
     return path
 
 
-def _day(moment: Any) -> str:
+def day_text(moment: Any) -> str:
     """A question due on a whole day is written as that day, so that the files of one round agree."""
     at = instant(moment)
     return at.date().isoformat() if at == instant(at.date()) else at.isoformat(timespec="seconds")
@@ -249,7 +249,7 @@ def _filled(row: Mapping[str, Any], asked: Mapping[str, Sequence[Row]]) -> Row:
         if full.get(column) is None and len(values := {one[column] for one in known}) == 1:
             full[column] = values.pop()
     with suppress(ValueError, TypeError, InputError):  # What is no date is refused where tables are checked.
-        full["due"] = _day(full["due"]) if full.get("due") else None
+        full["due"] = day_text(full["due"]) if full.get("due") else None
     return full
 
 

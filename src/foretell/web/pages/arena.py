@@ -318,7 +318,7 @@ def _board_page(request: Request, here: WebState, own: OwnTables) -> Response:
         except InputError as error:
             reason = str(error)
     elif own.runs or own.tables or request.method == "POST":
-        reason = "One alone cannot be compared: tick another run, or add a table."
+        reason = "Tick two runs or more, or add a table: one alone cannot be compared."
     chosen = {here.run(one).id for one in own.runs}
     named = {run.id: run.called for run in listed}
     more: dict[str, Any] = {
