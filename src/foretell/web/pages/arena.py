@@ -38,6 +38,7 @@ from foretell.web.arena_pages import (
     entry_styles,
     entry_view,
     event_figures,
+    event_finding,
     last_answers,
     last_context,
     listed_events,
@@ -179,19 +180,22 @@ def show_event(request: Request, here: CurrentState, arena: Arena, event: Event)
     runs = {row.name: row.run for row in book.entries()}
     styles = entry_styles(list(runs))
     said, moved = event_figures(event, styles)
-    context = last_context(book, event)
+    context, answers = last_context(book, event), last_answers(event, list(runs))
     return html_page(
         request,
         "event.html",
         event,
         arena=arena,
-        answers=last_answers(event, list(runs)),
+        answers=answers,
+        finding=event_finding(event, answers),
+        winner=next((target for target, told in event.outcomes.items() if told == "yes"), None),
         runs=runs,
         said=said,
         moved=moved,
         seen_at=context[0] if context else None,
         context=context[1] if context else None,
         category=_category(book, event.event),
+        link=str(request.url),
     )
 
 

@@ -147,8 +147,8 @@ def _question_text(question: Question, resolutions: Sequence[Resolution], rates:
     }
 
 
-MOST_SCORED = 3_000
-"""Questions of a run whose base rates are made for one page."""
+MOST_SCORED, LONGEST_TEXT = 3_000, 20_000
+"""Questions of a run, and characters of one, for which base rates are made while somebody waits for a page."""
 
 
 def base_rates_of(here: WebState, row: RunRow, question: Question) -> dict[str, float]:
@@ -167,6 +167,8 @@ def base_rates_of(here: WebState, row: RunRow, question: Question) -> dict[str, 
         scored = here.scores(row, finished=True).base_rates(question)
         if scored:
             return scored
+    if len(question.text) + len(question.criteria) + len(question.background) > LONGEST_TEXT:
+        return {}
     with suppress(CannotForecast, InputError):
         context = Context(as_of=question.as_of_in("live" if row.spec.get("mode") == "live" else "backtest"))
         return dict(asyncio.run(OutsideView().forecast(question, context)).p)
