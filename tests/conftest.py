@@ -19,6 +19,7 @@ from fakes.postgres import LocalPostgres, binaries
 collect_ignore = ["example_plugin"]
 """A package of its own, which tests install where they use it."""
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
+LOGGERS = [logging.getLogger(name) for name in ("", "foretell", "httpx2")]
 
 # A shell starts background jobs with interrupts ignored, and children inherit that. A handler of ours is reset to the
 # default in every child, so that a test can interrupt a command wherever the suite was started.
@@ -39,15 +40,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True)
 def fresh_logging() -> Iterator[None]:
     """Every test finds loggers as a new process has them: libraries silence some for good when they are imported."""
-    loggers = [logging.getLogger(name) for name in ("", "foretell", "httpx2")]
-    before = [(logger.level, logger.disabled, logger.propagate) for logger in loggers]
-    for logger in loggers[1:]:
-        logger.level, logger.disabled, logger.propagate = logging.NOTSET, False, True
-    logging.disable(logging.NOTSET)
-    logging.getLogger("httpx2").manager._clear_cache()  # pyright: ignore[reportAttributeAccessIssue]
+    before = [(logger.level, logger.disabled, logger.propagate) for logger in LOGGERS]
+    new = (logging.NOTSET, False, True)
+    if LOGGERS[0].manager.disable or any(was != new for was in before[1:]):
+        for logger in LOGGERS[1:]:
+            logger.level, logger.disabled, logger.propagate = new
+        logging.disable(logging.NOTSET)  # Which also forgets what every logger remembers of its level.
     yield
-    for logger, (level, disabled, propagate) in zip(loggers, before, strict=True):
-        logger.level, logger.disabled, logger.propagate = level, disabled, propagate
+    for logger, (level, disabled, propagate) in zip(LOGGERS, before, strict=True):
+        if (logger.level, logger.disabled, logger.propagate) != (level, disabled, propagate):
+            logger.disabled, logger.propagate = disabled, propagate
+            logger.setLevel(level)
 
 
 @pytest.fixture(scope="session")
@@ -128,6 +131,8 @@ def _only_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket.socket, "connect", guarded)
     # Asked without a model, public markets are looked at; tests that want that say so, and bring their own.
     monkeypatch.setenv("FORETELL_NETWORK", "off")
+    # Models that no table knows are tried first; tests count calls to made-up ones, and those that want it say so.
+    monkeypatch.setenv("FORETELL_CHECK_MODELS", "no")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, distributions
 from typing import Any, overload
 
 from foretell.questions.errors import InputError
@@ -166,9 +166,18 @@ _REGISTERED: dict[tuple[str, str], Any] = {}
 
 
 @cache
+def _announcements() -> Mapping[str, Mapping[str, EntryPoint]]:
+    """Group → name → what a package announces: one look at all that is installed, not one for each kind."""
+    found: dict[str, dict[str, EntryPoint]] = {}
+    for package in distributions():
+        for point in package.entry_points:
+            found.setdefault(point.group, {}).setdefault(point.name, point)
+    return found
+
+
 def _announced(kind: str) -> Mapping[str, EntryPoint]:
     """What other packages announce; a built-in name cannot be taken."""
-    return {point.name: point for point in entry_points(group=f"foretell.{kind}")}
+    return _announcements().get(f"foretell.{kind}", {})
 
 
 def places(kind: str) -> dict[str, str]:

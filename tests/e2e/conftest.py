@@ -17,6 +17,7 @@ from click.testing import CliRunner
 
 from fakes.background import Background
 from fakes.models import BackgroundModels, FakeModels, ModelFault
+from fakes.processes import ForkedCommand
 from fakes.stored_run import run_id_of
 from foretell.cli.main import cli
 from foretell.models.journal import Journal
@@ -114,7 +115,7 @@ class House:
         return {**kept, **away, "COLUMNS": "200", "FORETELL_HOME": str(self.home), **self.environment}
 
     def foretell(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-        """The command in this process: a new one takes seconds to start, and `command` is for those who need one."""
+        """The command in this process: a new one takes its time to start, and `start` is for those who need one."""
         environment = dict.fromkeys(os.environ) | self.whole_environment
         with contextlib.chdir(self.folder):
             end = CliRunner().invoke(cli, list(map(str, arguments)), env=environment)
@@ -125,6 +126,13 @@ class House:
         return subprocess.CompletedProcess(
             arguments, end.exception.exit_code, end.stdout, f"{end.stderr}foretell: {end.exception}\n"
         )
+
+    def start(
+        self, *arguments: str | Path, streams: Mapping[str, Any] | None = None, **environment: str
+    ) -> ForkedCommand:
+        """The command in a process of its own; `streams` as `subprocess.Popen` takes them, all else is dropped."""
+        whole = {**self.whole_environment, **environment}
+        return ForkedCommand(arguments, cwd=self.folder, env=whole, **(streams or {}))
 
     def run(self, spec: Path, *arguments: str | Path) -> str:
         """`foretell run`, which must succeed; the run's id."""

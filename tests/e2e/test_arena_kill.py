@@ -7,7 +7,6 @@ import asyncio
 import os
 import random
 import signal
-import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -21,6 +20,7 @@ import yaml
 
 from fakes.markets import FakeKalshi
 from fakes.models import BackgroundModels
+from fakes.processes import ForkedCommand
 from foretell.arena.live import LiveArena
 from foretell.arena.spec import read_arena
 from foretell.arena.status import arena_status
@@ -97,17 +97,15 @@ class Campaign:
     journal: Journal
     rng: random.Random
     kills: int
-    services: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    services: list[ForkedCommand] = field(default_factory=list)
     killed: int = 0
 
     def start(self) -> None:
-        command = self.house.command("arena", "run", "arena.yaml", "--here", "--look", "0.1")
-        log = (self.house.folder / f"service{len(self.services)}.log").open("ab")
-        with log:
-            child = subprocess.Popen(
-                command, cwd=self.house.folder, env=self.house.whole_environment, stdout=log, stderr=log
+        with (self.house.folder / f"service{len(self.services)}.log").open("ab") as log:
+            streams = {"stdout": log, "stderr": log}
+            self.services.append(
+                self.house.start("arena", "run", "arena.yaml", "--here", "--look", "0.1", streams=streams)
             )
-        self.services.append(child)
 
     def kill(self) -> None:
         victim = self.services.pop(self.rng.randrange(len(self.services)))

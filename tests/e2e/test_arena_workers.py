@@ -3,8 +3,6 @@
 import asyncio
 import json
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import timedelta
@@ -19,7 +17,6 @@ from foretell.practice.markets.kalshi import KalshiCatalogue, SampleKalshiEvent,
 from foretell.questions.as_of import instant
 from foretell.runs.store import RunStore
 
-pytest.importorskip("dbos", reason="dbos is not installed: pip install 'foretell[cluster]'")
 START = instant("2026-11-01T00:00:00Z")
 EVENTS = 4
 
@@ -60,12 +57,7 @@ def test_workers_answer_what_an_arena_asks(provider: BackgroundModels, postgres:
             at = house.with_environment(
                 FORETELL_KALSHI_URL=server.url, FORETELL_CLOCK=f"file:{clock}", FORETELL_DATABASE_URL=postgres
             )
-            worker = subprocess.Popen(
-                [sys.executable, "-m", "foretell.cli.main", "worker"],
-                cwd=at.folder,
-                env=at.whole_environment,
-                stderr=subprocess.PIPE,
-            )
+            worker = at.start("worker")
             try:
                 for stage in ("collect", "context", "forecast"):
                     done = await asyncio.to_thread(at.foretell, "arena", stage)
@@ -74,7 +66,7 @@ def test_workers_answer_what_an_arena_asks(provider: BackgroundModels, postgres:
                 told = await asyncio.to_thread(at.foretell, "arena", "status", "--json")
             finally:
                 worker.send_signal(signal.SIGTERM)
-                await asyncio.to_thread(worker.communicate)
+                await asyncio.to_thread(worker.wait)
         found = json.loads(told.stdout)
         assert {name: entry["forecasts"] for name, entry in found["entries"].items()} == {
             "market": EVENTS,

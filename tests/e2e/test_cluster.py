@@ -14,12 +14,12 @@ import pytest
 
 from fakes.models import BackgroundModels
 from fakes.postgres import LocalPostgres
+from fakes.processes import ForkedCommand
 from fakes.stored_run import run_id_of
 from foretell.models.journal import Journal
 from foretell.runs.store import RunStore
 
 Build = Callable[..., Any]
-Child = subprocess.Popen[str]
 
 BRAIN = "foretell.practice.models.scripts:agent_script"
 QUESTIONS, TRIALS = 12, 3
@@ -44,7 +44,7 @@ class Site:
         self.house = house.with_environment(FORETELL_DATABASE_URL=url)
         self.provider = provider
         self.url = url
-        self.children: list[Child] = []
+        self.children: list[ForkedCommand] = []
         self.told: list[str] = []
         self.spec = self.house.spec(trials=TRIALS)
 
@@ -52,25 +52,19 @@ class Site:
     def run_id(self) -> str:
         return run_id_of(self.spec)
 
-    def start(self, *arguments: str, **environment: str) -> Child:
-        child = subprocess.Popen(
-            self.house.command(*arguments),
-            cwd=self.house.folder,
-            env={**self.house.whole_environment, **environment},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+    def start(self, *arguments: str, **environment: str) -> ForkedCommand:
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        child = self.house.start(*arguments, streams=streams, **environment)
         self.children.append(child)
         return child
 
-    def worker(self, *arguments: str, here: int = HERE, **environment: str) -> Child:
+    def worker(self, *arguments: str, here: int = HERE, **environment: str) -> ForkedCommand:
         return self.start("worker", "--concurrency", str(here), *arguments, **environment)
 
-    def run(self, *arguments: str) -> Child:
+    def run(self, *arguments: str) -> ForkedCommand:
         return self.start("run", self.spec.name, *arguments)
 
-    def ended(self, child: Child, code: int = 0) -> str:
+    def ended(self, child: ForkedCommand, code: int = 0) -> str:
         told = child.communicate(timeout=PATIENCE)[0]
         assert child.returncode == code, told
         self.told.append(told)
@@ -296,7 +290,7 @@ def test_workers_come_and_go(site: Site):
         hurried.send_signal(signal.SIGINT)
         time.sleep(0.3)
     site.ended(hurried)
-    site.ended(site.worker("--idle", "1", here=50))
+    site.ended(site.worker("--idle", "5", here=50))
     assert f"{CELLS} cells, 0 failed" in site.ended(running)
     assert len(site.answers()) == CELLS
 
@@ -369,9 +363,8 @@ def test_a_file_shared_by_two_processes_is_paid_for_once(slow: BackgroundModels,
     """Without a server: the same run started twice, at the same moment. They share its cells."""
     slow.reset()
     house = build_house(slow.url, count=6)
-    command = house.command("run", house.spec(trials=2).name, "--concurrency", str(HERE))
-    alike: dict[str, Any] = {"cwd": house.folder, "env": house.whole_environment, "stdout": subprocess.PIPE}
-    both = [subprocess.Popen(command, text=True, **alike) for _ in range(2)]
+    command = ("run", house.spec(trials=2).name, "--concurrency", str(HERE))
+    both = [house.start(*command, streams={"stdout": subprocess.PIPE}) for _ in range(2)]
     told = [process.communicate(timeout=PATIENCE)[0] for process in both]
     assert all("12 cells, 0 failed" in each for each in told), told
     assert set(slow.stats()["billed"].values()) == {1}

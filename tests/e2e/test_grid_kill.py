@@ -7,7 +7,6 @@ import json
 import os
 import random
 import sqlite3
-import subprocess
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -20,12 +19,12 @@ from fakes.models import BackgroundModels
 
 KILLS = int(os.environ.get("FORETELL_KILLS", "2"))
 LATENCY = 0.01
-FACTORS = {"variant": ["full", "nobelief"], "steps": [2, 3], "seed": [0, 1, 2, 3, 4, 5]}
+FACTORS = {"variant": ["full", "nobelief"], "steps": [2, 3], "seed": [0, 1, 2]}
 CLAIMS = [("The film superconducts.", True), ("The cell lasts ten years.", False)]
 
 
 def experiment(house: Any) -> list[str]:
-    """24 runs over two claims whose truth is known; the command that carries them out."""
+    """12 runs over two claims whose truth is known; the command that carries them out."""
     lines = [json.dumps({"claim": text, "label": label, "published": "2026-02-01"}) for text, label in CLAIMS]
     (house.folder / "claims.jsonl").write_text("\n".join(lines))
     base = {"questions": "claims.jsonl", "search": ["local"], "models": {"agent": "openai:gpt-5-mini"}}
@@ -60,7 +59,7 @@ def test_a_killed_grid_ends_in_the_same_tables_and_pays_for_nothing_twice(build_
         calm = build_house(provider.url, count=1, name="calm")
         command = experiment(calm)
         plan = calm.foretell(*command, "--plan", "--json")
-        assert (len(json.loads(plan.stdout)["runs"]), billed(provider)) == (24, {}), "a plan asks nobody"
+        assert (len(json.loads(plan.stdout)["runs"]), billed(provider)) == (12, {}), "a plan asks nobody"
         expected = tables(calm, command)
         once = billed(provider)
         assert set(once.values()) == {1}, "what several runs ask alike is paid once"
@@ -69,16 +68,10 @@ def test_a_killed_grid_ends_in_the_same_tables_and_pays_for_nothing_twice(build_
         house = build_house(provider.url, count=1, name="killed")
         command = experiment(house)
         killed = 0
-        for begun in sorted(rng.randrange(24) for _ in range(KILLS)):
-            child = subprocess.Popen(
-                house.command(*command),
-                cwd=house.folder,
-                env=house.whole_environment,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
+        for begun in sorted(rng.randrange(12) for _ in range(KILLS)):
+            child = house.start(*command)
             while child.poll() is None and begun_runs(house.home) <= begun:
-                time.sleep(0.003)
+                time.sleep(0.01)
             time.sleep(rng.uniform(0, 3 * LATENCY))
             killed += child.poll() is None
             child.kill()

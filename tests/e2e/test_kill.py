@@ -7,7 +7,6 @@ import os
 import random
 import re
 import sqlite3
-import subprocess
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -22,7 +21,7 @@ QUESTIONS, TRIALS = 20, 4
 AT_ONCE = 20
 LATENCY = 0.02
 EARLY = 0.2
-"""Share of the kills that fall into the first second of a life, wherever the run stands."""
+"""Share of the kills that fall into the first half second of a life, wherever the run stands."""
 MARK = re.compile(rb"(?:call_|#)([0-9a-f]{12})")
 
 
@@ -41,12 +40,10 @@ class Campaign:
     killed: int = 0
 
     def life(self, point: int | None) -> None:
-        """Start, kill at a point of progress (None: within the first second), and look at the books."""
-        child = subprocess.Popen(
-            self.command, cwd=self.house.folder, env=self.house.whole_environment, stderr=subprocess.DEVNULL
-        )
+        """Start, kill at a point of progress (None: within the first half second), and look at the books."""
+        child = self.house.start(*self.command)
         if point is None:
-            time.sleep(self.rng.uniform(0, 1))
+            time.sleep(self.rng.uniform(0, 0.5))
         else:
             while child.poll() is None and replies(self.house.home / "journal.db") < point:
                 time.sleep(0.003)
@@ -107,14 +104,12 @@ def test_killed_runs_pay_for_no_kept_reply_again(build_house: Callable[..., Any]
         provider.reset()
 
         house = build_house(provider.url, count=QUESTIONS, name="killed")
-        command = house.command("run", house.spec(trials=TRIALS).name, "--concurrency", AT_ONCE)
+        command = ["run", house.spec(trials=TRIALS).name, "--concurrency", str(AT_ONCE)]
         rng = random.Random(KILLS)
         campaign = Campaign(house=house, provider=provider, rng=rng, command=command)
         for point in sorted(rng.randrange(total) for _ in range(KILLS)):
             campaign.life(None if rng.random() < EARLY else point)
-        end = subprocess.run(
-            command, cwd=house.folder, env=house.whole_environment, capture_output=True, text=True, check=False
-        )
+        end = house.foretell(*command)
         campaign.look()
         billed = bill(provider)
 

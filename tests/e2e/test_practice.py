@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from fakes.processes import ForkedCommand
 from foretell.operations.practice import WORLD
 from foretell.practice.services import KEY
 from foretell.runs.store import RunStore
@@ -35,17 +36,11 @@ class Shell:
     environment: dict[str, str]
 
     def foretell(self, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "foretell.cli.main", *arguments],
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
-            cwd=self.folder,
-            env=self.environment,
-        )
-        assert done.returncode == code, done.stdout + done.stderr
-        return done
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        process = ForkedCommand(arguments, cwd=self.folder, env=self.environment, **pipes)
+        told = process.communicate(timeout=PATIENCE)
+        assert process.returncode == code, told
+        return subprocess.CompletedProcess(arguments, code, *told)
 
     def run_of(self, *, dataset: str) -> str:
         """The id of the run that asked these questions."""

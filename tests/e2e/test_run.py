@@ -62,7 +62,9 @@ def test_runs_and_show_tell_what_happened(house: Any):
     assert run in listed
     assert "questions.jsonl" in listed
     overview = house.foretell("show", run[:6]).stdout
-    assert overview.count("own/") == 6
+    assert (overview.count("own/"), overview.count("as of")) == (3, 3)
+    assert "6 forecasts, 0 failed, 0 degraded" in overview
+    assert "Will the grain tariff number 1 be approved?" in house.foretell("show", run, "tariff number 1").stdout
     steps = house.foretell("show", run, "own/1").stdout
     assert "web_search(query='Will the grain tariff number 1 be approved?" in steps
     assert "withheld (content)" in steps

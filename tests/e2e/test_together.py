@@ -32,15 +32,9 @@ def test_a_new_file_can_be_opened_by_many_at_once(tmp_path: Path, kind: Callable
 def test_the_same_run_started_twice_ends_well(house: Any):
     """Nobody should; but then nothing is lost and both say the same."""
     spec = house.spec(trials=3)
-    command = house.command("run", spec.name)
-    both = [
-        subprocess.Popen(
-            command, cwd=house.folder, env=house.whole_environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-        )
-        for _ in range(2)
-    ]
+    both = [house.start("run", spec.name, streams={"stderr": subprocess.PIPE}) for _ in range(2)]
     for process in both:
-        told = process.communicate(timeout=120)[1].decode()
+        told = process.communicate(timeout=120)[1]
         assert process.returncode == 0, told
     run = house.run(spec)
     assert len(house.forecasts(run)) == 9

@@ -4,7 +4,6 @@ import asyncio
 import json
 import random
 import re
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -86,25 +85,17 @@ def test_a_killed_tree_goes_on_where_it_was(build_house: Callable[..., Any]):
     """Live, too: the moment it was first asked stays its cutoff."""
     with BackgroundModels(script=BRAIN, latency=0.05) as provider:
         house = build_house(provider.url)
-        command = house.command("tree", CLAIM, *ASKED[2:], "--rounds", "2", "--out", "tree.json")
+        command = ["tree", CLAIM, *ASKED[2:], "--rounds", "2", "--out", "tree.json"]
         rng = random.Random(5)
         for point in (4, 30):
-            child = subprocess.Popen(
-                command,
-                cwd=house.folder,
-                env=house.whole_environment,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
+            child = house.start(*command)
             while child.poll() is None and answers_kept(house) < point:
                 time.sleep(0.01)
             time.sleep(rng.uniform(0, 0.05))
             assert child.poll() is None, "it was to be killed before its end"
             child.kill()
             child.wait()
-        end = subprocess.run(
-            command, cwd=house.folder, env=house.whole_environment, capture_output=True, text=True, check=False
-        )
+        end = house.foretell(*command)
         assert end.returncode == 0, end.stderr
         once, paid = set(billed(provider)), sum(billed(provider).values())
         with closing(house.journal()) as journal:
@@ -124,9 +115,9 @@ def test_a_run_of_trees_killed_or_not_ends_the_same(build_house: Callable[..., A
         assert set(once.values()) == {1}
         provider.reset()
         house = build_house(provider.url, name="killed")
-        command = house.command("run", house.spec(forecaster="tree", **fields).name)
+        spec = house.spec(forecaster="tree", **fields)
         for point in (10, 45):
-            child = subprocess.Popen(command, cwd=house.folder, env=house.whole_environment, stderr=subprocess.DEVNULL)
+            child = house.start("run", spec.name)
             while child.poll() is None and answers_kept(house) < point:
                 time.sleep(0.01)
             child.kill()

@@ -1,17 +1,25 @@
 """The list of models, the check of one against a strict server, and newer facts without a new version."""
 
 import asyncio
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
 
-from foretell.models.facts import FILE, facts_of, use_facts_from
+from fakes.models import BackgroundModels
+from foretell.models.check import unknown_models
+from foretell.models.facts import FILE, UNKNOWN, facts_of, use_facts_from
+from foretell.models.journal import Journal
+from foretell.models.prices import PriceList
 from foretell.operations import models as operations
+from foretell.operations.ask import ask
 from foretell.operations.models import ModelsUpdate, check_model, list_models, update_models
-from foretell.operations.requests import ModelsCheckRequest, ModelsListRequest, ModelsUpdateRequest
+from foretell.operations.requests import AskRequest, ModelsCheckRequest, ModelsListRequest, ModelsUpdateRequest
 from foretell.questions.errors import InputError
-from foretell.runs.settings import CHECKED_MODELS, KNOWN_MODELS, Settings
+from foretell.runs.settings import CHECKED_MODELS, KNOWN_MODELS, Settings, load_settings
 from models import strict_servers as strict
 
 
@@ -144,3 +152,32 @@ def test_the_table_that_comes_along_can_be_read():
     assert facts_of("claude-opus-5-5").force == "no"
     assert facts_of("gemini-2.5-flash").effort("none") == "none"
     assert facts_of("gpt-6-astra").effort("none") == "low"
+
+
+def test_a_model_nobody_knows_is_tried_once_before_it_is_paid_for(home: Path, caplog: pytest.LogCaptureFixture):
+    settings = Settings(home=home, keys={"OPENAI_API_KEY": "k"}, check_models=True)
+    with BackgroundModels() as fake:
+        model = f"compat:unheard-of@{fake.url}/v1"
+
+        def asked(question: str, **fields: Any) -> int:
+            before = sum(fake.stats()["billed"].values())
+            done = replace(settings, **fields)
+            wanted = AskRequest(question=question, model=model, model_price="1/2", steps=1, trials=1, budget=1.0)
+            result = ask(wanted, done)
+            assert result.p
+            return sum(fake.stats()["billed"].values()) - before
+
+        without = asked("Will it snow in Oslo?", check_models=False)
+        assert not (home / CHECKED_MODELS).exists()
+        first = asked("Will it rain in Oslo?")
+        assert without < first <= without + 4
+        assert "unheard-of" in caplog.text
+        assert "FORETELL_CHECK_MODELS=no" in caplog.text
+        assert facts_of("unheard-of") is not UNKNOWN
+        assert asked("Will it hail in Oslo?") == without
+    with closing(Journal(settings.journal)) as journal:
+        assert journal.spent()[model].calls == 2 * without + first
+    known = [*unknown_models(["openai:gpt-6-sol", f"compat:else@{fake.url}/v1", "scripted:x"], PriceList())]
+    assert known == []
+    assert load_settings({}).check_models
+    assert not load_settings({"FORETELL_CHECK_MODELS": "no"}).check_models

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import multiprocessing
 import os
 import signal
 import ssl
@@ -17,6 +16,7 @@ import pytest
 
 from fakes.background import Background
 from fakes.models import BackgroundModels
+from fakes.processes import forks
 from foretell.data.datasets.cache import DownloadCache
 from foretell.data.datasets.forecastbench_download import read_pulled
 from foretell.operations.requests import ForecastBenchRoundRequest, TournamentResultsRequest
@@ -256,11 +256,9 @@ def live(environment: dict[str, str]) -> None:
 
 def test_killed_before_and_after_its_upload_is_taken_it_uploads_once(world: World):
     killer = world.site.server.middleware = Killer()
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__, "httpx2", "truststore", "scipy.special"])
     exits: list[int | None] = []
     while not exits or exits[-1] == -signal.SIGKILL:
-        life = context.Process(target=live, args=(world.environment,))
+        life = forks().Process(target=live, args=(world.environment,))
         life.start()
         killer.victim = life.pid
         life.join(120)

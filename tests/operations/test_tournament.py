@@ -2,10 +2,8 @@
 
 import asyncio
 import json
-import multiprocessing
 import os
 import signal
-import ssl
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from inspect import isawaitable
@@ -17,6 +15,7 @@ import pytest
 from fakes.background import Background
 from fakes.markets import FakeMetaculus
 from fakes.models import BackgroundModels
+from fakes.processes import forks
 from foretell.operations.requests import TournamentRequest, TournamentResultsRequest
 from foretell.operations.tournament import ATTEMPTS, TESTING_AREA, TournamentResult, tournament
 from foretell.operations.tournament_results import TournamentResults, score_tournaments
@@ -147,17 +146,8 @@ class Killer:
         return answer
 
 
-CERTIFICATES = ssl.create_default_context()
-
-
-def read_already(*_: Any, **__: Any) -> ssl.SSLContext:
-    return CERTIFICATES
-
-
 @pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    # Nothing here is encrypted, and reading the certificates anew for every client took half of the time.
-    monkeypatch.setattr(ssl, "create_default_context", read_already)
+def world(tmp_path: Path) -> Iterator[World]:
     with BackgroundModels(script=BRAIN) as provider:
         made = World(tmp_path, provider)
         yield made
@@ -330,7 +320,6 @@ def test_a_damaged_state_a_wrong_token_and_a_nameless_tournament_are_told(world:
 
 def live(environment: dict[str, str]) -> None:
     """One visit in a process of its own."""
-    ssl.create_default_context = read_already
     settings = load_settings(environment)
     request = TournamentRequest(tournament="cup", model=MODEL, tournament_budget=5.0, concurrency=1)
     code = asyncio.run(tournament(request, settings)).exit_code
@@ -342,21 +331,9 @@ def test_killed_at_everything_it_sends_and_resumed_without_a_double(world: World
     everything = posts()
     world.fake.having(MetaculusCatalogue([everything[n] for n in (0, 4, 5)]))
     killer = world.site.server.middleware = world.provider.server.middleware = Killer()
-    context = multiprocessing.get_context("forkserver")
-    # What a visit loads on its way, so that every life has it from the start.
-    heavy = ("aiohttp", "genai_prices", "httpx2", "jinja2", "yaml", "truststore")
-    own = (
-        "models.providers.services",
-        "models.providers.chat",
-        "models.providers.responses",
-        "data.corpus",
-        "runs.past",
-    )
-    markets = (f"data.markets.{name}" for name in ("kalshi", "manifold", "polymarket"))
-    context.set_forkserver_preload([__name__, *heavy, *(f"foretell.{name}" for name in (*own, *markets))])
     exits: list[int | None] = []
     while not exits or exits[-1] == -signal.SIGKILL:
-        life = context.Process(target=live, args=(world.environment,))
+        life = forks().Process(target=live, args=(world.environment,))
         life.start()
         killer.victim = life.pid
         life.join(60)

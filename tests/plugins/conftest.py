@@ -31,7 +31,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
     before = dict(METRICS)  # a board adds the metrics of other packages to the table of all
 
     def forget() -> None:
-        plugins._announced.cache_clear()
+        plugins._announcements.cache_clear()
         for name in METRICS.keys() - before.keys():
             del METRICS[name]
         for name in [name for name in sys.modules if name.partition(".")[0] == "foretell_example"]:

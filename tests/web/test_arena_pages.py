@@ -1,12 +1,15 @@
 """The pages that a host of an arena publishes: board, events, one event, one entry; served and as files."""
 
 import asyncio
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from playwright.sync_api import expect
 from tests.web.made_arena import START, fill
@@ -106,6 +109,36 @@ def test_the_last_board_is_shown_until_the_new_one_is_made(
     assert not held.page("made", ArenaFilters(), BoardChoice()).behind
     held.close()
     later.close()
+
+
+def test_a_large_board_ranks_at_once_and_its_intervals_come_after(
+    arena: RunStore, app: FastAPI, client: TestClient, monkeypatch: pytest.MonkeyPatch
+):
+    slow, real = threading.Event(), boards.arena_report
+
+    def report(*args: Any, **options: Any) -> Any:
+        assert slow.wait(30)
+        return real(*args, **options)
+
+    monkeypatch.setattr(boards, "arena_report", report)
+    monkeypatch.setattr(boards, "LARGE", 0)
+    held: LeaderboardCache = app.state.serving.boards
+    asked = {"category": "Sports", "columns": ["brier", "events", "market"]}
+    first = client.get(BOARD, params=asked).text
+    assert "being computed" in first
+    assert "Against the market</th>" not in first
+    slow.set()
+    whole = held.page("made", ArenaFilters(category="Sports"), BoardChoice(columns=tuple(asked["columns"])), whole=True)
+    assert not whole.first
+    ranked = [re.findall(r'data-v="([\d.]+)"', text) for text in (first, whole.body)]
+    assert ranked[0]
+    assert set(ranked[0]) <= set(ranked[1])
+    # The further tables are fetched when they are opened, of the same events.
+    link = re.search(r'href="(/arena/made/part/table-1[^"]*)"', whole.body)
+    assert link
+    assert "category=Sports" in link[1]
+    assert "<table" in client.get(unescape(link[1])).text
+    assert client.get("/arena/made/part/nowhere").status_code == 404
 
 
 def test_who_is_best_and_is_it_more_than_noise_in_two_clicks(arena: RunStore, site: Any, page: Any):

@@ -11,6 +11,7 @@ from typing import Any, cast
 from foretell.arena.schedule import Schedule
 from foretell.arena.select import SelectionRules
 from foretell.plugins import exists, names
+from foretell.questions.codec import checked_fields
 from foretell.questions.errors import InputError
 from foretell.runs.spec import BudgetSpec, QuestionsSpec, RunSpec
 
@@ -164,16 +165,9 @@ def read_arena(path: str | Path) -> ArenaSpec:
 
 def arena_from_json(data: Any) -> ArenaSpec:
     """An arena from parsed JSON or YAML."""
-    from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
-
     if isinstance(data, dict):
         data = _unabridged(cast("dict[str, Any]", data))
-    try:
-        return TypeAdapter(with_config(ConfigDict(extra="forbid"))(ArenaSpec)).validate_python(data)
-    except ValidationError as error:
-        first = error.errors()[0]
-        field_name = ".".join(str(part) for part in first["loc"]) or None
-        raise InputError(first["msg"].removeprefix("Value error, "), column=field_name) from None
+    return checked_fields(data, ArenaSpec)
 
 
 def _unabridged(data: dict[str, Any]) -> dict[str, Any]:

@@ -26,7 +26,9 @@ GROUPS = {
     "tree": """Claims broken down into claims: a tree grown, shown, checked, and written in other forms.
 
     foretell tree "CLAIM" is short for foretell tree grow "CLAIM", foretell tree FILE for foretell tree show FILE.""",
-    "models": "Language models: which can be asked here, what they cost and can do, and newer facts about them.",
+    "models": """Language models: which can be asked here, what they cost and can do, and newer facts about them.
+
+    foretell models is short for foretell models list.""",
     "services": """Outside services: markets, search engines, series, archives.
 
     foretell services is short for foretell services list.""",
@@ -41,7 +43,9 @@ GROUPS = {
     An arena is a file, arena.yaml. Every stage can be run by itself, as often as you like, also by several processes
     at once; `run` does all of them.""",
     "export": "Write a run's forecasts in the format of a benchmark.",
-    "data": "Question sets: download public ones, list what is here, build your own.",
+    "data": """Question sets: download public ones, list what is here, build your own.
+
+    foretell data is short for foretell data list.""",
     "data build": "Make a question set: a folder with questions.jsonl, to run, and outcomes.csv, to score against.",
     "corpus": "Your own dated documents: bring them in, search them as of a date.",
     "ledger": "What was submitted, when, and with which content: a chain in which no link can be changed unseen.",
@@ -100,7 +104,7 @@ def operation_command(words: str) -> click.Command:
             view=VIEWS.get(words),
         )
     groups: dict[str, type[click.Group]] = {"tree": TreeGroup, "tournament": TournamentGroup}
-    kind = {**groups, "services": ListGroup, "runs": ListGroup}.get(words, click.Group)
+    kind = groups.get(words, ListGroup if f"{words} list" in OPERATIONS else click.Group)
     group = kind(words.rpartition(" ")[2], help=GROUPS[words])
     inner = (other.removeprefix(f"{words} ") for other in (*OPERATIONS, *OTHERS) if other.startswith(f"{words} "))
     for name in dict.fromkeys(rest.partition(" ")[0] for rest in inner):

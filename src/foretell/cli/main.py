@@ -168,8 +168,8 @@ def main() -> None:
     """Entry point. Bad input ends in one line on stderr and exit code 2, never in a stack trace."""
     # What goes wrong is said by the commands; the library's log is for programs that ask for it.
     logging.getLogger("foretell").addHandler(logging.NullHandler())
-    # A closed service, a full disk, a clock that was set: whoever waits should know for what.
-    for waits in ("foretell.data.pace", "foretell.models.database", "foretell.clock"):
+    # A closed service, a model that is tried first, a full disk, a clock that was set: whoever waits should know.
+    for waits in ("foretell.data.pace", "foretell.models.check", "foretell.models.database", "foretell.clock"):
         logging.getLogger(waits).addHandler(NoteHandler())
     try:
         cli()

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import time
 from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
 from contextlib import suppress
@@ -27,6 +28,8 @@ from foretell.data.pace import (
 from foretell.data.public_address import leads_inside
 
 if TYPE_CHECKING:
+    import ssl
+
     import httpx2
 
 
@@ -230,6 +233,14 @@ CROSS_SITE_HEADERS = frozenset({"user-agent", "accept", "accept-language"})
 """Headers that follow a redirect to another site; anything else could be a key."""
 
 
+@cache
+def _trusted(file: str | None, folder: str | None) -> "ssl.SSLContext":
+    """The authorities that this machine trusts, or that the environment names: read once, which takes its time."""
+    import httpx2
+
+    return httpx2.create_ssl_context()
+
+
 class AsyncHttpClient:
     """Reads addresses with retries, at the pace each host bears, and never shows a key.
 
@@ -270,7 +281,12 @@ class AsyncHttpClient:
         self._cache = None if home is None or transport is not None else HttpCache(home / FOLDER)
         timeout = httpx2.Timeout(self.limits.read_seconds, connect=self.limits.connect_seconds)
         name = self._access.user_agent() or user_agent(self._access.contact)
-        self._client = httpx2.AsyncClient(transport=transport, timeout=timeout, headers={"User-Agent": name})
+        verify = (
+            _trusted(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")) if transport is None else False
+        )
+        self._client = httpx2.AsyncClient(
+            transport=transport, timeout=timeout, headers={"User-Agent": name}, verify=verify
+        )
         self._dates: dict[str, tuple[str, float]] = {}
         """By host: the moment that its first answer named, and the one that this machine's clock showed."""
         logging.getLogger("httpx2").addFilter(self._veil)

@@ -6,6 +6,7 @@ from types import CoroutineType, TracebackType
 from typing import Any
 
 from foretell.models.budget import Budget, BudgetedModel
+from foretell.models.facts import ModelFacts, facts_of
 from foretell.models.journal import Journal, JournalReadingModel, JournalWritingModel
 from foretell.models.limits import ModelLimits, limit_model
 from foretell.models.model import Model, Reply, Request
@@ -64,7 +65,7 @@ class ModelRouter:
         self._limits = limits or {}
         self._addresses = addresses or {}
         self._wire = wire or self._open
-        self._wires: list[ProviderClient] = []
+        self._wires: dict[str, ProviderClient] = {}
         self._places: dict[str, Model] = {}
         self._by_name: dict[str, Model] = {}
         dispatch = _Dispatch(self._model)
@@ -82,7 +83,7 @@ class ModelRouter:
 
     async def close(self) -> None:
         """Close connections."""
-        for wire in self._wires:
+        for wire in self._wires.values():
             await wire.close()
         self._wires.clear()
         self._places.clear()
@@ -97,6 +98,12 @@ class ModelRouter:
                 provider = load_provider(read.provider)
                 if provider.requires and find_spec(provider.requires) is None:
                     raise MissingExtra("asking a model", provider.extra)
+
+    def learned(self, written: str) -> ModelFacts:
+        """What is known of a model, with what its server has taught since by refusing settings."""
+        name = ModelName.read(written)
+        facts: Callable[[str], ModelFacts] = getattr(self._wires.get(name.place), "facts", facts_of)
+        return facts(name.name)
 
     def within(self, budget: Budget) -> Model:
         """The same, with a budget around it."""
@@ -116,7 +123,7 @@ class ModelRouter:
             name = ModelName.read(written)
             if name.place not in self._places:
                 wire = self._wire(written)
-                self._wires.append(wire)
+                self._wires[name.place] = wire
                 recorded = JournalWritingModel(wire, self._journal, self.prices) if self._journal else wire
                 limits = self._limits.get(name.place) or self._limits.get(name.provider) or ModelLimits()
                 database = self._journal.database if self._journal else None

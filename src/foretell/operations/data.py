@@ -69,12 +69,16 @@ async def pull(request: requests.DataPullRequest, watch: WatchDownload | None = 
     """Download rounds with their outcomes so far; what is here and intact is not downloaded again."""
     if request.source == "prophet-arena":
         return await _pull_arena(request)
-    cache = _cache(request.folder)
+    from foretell.runs.due_prices import keep_due_prices
+
+    cache, settings = _cache(request.folder), load_settings()
     try:
-        async with AsyncHttpClient(limits=HttpLimits(), access=load_settings().access) as client:
+        async with AsyncHttpClient(limits=HttpLimits(), access=settings.access) as client:
             source = ForecastBenchDownload(cache, client, url=request.url or FORECASTBENCH_URL)
             newest = [await source.latest()] if request.latest or not request.rounds else []
-            files = await source.pull(sorted({*request.rounds, *newest}), watch)
+            days = sorted({*request.rounds, *newest})
+            files = await source.pull(days, watch)
+        files += await keep_due_prices(cache, days, settings) if request.prices else []
     except SourceError as error:
         raise InputError(str(error)) from None
     return PullResult(files=tuple(files), folder=cache.root)

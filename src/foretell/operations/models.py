@@ -1,33 +1,13 @@
 """Which models can be asked here, what they cost and can do, and what a server says when it is tried."""
 
-import asyncio
-import json
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from datetime import date
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from foretell.models.facts import (
-    FactTable,
-    ModelFacts,
-    facts_of,
-    forget_facts,
-    known_facts,
-    parse_facts,
-    read_facts,
-)
-from foretell.models.model import (
-    ModelError,
-    ModelSettings,
-    Reply,
-    Request,
-    SystemMessage,
-    ToolResult,
-    ToolSpec,
-    UserMessage,
-)
+from foretell.models.check import CapabilityCheck
+from foretell.models.facts import FactTable, ModelFacts, forget_facts, known_facts, parse_facts
+from foretell.models.model import ModelSettings
 from foretell.models.names import ModelName, default_effort, is_loopback
 from foretell.models.prices import PriceList
 from foretell.models.provider import load_provider
@@ -36,10 +16,12 @@ from foretell.models.router import open_provider
 from foretell.operations.requests import ModelsCheckRequest, ModelsListRequest, ModelsUpdateRequest
 from foretell.operations.result import Result
 from foretell.questions.errors import InputError
+from foretell.report.terminal import TextColumn, show_text, text_table
+from foretell.runs.runtime import keep_capabilities
 from foretell.runs.settings import CHECKED_MODELS, KNOWN_MODELS, Settings, load_settings
 
 if TYPE_CHECKING:
-    from foretell.models.provider import ProviderClient
+    from rich.console import Console
 
 # The list.
 
@@ -69,15 +51,25 @@ class ModelsResult(Result):
         """The rows, and what goes with them."""
         return {"models": self.rows(), "dates": list(self.dates), "missing_keys": dict(self.missing_keys)}
 
-    def __str__(self) -> str:
-        lines = [f"{'model':32} {'$ in/out per M':>14}  {'knows to':10}  {'agent/filter':15}  can think"]
+    def print(self, console: "Console") -> None:
+        """A table, each model with how much thinking can be asked of it, from least to most."""
+        columns = (
+            TextColumn(head="model", shrink=20),
+            TextColumn(head="key", drop=1),
+            TextColumn(head="$ in/out per M", right=True),
+            TextColumn(head="knows to"),
+            TextColumn(head="agent/filter", drop=2),
+            TextColumn(head="can think"),
+        )
+        rows = list[tuple[str, ...]]()
         for row in self.models:
             price = "-" if row["input"] is None else f"{row['input']:g}/{row['output']:g}"
-            mark = "" if row["key"] else "  (no key)"
             chosen = f"{row['agent'] or '-'}/{row['filter'] or '-'}"
-            known = f"{row['model']:32} {price:>14}  {row['cutoff'] or '-':10}"
-            lines.append(f"{known}  {chosen:15}  {row['efforts'] or '-'}{mark}")
-        return "\n".join(lines)
+            efforts = row["efforts"].split() or ["-"]
+            thinks = " to ".join(dict.fromkeys((efforts[0], efforts[-1])))
+            key = "yes" if row["key"] else "no"
+            rows.append((row["model"], key, price, row["cutoff"] or "-", chosen, thinks))
+        show_text(console, f"{text_table(columns, rows, console.width)}\n")
 
 
 def list_models(request: ModelsListRequest, settings: Settings | None = None) -> ModelsResult:
@@ -122,27 +114,6 @@ def _row(entry: ModelFacts, has_key: bool) -> dict[str, Any]:
 
 # The check.
 
-LOOK_UP = ToolSpec(
-    name="look_up",
-    description="Looks up the weather of a city.",
-    parameters={
-        "type": "object",
-        "properties": {"city": {"type": "string"}},
-        "required": ["city"],
-        "additionalProperties": False,
-    },
-)
-SUBMIT = replace(LOOK_UP, name="submit", description="Hands in the city.")
-SCHEMA = {
-    "type": "object",
-    "properties": {"city": {"type": "string"}},
-    "required": ["city"],
-    "additionalProperties": False,
-}
-SYSTEM = SystemMessage(text="You test a connection. Be as brief as you can.")
-LONGEST_REPLY = 2_000
-"""Tokens: thinking models need some before they say a word."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class ModelCheck(Result):
@@ -181,140 +152,22 @@ async def check_model(request: ModelsCheckRequest, settings: Settings | None = N
     settings = settings or load_settings()
     name = ModelName.read(request.model)
     client = open_provider(request.model, settings.keys, address=settings.addresses.get(name.provider))
+    trial = CapabilityCheck(model=client, name=request.model, seconds=request.seconds)
     try:
-        trial = _Check(client=client, model=request.model, seconds=request.seconds)
         checks = await trial.run()
     finally:
         await client.close()
     dollars = [PriceList().charged(trial.request(), reply) for reply in trial.replies]
     path = settings.home / CHECKED_MODELS
-    kept = checks[0][1] == "yes"
-    if kept:
-        _keep(path, name.name, trial.found())
+    if trial.sure:
+        learned = client.facts(name.name) if isinstance(client, HttpModel) else None
+        keep_capabilities(settings, request.model, trial.found(learned))
     return ModelCheck(
         model=request.model,
         checks=tuple(checks),
         dollars=None if None in dollars else sum(one for one in dollars if one is not None),
-        file=path if kept else None,
+        file=path if trial.sure else None,
     )
-
-
-@dataclass(kw_only=True)
-class _Check:
-    client: "ProviderClient"
-    model: str
-    seconds: float
-    replies: list[Reply] = field(default_factory=list[Reply])
-    force: str = "named"
-    schema: str = "yes"
-
-    def request(self, text: str = "", **fields: Any) -> Request:
-        settings = ModelSettings(max_tokens=LONGEST_REPLY)
-        return Request(model=self.model, messages=(SYSTEM, UserMessage(text=text)), settings=settings, **fields)
-
-    async def run(self) -> list[tuple[str, str]]:
-        checks = [("answers", await self._plain())]
-        if checks[0][1] != "yes":
-            return checks
-        checks.append(("calls a tool it is told to", await self._forced("submit")))
-        if self.force == "no":
-            result = await self._forced("*")
-            self.force = "required" if result == "yes" else "no"
-            checks.append(("calls some tool if it must", result))
-        checks.append(("goes on after a tool", await self._second_turn()))
-        checks.append(("answers by a JSON schema", await self._by_schema()))
-        thought = any(reply.tokens.reasoning or reply.thinking for reply in self.replies)
-        checks.append(("thinks before it answers", "yes" if thought else "not seen"))
-        return checks
-
-    def found(self) -> dict[str, str]:
-        """What is worth remembering, with what the client has learned by being refused."""
-        name = ModelName.read(self.model).name
-        learned = self.client.facts(name) if isinstance(self.client, HttpModel) else facts_of(name)
-        forces = ("named", "required", "no")
-        force = max(self.force, learned.force, key=forces.index)
-        schema = max(self.schema, learned.schema, key=("yes", "object", "no").index)
-        return {"force": force, "schema": schema}
-
-    async def _ask(self, request: Request) -> Reply:
-        async with asyncio.timeout(self.seconds):
-            reply = await self.client.complete(request)
-        self.replies.append(reply)
-        return reply
-
-    async def _plain(self) -> str:
-        try:
-            reply = await self._ask(self.request("Say yes."))
-        except TimeoutError:
-            return f"no answer within {self.seconds:g} s; give it more with --seconds"
-        except ModelError as error:
-            return str(error)
-        return "yes" if reply.text.strip() else f"an empty reply, which ended by {reply.finish}"
-
-    async def _forced(self, force: str) -> str:
-        request = self.request("Oslo is a city.", tools=(LOOK_UP, SUBMIT), force=force)
-        try:
-            reply = await self._ask(request)
-        except (ModelError, TimeoutError) as error:
-            self.force = "no"
-            return f"no: {error}"
-        names = [call.name for call in reply.calls]
-        if names and (force == "*" or names[0] == force):
-            return "yes"
-        self.force = "no"
-        return f"no, it {'called ' + names[0] if names else 'wrote text'}"
-
-    async def _second_turn(self) -> str:
-        request = self.request("How is the weather in Oslo? Look it up.", tools=(LOOK_UP,))
-        try:
-            reply = await self._ask(request)
-            if not reply.calls:
-                return "it did not look anything up"
-            results = [ToolResult(call_id=call.id, name=call.name, text="rain") for call in reply.calls]
-            messages = (*request.messages, reply.as_message(), *results)
-            again = await self._ask(replace(request, messages=messages))
-        except (ModelError, TimeoutError) as error:
-            return f"no: {error}"
-        return "yes" if again.text.strip() or again.calls else "an empty reply"
-
-    async def _by_schema(self) -> str:
-        try:
-            reply = await self._ask(self.request("Name the capital of Norway as `city`, in JSON.", schema=SCHEMA))
-        except (ModelError, TimeoutError) as error:
-            self.schema = "no"
-            return f"no: {error}"
-        with suppress(ValueError):
-            if isinstance(json.loads(reply.text).get("city"), str):
-                return "yes"
-        self.schema = "no"
-        return "no, the text is other JSON or none"
-
-
-def _keep(path: Path, name: str, found: Mapping[str, str]) -> None:
-    """Put a model's entry first in the file of checked models, and drop an older one."""
-    import re
-
-    from foretell.data.atomic_file import write_atomically
-
-    pattern = f"^{re.escape(name.lower())}$"
-    entries = [entry for entry in (read_facts(path).models if path.exists() else ()) if entry.pattern != pattern]
-    known = facts_of(name)
-    entries.insert(0, replace(known, pattern=pattern, name="", **found))  # pyright: ignore[reportArgumentType]
-    write_atomically(path, _as_toml(entries, date.today()).encode())  # noqa: DTZ011 - a day for people
-    forget_facts()
-
-
-def _as_toml(entries: Sequence[ModelFacts], day: date) -> str:
-    lines = [f"date = {day.isoformat()}", 'source = "foretell models check"', ""]
-    for entry in entries:
-        lines.append("[[model]]")
-        for name, value in vars(entry).items():
-            if value in (None, "", ()):
-                continue
-            written = value.isoformat() if isinstance(value, date) else json.dumps(value)
-            lines.append(f"{name} = {written}")
-        lines.append("")
-    return "\n".join(lines)
 
 
 # The update.

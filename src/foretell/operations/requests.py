@@ -1057,6 +1057,7 @@ class DataPullRequest(OperationRequest):
     dataset: str = setting("", "Prophet Arena: the data set.", metavar="SLUG[@VERSION]")
     rounds: tuple[str, ...] = setting((), "Due date of a round; may be repeated.", flag="--round", metavar="DATE")
     latest: bool = setting(False, "The newest round, also when no round is named.")
+    prices: bool = setting(True, "Also read each market's price at the due moment; published ones are ten days old.")
     url: str | None = setting(None, "Where the files are published.", env="FORETELL_FORECASTBENCH_URL")
     folder: Path | None = _ROUNDS_FOLDER
 

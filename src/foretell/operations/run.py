@@ -2,6 +2,7 @@
 
 import json
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -10,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Column, Table
 from rich.text import Text
 
 from foretell.data.corpus import Corpus
@@ -24,6 +24,9 @@ from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.trace import TraceEvent
+from foretell.report.answers import answer_text
+from foretell.report.numbers import estimate, plural
+from foretell.report.terminal import show_text
 from foretell.report.trace import describe_event
 from foretell.runs import event_loop
 from foretell.runs.backtest import Backtest, run_sync
@@ -43,6 +46,11 @@ from foretell.runs.settings import KEYS, Settings, load_settings
 from foretell.runs.spec import RunSpec, read_spec, spec_from_json, spec_from_mapping, yaml_mapping
 from foretell.runs.store import RunRow, RunStore, find_run
 from foretell.scoring.long_tables import write_backtest
+from foretell.scoring.run_scores import QuestionAnswer, RunScores, score_run
+from foretell.scoring.table import BASE_RATE, CROWD
+
+MOST_REASONS = 5
+"""Kinds of failures that are listed."""
 
 # Running a spec.
 
@@ -319,6 +327,9 @@ class ShowResult(Result):
     steps: Mapping[int, tuple[TraceEvent, ...]]
     """By trial, for one question: what happened, in order."""
     question: str | None = None
+    scores: RunScores | None = None
+    """How good it was, where all questions are shown."""
+    limit: int | None = None
 
     def rows(self) -> list[dict[str, Any]]:
         """One row for each answer."""
@@ -346,6 +357,7 @@ class ShowResult(Result):
                 for answer in self.answers
             ],
             "total": self.total,
+            **({} if self.scores is None else {"score": self.scores.summary()}),
         }
         if self.question is not None:
             body["steps"] = {
@@ -358,18 +370,9 @@ class ShowResult(Result):
         return body
 
     def print(self, console: "Console") -> None:
-        """A table of the answers; of one question every step to each of them."""
-        if self.question is None:
-            table = Table(Column("question", overflow="fold"), "as of", "trial", "answer", "calls", "$", box=None)
-            for row in self.rows():
-                cost = "" if row["dollars"] is None else f"{row['dollars']:.4f}"
-                calls = "" if row["calls"] is None else str(row["calls"])
-                table.add_row(Text(row["question"]), row["as_of"], str(row["trial"]), Text(row["answer"]), calls, cost)
-            console.print(table)
-            row = run_to_dict(self.run, self.money)
-            counts = f"{row['forecasts']} forecasts, {row['failed']} failed, {row['degraded']} degraded"
-            counts += f", {row['quarantined']} quarantined" if row["quarantined"] else ""
-            console.print(Text(f"{counts}: {money_text(row)}", style="dim"))
+        """A table of the questions with their answers; of one question every step to each of its answers."""
+        if self.scores is not None:
+            show_text(console, f"{self._overview(self.scores)}\n")
             return
         for answer in self.answers:
             console.rule(f"trial {answer.trial}")
@@ -377,6 +380,37 @@ class ShowResult(Result):
                 console.print(Text(describe_event(event)))
             failed = isinstance(answer, Failure)
             console.print(Text(f"failed: {answer.error}", style="red") if failed else Text(answer.rationale))
+
+    def _overview(self, scores: RunScores) -> str:
+        row = run_to_dict(self.run, self.money)
+        counts = f"{row['forecasts']} forecasts, {row['failed']} failed, {row['degraded']} degraded"
+        counts += f", {row['quarantined']} quarantined" if row["quarantined"] else ""
+        lines = [*map(question_lines, scores.answers[: self.limit]), "", f"{counts}: {money_text(row)}"]
+        if (index := scores.index) is not None:
+            beside = {"price": scores.metric("bi", CROWD), "base rate": scores.metric("bi", BASE_RATE)}
+            others = "".join(f", {name} {one.estimate:.1f}" for name, one in beside.items() if one is not None)
+            lines.append(f"Brier index {estimate(index, 1)} on {plural(scores.decided, 'decided question')}{others}")
+        failures = Counter(answer.error for answer in self.answers if isinstance(answer, Failure))
+        lines += [f"{plural(count, 'failure')}: {error}" for error, count in failures.most_common(MOST_REASONS)]
+        return "\n".join([*lines, f"every step to one answer: foretell show {self.run.id} ID"])
+
+
+def question_lines(one: QuestionAnswer) -> str:
+    """A question of a run, and below it the answer, what was said beside it, and what became of it."""
+    shown, several = one.leading, len(one.targets) > 1
+    said = "failed" if one.final is None else answer_text(one.final, one.question)
+    beside = [f"trials {min(shown.trials):.0%} to {max(shown.trials):.0%}"] if len(set(shown.trials)) > 1 else []
+    beside += [] if shown.price is None else [f"price {shown.price:.0%}"]
+    of = f"{shown.label}: " if several and beside else ""
+    beside += [f"{one.degraded} degraded"] if one.degraded else []
+    beside += [f"{one.failed} failed"] if one.failed and one.final is not None else []
+    ended = "" if shown.outcome is None else ", it was " + ("yes" if shown.outcome else "no")
+    if several and one.decided:
+        ended = f", it was {', '.join(target.label for target in one.targets if target.outcome) or 'none of them'}"
+    ended += "" if one.brier is None else f": Brier score {one.brier:.3f}"
+    about = f" ({of}{', '.join(beside)})" if beside else ""
+    when = one.question.as_of.at.date().isoformat()
+    return f"{one.question.text}\n  {said}{about}{ended}\n  {one.question.id}, as of {when}"
 
 
 def _as_json(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -391,14 +425,16 @@ def show(request: ShowRequest, settings: Settings | None = None) -> ShowResult:
         id = find_run(store, request.run)
         row = store.run(id)
         assert row is not None
-        answers = [answer for answer in store.answers(id) if request.question in (None, answer.question_id)]
-        if request.question is not None and not answers:
-            hint = f"foretell show {id} lists its questions"
-            raise InputError(f"run {id} has no answer to {request.question!r}", hint=hint)
-        steps: dict[int, list[TraceEvent]] = {}
-        for _, key, event in store.events(id, request.question) if request.question is not None else ():
-            steps.setdefault(key.trial, []).append(event)
         texts = {question.id: question.text for question in store.questions(id)}
+        chosen = None if request.question is None else _question_named(request.question, texts)
+        answers = [answer for answer in store.answers(id) if chosen in (None, answer.question_id)]
+        if chosen is not None and not answers:
+            hint = f"foretell show {id} lists its questions"
+            raise InputError(f"run {id} has no answer to {chosen!r}", hint=hint)
+        steps: dict[int, list[TraceEvent]] = {}
+        for _, key, event in store.events(id, chosen) if chosen is not None else ():
+            steps.setdefault(key.trial, []).append(event)
+        scores = score_run(store, row) if chosen is None else None
         money = money_of(store, settings, [id])[id]
     return ShowResult(
         run=row,
@@ -407,8 +443,20 @@ def show(request: ShowRequest, settings: Settings | None = None) -> ShowResult:
         total=len(answers),
         texts=texts,
         steps={trial: tuple(events[: request.limit]) for trial, events in steps.items()},
-        question=request.question,
+        question=chosen,
+        scores=scores,
+        limit=request.limit,
     )
+
+
+def _question_named(name: str, texts: Mapping[str, str]) -> str:
+    """The id of a question that is named by it, by the beginning of it or by words of its text."""
+    if name in texts:
+        return name
+    fits = [id for id in texts if id.startswith(name)] or [id for id in texts if name.lower() in texts[id].lower()]
+    if len(fits) > 1:
+        raise InputError(f"{name!r} fits {len(fits)} questions", hint=f"one of {', '.join(fits[:8])}")
+    return fits[0] if fits else name
 
 
 # Computing a run again.

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Column, Table
-from rich.text import Text
 
 from foretell.data.http import SourceError
 from foretell.data.untrusted import UNSAFE
@@ -28,7 +26,7 @@ from foretell.questions.errors import InputError
 from foretell.questions.question import Question
 from foretell.questions.resolution import Resolution
 from foretell.report.numbers import bracket
-from foretell.report.terminal import show_text
+from foretell.report.terminal import TextColumn, show_text, text_table
 from foretell.runs.executor import RunProgress
 from foretell.runs.outcomes import RunOutcomes
 from foretell.runs.settings import Settings, load_settings
@@ -143,15 +141,19 @@ class RunsResult(Result):
         if not self.stored:
             show_text(console, f"{'no run fits' if self.every else NO_RUNS}\n")
         else:
-            right = [Column(name, justify="right", no_wrap=True) for name in ("Brier index", "$ spent")]
-            middle = [Column(name, no_wrap=True) for name in ("made on", "state")]
-            # What does not fit is put on the next line, so that a narrow terminal cuts nothing off.
-            table = Table(Column("run", overflow="fold"), *middle, *right, box=None)
-            for run in self.stored:
-                name = Text(run.row.name or run.row.id).append(f"\n{_what(run)}", style="dim")
-                spent = f"{run.money.spent:.2f}"
-                table.add_row(name, run.row.created[:10], _state_text(run), _score_text(run), spent)
-            console.print(table)
+            columns = [TextColumn(head="run", shrink=12), TextColumn(head="made on", drop=1), TextColumn(head="state")]
+            columns += [TextColumn(head=name, right=True) for name in ("Brier index", "$ spent")]
+            cells = [
+                (r.row.name or r.row.id, r.row.created[:10], _state_text(r), _score_text(r), f"{r.money.spent:.2f}")
+                for r in self.stored
+            ]
+            head, *lines = text_table(columns, cells, console.width).splitlines()
+            # What it asks stands below, after a name that was cut, so that a narrow terminal hides nothing.
+            told = [
+                f"{line}\n  {'' if name in line else f'{name}, '}{_what(run)}"
+                for line, run, (name, *_) in zip(lines, self.stored, cells, strict=True)
+            ]
+            show_text(console, "\n".join([head, *told]) + "\n")
             for line in list(filter(None, map(_next_step, self.stored)))[:MOST_STEPS]:
                 show_text(console, f"{line}\n")
         if self.archived:

@@ -97,7 +97,7 @@ class ServicesResult(Result):
             TextColumn(head="service"): "service",
             TextColumn(head="key"): "key",
             TextColumn(head="pace"): lambda row: row["pace"].split(", ")[0],
-            TextColumn(head="last success", shrink=11): "last_success",
+            TextColumn(head="last success"): "last_success",
             TextColumn(head="last error", shrink=11): lambda row: f"{row['last_error']} {row['problem']}".strip(),
             TextColumn(head="facts", drop=1): "facts_date",
         }

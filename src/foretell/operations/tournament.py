@@ -39,8 +39,9 @@ from foretell.operations.tournament_plan import (
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.codec import from_dict, to_json
 from foretell.questions.errors import InputError
-from foretell.questions.forecast import Failure, Forecast, Numeric
+from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
+from foretell.report.answers import answer_text
 from foretell.report.tournament_page import TournamentDay, TournamentRow, markdown_summary, tournament_page
 from foretell.runs.combine import CombinationSettings, one_forecast_per_question
 from foretell.runs.executor import RunProgress
@@ -313,26 +314,6 @@ def _is_due(part: ListedPart, policy: ForecastPolicy, sent: Sequence[datetime], 
 
 
 # What a forecast says, for the comment and for the page.
-
-
-def answer_text(forecast: Forecast, question: Question | None) -> str:
-    """The answer in a few words.
-
-    >>> answer_text(Forecast(question_id="q", forecaster="f", as_of=AsOf.day("2026-11-15"), p={"yes": 0.344}), None)
-    '34.4%'
-    """
-    scale = None if question is None else question.range
-    if isinstance(forecast.distribution, Numeric):
-        values = [forecast.distribution.quantile(level) for level in (0.1, 0.5, 0.9)]
-        if scale is None or not scale.dates:
-            values = [float(f"{value:.4g}") for value in values]
-        low, middle, high = (str(value) if scale is None else scale.write(value) for value in values)
-        return f"{middle} (8 in 10: {low} to {high})"
-    if len(forecast.p) == 1:
-        return f"{next(iter(forecast.p.values())):.1%}"
-    labels = {} if question is None else {target.id: target.label or target.id for target in question.targets}
-    ranked = sorted(forecast.p.items(), key=lambda one: -one[1])
-    return ", ".join(f"{labels.get(id, id)} {p:.1%}" for id, p in ranked)
 
 
 def comment_text(forecast: Forecast, question: Question | None) -> str:

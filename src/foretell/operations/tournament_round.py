@@ -49,6 +49,7 @@ from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
 from foretell.runs.combine import combine_trials
+from foretell.runs.due_prices import keep_due_prices
 from foretell.runs.past import StoredRates
 from foretell.runs.question_sets import Benchmark
 from foretell.runs.runner import PreparedRun, WatchProgress, asks_models, check_run, execute_run, prepare_run
@@ -291,6 +292,8 @@ async def pull_rounds(
         due = date.fromisoformat(day)
         before = (due - timedelta(days=ROUND_DAYS * n) for n in range(1, request.past + 1))
         notes = await _pull_past(source, [str(one) for one in before if one >= FIRST_ROUND])
+        read = [one.state for one in await keep_due_prices(cache, [day], settings) if not one.bytes]
+        notes += [f"prices of the due moment: {state}; those of the round are ten days old" for state in read]
         earlier = sum(one < day for one in pulled_rounds(cache))
         tell(f"round {day}; {earlier} earlier rounds are here to learn from")
         return day, notes

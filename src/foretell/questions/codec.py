@@ -51,8 +51,6 @@ def from_json(text: str | bytes, kind: type[T]) -> T:
 
 def from_dict(data: Any, kind: type[T]) -> T:
     """Read one value from a parsed JSON object; `schema` and `type` are checked where present."""
-    from pydantic import ValidationError
-
     if not isinstance(data, dict):
         raise InputError(f"expected a JSON object with the fields of a {kind.__name__}, found {type(data).__name__}")
     body: dict[str, Any] = dict(data)  # type: ignore[reportUnknownArgumentType]
@@ -64,8 +62,15 @@ def from_dict(data: Any, kind: type[T]) -> T:
         raise InputError(f"this is a {name}, expected a {kind.__name__}", column="type")
     if kind is Question and "exclusive" in body and "exclusivity" not in body:
         body["exclusivity"] = _exclusivity_before(body.pop("exclusive"))
+    return checked_fields(body, kind)
+
+
+def checked_fields(data: Any, kind: type[T]) -> T:
+    """A value of a dataclass from parsed JSON or YAML; an `InputError` names a wrong or unknown field."""
+    from pydantic import ValidationError
+
     try:
-        return _adapter(kind).validate_python(body)
+        return _adapter(kind).validate_python(data)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])

@@ -117,7 +117,9 @@ def _summary(
         text += f"After calibration and blending with what else was known: {moved}.\n"
         snapshots = {} if question is None else {target.id: target.snapshot for target in question.targets}
         if snapshots and all(one is not None and one.price == p.get(id) for id, one in snapshots.items()):
-            text += "This is the market's price: no past of this forecaster shows that its trials add to one.\n"
+            days = max(((trials[0].as_of.at - one.at).days for one in snapshots.values() if one is not None), default=0)
+            old = f", {days} days old" if days > 1 else ""
+            text += f"This is the market's price{old}: no past of this forecaster shows that its trials add to one.\n"
         text += "\n"
     if len(trials) > 1:
         text += f"{len(trials)} trials combined by {how.rule}; the one nearest to their answer says:\n\n"

@@ -118,6 +118,13 @@ async def _online(name: str, work: Callable[[ServiceConfig], Coroutine[Any, Any,
     settings = load_settings()
     async with AsyncHttpClient(limits=HttpLimits(attempts=3), access=settings.access) as http:
         await work(service_config(settings, http, name))
+    if name == "forecastbench":
+        from foretell.data.datasets.cache import DownloadCache, cache_home
+        from foretell.data.datasets.forecastbench_download import pulled_rounds
+        from foretell.runs.due_prices import keep_due_prices
+
+        cache = DownloadCache(cache_home() / name)
+        await keep_due_prices(cache, pulled_rounds(cache)[-1:], settings)
 
 
 LATE_TEXT_HINT = "--late-text cut, in a spec late_text: cut, leaves such passages out; keep leaves them in"

@@ -1,5 +1,6 @@
 """The runtime of a run: it makes the context of every trial, with models behind the journal and fenced tools."""
 
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field, fields, replace
@@ -8,6 +9,7 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 
+from foretell.data.atomic_file import write_atomically
 from foretell.data.http import AsyncHttpClient, SourceError
 from foretell.data.markets.prices import market_ref
 from foretell.data.series.series import Series, SeriesInMemory, SeriesSource, SeriesUnavailable
@@ -27,10 +29,12 @@ from foretell.forecasters.prompt.prediction_context import PredictionContexts, Q
 from foretell.forecasters.series.forecasters import Auto
 from foretell.models.budget import Budget, SharedBudget
 from foretell.models.canonical import content_key
+from foretell.models.check import CapabilityCheck, unknown_models, with_capabilities
+from foretell.models.facts import forget_facts
 from foretell.models.journal import Journal
 from foretell.models.limits import UNLIMITED, ModelLimits
 from foretell.models.model import EFFORTS, ModelSettings, ReasoningEffort
-from foretell.models.names import MODEL_ROLES, ModelRole, ModelRoles
+from foretell.models.names import MODEL_ROLES, ModelName, ModelRole, ModelRoles
 from foretell.models.prices import PriceList, read_price
 from foretell.models.router import ModelRouter
 from foretell.plugins import load, names
@@ -41,7 +45,7 @@ from foretell.questions.question import Question, SeriesRef
 from foretell.questions.trace import EmitEvent, ignore_event
 from foretell.runs.executor import AnswerCell
 from foretell.runs.services import MAY_BE_REVISED, Services, open_services, plugin_tools
-from foretell.runs.settings import Settings, clock_of
+from foretell.runs.settings import CHECKED_MODELS, Settings, clock_of
 from foretell.runs.spec import RunSpec
 from foretell.runs.store import RunCell, RunStore
 from foretell.tools.fence import FencedTools, SourceStore
@@ -376,6 +380,9 @@ async def open_runtime(
         router.check(models.names())
         refuse_unpriced(spec, settings.budget)
         with nullcontext(budget) if budget else open_budget(spec, journal, settings) as budget:
+            if settings.check_models and journal.mode == "live":
+                for name in unknown_models(models.names(), router.prices):
+                    await try_first(name, router, budget, settings)
             yield Runtime(
                 spec=spec,
                 models=models,
@@ -386,6 +393,33 @@ async def open_runtime(
                 budget=budget,
                 settings=settings,
             )
+
+
+FIRST_REPLY_SECONDS = 120.0
+TRIED_FIRST = (
+    "{} is in no table of models: a few short requests, paid from the budget of the run, find out first how it can be "
+    "asked (FORETELL_CHECK_MODELS=no starts without)"
+)
+log = logging.getLogger("foretell.models.check")
+
+
+async def try_first(name: str, router: ModelRouter, budget: Budget, settings: Settings) -> None:
+    """Find out what a model that nobody knows can do before it is paid for more: within the budget, and once."""
+    log.warning("%s", TRIED_FIRST.format(name))
+    check = CapabilityCheck(model=router.within(budget), name=name, seconds=FIRST_REPLY_SECONDS)
+    checks = await check.run(turns=False)
+    if check.sure:
+        keep_capabilities(settings, name, check.found(router.learned(name)))
+    else:
+        log.warning("%s: that could not be found out (%s); it is asked as most models are", name, checks[-1][1])
+
+
+def keep_capabilities(settings: Settings, model: str, found: Mapping[str, str]) -> None:
+    """Keep in the home what a model can do."""
+    path = settings.home / CHECKED_MODELS
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, with_capabilities(path, ModelName.read(model).name, found))
+    forget_facts()
 
 
 @contextmanager

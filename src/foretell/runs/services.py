@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from foretell.data.http import AsyncHttpClient, SourceError
+from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
 from foretell.data.markets.listing import EventSource
 from foretell.data.markets.market import Market
 from foretell.data.markets.named_events import events_named
@@ -125,8 +125,9 @@ class SeriesOnDemand:
     Nothing is opened before the first series is asked for, and each is read once for a cutoff.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, limits: HttpLimits | None = None) -> None:
         self._settings = settings
+        self._limits = limits
         self._stack = AsyncExitStack()
         self._http: AsyncHttpClient | None = None
         self._sources: SeriesByProvider | None = None
@@ -154,7 +155,7 @@ class SeriesOnDemand:
         if len(failures) >= TRIES:
             raise SeriesUnavailable(f"{ref.provider} failed {TRIES} times and is left alone: {failures[-1]}")
         if self._sources is None or self._http is None:
-            self._http = AsyncHttpClient(access=self._settings.access)
+            self._http = AsyncHttpClient(limits=self._limits or HttpLimits(), access=self._settings.access)
             self._stack.push_async_callback(self._http.aclose)
             self._sources = _series(self._settings, self._config)
         if not self._sources.supplies(ref) and exists("series", ref.provider):

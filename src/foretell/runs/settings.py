@@ -26,6 +26,7 @@ KNOWN_MODELS = "known_models.toml"
 """In the home: a newer table of models than the one that came with the package."""
 CHECKED_MODELS = "checked_models.toml"
 """In the home: what models turned out to be able to do when they were tried."""
+SWITCHED_OFF = ("0", "no", "off", "false")
 SETTINGS_FILE = "settings.toml"
 """In the home: who runs this program, for those who do not want to say so in every environment."""
 EXAMPLE_FILE = "example.json"
@@ -64,6 +65,8 @@ class Settings:
         default_factory=dict[str, tuple[ServiceLimit, ...]], repr=False
     )
     """By service: how fast it may be asked, where that is not what the table of services says."""
+    check_models: bool = field(default=False, repr=False)
+    """Whether a model that no table knows is tried with a few short requests before a run pays for it."""
     budget: "Budget | None" = field(default=None, repr=False, compare=False)
     """Around the budgets of all runs of this process, as where a server answers for others."""
 
@@ -113,6 +116,7 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
 
     FORETELL_SERIES names CSV files with series of one's own, FORETELL_DATABASE_URL puts runs and journal into
     PostgreSQL, FORETELL_LIMITS says what providers allow.
+    FORETELL_CHECK_MODELS=no starts runs without trying models that nobody knows.
     FORETELL_CONTACT, FORETELL_PACE, FORETELL_USER_AGENT and FORETELL_<SERVICE>_USER_AGENT say who asks outside
     services and how fast; the first also stands in settings.toml of the home.
 
@@ -144,6 +148,7 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
         contact=read_contact(values.get("FORETELL_CONTACT") or _file_settings(home).get("contact", "")),
         user_agents={service: _header(name) for service, name in agents.items()},
         pace=parse_pace(values.get("FORETELL_PACE", "")),
+        check_models=values.get("FORETELL_CHECK_MODELS", "").lower() not in SWITCHED_OFF,
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, cast
 from foretell.data.datasets.rows import read_text
 from foretell.data.datasets.set_filter import SetFilter
 from foretell.models.prices import read_price
+from foretell.questions.codec import checked_fields
 from foretell.questions.errors import InputError
 
 COMBINATIONS = ("logit-mean", "mean", "median", "trimmed", "extremised", "judged", "default")
@@ -188,11 +189,4 @@ def _unabridged(data: dict[str, Any]) -> dict[str, Any]:
 
 def spec_from_json(data: Any) -> RunSpec:
     """A spec from parsed JSON or YAML; a wrong field raises an `InputError` that names it."""
-    from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
-
-    try:
-        return TypeAdapter(with_config(ConfigDict(extra="forbid"))(RunSpec)).validate_python(data)
-    except ValidationError as error:
-        first = error.errors()[0]
-        field_name = ".".join(str(part) for part in first["loc"]) or None
-        raise InputError(first["msg"].removeprefix("Value error, "), column=field_name) from None
+    return checked_fields(data, RunSpec)

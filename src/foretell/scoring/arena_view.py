@@ -24,7 +24,9 @@ from foretell.scoring.arena_leaderboard import (
     compare_with_reference,
     lead_time_of,
     pair_matrix,
+    point_scores,
     rebalanced_scores,
+    resolved_with_anchors,
 )
 from foretell.scoring.arena_table import ArenaTable
 from foretell.scoring.engine import ClusterBundles
@@ -228,8 +230,27 @@ def view_of_scored(arena: ArenaTable, scored: ScoredArena, *, by: Sequence[str] 
         groups=groups,
         rebalanced=shares,
         lead_times=curve.result(),
-        settings=_settings(scored),
+        settings=_settings(scored.choice, scored.resampling),
         notes=_notes(arena),
+    )
+
+
+def first_view(arena: ArenaTable, *, choice: MomentChoice = "mean") -> ArenaLeaderboard:
+    """Who leads by the Brier score, without intervals, groups or pairs: what can be shown while those are computed."""
+    scored, none = resolved_with_anchors(arena), np.empty((0, 0))
+    nobody = PairwiseMatrix(diff=none, se=none, low=none, high=none, p=none, n=none.astype(np.int64))
+    return ArenaLeaderboard(
+        arena=arena.name,
+        counts=_counts(arena, scored),
+        first=_time(scored.moments.taken_at.min()),
+        last=_time(scored.moments.taken_at.max()),
+        lines=point_scores(scored, choice),
+        versus_crowd={},
+        pairs=ArenaPairs(names=(), matrix=nobody),
+        groups={},
+        rebalanced=(),
+        lead_times=LeadTimeCurve(points=(), entries=(), left_out=()),
+        settings=_settings(choice, SCORE_RESAMPLING),
     )
 
 
@@ -267,11 +288,10 @@ def _versus(scored: ScoredArena) -> dict[str, Comparison]:
     return compare_with_reference(scored, CROWD) if CROWD in scored.arena.names else {}
 
 
-def _settings(scored: ScoredArena) -> dict[str, Any]:
-    resampling = scored.resampling
+def _settings(choice: MomentChoice, resampling: Resampling) -> dict[str, Any]:
     return {
-        "moments": scored.choice,
-        "moments mean": MOMENT_CHOICE_TEXTS[scored.choice],
+        "moments": choice,
+        "moments mean": MOMENT_CHOICE_TEXTS[choice],
         "draws": resampling.draws,
         "level": resampling.level,
         "seed": resampling.seed,

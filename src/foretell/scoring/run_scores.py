@@ -66,6 +66,8 @@ class QuestionAnswer:
     """Trials without an answer."""
     degraded: int
     """Trials whose answer rests on a failure."""
+    final: Forecast | None = None
+    """Its trials as one forecast; None where none of them can be used."""
 
     @cached_property
     def leading(self) -> TargetAnswer:
@@ -294,5 +296,5 @@ def _question_answers(
         )
         degraded = sum(one.degraded for one in forecasts)
         failed = sum(isinstance(one, Failure) for one in ended)
-        found.append(QuestionAnswer(question=question, targets=targets, failed=failed, degraded=degraded))
+        found.append(QuestionAnswer(question=question, targets=targets, failed=failed, degraded=degraded, final=final))
     return found

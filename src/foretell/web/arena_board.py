@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -22,11 +22,16 @@ from foretell.report.markup import Markup, element
 from foretell.report.numbers import bracket, difference, number
 from foretell.report.study_report import study_parts
 from foretell.scoring.arena_leaderboard import LEAD_TIMES, MAIN_METRIC, ArenaLeaderboardRow, lead_time_of
+from foretell.scoring.arena_table import ArenaEntry
 from foretell.scoring.arena_view import ArenaLeaderboard
 from foretell.scoring.table import CROWD
 
 MAIN_CHARTS = ("over-time", "lead-time", "category", "cost")
-"""Charts that stand by themselves; all others are further down."""
+"""Charts that stand by themselves; all others are further down, and so is the last where it has a mark of hundreds."""
+FIRST_ROWS = 50
+"""Rows of a board that are shown before somebody asks for all of them."""
+FIRST_COLUMNS = ("brier", "completion", "cost", "events", "seconds")
+"""Columns that are known before any interval is."""
 _MOMENTS_SQL = "select taken_at, closes_at from moment where arena = ? and taken_at is not null"
 
 
@@ -141,6 +146,8 @@ class BoardChoice:
     """Columns by name; none for the usual ones."""
     entry: Annotated[str, Query(max_length=200)] = ""
     """Whose calibration to show; the leader's where nobody is named."""
+    every: bool = False
+    """Whether a long board is shown to its last row."""
 
     def shown(self) -> dict[str, BoardColumn]:
         """The columns in the order of the board; names that no column has are left out."""
@@ -168,14 +175,11 @@ class BoardView:
 
     columns: tuple[BoardColumn, ...]
     rows: tuple[BoardRow, ...]
-    charts: Mapping[str, Chart]
-    calibration: Chart
-    calibrated: str
-    names: tuple[str, ...]
-    """Whose calibration can be shown."""
-    parts: Sequence[tuple[str, str, Markup]]
-    """Anchor, title and markup of everything else."""
     view: ArenaLeaderboard
+    charts: Mapping[str, Chart] = field(default_factory=dict[str, Chart])
+    calibration: Chart | None = None
+    parts: Sequence[tuple[str, str, Markup]] = ()
+    """Anchor, title and markup of everything else, which a page shows when it is asked for."""
 
 
 def board_view(report: ArenaReport, choice: BoardChoice) -> BoardView:
@@ -186,31 +190,40 @@ def board_view(report: ArenaReport, choice: BoardChoice) -> BoardView:
     study = report.study(pictures=True)
     real = [line.entry.name for line in view.lines if not line.entry.anchor]
     calibrated = choice.entry if choice.entry in arena.names else (real or list(arena.names))[0]
-    apart = {one.name: one.chart for one in study.charts if one.name in MAIN_CHARTS}
-    rest = tuple(one for one in study.charts if one.name not in (*MAIN_CHARTS, "brier"))
+    main = MAIN_CHARTS if len(real) <= FIRST_ROWS else MAIN_CHARTS[:-1]
+    apart = {one.name: one.chart for one in study.charts if one.name in main}
+    rest = tuple(one for one in study.charts if one.name not in (*main, "brier"))
     others = replace(study, tables=study.tables[1:], charts=rest)
     return BoardView(
         columns=tuple(columns.values()),
-        rows=_rows(view, columns, styles),
+        rows=_rows(view, choice, columns, styles),
         charts=apart,
         calibration=reliability_diagram(
             arena.row(calibrated), arena.markets.outcome, market_weights(arena), name=calibrated
         ),
-        calibrated=calibrated,
-        names=tuple(arena.names),
         parts=study_parts(others, ARENA_ADVICE),
         view=view,
     )
 
 
+def first_board_view(view: ArenaLeaderboard, entries: Sequence[ArenaEntry], choice: BoardChoice) -> BoardView:
+    """What is known of a board at once: the ranking, with those of the chosen columns that need no interval."""
+    columns = {name: one for name, one in choice.shown().items() if name in FIRST_COLUMNS}
+    styles = series_styles([entry.name for entry in entries if not entry.anchor])
+    return BoardView(columns=tuple(columns.values()), rows=_rows(view, choice, columns, styles), view=view)
+
+
 def _rows(
-    view: ArenaLeaderboard, columns: Mapping[str, BoardColumn], styles: Mapping[str, SeriesStyle]
+    view: ArenaLeaderboard,
+    choice: BoardChoice,
+    columns: Mapping[str, BoardColumn],
+    styles: Mapping[str, SeriesStyle],
 ) -> tuple[BoardRow, ...]:
     known = series_styles([line.entry.name for line in view.lines], styles)
     main = {line.entry.name: line.scores[MAIN_METRIC] for line in view.lines if MAIN_METRIC in line.scores}
     ends, market = _ends(list(main.values())), main.get(CROWD)
     rows: list[BoardRow] = []
-    for line in view.lines:
+    for line in view.lines[: None if choice.every else FIRST_ROWS]:
         name = line.entry.name
         drawn = mark(8, 8, known[name])
         own = element(

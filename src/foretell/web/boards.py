@@ -4,15 +4,16 @@ import hashlib
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import date
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
+from urllib.parse import urlencode
 
 import numpy as np
 from fastapi import Query
@@ -25,15 +26,18 @@ from foretell.report.arena_report import ArenaReport, arena_finding, arena_repor
 from foretell.runs.store import RunStore
 from foretell.scoring.arena_leaderboard import LEAD_TIMES, lead_time_of
 from foretell.scoring.arena_table import ArenaTable
+from foretell.scoring.arena_view import first_view
 from foretell.scoring.event_sums import MomentChoice
-from foretell.web.arena_board import BoardChoice, board_view
-from foretell.web.rendering import TEMPLATES, render
+from foretell.web.arena_board import BoardChoice, BoardView, board_view, first_board_view
+from foretell.web.rendering import TEMPLATES, link_to, render
 
 CACHED_BOARDS = 24
 """Boards held in memory."""
 BOARD_DRAWS = 500
 PATIENCE = 0.5
 """Seconds that a visitor waits for a new board before the last one is shown."""
+LARGE = 500_000
+"""Probabilities of a board whose intervals take so long that the ranking is shown before them."""
 T = TypeVar("T")
 Word = Annotated[str, Query(max_length=200)]
 _FORECASTS_SQL = "select coalesce(max(seq), 0) from said"
@@ -86,10 +90,31 @@ class BoardPage:
     finding: str
     body: str
     """Our own markup."""
+    parts: Mapping[str, tuple[str, str]]
+    """By anchor, title and markup of what is shown when somebody asks for it."""
     state: tuple[Any, ...]
     """What had been said and had come out by then."""
     behind: bool = False
     """Whether more has come in since."""
+    first: bool = False
+    """Whether it is a ranking whose intervals are being computed."""
+
+
+def _body(key: tuple[str, ArenaFilters, BoardChoice], view: BoardView) -> str:
+    """The markup of a board, whose links lead to more of the same board."""
+    arena, filters, choice = key
+    chosen = {
+        one.name: value
+        for given in (filters, choice)
+        for one in fields(given)
+        if (value := getattr(given, one.name)) != one.default and one.name != "every"
+    }
+
+    def more(kind: str, *ids: str, **query: str) -> str:
+        asked = urlencode(chosen | query, doseq=True)
+        return link_to(kind, *ids) + (f"?{asked}" if asked else "")
+
+    return render("arena_board.html", view, arena=arena, more=more)
 
 
 class LeaderboardCache:
@@ -117,41 +142,60 @@ class LeaderboardCache:
         """The board under some filters; an `InputError` where nothing is left to rank on."""
 
         def make() -> ArenaReport:
-            everything = self.table(arena)
-            chosen = everything.only(filters.mask(everything))
-            if not np.isfinite(chosen.markets.outcome).any():
-                raise InputError("nothing has come out yet that these filters leave", hint="take a filter away")
+            chosen = self._chosen(arena, filters)
             return arena_report(chosen, by=("category",), choice=filters.moments, draws=BOARD_DRAWS)
 
         return self._once(arena, (filters,), make)
 
-    def page(self, arena: str, filters: ArenaFilters, choice: BoardChoice) -> BoardPage:
+    def _chosen(self, arena: str, filters: ArenaFilters) -> ArenaTable:
+        everything = self.table(arena)
+        chosen = everything.only(filters.mask(everything))
+        if not np.isfinite(chosen.markets.outcome).any():
+            raise InputError("nothing has come out yet that these filters leave", hint="take a filter away")
+        return chosen
+
+    def page(self, arena: str, filters: ArenaFilters, choice: BoardChoice, *, whole: bool = False) -> BoardPage:
         """The page of a board: drawn once, shown often.
 
         When forecasts or results came in since, the page that was shown last is shown again where the new one takes
-        more than a moment; it says so, and the new one is made meanwhile.
+        more than a moment; it says so, and the new one is made meanwhile. Where no page was shown before and the board
+        is large, the ranking comes first and its intervals when they are computed, unless the `whole` is wanted.
         """
         key, state = (arena, filters, choice), self.state(arena)
         with self._lock:
             before = self._pages.get(key) or self._read_page(arena, filters, choice)
         if before is not None and before.state == state:
             return before
+        ranking = None
+        if before is None and not whole and self.table(arena).p.size > LARGE:
+            # Before the job begins, which would take the processor from it.
+            ranking = self.kept(("first", key), state, lambda: self._ranking(key, state))
         with self._lock:
             job = self._jobs.get((key, state))
             if job is None:
                 job = self._jobs[key, state] = self._aside.submit(self._make_page, key, state)
+        if ranking is not None:
+            return ranking
         try:
-            return job.result(None if before is None else PATIENCE)
+            return job.result(None if before is None or whole else PATIENCE)
         except TimeoutError:
             assert before is not None
             return replace(before, behind=True)
+
+    def _ranking(self, key: tuple[str, ArenaFilters, BoardChoice], state: tuple[Any, ...]) -> BoardPage:
+        arena, filters, choice = key
+        chosen = self._chosen(arena, filters)
+        view = first_view(chosen, choice=filters.moments)
+        body = _body(key, first_board_view(view, chosen.entries, choice))
+        return BoardPage(finding=arena_finding(view), body=body, parts={}, state=state, first=True)
 
     def _make_page(self, key: tuple[str, ArenaFilters, BoardChoice], state: tuple[Any, ...]) -> BoardPage:
         arena, filters, choice = key
         try:
             report = self.board(arena, filters)
-            body = render("arena_board.html", board_view(report, choice), arena=arena)
-            made = BoardPage(finding=arena_finding(report.view), body=body, state=state)
+            view = board_view(report, choice)
+            parts = {anchor: (title, str(body)) for anchor, title, body in view.parts}
+            made = BoardPage(finding=arena_finding(report.view), body=_body(key, view), parts=parts, state=state)
         finally:
             with self._lock:
                 self._jobs.pop((key, state), None)
@@ -160,7 +204,7 @@ class LeaderboardCache:
             while len(self._pages) > CACHED_BOARDS:
                 self._pages.popitem(last=False)
         if (filters, choice) == (ArenaFilters(), BoardChoice()):
-            kept = {"version": page_version(), "finding": made.finding, "body": made.body, "state": list(state)}
+            kept = {"version": page_version(), **vars(made)}
             with suppress(OSError):
                 write_atomically(self._page_file(arena), json.dumps(kept).encode())
         return made
@@ -177,7 +221,10 @@ class LeaderboardCache:
             kept = json.loads(self._page_file(arena).read_text(encoding="utf-8"))
             if kept.pop("version") != page_version():
                 return None
-            return BoardPage(finding=str(kept["finding"]), body=str(kept["body"]), state=tuple(kept["state"]))
+            parts = {str(anchor): (str(title), str(body)) for anchor, (title, body) in kept["parts"].items()}
+            return BoardPage(
+                finding=str(kept["finding"]), body=str(kept["body"]), parts=parts, state=tuple(kept["state"])
+            )
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 

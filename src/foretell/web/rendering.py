@@ -42,6 +42,7 @@ ROUTES: Mapping[str, str] = {
     "question-stream": "/api/runs/{}/questions/{}/stream",
     "arenas": "/arena",
     "arena": "/arena/{}",
+    "arena-part": "/arena/{}/part/{}",
     "events": "/arena/{}/events",
     "event": "/arena/{}/event/{}",
     "entry": "/arena/{}/entry/{}",

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,12 @@ from tests.forecasters.tree.scripted_tree import TreeSetup, playing
 from fakes.faults import failing, inject
 from fakes.models import FakeDeepResearch
 from foretell.forecasters.forecaster import Context
-from foretell.forecasters.tree.grounders.deep_research import DeepResearchGrounder, SearchAndFetch
+from foretell.forecasters.tree.grounders.deep_research import (
+    DeepResearchGrounder,
+    SearchAndFetch,
+    SearchServer,
+    open_search_server,
+)
 from foretell.forecasters.tree.grow.ground import GroundingResult
 from foretell.models.journal import Journal
 from foretell.models.limits import ModelLimits
@@ -23,9 +29,7 @@ from foretell.models.providers.scripted import ScriptedModel
 from foretell.models.router import ModelRouter
 from foretell.questions.trace import LeakBlocked, ModelCalled, ToolUsed
 
-pytest.importorskip("mcp")
-from foretell.forecasters.tree.grounders.deep_research import SearchServer, open_search_server
-
+pytestmark = pytest.mark.skipif(find_spec("mcp") is None, reason="mcp is not installed: pip install 'foretell[mcp]'")
 MODEL = "openai:gpt-6.1-sol"
 
 

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from http import HTTPStatus
 from pathlib import Path
@@ -21,7 +21,9 @@ from foretell.data.datasets.forecastbench import (
 from foretell.data.datasets.question_set import QuestionSet, union
 from foretell.data.http import AsyncHttpClient, Progress, SourceError
 from foretell.data.service import ServiceConfig
+from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
+from foretell.questions.question import Question, Snapshot, Target
 
 FORECASTBENCH_URL = (
     "https://raw.githubusercontent.com/forecastingresearch/forecastbench-datasets/refs/heads/main/datasets"
@@ -38,7 +40,7 @@ class PulledFile:
 
     name: str
     state: str
-    """'downloaded', 'updated', 'unchanged' or 'not published yet'."""
+    """'downloaded', 'updated', 'unchanged', 'not published yet', or how many markets told their price."""
     bytes: int = 0
     revised: int = 0
     """Outcomes that the new version changed."""
@@ -129,10 +131,37 @@ def pulled_rounds(cache: DownloadCache) -> list[str]:
     return [match.group(1) for match in found if match]
 
 
+def price_file(day: str) -> str:
+    """Where prices of a round's markets at its due moment are kept, below the folder of rounds."""
+    return f"prices/{day}.json"
+
+
 def read_pulled(cache: DownloadCache, day: str) -> QuestionSet:
     """A downloaded round; each file is checked against its checksum before it is read."""
-    outcomes = resolution_file(day)
-    return read_round(cache.path(question_file(day)), cache.path(outcomes) if outcomes in cache.entries() else None)
+    outcomes, here = resolution_file(day), cache.entries()
+    found = read_round(cache.path(question_file(day)), cache.path(outcomes) if outcomes in here else None)
+    return _with_prices(found, cache.path(price_file(day))) if price_file(day) in here else found
+
+
+def _with_prices(found: QuestionSet, path: Path) -> QuestionSet:
+    """The round with prices nearer to its due moment than those it was published with."""
+    try:
+        prices: dict[str, dict[str, tuple[str, float]]] = json.loads(path.read_bytes())["prices"]
+        newer = {
+            (question, target): Snapshot(at=instant(at), last_price=price)
+            for question, targets in prices.items()
+            for target, (at, price) in targets.items()
+        }
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise InputError("holds no prices", path=path, hint="delete it and run foretell data pull again") from None
+
+    def priced(question: Question, target: Target) -> Target:
+        own, new = target.snapshot, newer.get((question.id, target.id))
+        late = new is None or not question.as_of.admits(new.at) or (own is not None and own.at >= new.at)
+        return target if late else replace(target, snapshot=new)
+
+    asked = (replace(one, targets=tuple(priced(one, target) for target in one.targets)) for one in found.questions)
+    return replace(found, questions=tuple(asked))
 
 
 def rounds_until(latest: str) -> list[str]:

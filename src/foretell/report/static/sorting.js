@@ -1,4 +1,4 @@
-for (const table of document.querySelectorAll('table.sort')) {
+const sortable = place => place.querySelectorAll('table.sort').forEach(table => {
   const body = table.tBodies[0], heads = [...table.tHead.rows[0].cells];
   heads.forEach((head, column) => {
     const button = document.createElement('button');
@@ -19,4 +19,7 @@ for (const table of document.querySelectorAll('table.sort')) {
       body.append(...[...body.rows].sort(order));
     });
   });
-}
+});
+sortable(document);
+// A part that came later says so.
+document.addEventListener('part', event => sortable(event.target));

@@ -106,7 +106,7 @@ def show_board(
     """The board."""
     made, reason, book = None, "", ArenaStore(here.store.database, arena)
     try:
-        made = here.boards.page(arena, filters, choice)
+        made = here.boards.page(arena, filters, choice, whole=here.access.still)
     except InputError as error:
         reason = str(error)
     return html_page(
@@ -123,6 +123,21 @@ def show_board(
         open=coming_up(book),
         offer=board_offer(book),
     )
+
+
+@router.get("/arena/{arena}/part/{part}", include_in_schema=False)
+def show_board_part(
+    request: Request, here: CurrentState, arena: Arena, filters: Filters, choice: Choice, part: str
+) -> Response:
+    """One of the further tables of a board, or its further charts."""
+    try:
+        made = here.boards.page(arena, filters, choice, whole=True)
+    except InputError as error:
+        raise HTTPException(404, str(error)) from None
+    if part not in made.parts:
+        raise HTTPException(404, f"the board has no part {part[:80]!r}")
+    title, body = made.parts[part]
+    return html_page(request, "arena_part.html", made, arena=arena, title=title, body=Markup(body))
 
 
 Find = Annotated[str, Query(max_length=200)]

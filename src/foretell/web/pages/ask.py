@@ -9,6 +9,7 @@ from fastapi import APIRouter, HTTPException, Query, Request, Response
 from fastapi.responses import RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
+from foretell.models.check import unknown_models
 from foretell.operations.ask import AskResult, prepare_ask, stored_answer
 from foretell.operations.ask import ask as answer_now
 from foretell.operations.estimate import cell_cost, measured_costs
@@ -17,7 +18,7 @@ from foretell.operations.requests import NO_CHOICE, AskRequest, ModelsListReques
 from foretell.questions.errors import InputError
 from foretell.request import OperationRequest, environment_values
 from foretell.runs.runner import PreparedRun, asks_models
-from foretell.runs.runtime import unpriced_models
+from foretell.runs.runtime import TRIED_FIRST, prices_of, unpriced_models
 from foretell.runs.spec import COMBINATIONS, QuestionsSpec, RunSpec, spec_from_json
 from foretell.runs.store import CellKey
 from foretell.web.forms import body_of, form_fields, form_values
@@ -198,6 +199,8 @@ def start_run(here: WebState, prepared: PreparedRun, *, concurrency: int = 50, c
         raise InputError(f"{prepared.spec.questions.dataset} has nothing to ask now", column="questions")
     if not confirmed and asks_models(prepared.spec) and unpriced_models(prepared.spec):
         raise InputError(prepared.notices[0], hint="or tick below that it may start all the same")
+    spec = prepared.spec
+    unknown = unknown_models(list(spec.models.values()), prices_of(spec)) if here.settings.check_models else []
     here.jobs.start(prepared, concurrency=concurrency)
     until = time.monotonic() + START_SECONDS
     while here.store.run(prepared.spec.id) is None and time.monotonic() < until:
@@ -208,7 +211,7 @@ def start_run(here: WebState, prepared: PreparedRun, *, concurrency: int = 50, c
         run=prepared.spec.id,
         question=question.id,
         due=due,
-        warnings=(*prepared.warnings, *prepared.notes, *prepared.notices),
+        warnings=(*prepared.warnings, *prepared.notes, *prepared.notices, *map(TRIED_FIRST.format, unknown)),
     )
 
 

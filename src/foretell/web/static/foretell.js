@@ -21,6 +21,29 @@ if (button) themeButton(button);
 const stream = document.querySelector('[data-stream]');
 if (stream) follow(stream);
 
+// What is being computed is asked for until it is there.
+const AGAIN = 2000;
+async function again() {
+  const answer = await fetch(location.href).catch(() => null);
+  const text = answer?.ok ? await answer.text() : ' data-again>';
+  if (text.includes(' data-again>')) setTimeout(again, AGAIN); else location.reload();
+}
+if (document.querySelector('[data-again]')) setTimeout(again, AGAIN);
+
+// A folded part that is a page of its own is fetched when it is opened; opened as a file, the link to it stays.
+for (const link of document.querySelectorAll('details a.part')) {
+  const folded = link.closest('details');
+  if (location.protocol.startsWith('http')) folded.addEventListener('toggle', async () => {
+    const answer = await fetch(link.href).catch(() => null);
+    if (!answer?.ok) return;
+    const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
+    const part = page.getElementById('part');
+    part.removeAttribute('id'); // Several may stand on one page.
+    link.parentElement.replaceWith(part);
+    part.dispatchEvent(new Event('part', { bubbles: true }));
+  }, { once: true });
+}
+
 // A link to something folded opens it.
 function unfold() {
   const id = decodeURIComponent(location.hash.slice(1));

@@ -1,0 +1,19 @@
+"""What holds for all of pytest: tests and the examples in docstrings."""
+
+import os
+from pathlib import Path
+
+import pytest
+from _pytest.doctest import DoctestModule
+
+# As many workers as cores are at work already: threads of linear algebra would wait for each other, busily.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path):
+    """A module that holds no example is neither imported nor searched for one: every worker would pay for that."""
+    found = yield
+    if file_path.suffix == ".py" and ">>>" not in file_path.read_text(encoding="utf-8"):
+        found = [one for one in found if not isinstance(one, DoctestModule)]
+    return found

@@ -1,0 +1,169 @@
+"""Commands of foretell in processes of their own, forked from one that has imported everything.
+
+They are killed, stopped and woken as any other; only the seconds that a new interpreter takes to import are spent once.
+"""
+
+import atexit
+import multiprocessing
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from functools import cache
+from multiprocessing import forkserver, reduction
+from pathlib import Path
+from threading import Thread
+from typing import IO, Any
+
+import pytest
+
+IMPORTED = (
+    "foretell.cli.main",
+    "foretell.cli.commands",
+    "foretell.operations.ask",
+    "foretell.operations.arena",
+    "foretell.operations.grid",
+    "foretell.operations.tournament",
+    "foretell.operations.tournament_results",
+    "foretell.operations.tournament_round",
+    "foretell.arena.service",
+    "foretell.runs.worker",
+    "foretell.runs.past",
+    "foretell.models.database.postgres",
+    *(f"foretell.models.providers.{name}" for name in ("chat", "gemini", "llama_cpp", "messages", "responses")),
+    *(f"foretell.models.providers.{name}" for name in ("function", "scripted", "services")),
+    *(f"foretell.data.search.{name}" for name in ("local", "asknews", "brave", "exa", "gdelt", "perplexity", "tavily")),
+    *(f"foretell.data.markets.{name}" for name in ("kalshi", "manifold", "polymarket")),
+    *(f"foretell.data.series.{name}" for name in ("acled", "dbnomics", "fred", "local", "wikipedia")),
+    *("aiohttp", "anyio._backends._asyncio", "dbos", "genai_prices.data", "h2.connection", "httpcore2", "httpx2"),
+    *("jinja2", "psycopg", "pytest", "rich.progress", "scipy.special", "tarfile", "truststore", "uvloop", "yaml"),
+    *("fakes.background", "fakes.markets", "fakes.models"),
+)
+"""What the processes of all tests need between them; what is missing here is only imported later."""
+
+
+@cache
+def forks() -> Any:
+    """The server that all of them are forked from, as `multiprocessing` calls it; it starts now."""
+    context: Any = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(list(IMPORTED))
+    # It looks for what it imports where a new interpreter would, not where this one has learnt to.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+        forkserver.ensure_running()
+    return context
+
+
+class _Stream:
+    """A descriptor that another process is given."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _detached, (reduction.DupFd(self._number),)
+
+
+def _detached(duplicate: Any) -> int:
+    return duplicate.detach()
+
+
+class ForkedCommand:
+    """`foretell` with these arguments, as `subprocess.Popen` would start it: text streams, the same names."""
+
+    def __init__(
+        self,
+        arguments: Iterable[str | Path],
+        *,
+        cwd: str | Path,
+        env: Mapping[str, str],
+        stdout: int | IO[Any] = subprocess.DEVNULL,
+        stderr: int | IO[Any] = subprocess.DEVNULL,
+    ) -> None:
+        self.stdout, out = _opened(stdout)
+        self.stderr, err = (None, out) if stderr == subprocess.STDOUT else _opened(stderr)
+        given = [str(argument) for argument in arguments]
+        self._process = forks().Process(target=_run, args=(given, str(cwd), dict(env), _Stream(out), _Stream(err)))
+        self._process.start()
+        self.pid: int = self._process.pid
+        self._readers: list[Thread] = []
+        self._told = ["", ""]
+        for number in {out, err}:
+            os.close(number)
+
+    @property
+    def returncode(self) -> int | None:
+        """As a shell has it, below 0 for the signal that ended it; None while it runs."""
+        return self._process.exitcode
+
+    def poll(self) -> int | None:
+        """The same."""
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Until it ends."""
+        self._process.join(timeout)
+        if self.returncode is None:
+            raise subprocess.TimeoutExpired(["foretell"], timeout or 0)
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """To the process alone; nothing where it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """With SIGKILL."""
+        self._process.kill()
+
+    def terminate(self) -> None:
+        """With SIGTERM."""
+        self._process.terminate()
+
+    def communicate(self, timeout: float | None = None) -> tuple[str, str]:
+        """What it still writes to its pipes until it ends; asked again after too short a time, all of it."""
+        if not self._readers:
+            streams = enumerate((self.stdout, self.stderr))
+            self._readers = [Thread(target=self._read, args=(n, s), daemon=True) for n, s in streams if s]
+            for reader in self._readers:
+                reader.start()
+        self.wait(timeout)
+        for reader in self._readers:
+            reader.join()
+        return self._told[0], self._told[1]
+
+    def _read(self, place: int, stream: IO[str]) -> None:
+        with stream:
+            self._told[place] = stream.read()
+
+
+def _opened(wanted: int | IO[Any]) -> tuple[IO[str] | None, int]:
+    """Our end of a stream, where we read it, and a descriptor of the other one."""
+    if wanted == subprocess.PIPE:
+        ours, theirs = os.pipe()
+        return os.fdopen(ours, encoding="utf-8"), theirs
+    if wanted == subprocess.DEVNULL:
+        return None, os.open(os.devnull, os.O_WRONLY)
+    return None, os.dup(wanted if isinstance(wanted, int) else wanted.fileno())
+
+
+def _run(arguments: list[str], cwd: str, env: dict[str, str], out: int, err: int) -> None:
+    """In the new process: place, environment and streams, then the command as `python -m foretell` has it."""
+    os.environ.clear()
+    os.environ.update(env)
+    os.chdir(cwd)
+    for number, stream in ((out, 1), (err, 2)):
+        os.dup2(number, stream)
+    for number in {out, err}:
+        os.close(number)
+    sys.stdout, sys.stderr = (os.fdopen(number, "w", encoding="utf-8", buffering=1) for number in (1, 2))
+    sys.argv = ["foretell", *arguments]
+    from foretell.cli.main import main
+
+    try:
+        main()
+    finally:
+        # The fork ends without what an interpreter does at its end.
+        with suppress(BaseException):
+            atexit._run_exitfuncs()

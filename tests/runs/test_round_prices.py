@@ -1,0 +1,82 @@
+"""Prices of a round at its due moment: read from the markets' histories when it is pulled, and used ever after."""
+
+import asyncio
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from fakes.background import Background
+from foretell.data.datasets.cache import DownloadCache
+from foretell.data.datasets.forecastbench_download import price_file, read_pulled
+from foretell.practice.markets.manifold import PracticeManifold, SampleManifoldBet
+from foretell.questions.errors import InputError
+from foretell.runs.due_prices import keep_due_prices
+from foretell.runs.settings import load_settings
+
+DAY = "2025-10-26"
+CONTRACT = "abcDEF123456"
+
+
+def published(folder: Path) -> DownloadCache:
+    rows = [
+        {
+            "id": CONTRACT,
+            "source": source,
+            "question": "Will it?",
+            "resolution_dates": "N/A",
+            "freeze_datetime": "2025-10-16T00:00:00+00:00",
+            "freeze_datetime_value": "0.2",
+        }
+        for source in ("manifold", "infer")
+    ]
+    cache = DownloadCache(folder)
+    body = {"forecast_due_date": DAY, "question_set": f"{DAY}-llm.json", "questions": rows}
+    cache.put(f"question_sets/{DAY}-llm.json", json.dumps(body).encode(), url="")
+    return cache
+
+
+def test_the_price_of_the_due_moment_takes_the_place_of_the_published_one(tmp_path: Path):
+    cache = published(tmp_path / "forecastbench")
+    moments = {"2025-10-25T09:00": 0.61, "2025-10-27T09:00": 0.95}
+    made = [(id, datetime.fromisoformat(at).replace(tzinfo=UTC)) for id, at in enumerate(moments)]
+    bets = tuple(
+        SampleManifoldBet(id=f"b{id}", at_ms=int(at.timestamp() * 1000), after=p)
+        for (id, at), p in zip(made, moments.values(), strict=True)
+    )
+    site = Background(lambda: PracticeManifold({CONTRACT: bets}).server())
+    settings = load_settings({"FORETELL_HOME": str(tmp_path), "FORETELL_MANIFOLD_URL": site.url})
+    try:
+        first = asyncio.run(keep_due_prices(cache, [DAY], settings))
+    finally:
+        site.close()
+    assert [(one.name, one.state) for one in first] == [(price_file(DAY), "1 of 2 markets read")]
+    read, other = (question.targets[0].snapshot for question in read_pulled(cache, DAY).questions)
+    assert read is not None
+    assert (read.price, str(read.at.date())) == (0.61, "2025-10-25")
+    assert other is not None
+    assert (other.price, str(other.at.date())) == (0.2, "2025-10-16")
+    # Kept: nobody is asked again.
+    assert [one.state for one in asyncio.run(keep_due_prices(cache, [DAY], settings))] == ["unchanged"]
+
+
+def test_without_a_market_in_reach_the_round_stays_as_published_and_that_is_told(tmp_path: Path):
+    cache = published(tmp_path / "forecastbench")
+    nowhere = {"FORETELL_HOME": str(tmp_path), "FORETELL_MANIFOLD_URL": "http://127.0.0.1:9"}
+    done = asyncio.run(keep_due_prices(cache, [DAY], load_settings(nowhere)))
+    assert [(one.state, one.bytes) for one in done] == [("no market could be reached", 0)]
+    assert [q.targets[0].snapshot.price for q in read_pulled(cache, DAY).questions if q.targets[0].snapshot] == [
+        0.2,
+        0.2,
+    ]
+    (tmp_path / "clock").write_text("2025-10-20T00:00:00+00:00", encoding="utf-8")
+    early = {**nowhere, "FORETELL_CLOCK": f"file:{tmp_path / 'clock'}"}
+    assert asyncio.run(keep_due_prices(cache, [DAY], load_settings(early))) == []
+
+
+def test_a_spoilt_file_of_prices_is_named(tmp_path: Path):
+    cache = published(tmp_path / "forecastbench")
+    cache.put(price_file(DAY), b'{"prices": {"a": 3}}', url="")
+    with pytest.raises(InputError, match=r"prices.*holds no prices"):
+        read_pulled(cache, DAY)
