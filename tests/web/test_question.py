@@ -147,7 +147,6 @@ def test_in_a_browser(page: Any, site: Any, store: RunStore) -> None:
     page.goto(f"{site.url}/runs/{run}/{PATH}")
     page.get_by_role("img", name="Belief after each step").wait_for()
     expect(page.locator("#paths svg:visible path.l-a.bold")).to_have_count(1)
-    page.locator("#found-0 > summary").click()
     page.locator("#steps-0 > summary").click()
     page.locator("#steps-0 li.tool details summary").first.click()
     page.get_by_text("Members expect a vote in autumn.").first.wait_for()

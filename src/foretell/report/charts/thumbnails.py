@@ -10,7 +10,7 @@ from foretell.report.markup import Markup, shorten
 from foretell.report.numbers import probability_text, signed
 
 WIDTH, HEIGHT = 260.0, 104.0
-PLOT = 176.0
+PLOT = 158.0
 """Where the plot ends and labels begin."""
 MOST_LINES = 5
 
@@ -89,6 +89,6 @@ def lines_thumbnail(courses: Mapping[str, Sequence[float]], decimals: int) -> Ch
         x, style = ChartScale(low=0, high=max(len(course) - 1, 1), start=6, stop=PLOT - 30), series_style(place)
         parts.append(polyline([(x(n), y(value)) for n, value in enumerate(course)], f"{style.stroke} line"))
         at = 14 + (HEIGHT - 20) * order.index(name) / max(len(order) - 1, 1)
-        told = f"{shorten(name, 12)} {signed(course[-1], decimals)}"
+        told = f"{shorten(name, 11)} {signed(course[-1], decimals)}"
         parts.append(text(PLOT - 24, at, told, f"xs w f-{style.colour}", tip=name))
     return replace(figure(WIDTH, HEIGHT, f"Score against the market over time: {', '.join(shown)}", *parts), small=True)

@@ -163,12 +163,12 @@ def base_rates_of(here: WebState, row: RunRow, question: Question) -> dict[str, 
     }
     if stored:
         return stored
+    if len(question.text) + len(question.criteria) + len(question.background) > LONGEST_TEXT:
+        return {}
     if here.store.asked().get(row.id, 0) <= MOST_SCORED:
         scored = here.scores(row, finished=True).base_rates(question)
         if scored:
             return scored
-    if len(question.text) + len(question.criteria) + len(question.background) > LONGEST_TEXT:
-        return {}
     with suppress(CannotForecast, InputError):
         context = Context(as_of=question.as_of_in("live" if row.spec.get("mode") == "live" else "backtest"))
         return dict(asyncio.run(OutsideView().forecast(question, context)).p)

@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -175,12 +176,15 @@ def _runs_page(  # noqa: PLR0913 - the list and the form below it
 ) -> Response:
     filters = filters or RunFilters()
     view, status = list_runs(here.store, filters.request(), offset=offset), 422 if problem else 200
+    spent = {run.id: here.totals(run.id).spending.dollars for run in view.runs}
     more: dict[str, Any] = {
         "filters": filters,
         "states": get_args(RunState),
+        "counted": Counter(run.state for run in view.runs).most_common(),
         "tags": sorted({tag for row in here.store.runs() for tag in row.tags}),
         "rulers": score_rulers(view.runs),
-        "spent": {run.id: here.totals(run.id).spending.dollars for run in view.runs},
+        "spent": spent,
+        "total_spent": sum(spent.values()),
         "same": _same_questions(here.store, view.runs),
         "fields": form_fields(RunRequest, leave_out=("where",)),
         "picker": form_fields(PickedSet, proposals={"dataset": sets_here()}),
