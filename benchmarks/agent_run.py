@@ -22,17 +22,13 @@ from types import FrameType
 from typing import Any
 
 from fakes.models import FakeModelProcess, FakeModels
-from foretell.data.datasets.question_set import QuestionSet
-from foretell.data.search.engine import SearchHit
+from foretell.data.datasets import QuestionSet
+from foretell.data.search import SearchHit
 from foretell.plugins import register
-from foretell.practice.models.scripts import agent_script
-from foretell.questions.as_of import AsOf, instant
-from foretell.questions.question import Question, Target
+from foretell.practice.models import agent_script
+from foretell.questions import AsOf, Question, Target, instant
+from foretell.runs import Benchmark, PreparedRun, QuestionsSpec, RunSpec, Settings, execute_run
 from foretell.runs.event_loop import run as run_on_loop
-from foretell.runs.question_sets import Benchmark
-from foretell.runs.runner import PreparedRun, execute_run
-from foretell.runs.settings import Settings
-from foretell.runs.spec import QuestionsSpec, RunSpec
 
 AT_ONCE = 500
 TRIALS = 5

@@ -21,8 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from foretell.arena.score_data import read_arena_table
-from foretell.arena.store import MIGRATIONS, SCHEMA_NAME
+from foretell.arena import MIGRATIONS, SCHEMA_NAME, read_arena_table
 from foretell.models.database import open_database
 from foretell.models.database.interface import Database
 from foretell.scoring.arena_view import arena_view

@@ -16,9 +16,11 @@ from typing import NamedTuple
 import duckdb
 import numpy as np
 
-from foretell.forecasters.base_rates.same_question import QuestionSense, compare, sense
+from foretell.forecasters.base_rates import compare, sense
+from foretell.forecasters.base_rates.same_question import QuestionSense
 from foretell.forecasters.base_rates.wording import mentions
-from foretell.forecasters.series.typed_question import AskedSpan, PriceQuestion, price_answer
+from foretell.forecasters.series import price_answer
+from foretell.forecasters.series.typed_question import AskedSpan, PriceQuestion
 
 DATA = Path(os.environ.get("FORETELL_DATA") or Path(__file__).parents[2] / "shared" / "data")
 

@@ -13,8 +13,8 @@ from typing import TypeVar
 import numpy as np
 
 from foretell.report.arena_report import arena_report
-from foretell.scoring.arena_table import ArenaEntry, ArenaEventTable, ArenaMarketTable, ArenaMomentTable, ArenaTable
-from foretell.scoring.table import Labels
+from foretell.scoring import ArenaEntry, ArenaTable, Labels
+from foretell.scoring.arena_table import ArenaEventTable, ArenaMarketTable, ArenaMomentTable
 from foretell.web.arena_board import BoardChoice, board_view
 from foretell.web.boards import ArenaFilters, LeaderboardCache
 

@@ -14,10 +14,16 @@ from collections.abc import Callable
 
 import numpy as np
 
-from foretell.metrics.arrays import Floats, Ints
-from foretell.metrics.bootstrap import Resampling, bootstrap_score, brier_index_from_sums
-from foretell.metrics.clusters import ResamplingDesign
-from foretell.metrics.comparison import compare_all, compare_matrix
+from foretell.metrics import (
+    Floats,
+    Ints,
+    Resampling,
+    ResamplingDesign,
+    bootstrap_score,
+    brier_index_from_sums,
+    compare_all,
+    compare_matrix,
+)
 
 DRAWS = 5000
 

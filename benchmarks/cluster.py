@@ -29,15 +29,21 @@ from fakes.postgres import LocalPostgres, binaries
 from foretell.cli import main as cli
 from foretell.models.database.liveness import SessionLiveness
 from foretell.plugins import register
-from foretell.questions.as_of import instant
-from foretell.questions.forecast import Forecast
-from foretell.questions.question import Question, Target
-from foretell.questions.trace import EmitEvent
-from foretell.runs.cell_queue import CellQueue, enqueue
-from foretell.runs.executor import AnswerCell, Executor
-from foretell.runs.spec import read_spec
-from foretell.runs.store import RunCell, RunRow, RunStore, cells_of
-from foretell.runs.worker import Worker, WorkerCapacity, WorkerSignals
+from foretell.questions import EmitEvent, Forecast, Question, Target, instant
+from foretell.runs import (
+    AnswerCell,
+    CellQueue,
+    Executor,
+    RunCell,
+    RunRow,
+    RunStore,
+    Worker,
+    WorkerCapacity,
+    WorkerSignals,
+    cells_of,
+    enqueue,
+    read_spec,
+)
 
 BRAIN = "foretell.practice.models.scripts:agent_script"
 LATENCY = 1.0

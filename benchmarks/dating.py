@@ -9,8 +9,7 @@ from collections.abc import Callable
 from statistics import median, quantiles
 
 from foretell.studies.leaks import ASKED, CUTOFF, LeakCase, leak_cases
-from foretell.tools.rules import FenceRules
-from foretell.tools.tool import SourceItem
+from foretell.tools import FenceRules, SourceItem
 
 LENGTH = 2_000
 ALLOWED = 0.001

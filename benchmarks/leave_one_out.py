@@ -18,10 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from foretell.forecasters.combine.calibration import HierarchicalPlatt
-from foretell.forecasters.combine.crossfit import leave_one_out
-from foretell.forecasters.combine.rows import Examples, TrialRows, logit, sigmoid
-from foretell.metrics.arrays import Floats, Ints
+from foretell.forecasters.combine import Examples, HierarchicalPlatt, TrialRows, leave_one_out, logit, sigmoid
+from foretell.metrics import Floats, Ints
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLES = Path(os.environ.get("FORETELL_DATA") or ROOT.parent / "shared" / "data") / "tables"

@@ -19,25 +19,36 @@ from pathlib import Path
 from typing import Any
 
 from fakes.models import FakeModelProcess
-from foretell.models.budget import Budget
-from foretell.models.canonical import request_key
+from foretell.models import (
+    Budget,
+    Journal,
+    Model,
+    ModelLimits,
+    ModelRouter,
+    ModelSettings,
+    Request,
+    SystemMessage,
+    ToolSpec,
+    UserMessage,
+    open_provider,
+    request_key,
+)
 from foretell.models.facts import UNKNOWN
-from foretell.models.journal import Journal
-from foretell.models.limits import ModelLimits
-from foretell.models.model import Model, ModelSettings, Request, SystemMessage, ToolSpec, UserMessage
-from foretell.models.providers.chat import ChatWire
-from foretell.models.router import ModelRouter, open_provider
-from foretell.questions.as_of import AsOf, instant
-from foretell.questions.forecast import Forecast
-from foretell.questions.question import Question, Target
-from foretell.questions.trace import BeliefRevised, EmitEvent, ModelCalled, ToolUsed
-from foretell.runs.executor import Executor
-from foretell.runs.store import RunCell, RunStore
-from foretell.tools.fence import FencedTools
-from foretell.tools.leak_filter import LeakFilter
+from foretell.models.providers import ChatWire
+from foretell.questions import (
+    AsOf,
+    BeliefRevised,
+    EmitEvent,
+    Forecast,
+    ModelCalled,
+    Question,
+    Target,
+    ToolUsed,
+    instant,
+)
+from foretell.runs import Executor, RunCell, RunStore
+from foretell.tools import FencedTools, FenceRules, LeakFilter, SourceItem, ToolMaterial
 from foretell.tools.names import FETCH_SERIES
-from foretell.tools.rules import FenceRules
-from foretell.tools.tool import SourceItem, ToolMaterial
 
 AT_ONCE = 500
 TURNS = 3

@@ -11,11 +11,8 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 
-from foretell.questions.as_of import AsOf
-from foretell.tools.notebook.kernel import Kernel
-from foretell.tools.notebook.notebook import PythonCell
-from foretell.tools.notebook.pool import KernelPool
-from foretell.tools.notebook.session import open_notebook
+from foretell.questions import AsOf
+from foretell.tools.notebook import Kernel, KernelPool, PythonCell, open_notebook
 from foretell.tools.notebook.watchdog import descendants, fair_share
 
 TURNS = 7

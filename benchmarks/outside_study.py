@@ -21,20 +21,15 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from foretell.forecasters.base_rates.outside_fit import fit_outside, fit_text, table_of
+from foretell.forecasters import Context
+from foretell.forecasters.base_rates import BaseRates, OutsideView, Past, PastQuestions, fit_outside
+from foretell.forecasters.base_rates.outside_fit import fit_text, table_of
 from foretell.forecasters.base_rates.outside_model import NUMBERS, REPORT, rate_table, to_files
-from foretell.forecasters.base_rates.outside_view import OutsideView, kind_of
-from foretell.forecasters.base_rates.past import Past, PastQuestions
-from foretell.forecasters.base_rates.rates import BaseRates
-from foretell.forecasters.combine.rows import sigmoid
-from foretell.forecasters.forecaster import Context
-from foretell.metrics.bootstrap import Resampling
-from foretell.metrics.clusters import ResamplingDesign
-from foretell.metrics.comparison import compare_paired
-from foretell.questions.as_of import AsOf
-from foretell.questions.question import LastValue, Question, Snapshot, Target
-from foretell.questions.resolution import Resolution
-from foretell.runs.past import past_of
+from foretell.forecasters.base_rates.outside_view import kind_of
+from foretell.forecasters.combine import sigmoid
+from foretell.metrics import Resampling, ResamplingDesign, compare_paired
+from foretell.questions import AsOf, LastValue, Question, Resolution, Snapshot, Target
+from foretell.runs import past_of
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("FORETELL_DATA") or ROOT.parent / "shared" / "data") / "tables"

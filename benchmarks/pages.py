@@ -26,9 +26,8 @@ from playwright.sync_api import Browser, sync_playwright
 
 from fakes.stored_run import StoredRunBuilder
 from foretell.operations.example import AGENT_RUN, ARENA, ExampleSize, make_example
-from foretell.runs.settings import Settings
-from foretell.runs.store import RunStore
-from foretell.web.app import create_app
+from foretell.runs import RunStore, Settings
+from foretell.web import create_app
 
 CHROMIUM = os.environ.get("FORETELL_CHROMIUM", "/usr/bin/chromium")
 PLAIN = "<!DOCTYPE html><html lang=en><title>plain</title><h1>A plain page</h1><p>Nothing else.</p></html>"

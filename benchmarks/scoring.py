@@ -7,9 +7,8 @@ from pathlib import Path
 
 import duckdb
 
-from foretell.metrics.bootstrap import Resampling
-from foretell.scoring.join import read_table
-from foretell.scoring.score import ScoringOptions, score_table
+from foretell.metrics import Resampling
+from foretell.scoring import ScoringOptions, read_table, score_table
 
 FORECASTERS, QUESTIONS, DRAWS = 50, 20_000, 200
 

@@ -16,18 +16,15 @@ from pathlib import Path
 import duckdb
 import numpy as np
 
-from foretell.forecasters.base_rates.rates import BaseRates, PastOutcomes
+from foretell.forecasters.base_rates import BaseRates, PastOutcomes
+from foretell.forecasters.series import AskedSeries, SeriesChances
 from foretell.forecasters.series.auto import NOTHING_KNOWN, auto
 from foretell.forecasters.series.changes import walk
 from foretell.forecasters.series.climatology import climatology
 from foretell.forecasters.series.forecasters import PRICES
-from foretell.forecasters.series.history import AskedSeries, SeriesChances
 from foretell.forecasters.series.seasonal import hybrid, knn, linear, safe
-from foretell.metrics.bootstrap import Resampling, brier_index_from_sums
-from foretell.metrics.clusters import ResamplingDesign
-from foretell.metrics.comparison import compare_paired
-from foretell.metrics.scores import brier_index
-from foretell.questions.question import Question, Target
+from foretell.metrics import Resampling, ResamplingDesign, brier_index, brier_index_from_sums, compare_paired
+from foretell.questions import Question, Target
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("FORETELL_DATA") or ROOT.parent / "shared" / "data") / "tables"

@@ -13,10 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fakes.limited import CLIENT, LimitedService, limited_server, written_pace
-from foretell.data.http import AsyncHttpClient
-from foretell.data.known_services import ServiceLimit, at_once, parse_pace
-from foretell.data.pace import ServiceAccess
-from foretell.practice.server import PracticeServer, ServerResponse
+from foretell.data import AsyncHttpClient, ServiceAccess, ServiceLimit, at_once, parse_pace
+from foretell.practice import PracticeServer, ServerResponse
 
 PROCESSES = 4
 ANSWER_SECONDS = 0.02

@@ -18,21 +18,14 @@ from time import perf_counter
 import duckdb
 import numpy as np
 
-from foretell.data.datasets.forecastbench_tables import read_question_tables
-from foretell.data.datasets.question_set import QuestionSet
-from foretell.data.series.series import Series, SeriesInMemory, SeriesSource
-from foretell.forecasters.base_rates.baselines import CrowdForecaster
-from foretell.forecasters.base_rates.past import Past, PastAnswer
-from foretell.forecasters.base_rates.rates import BaseRates, PastOutcomes, Rates
-from foretell.forecasters.forecaster import Forecaster
-from foretell.forecasters.stack.stack import Stack
-from foretell.metrics.bootstrap import Resampling, brier_index_from_sums
-from foretell.metrics.clusters import ResamplingDesign
-from foretell.metrics.comparison import compare_paired
-from foretell.metrics.scores import brier_index
-from foretell.questions.forecast import Forecast
-from foretell.questions.question import Question
-from foretell.runs.backtest import backtest
+from foretell import backtest
+from foretell.data.datasets import QuestionSet, read_question_tables
+from foretell.data.series import Series, SeriesInMemory, SeriesSource
+from foretell.forecasters import Forecaster
+from foretell.forecasters.base_rates import BaseRates, CrowdForecaster, Past, PastAnswer, PastOutcomes, Rates
+from foretell.forecasters.stack import Stack
+from foretell.metrics import Resampling, ResamplingDesign, brier_index, brier_index_from_sums, compare_paired
+from foretell.questions import Forecast, Question
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("FORETELL_DATA") or ROOT.parent / "shared" / "data") / "tables"
@@ -210,6 +203,8 @@ RIVALS = """select method, source || '/' || question_id as id, forecast_due_date
             and not coalesce(imputed, false) and method not like '%clairvoyant%' group by all"""
 FEWEST = 600
 """Events that a rival must have answered on the rounds kept for confirming."""
+LEAST = 40
+"""Events below which a cell of a table says nothing."""
 
 
 def rivals(found: Table, rows: np.ndarray) -> dict[str, np.ndarray]:
@@ -256,17 +251,21 @@ def horizons_table(found: Table, rows: np.ndarray, rival: np.ndarray) -> list[st
 
 
 def rivals_table(found: Table, rows: np.ndarray, others: dict[str, np.ndarray]) -> list[str]:
-    """Every method on file against the stack on the events that it answered, at each horizon."""
-    lines = ["| method | events | method | stack | stack ahead | 7 days | 30 days | 90 days | 180 days |"]
-    lines.append("|---|---|---|---|---|---|---|---|---|")
+    """Every method on file against the stack on the events that it answered, by source and horizon."""
+    lines = ["| method | source | events | method | stack | stack ahead | 7 days | 30 days | 90 days | 180 days |"]
+    lines.append("|---|---|---|---|---|---|---|---|---|---|")
     for name, p in others.items():
-        both = rows & ~np.isnan(p)
-        score = brier_index(float(((p[both] - found.outcome[both]) ** 2).mean()))
-        cells = [name, str(int(both.sum())), f"{score:.2f}", index(found, "stack", both), apart(found, p, both)]
-        for days in (7, 30, 90, 180):
-            here = both & (found.columns["horizon"] == days)
-            cells.append(apart(found, p, here) if here.sum() >= 100 else "–")
-        lines.append("| " + " | ".join(cells) + " |")
+        for source in ("all", *np.unique(found.columns["source"]).tolist()):
+            both = rows & ~np.isnan(p) & (found.where(source=[source]) if source != "all" else True)
+            if both.sum() < LEAST:
+                continue
+            score = brier_index(float(((p[both] - found.outcome[both]) ** 2).mean()))
+            cells = [name if source == "all" else "", source, str(int(both.sum())), f"{score:.2f}"]
+            cells += [index(found, "stack", both), apart(found, p, both)]
+            for days in (7, 30, 90, 180):
+                here = both & (found.columns["horizon"] == days)
+                cells.append(apart(found, p, here) if here.sum() >= LEAST else "–")
+            lines.append("| " + " | ".join(cells) + " |")
     return lines
 
 

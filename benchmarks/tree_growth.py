@@ -19,26 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from fakes.models import FakeModelProcess
-from foretell.forecasters.forecaster import Context, Models, attempt
-from foretell.forecasters.tree.forecaster import CLAIM, TreeForecaster, TreeSettings
-from foretell.forecasters.tree.grounders.search import SearchGrounder
-from foretell.forecasters.tree.grow.budget import TreeSizeSettings
-from foretell.forecasters.tree.grow.ground import GroundSettings
-from foretell.models.budget import Budget
-from foretell.models.journal import Journal
-from foretell.models.limits import ModelLimits
-from foretell.models.model import ToolSpec
-from foretell.models.names import ModelRoles
-from foretell.models.router import ModelRouter
-from foretell.questions.as_of import AsOf, instant
-from foretell.questions.forecast import Forecast
-from foretell.questions.question import Question, Target
-from foretell.questions.trace import TraceEvent, TreeGrown
+from foretell.forecasters import Context, Models, attempt
+from foretell.forecasters.tree import GroundSettings, SearchGrounder, TreeForecaster, TreeSettings, TreeSizeSettings
+from foretell.forecasters.tree.forecaster import CLAIM
+from foretell.models import Budget, Journal, ModelLimits, ModelRoles, ModelRouter, ToolSpec
+from foretell.questions import AsOf, Forecast, Question, Target, TraceEvent, TreeGrown, instant
 from foretell.runs.event_loop import run as run_on_loop
-from foretell.tools.fence import FencedTools
-from foretell.tools.rules import FenceRules
-from foretell.tools.tool import SourceItem, ToolMaterial
-from foretell.tools.web import SEARCH_SPEC
+from foretell.tools import SEARCH_SPEC, FencedTools, FenceRules, SourceItem, ToolMaterial
 
 BRAIN = "foretell.practice.models.scripts:tree_script"
 WORKERS = 1000

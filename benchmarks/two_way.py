@@ -14,8 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from foretell.metrics.arrays import Floats, Ints
-from foretell.metrics.effects import two_way_effects
+from foretell.metrics import Floats, Ints, two_way_effects
 
 
 def scores(methods: int, questions: int, filled: float, seed: int = 0) -> tuple[Floats, Ints, Ints]:

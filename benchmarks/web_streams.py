@@ -18,7 +18,7 @@ import urllib.request
 from pathlib import Path
 
 from fakes.stored_run import StoredRunBuilder
-from foretell.runs.store import RunStore
+from foretell.runs import RunStore
 
 TICKS = os.sysconf("SC_CLK_TCK")
 ROUNDS = 15

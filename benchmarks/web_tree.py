@@ -16,10 +16,9 @@ from typing import Any
 import uvicorn
 from playwright.sync_api import sync_playwright
 
-from foretell.forecasters.tree.arithmetic.evaluation import evaluated
-from foretell.forecasters.tree.tree_file import write_tree
-from foretell.runs.settings import Settings
-from foretell.web.app import create_app
+from foretell.forecasters.tree import evaluated, write_tree
+from foretell.runs import Settings
+from foretell.web import create_app
 from what_if import make
 
 BUDGET = 50.0

@@ -5,11 +5,21 @@ import statistics
 import time
 from collections.abc import Callable
 
-from foretell.forecasters.tree.arithmetic.evaluation import evaluated
-from foretell.forecasters.tree.edits import Edit, SetLink, SetP
-from foretell.forecasters.tree.links import AverageLink, FormulaLink, LinearLink, Link, NoisyOrLink
-from foretell.forecasters.tree.proposition import Proposition, Tree, leaves
-from foretell.forecasters.tree.what_if import resynthesize
+from foretell.forecasters.tree import (
+    AverageLink,
+    Edit,
+    FormulaLink,
+    LinearLink,
+    Link,
+    NoisyOrLink,
+    Proposition,
+    SetLink,
+    SetP,
+    Tree,
+    evaluated,
+    leaves,
+    resynthesize,
+)
 
 SIZE, EDITS, BUDGET = 1_000, 300, 0.005
 

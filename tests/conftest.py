@@ -90,7 +90,7 @@ def made_example(tmp_path_factory: pytest.TempPathFactory) -> MadeExample:
     pytest.importorskip("statsmodels")
     from click.testing import CliRunner
 
-    from foretell.cli.main import cli
+    from foretell.cli import cli
 
     root = tmp_path_factory.mktemp("example")
     made = MadeExample(home=root / "home", stdout="", page=root / "demo.html", tables=root / "tables")

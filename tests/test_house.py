@@ -57,6 +57,40 @@ def test_no_files_import_each_other_in_a_circle() -> None:
         walk(name, ())
 
 
+def _defined(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+
+
+def _offers() -> Iterator[tuple[str, str, str]]:
+    """Package, name and home of everything that packages offer."""
+    for package, tree in modules().items():
+        for node in tree.body:
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "HOMES":
+                for home, names in ast.literal_eval(node.value).items():
+                    yield from ((package, name, home) for name in names.split())
+
+
+def test_what_a_package_offers_is_there() -> None:
+    offers = list(_offers())
+    assert len({(package, name) for package, name, _ in offers}) == len(offers), "a name with two homes"
+    defined = {home: set(_defined(modules()[home])) for _, _, home in offers if home != "foretell.questions"}
+    for package, name, home in offers:
+        assert name in defined.get(home, {name}), f"{package} offers {name}, which {home} does not define"
+        assert f"{package}.{name}" not in modules(), f"{name} is a module too: importing it would hide the name"
+
+
+def test_who_forecasts_never_asks_for_an_outcome_by_name() -> None:
+    for module, tree in modules().items():
+        if module.startswith(("foretell.forecasters", "foretell.models", "foretell.tools")):
+            for node in ast.walk(tree):
+                if isinstance(node, ast.ImportFrom):
+                    assert "Resolution" not in [alias.name for alias in node.names], module
+
+
 def test_the_package_does_not_know_its_tests() -> None:
     for module, tree in modules().items():
         for node in ast.walk(tree):

@@ -3,7 +3,7 @@
 import doctest
 from pathlib import Path
 
-from foretell.metrics.metric import METRICS
+from foretell.metrics import METRICS
 
 PAGE = Path(__file__).parents[1] / "docs" / "metrics.md"
 

@@ -1,20 +1,22 @@
-"""Write src/foretell/__init__.pyi: the typed Python interface, made from the requests.
+"""Write every `__init__.pyi`: the typed Python interface, made from the requests, and what each package offers.
 
     python tools/write_stub.py
 
-A test compares the file with what this script makes, so that a new field cannot be forgotten.
+A test compares the files with what this script makes, so that a new field or name cannot be forgotten.
 """
 
 import collections.abc
+from importlib import import_module
 from inspect import Parameter
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import foretell
+from foretell.interface import offered_names
 from foretell.operations.table import OPERATIONS, PYTHON_NAMES, operation_signature
 
-STUB = Path(__file__).parents[1] / "src" / "foretell" / "__init__.pyi"
+SOURCE = Path(__file__).parents[1] / "src"
 HEAD = '''"""The Python interface with its types. Made by tools/write_stub.py: do not edit."""
 # ruff: noqa
 
@@ -24,15 +26,38 @@ from typing import Any, Literal
 
 from foretell.models.model import Model
 from foretell.runs.settings import Settings
+
+HOMES: Mapping[str, str]
 '''
 
 
-def stub() -> str:
-    """The text of the stub."""
-    plain = {name: home for name, home in foretell._HOMES.items() if name not in PYTHON_NAMES}
-    imports = [
-        f"from {home} import {name} as {name}" for name, home in sorted(plain.items(), key=lambda i: (i[1], i[0]))
+def stubs() -> dict[Path, str]:
+    """The text of every stub."""
+    packages = [".".join(path.parent.relative_to(SOURCE).parts) for path in SOURCE.rglob("__init__.py")]
+    offering = [package for package in sorted(packages) if hasattr(import_module(package), "HOMES")]
+    texts = {package: _offer(package) for package in offering if package != "foretell"} | {"foretell": _whole()}
+    return {SOURCE.joinpath(*package.split("."), "__init__.pyi"): text for package, text in texts.items()}
+
+
+def _offer(package: str) -> str:
+    """The names that a package offers, each from its home, and what it defines itself."""
+    module = import_module(package)
+    lines = [
+        f"from {home} import {name} as {name}" for name, home in sorted(offered_names(module.HOMES).items(), key=_place)
     ]
+    own = {name: type(value) for name, value in vars(module).items() if name.isupper() and name != "HOMES"}
+    lines += sorted({f"from {kind.__module__} import {kind.__name__}" for kind in own.values()})
+    lines += ["", *(f"{name}: {kind.__name__}" for name, kind in own.items())] if own else []
+    return "\n".join(['"""Made by tools/write_stub.py: do not edit."""', "# ruff: noqa", "", *lines, ""])
+
+
+def _place(name_and_home: tuple[str, str]) -> tuple[str, str]:
+    return name_and_home[1], name_and_home[0]
+
+
+def _whole() -> str:
+    plain = {name: home for name, home in offered_names(foretell.HOMES).items() if name not in PYTHON_NAMES}
+    imports = [f"from {home} import {name} as {name}" for name, home in sorted(plain.items(), key=_place)]
     functions = [_function(name) for name in sorted(PYTHON_NAMES)]
     names = "".join(f'    "{name}",\n' for name in foretell.__all__)
     return "\n".join([HEAD.rstrip(), *imports, "", f"__all__ = [\n{names}]", "", *functions])
@@ -89,4 +114,5 @@ def _type(annotation: Any) -> str:
 
 
 if __name__ == "__main__":
-    STUB.write_text(stub(), encoding="utf-8")
+    for path, text in stubs().items():
+        path.write_text(text, encoding="utf-8")

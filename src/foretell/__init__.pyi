@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 from foretell.models.model import Model
 from foretell.runs.settings import Settings
+
+HOMES: Mapping[str, str]
 from foretell.forecasters.forecaster import build_forecaster as build_forecaster
 from foretell.forecasters.tree.tree_file import read_tree as read_tree
 from foretell.forecasters.tree.tree_file import write_tree as write_tree

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from foretell.forecasters.forecaster import make_forecaster
-from foretell.questions.errors import InputError
-from foretell.runs.spec import BudgetSpec, QuestionsSpec, RunSpec, read_spec
+from foretell.forecasters import make_forecaster
+from foretell.questions import InputError
+from foretell.runs import BudgetSpec, QuestionsSpec, RunSpec, read_spec
 
 PAGE = (Path(__file__).parents[2] / "docs" / "asking.md").read_text(encoding="utf-8")
 

@@ -2,11 +2,12 @@ from pathlib import Path
 
 import pytest
 
-from foretell.data.datasets.demo import DEMO, demo
-from foretell.forecasters.forecaster import build_forecaster, make_forecaster
+from foretell.data.datasets import DEMO
+from foretell.data.datasets.demo import demo
+from foretell.forecasters import build_forecaster, make_forecaster
 from foretell.plugins import BUILT_IN
-from foretell.questions.errors import InputError
-from foretell.runs.question_sets import open_benchmark
+from foretell.questions import InputError
+from foretell.runs import open_benchmark
 
 TREE = Path(__file__).parents[2] / "examples" / "trees" / "nvda.json"
 NEEDED = {"tree-file": {"file": str(TREE)}}

@@ -3,9 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from foretell.questions.as_of import instant
-from foretell.questions.errors import InputError
-from foretell.runs.settings import clock_of, load_settings
+from foretell.questions import InputError, instant
+from foretell.runs import clock_of, load_settings
 
 
 def test_this_machines_clock_is_the_usual_one():

@@ -4,11 +4,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foretell.data.http import SourceError
-from foretell.data.series.series import Series, SeriesUnavailable
-from foretell.models.journal import Journal
-from foretell.questions.as_of import AsOf
-from foretell.questions.question import SeriesRef
+from foretell.data import SourceError
+from foretell.data.series import Series, SeriesUnavailable
+from foretell.models import Journal
+from foretell.questions import AsOf, SeriesRef
 from foretell.runs.runtime import JournaledSeries
 
 REF = SeriesRef(provider="dbnomics", id="meteo/x")

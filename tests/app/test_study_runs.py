@@ -11,19 +11,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from fakes.stored_run import StoredRunBuilder
-from foretell.arena.spec import ARENA_PREFIX
-from foretell.arena.store import ArenaStore
+from foretell.arena import ARENA_PREFIX, ArenaStore
 from foretell.cli.study import study
-from foretell.forecasters.prompt.builder import ContextBuild
-from foretell.forecasters.prompt.prediction_context import PredictionContext
-from foretell.operations.studies import open_study
-from foretell.questions.as_of import instant
-from foretell.questions.errors import InputError
-from foretell.questions.forecast import Forecast
-from foretell.questions.question import Question, Target
-from foretell.runs.settings import Settings
-from foretell.runs.spec import QuestionsSpec, RunSpec
-from foretell.runs.store import CellKey, RunStore
+from foretell.forecasters.prompt import ContextBuild, PredictionContext
+from foretell.operations import open_study
+from foretell.questions import Forecast, InputError, Question, Target, instant
+from foretell.runs import CellKey, QuestionsSpec, RunSpec, RunStore, Settings
 
 NOW = datetime(2026, 1, 10, tzinfo=UTC)
 CUP = Question(

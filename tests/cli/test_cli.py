@@ -12,8 +12,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from foretell.cli.commands import OLD_SPELLINGS
-from foretell.cli.main import COMMANDS, MOVED, cli, main
+from foretell.cli import OLD_SPELLINGS, cli
+from foretell.cli.main import COMMANDS, MOVED, main
 
 DOCS = Path(__file__).parents[2] / "docs"
 SERVICES = {"serve", "mcp", "worker", "arena run", "practice"}

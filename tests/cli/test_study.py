@@ -7,9 +7,9 @@ import pytest
 from click.testing import CliRunner, Result
 from tests.studies.made_trials import SIMULATED, made, write_long
 
-from foretell.cli.main import cli
+from foretell.cli import cli
 from foretell.plugins import names
-from foretell.questions.errors import InputError
+from foretell.questions import InputError
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "trees"
 

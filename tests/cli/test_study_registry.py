@@ -7,13 +7,12 @@ from click.testing import CliRunner
 
 import foretell
 from foretell import plugins
-from foretell.cli.main import cli
-from foretell.questions.errors import InputError
-from foretell.report.study import StudyColumn, StudyResult, StudyTable
+from foretell.cli import cli
+from foretell.questions import InputError
+from foretell.report import StudyColumn, StudyResult, StudyTable
 from foretell.request import setting
-from foretell.runs.settings import Settings
-from foretell.studies.inputs import DataInputs, StudyOptions
-from foretell.studies.registry import load_study, study_questions
+from foretell.runs import Settings
+from foretell.studies import DataInputs, StudyOptions, load_study, study_questions
 from foretell.web.pages.home import study_rows
 
 

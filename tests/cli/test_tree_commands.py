@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from foretell.cli.commands import operation_command
-from foretell.operations.requests import TREE_FORMATS
-from foretell.questions.errors import InputError
+from foretell.cli import operation_command
+from foretell.operations import TREE_FORMATS
+from foretell.questions import InputError
 
 tree = operation_command("tree")
 whatif = operation_command("whatif")

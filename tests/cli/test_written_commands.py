@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
-from foretell.cli.main import cli
+from foretell.cli import cli
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]

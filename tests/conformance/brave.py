@@ -2,10 +2,10 @@
 
 from conformance.reading import KEY, body_of, config_on, sweep
 from conformance.recordings import Check, answer
-from foretell.data.search.brave import BraveSearch, brave_hits
-from foretell.questions.as_of import AsOf, instant
-from foretell.tools.dates.refusal import date_refusal
-from foretell.tools.tool import SourceItem
+from foretell.data.search import BraveSearch, brave_hits
+from foretell.questions import AsOf, instant
+from foretell.tools import SourceItem
+from foretell.tools.dates import date_refusal
 
 APRIL = AsOf(at=instant("2024-03-28T00:00:00Z"))
 

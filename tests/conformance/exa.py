@@ -9,8 +9,8 @@ from jsonschema import Draft202012Validator
 
 from conformance.reading import KEY, body_of, config_on, sweep
 from conformance.recordings import Check, answer, spec_file
-from foretell.data.search.exa import ExaSearch, exa_hits
-from foretell.questions.as_of import AsOf, instant
+from foretell.data.search import ExaSearch, exa_hits
+from foretell.questions import AsOf, instant
 
 NOW = instant("2026-11-15")
 TEXT = "Example Domain\n# Example Domain\nThis domain is for use in documentation examples"

@@ -15,12 +15,9 @@ from typing import Any
 import pytest
 
 from conformance.recordings import Check
-from foretell.data.datasets.forecastbench import read_question_set
-from foretell.questions.as_of import AsOf, instant
-from foretell.questions.errors import InputError
-from foretell.questions.forecast import Forecast
-from foretell.questions.question import Question
-from foretell.submit.forecastbench import (
+from foretell.data.datasets import read_question_set
+from foretell.questions import AsOf, Forecast, InputError, Question, instant
+from foretell.submit import (
     ForecastBenchSubmitter,
     ForecastBenchTeam,
     build_submission,

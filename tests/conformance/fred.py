@@ -7,10 +7,9 @@ import pytest
 
 from conformance.reading import KEY, body_of, config_on, sweep
 from conformance.recordings import Check, answer, recording
-from foretell.data.series.fred import FredSeries, ReleaseCalendar, first_values, fred_values, read_calendar
-from foretell.data.series.series import SeriesUnavailable
-from foretell.questions.as_of import AsOf
-from foretell.questions.question import SeriesRef
+from foretell.data.series import FredSeries, SeriesUnavailable
+from foretell.data.series.fred import ReleaseCalendar, first_values, fred_values, read_calendar
+from foretell.questions import AsOf, SeriesRef
 
 GDP = SeriesRef(provider="fred", id="GDP")
 RECORDED = AsOf.day("2024-11-03", "live")

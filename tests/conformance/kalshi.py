@@ -13,23 +13,21 @@ from jsonschema import Draft202012Validator
 from conformance.reading import FAST, ONCE, body_of
 from conformance.recordings import Check, answer, names, recording, replay, spec_file
 from fakes.market_reader import NOW, asked
-from foretell.data.http import AsyncHttpClient
-from foretell.data.markets.kalshi import (
+from foretell.data import AsyncHttpClient, Payload
+from foretell.data.markets import (
     KalshiClient,
     KalshiEvents,
     KalshiPrices,
-    candle_price,
-    candles_by_ticker,
-    market_state,
-    series_filing,
-    whole_event,
+    ListedEvent,
+    ListingFilter,
+    ListingReport,
+    MarketRef,
+    PricesUnavailable,
+    UnsupportedEvent,
 )
-from foretell.data.markets.listing import ListedEvent, ListingFilter, ListingReport, UnsupportedEvent
-from foretell.data.markets.prices import MarketRef, PricesUnavailable
-from foretell.data.payload import Payload
-from foretell.data.settlements.kalshi import KalshiSettlements
-from foretell.data.settlements.settlement import SettledOutcome, SettlementTarget
-from foretell.practice.markets.kalshi import (
+from foretell.data.markets.kalshi import candle_price, candles_by_ticker, market_state, series_filing, whole_event
+from foretell.data.settlements import KalshiSettlements, SettledOutcome, SettlementTarget
+from foretell.practice.markets import (
     KalshiCatalogue,
     PracticeKalshi,
     SampleKalshiBook,
@@ -38,7 +36,7 @@ from foretell.practice.markets.kalshi import (
     kalshi_event_body,
     kalshi_series_body,
 )
-from foretell.questions.as_of import AsOf, instant
+from foretell.questions import AsOf, instant
 
 MARS, NATO = "KXELONMARS-99", "KXNEXTNATOSECGEN-99"
 PREFIX = "/trade-api/v2"

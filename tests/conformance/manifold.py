@@ -6,13 +6,20 @@ import pytest
 from conformance.reading import FAST, ONCE, body_of
 from conformance.recordings import Check, answer, names, recording, replay
 from fakes.market_reader import NOW, asked
-from foretell.data.http import AsyncHttpClient
-from foretell.data.markets.listing import ListingFilter, ListingReport, UnsupportedEvent
-from foretell.data.markets.manifold import ManifoldClient, ManifoldEvents, ManifoldPrices, read_bet
-from foretell.data.markets.prices import MarketRef
-from foretell.data.payload import Payload
-from foretell.data.settlements.manifold import ManifoldSettlements
-from foretell.practice.markets.manifold import (
+from foretell.data import AsyncHttpClient, Payload
+from foretell.data.markets import (
+    ListingFilter,
+    ListingReport,
+    ManifoldClient,
+    ManifoldEvents,
+    ManifoldPrices,
+    MarketRef,
+    UnsupportedEvent,
+)
+from foretell.data.markets.manifold import read_bet
+from foretell.data.settlements import ManifoldSettlements
+from foretell.practice import ServerRequest
+from foretell.practice.markets import (
     ManifoldCatalogue,
     PracticeManifold,
     SampleManifoldAnswer,
@@ -20,8 +27,7 @@ from foretell.practice.markets.manifold import (
     SampleManifoldMarket,
     manifold_market_body,
 )
-from foretell.practice.server import ServerRequest
-from foretell.questions.as_of import AsOf, instant
+from foretell.questions import AsOf, instant
 
 HOST = "https://manifold.example/v0"
 BETS = {"id", "userId", "username", "contractId", "contractSlug", "answerId", "limit", "before", "after", "beforeTime"}

@@ -13,21 +13,24 @@ from jsonschema import Draft202012Validator
 
 from conformance.reading import body_of, config_on, sweep
 from conformance.recordings import Check, answer, recording, spec_file
-from foretell.data.http import AsyncHttpClient
-from foretell.data.markets.listing import ListedEvent, ListingFilter, ListingReport, UnsupportedEvent
-from foretell.data.markets.metaculus import MetaculusClient, MetaculusEvents, MetaculusPrices, split_post
-from foretell.data.markets.prices import MarketRef
-from foretell.data.payload import Payload
-from foretell.data.settlements.metaculus import MetaculusResolution, MetaculusSettlements, resolution_of
-from foretell.practice.sample_data import data_services
-from foretell.practice.server import ServerRequest
-from foretell.questions.as_of import AsOf, instant
-from foretell.questions.forecast import Numeric
-from foretell.questions.numeric_range import NumericRange
-from foretell.questions.question import Question
+from foretell.data import AsyncHttpClient, Payload
+from foretell.data.markets import (
+    ListedEvent,
+    ListingFilter,
+    ListingReport,
+    MarketRef,
+    MetaculusClient,
+    MetaculusEvents,
+    MetaculusPrices,
+    UnsupportedEvent,
+)
+from foretell.data.markets.metaculus import split_post
+from foretell.data.settlements import MetaculusResolution, MetaculusSettlements
+from foretell.data.settlements.metaculus import resolution_of
+from foretell.practice import ServerRequest, data_services
+from foretell.questions import AsOf, Numeric, NumericRange, Question, instant
+from foretell.submit import COMMENT, FORECAST, SEND_ONCE, MetaculusWriter, questions_in_post
 from foretell.submit.metaculus_cdf import continuous_cdf
-from foretell.submit.metaculus_client import COMMENT, FORECAST, MetaculusWriter, questions_in_post
-from foretell.submit.sending import SEND_ONCE
 
 SERVICE = "metaculus"
 NOW = AsOf(at=instant("2025-02-02T00:00:00Z"), mode="live")

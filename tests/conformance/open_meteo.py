@@ -9,12 +9,10 @@ import pytest
 
 from conformance.reading import body_of, config_on, sweep
 from conformance.recordings import Check, answer, spec_file
-from foretell.data.http import SourceError
-from foretell.data.payload import Payload
-from foretell.data.series.open_meteo import LEADS, OpenMeteoSeries, read_weather
-from foretell.data.series.series import SeriesUnavailable
-from foretell.questions.as_of import AsOf, instant
-from foretell.questions.question import SeriesRef
+from foretell.data import Payload, SourceError
+from foretell.data.series import OpenMeteoSeries, SeriesUnavailable
+from foretell.data.series.open_meteo import LEADS, read_weather
+from foretell.questions import AsOf, SeriesRef, instant
 
 NEW_YORK = "forecast_pi-inky-_ny_6pm_before_gmt_open_meteo_daily_forecast"
 SEATTLE = "forecast_pi-inky-_mixed_precip_open_meteo_daily_forecast"

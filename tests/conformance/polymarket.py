@@ -10,23 +10,23 @@ import pytest
 from conformance.reading import FAST, ONCE, body_of
 from conformance.recordings import Check, answer, names, recording, replay
 from fakes.market_reader import NOW, asked
-from foretell.data.http import AsyncHttpClient
-from foretell.data.markets.listing import ListingFilter, ListingReport, UnsupportedEvent
-from foretell.data.markets.polymarket import (
+from foretell.data import AsyncHttpClient, Payload
+from foretell.data.markets import (
+    PART,
+    ListingFilter,
+    ListingReport,
+    MarketRef,
     PolymarketClient,
     PolymarketEvents,
     PolymarketHosts,
     PolymarketPrices,
-    clob_price,
-    data_price,
-    data_rows,
-    market_states,
+    UnsupportedEvent,
 )
-from foretell.data.markets.prices import PART, MarketRef
-from foretell.data.payload import Payload
-from foretell.data.settlements.polymarket import PolymarketSettlements, book_pays, resolution_pays
-from foretell.data.settlements.settlement import SettledOutcome, SettlementTarget
-from foretell.practice.markets.polymarket import (
+from foretell.data.markets.polymarket import clob_price, data_price, data_rows, market_states
+from foretell.data.settlements import PolymarketSettlements, SettledOutcome, SettlementTarget
+from foretell.data.settlements.polymarket import book_pays, resolution_pays
+from foretell.practice import POLYMARKET_ID, ServerRequest, data_services
+from foretell.practice.markets import (
     PolymarketCatalogue,
     PracticePolymarket,
     SamplePolymarketEvent,
@@ -34,9 +34,7 @@ from foretell.practice.markets.polymarket import (
     polymarket_event_body,
     polymarket_tokens,
 )
-from foretell.practice.sample_data import POLYMARKET_ID, data_services
-from foretell.practice.server import ServerRequest
-from foretell.questions.as_of import AsOf, instant
+from foretell.questions import AsOf, instant
 
 HOST = "https://polymarket.example"
 HOSTS = PolymarketHosts(gamma=f"{HOST}/gamma", data=f"{HOST}/data", clob=f"{HOST}/clob")

@@ -14,21 +14,22 @@ import pytest
 
 from conformance.reading import body_of, config_on, sweep
 from conformance.recordings import Check, answer, recording, spec_file
-from foretell.data.datasets.prophet_arena import download_events, read_events_jsonl
-from foretell.data.http import AsyncHttpClient, NotFound
-from foretell.data.markets.listing import ListedEvent, ListingFilter, ListingReport
-from foretell.data.markets.prophet_arena import (
+from foretell.data import AsyncHttpClient, NotFound, Payload
+from foretell.data.datasets import download_events, read_events_jsonl
+from foretell.data.markets import (
+    ListedEvent,
+    ListingFilter,
+    ListingReport,
     ProphetArenaClient,
     ProphetArenaListing,
     ProphetArenaWeekly,
     ProphetArenaWindows,
 )
-from foretell.data.payload import Payload
-from foretell.data.settlements.prophet_arena import ProphetArenaSettlements
-from foretell.practice.sample_data import data_services
-from foretell.questions.as_of import AsOf, instant
-from foretell.questions.forecast import Forecast
-from foretell.submit.prophet_arena import (
+from foretell.data.settlements import ProphetArenaSettlements
+from foretell.practice import data_services
+from foretell.questions import AsOf, Forecast, instant
+from foretell.submit import (
+    SEND_ONCE,
     ProphetArenaEvent,
     ProphetArenaOptions,
     ProphetArenaSubmitter,
@@ -36,7 +37,6 @@ from foretell.submit.prophet_arena import (
     read_events,
     signature_fits,
 )
-from foretell.submit.sending import SEND_ONCE
 
 SERVICE = "prophet_arena"
 NOW = AsOf(at=instant("2026-11-15T12:00:00Z"), mode="live")

@@ -6,11 +6,16 @@ from typing import Any
 import httpx2
 
 from conformance.recordings import answer, names, recording, replay
-from foretell.data.http import AsyncHttpClient, HttpLimits, HttpResponse, SourceError
-from foretell.data.pages import PageUnavailable
-from foretell.data.payload import Payload
-from foretell.data.series.series import SeriesUnavailable
-from foretell.data.service import ServiceConfig
+from foretell.data import (
+    AsyncHttpClient,
+    HttpLimits,
+    HttpResponse,
+    PageUnavailable,
+    Payload,
+    ServiceConfig,
+    SourceError,
+)
+from foretell.data.series import SeriesUnavailable
 
 ONCE = HttpLimits(attempts=1)
 FAST = 1e6

@@ -6,8 +6,8 @@ import httpx2
 
 from conformance.reading import KEY, body_of, config_on, sweep
 from conformance.recordings import Check, answer
-from foretell.data.search.tavily import TavilySearch, tavily_hits
-from foretell.questions.as_of import AsOf
+from foretell.data.search import TavilySearch, tavily_hits
+from foretell.questions import AsOf
 
 
 async def _basic() -> None:

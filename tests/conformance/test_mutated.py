@@ -21,19 +21,14 @@ import pytest
 from conformance.reading import ONCE, REFUSALS
 from conformance.recordings import FOLDER, names, recording
 from fakes.market_reader import NOW, READERS, asked, client
-from foretell.data.http import AsyncHttpClient, HttpResponse
-from foretell.data.markets.listing import ListingFilter, SkippedEntry
-from foretell.data.markets.prices import MarketRef
-from foretell.data.pages import read_captures
-from foretell.data.payload import Payload
-from foretell.data.search.brave import brave_hits
-from foretell.data.search.exa import exa_hits
-from foretell.data.search.tavily import tavily_hits
+from foretell.data import AsyncHttpClient, HttpResponse, Payload, read_captures
+from foretell.data.markets import ListingFilter, MarketRef, SkippedEntry
+from foretell.data.search import brave_hits, exa_hits, tavily_hits
 from foretell.data.series.fred import first_values, fred_values
 from foretell.data.series.open_meteo import read_weather
 from foretell.data.series.yahoo import read_sessions
 from foretell.data.wikipedia import found_articles
-from foretell.questions.as_of import AsOf, instant
+from foretell.questions import AsOf, instant
 
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason=f"needs the recordings in {FOLDER}")
 HOST = "https://market.example"

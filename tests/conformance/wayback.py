@@ -8,9 +8,17 @@ import pytest
 
 from conformance.reading import ONCE, response_of, sweep
 from conformance.recordings import Check, answer, names, recording
-from foretell.data.http import REDIRECT_STATUS, AsyncHttpClient
-from foretell.data.pages import Page, PageUnavailable, WaybackPages, read_captures, read_page, stored_at
-from foretell.questions.as_of import AsOf, instant
+from foretell.data import (
+    REDIRECT_STATUS,
+    AsyncHttpClient,
+    Page,
+    PageUnavailable,
+    WaybackPages,
+    read_captures,
+    read_page,
+    stored_at,
+)
+from foretell.questions import AsOf, instant
 
 PAGE = "<html><head><title>T</title></head><body><article>" + "<p>Words of the page as it stood then.</p>" * 5
 STORED = {"content-type": "text/html", "memento-datetime": "Sat, 01 Feb 2020 02:37:58 GMT"}

@@ -5,9 +5,9 @@ import pytest
 
 from conformance.reading import body_of, config_on, sweep
 from conformance.recordings import Check, answer, names
-from foretell.data.pages import PageUnavailable
-from foretell.data.wikipedia import Wikipedia, check_refusal, found_articles, found_page
-from foretell.questions.as_of import AsOf, instant
+from foretell.data import PageUnavailable, Wikipedia
+from foretell.data.wikipedia import check_refusal, found_articles, found_page
+from foretell.questions import AsOf, instant
 
 LIVE = AsOf(at=instant("2026-03-30"), mode="live")
 

@@ -5,10 +5,10 @@ import pytest
 
 from conformance.reading import body_of, config_on, sweep
 from conformance.recordings import Check, answer
-from foretell.data.http import SourceError
-from foretell.data.series.yahoo import YahooSeries, read_sessions
-from foretell.questions.as_of import AsOf, instant
-from foretell.questions.question import SeriesRef
+from foretell.data import SourceError
+from foretell.data.series import YahooSeries
+from foretell.data.series.yahoo import read_sessions
+from foretell.questions import AsOf, SeriesRef, instant
 
 
 async def _microsoft() -> None:

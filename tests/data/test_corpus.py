@@ -11,12 +11,10 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.cli.commands import operation_command
-from foretell.data.corpus import Corpus, CorpusDocument, read_documents
-from foretell.data.search.engine import CannotSearch
-from foretell.data.search.local import CorpusSearch
-from foretell.questions.as_of import AsOf, instant
-from foretell.questions.errors import InputError
+from foretell.cli import operation_command
+from foretell.data import Corpus, CorpusDocument, read_documents
+from foretell.data.search import CannotSearch, CorpusSearch
+from foretell.questions import AsOf, InputError, instant
 
 corpus_command = operation_command("corpus")
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.data.dates import parse_stated_date
+from foretell.data import parse_stated_date
 
 
 @pytest.mark.parametrize(

@@ -12,21 +12,31 @@ from urllib.parse import urlsplit
 import pytest
 
 from fakes.faults import busy, failing, garbled, inject
-from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
-from foretell.data.pace import ServiceAccess, ServiceAddresses
-from foretell.data.search.asknews import ASKNEWS_URL, AskNewsSearch
-from foretell.data.search.brave import BraveSearch
-from foretell.data.search.engine import CannotSearch, SearchEngine, SearchHit
-from foretell.data.search.exa import ExaSearch
-from foretell.data.search.gdelt import GDELT_URL, GdeltSearch
-from foretell.data.search.perplexity import PerplexitySearch
-from foretell.data.search.serper import SerperSearch
-from foretell.data.search.tavily import TavilySearch
-from foretell.data.service import ServiceConfig
-from foretell.practice.search import search_server
-from foretell.practice.server import PracticeServer, ServerResponse, json_response
-from foretell.practice.world import SampleWebPage, SampleWorld, small_world
-from foretell.questions.as_of import AsOf, instant
+from foretell.data import AsyncHttpClient, HttpLimits, ServiceAccess, ServiceAddresses, ServiceConfig, SourceError
+from foretell.data.search import (
+    ASKNEWS_URL,
+    GDELT_URL,
+    AskNewsSearch,
+    BraveSearch,
+    CannotSearch,
+    ExaSearch,
+    GdeltSearch,
+    PerplexitySearch,
+    SearchEngine,
+    SearchHit,
+    SerperSearch,
+    TavilySearch,
+)
+from foretell.practice import (
+    PracticeServer,
+    SampleWebPage,
+    SampleWorld,
+    ServerResponse,
+    json_response,
+    search_server,
+    small_world,
+)
+from foretell.questions import AsOf, instant
 
 KEY = "canary-key/9+9"
 QUICK = HttpLimits(attempts=3, wait_seconds=0.0, max_wait_seconds=1.0, total_seconds=10.0)

@@ -11,8 +11,8 @@ import httpx2
 import pytest
 
 from fakes.faults import busy, cut_off, failing, inject, slow
-from foretell.data.http import AsyncHttpClient, HttpLimits, HttpResponse, RequestRate, SourceError
-from foretell.practice.server import PracticeServer, ServerRequest, ServerResponse, json_response
+from foretell.data import AsyncHttpClient, HttpLimits, HttpResponse, RequestRate, SourceError
+from foretell.practice import PracticeServer, ServerRequest, ServerResponse, json_response
 
 QUICK = HttpLimits(attempts=3, wait_seconds=0.0, max_wait_seconds=1.0, total_seconds=5.0, max_bytes=100_000)
 CANARY = "sk-canary/7+7"

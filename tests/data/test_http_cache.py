@@ -6,14 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from foretell.data.http import AsyncHttpClient, HttpLimits
+from foretell.data import AsyncHttpClient, HttpLimits, ServiceAccess, Wikipedia
 from foretell.data.http_cache import FOLDER, HttpCache, fresh_seconds, may_be_kept
-from foretell.data.pace import ServiceAccess
-from foretell.data.wikipedia import Wikipedia
-from foretell.practice.server import PracticeServer, ServerRequest, ServerResponse
-from foretell.practice.web import wikipedia_server
-from foretell.practice.world import PageVersion, SampleWorld
-from foretell.questions.as_of import AsOf, instant
+from foretell.practice import PageVersion, PracticeServer, SampleWorld, ServerRequest, ServerResponse, wikipedia_server
+from foretell.questions import AsOf, instant
 
 QUICK = HttpLimits(attempts=1, total_seconds=5.0)
 KEY = "sk-canary"

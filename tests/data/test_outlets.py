@@ -15,13 +15,21 @@ import pytest
 from click.testing import CliRunner
 
 import foretell
-from foretell.cli.main import NoteHandler, cli
-from foretell.data.untrusted import UNSAFE, for_log
-from foretell.operations.result import Result
-from foretell.report.markup import element, markdown_text
-from foretell.report.study import StudyColumn, StudyResult, StudyRow, StudyTable
-from foretell.report.terminal import console, show_exception
-from foretell.scoring.scoreboard import rows_as_html, rows_as_text
+from foretell.cli import cli
+from foretell.cli.main import NoteHandler
+from foretell.data import UNSAFE, for_log
+from foretell.operations import Result
+from foretell.report import (
+    StudyColumn,
+    StudyResult,
+    StudyRow,
+    StudyTable,
+    console,
+    element,
+    markdown_text,
+    show_exception,
+)
+from foretell.scoring import rows_as_html, rows_as_text
 
 HOSTILE = (
     "\x1b]52;c;ZWNobw==\x07 \x1b[2J\x9b1;1H\x9d0;owned\x9c \u202egnp.exe [link=https://evil.example]x[/link] <b>|`"

@@ -16,13 +16,25 @@ import pytest
 
 from fakes.faults import busy, inject
 from fakes.limited import CLIENT, LimitedService, limited_server, written_pace
-from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
-from foretell.data.known_services import KNOWN_SERVICES, ServiceLimit, at_once, parse_pace
-from foretell.data.pace import KnownService, PaceStore, ServiceAccess, ServiceAddresses, ServiceTurns
-from foretell.data.search.gdelt import GDELT_URL
-from foretell.data.service import JsonService, ServiceConfig
-from foretell.practice.server import PracticeServer, json_response
-from foretell.questions.errors import InputError
+from foretell.data import (
+    KNOWN_SERVICES,
+    AsyncHttpClient,
+    HttpLimits,
+    JsonService,
+    KnownService,
+    PaceStore,
+    ServiceAccess,
+    ServiceAddresses,
+    ServiceConfig,
+    ServiceLimit,
+    ServiceTurns,
+    SourceError,
+    at_once,
+    parse_pace,
+)
+from foretell.data.search import GDELT_URL
+from foretell.practice import PracticeServer, json_response
+from foretell.questions import InputError
 
 QUICK = HttpLimits(attempts=3, wait_seconds=0.0, max_wait_seconds=1.0, total_seconds=5.0)
 

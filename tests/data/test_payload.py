@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.data.http import HttpResponse
-from foretell.data.payload import MalformedPayload, Payload
+from foretell.data import HttpResponse, MalformedPayload, Payload
 
 URL = "https://example.org/x"
 

@@ -4,9 +4,15 @@ import asyncio
 
 import pytest
 
-from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
-from foretell.data.pages import PageUnavailable, PublicAddressGuard
-from foretell.data.public_address import is_public, leads_inside
+from foretell.data import (
+    AsyncHttpClient,
+    HttpLimits,
+    PageUnavailable,
+    PublicAddressGuard,
+    SourceError,
+    is_public,
+    leads_inside,
+)
 
 INSIDE = (
     "http://127.0.0.1/", "http://127.8.8.8/", "http://127.1/", "http://0/", "http://0.0.0.0/", "http://2130706433/",

@@ -5,11 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foretell.data.series.local import CsvSeries, PackagedSeries, _load
-from foretell.data.series.series import Series, SeriesInMemory, SeriesUnavailable
-from foretell.questions.as_of import AsOf
-from foretell.questions.errors import InputError, MissingExtra
-from foretell.questions.question import SeriesRef
+from foretell.data.series import CsvSeries, PackagedSeries, Series, SeriesInMemory, SeriesUnavailable
+from foretell.data.series.local import _load
+from foretell.questions import AsOf, InputError, MissingExtra, SeriesRef
 
 AS_OF = AsOf.day("2024-01-02")
 

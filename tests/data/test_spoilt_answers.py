@@ -24,44 +24,17 @@ from fakes.markets import (
     FakeProphetArena,
     PolymarketListing,
 )
-from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
-from foretell.data.markets.listing import ListingFilter
-from foretell.data.markets.prices import MarketRef, PricesUnavailable
-from foretell.data.series.acled import AcledSeries
-from foretell.data.series.dbnomics import DbnomicsSeries
-from foretell.data.series.fred import FredSeries
-from foretell.data.series.open_meteo import OpenMeteoSeries
-from foretell.data.series.series import SeriesUnavailable
-from foretell.data.series.yahoo import YahooSeries
-from foretell.data.service import ServiceConfig
-from foretell.practice.markets.kalshi import (
-    KalshiCatalogue,
-    SampleKalshiBook,
-    SampleKalshiEvent,
-    SampleKalshiMarket,
-    kalshi_event_body,
+from foretell.data import AsyncHttpClient, HttpLimits, ServiceConfig, SourceError
+from foretell.data.markets import ListingFilter, MarketRef, PricesUnavailable
+from foretell.data.series import (
+    AcledSeries,
+    DbnomicsSeries,
+    FredSeries,
+    OpenMeteoSeries,
+    SeriesUnavailable,
+    YahooSeries,
 )
-from foretell.practice.markets.manifold import (
-    ManifoldCatalogue,
-    SampleManifoldAnswer,
-    SampleManifoldBet,
-    SampleManifoldMarket,
-    manifold_market_body,
-)
-from foretell.practice.markets.metaculus import (
-    MetaculusCatalogue,
-    SampleCommunityPrediction,
-    SampleMetaculusQuestion,
-    metaculus_post_body,
-)
-from foretell.practice.markets.polymarket import (
-    PolymarketCatalogue,
-    SamplePolymarketEvent,
-    SamplePolymarketMarket,
-    polymarket_event_body,
-)
-from foretell.practice.markets.prophet_arena import prophet_arena_body
-from foretell.practice.series import (
+from foretell.practice import (
     PracticeAcled,
     PracticeDbnomics,
     PracticeOpenMeteo,
@@ -73,8 +46,28 @@ from foretell.practice.series import (
     SampleShare,
     SampleShareSplit,
 )
-from foretell.questions.as_of import AsOf
-from foretell.questions.question import SeriesRef
+from foretell.practice.markets import (
+    KalshiCatalogue,
+    ManifoldCatalogue,
+    MetaculusCatalogue,
+    PolymarketCatalogue,
+    SampleCommunityPrediction,
+    SampleKalshiBook,
+    SampleKalshiEvent,
+    SampleKalshiMarket,
+    SampleManifoldAnswer,
+    SampleManifoldBet,
+    SampleManifoldMarket,
+    SampleMetaculusQuestion,
+    SamplePolymarketEvent,
+    SamplePolymarketMarket,
+    kalshi_event_body,
+    manifold_market_body,
+    metaculus_post_body,
+    polymarket_event_body,
+    prophet_arena_body,
+)
+from foretell.questions import AsOf, SeriesRef
 
 PAST = AsOf.day("2026-02-10")
 START = datetime(2026, 2, 8, 14, 30, tzinfo=UTC)

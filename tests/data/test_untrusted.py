@@ -14,16 +14,22 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from foretell.data.atomic_file import write_atomically
-from foretell.data.datasets.rows import csv_rows
-from foretell.data.http import AsyncHttpClient, SourceError
-from foretell.data.public_address import is_public, leads_inside
-from foretell.data.untrusted import UNSAFE, for_csv, for_file_name, for_json
-from foretell.report.outputs import rows_as_csv
-from foretell.report.terminal import console, echo
+from foretell.data import (
+    UNSAFE,
+    AsyncHttpClient,
+    SourceError,
+    for_csv,
+    for_file_name,
+    for_json,
+    is_public,
+    leads_inside,
+    write_atomically,
+)
+from foretell.data.datasets import csv_rows
+from foretell.report import console, echo, rows_as_csv
 from foretell.runs.tree_runtime import TreeFolder
-from foretell.scoring.long_tables import write_rows
-from foretell.web.site import file_of
+from foretell.scoring import write_rows
+from foretell.web import file_of
 
 HOSTILE = "\x1b]52;c;ZWNobw==\x07 \x1b[2J\x9b1;1H\x9d0;owned\x9c \u202egnp.exe\r over"
 

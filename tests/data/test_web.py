@@ -7,27 +7,30 @@ from dataclasses import replace
 import pytest
 
 from fakes.web import broken_wayback_server, strange_web_server
-from foretell.data.http import AsyncHttpClient, HttpLimits
-from foretell.data.pages import (
+from foretell.data import (
+    AsyncHttpClient,
+    HttpLimits,
     Page,
     PageUnavailable,
     PublicAddressGuard,
     WaybackPages,
     WebPages,
+    is_public,
     read_page,
     versions_differ,
 )
-from foretell.data.public_address import is_public
-from foretell.data.search.engine import SearchHit
-from foretell.practice.server import PracticeServer, html_response
-from foretell.practice.web import wayback_server
-from foretell.practice.world import PageVersion, SampleWebPage, SampleWorld, small_world
-from foretell.questions.as_of import AsOf, instant
-from foretell.questions.question import Question, Target
-from foretell.tools.journal import material_from_json, material_to_json
-from foretell.tools.rules import FenceRules
-from foretell.tools.tool import Refusal, ToolMaterial
-from foretell.tools.web import WebSearch
+from foretell.data.search import SearchHit
+from foretell.practice import (
+    PageVersion,
+    PracticeServer,
+    SampleWebPage,
+    SampleWorld,
+    html_response,
+    small_world,
+    wayback_server,
+)
+from foretell.questions import AsOf, Question, Target, instant
+from foretell.tools import FenceRules, Refusal, ToolMaterial, WebSearch, material_from_json, material_to_json
 
 QUICK = HttpLimits(attempts=2, wait_seconds=0.0, max_wait_seconds=1.0, total_seconds=5.0, max_bytes=200_000)
 JULY = AsOf(at=instant("2026-07-01T12:00:00Z"))

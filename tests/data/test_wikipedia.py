@@ -9,14 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fakes.faults import FieldDrift, busy, changed, garbled, inject
-from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
-from foretell.data.pace import ServiceAccess
-from foretell.data.pages import PageUnavailable
-from foretell.data.wikipedia import Wikipedia, article_headings, wikitext_to_text
-from foretell.practice.server import PracticeServer, json_response
-from foretell.practice.web import wikipedia_server
-from foretell.practice.world import PageVersion, SampleWorld, small_world
-from foretell.questions.as_of import AsOf, instant
+from foretell.data import (
+    AsyncHttpClient,
+    HttpLimits,
+    PageUnavailable,
+    ServiceAccess,
+    SourceError,
+    Wikipedia,
+    article_headings,
+    wikitext_to_text,
+)
+from foretell.practice import PageVersion, PracticeServer, SampleWorld, json_response, small_world, wikipedia_server
+from foretell.questions import AsOf, instant
 
 QUICK = HttpLimits(attempts=2, wait_seconds=0.0, max_wait_seconds=1.0)
 JULY = AsOf(at=instant("2026-07-01T12:00:00Z"))

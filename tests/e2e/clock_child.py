@@ -11,14 +11,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from fakes.stored_run import StoredRunBuilder
-from foretell.data.known_services import ServiceLimit
-from foretell.data.pace import PaceStore, ServiceAccess, ServiceAddresses, ServiceTurns
-from foretell.models.journal import Journal
+from foretell.data import PaceStore, ServiceAccess, ServiceAddresses, ServiceLimit, ServiceTurns
+from foretell.models import Journal
 from foretell.models.rate_limiter import RateLimits, SharedRateLimiter
-from foretell.questions.forecast import Failure, Forecast
-from foretell.questions.trace import EmitEvent
-from foretell.runs.executor import FLUSH_SECONDS, Executor
-from foretell.runs.store import RunCell, RunStore
+from foretell.questions import EmitEvent, Failure, Forecast
+from foretell.runs import Executor, RunCell, RunStore
+from foretell.runs.executor import FLUSH_SECONDS
 
 DAY = 86_400
 PATIENCE = 20.0

@@ -19,16 +19,12 @@ from fakes.background import Background
 from fakes.models import BackgroundModels, FakeModels, ModelFault
 from fakes.processes import ForkedCommand
 from fakes.stored_run import run_id_of
-from foretell.cli.main import cli
-from foretell.models.journal import Journal
-from foretell.practice.models.scripts import agent_script
-from foretell.practice.search import search_server
-from foretell.practice.server import PracticeServer
-from foretell.practice.world import small_world
-from foretell.questions.codec import to_json
-from foretell.questions.errors import InputError
-from foretell.questions.forecast import Forecast
-from foretell.runs.store import RunStore
+from foretell.cli import cli
+from foretell.models import Journal
+from foretell.practice import PracticeServer, search_server, small_world
+from foretell.practice.models import agent_script
+from foretell.questions import Forecast, InputError, to_json
+from foretell.runs import RunStore
 
 BRAIN = "foretell.practice.models.scripts:agent_script"
 CANARY = "sk-canary-0123456789-do-not-leak"

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
-from foretell.operations.practice import practice_environment
-from foretell.practice.services import ServiceOptions, all_services
-from foretell.questions.as_of import instant
+from foretell.operations import practice_environment
+from foretell.practice import ServiceOptions, all_services
+from foretell.questions import instant
 
 NOW = instant("2026-11-01T15:00:00Z")
 EVENTS = 21

@@ -12,18 +12,14 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from foretell.arena import ArenaStore, read_arena_table
 from foretell.arena.schedule import next_moment
-from foretell.arena.score_data import read_arena_table
-from foretell.arena.store import ArenaStore
-from foretell.cli.commands import operation_command
-from foretell.operations.arena_demo import BOLD, BOTH, HASTY, NEWS, ORACLE, OUTSIDE_ENTRY, demo_spec, demo_world
-from foretell.operations.requests import ArenaDemoRequest
-from foretell.practice.exchange.world import SimulatedWorld
-from foretell.questions.as_of import instant
-from foretell.questions.errors import InputError
-from foretell.runs.store import RunStore
-from foretell.scoring.arena_table import ArenaTable
-from foretell.scoring.table import ALWAYS_HALF, CROWD
+from foretell.cli import operation_command
+from foretell.operations import BOLD, BOTH, HASTY, NEWS, ORACLE, OUTSIDE_ENTRY, ArenaDemoRequest, demo_spec, demo_world
+from foretell.practice.exchange import SimulatedWorld
+from foretell.questions import InputError, instant
+from foretell.runs import RunStore
+from foretell.scoring import ALWAYS_HALF, CROWD, ArenaTable
 
 demo = operation_command("arena demo")
 
@@ -193,6 +189,6 @@ def test_a_kept_demo_is_not_overwritten(played: Played):
 
 
 def test_the_arena_file_can_be_read_again(played: Played):
-    from foretell.arena.spec import read_arena
+    from foretell.arena import read_arena
 
     assert read_arena(played.out) == demo_spec(SEASON)

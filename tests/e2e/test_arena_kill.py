@@ -21,16 +21,12 @@ import yaml
 from fakes.markets import FakeKalshi
 from fakes.models import BackgroundModels
 from fakes.processes import ForkedCommand
-from foretell.arena.live import LiveArena
-from foretell.arena.spec import read_arena
-from foretell.arena.status import arena_status
-from foretell.arena.store import Moment
-from foretell.models.journal import Journal
-from foretell.operations.arena import ArenaParts, open_arena
-from foretell.practice.markets.kalshi import KalshiCatalogue, SampleKalshiEvent, SampleKalshiMarket, kalshi_event_body
-from foretell.questions.as_of import instant
-from foretell.questions.forecast import Forecast
-from foretell.runs.settings import Settings, load_settings
+from foretell.arena import LiveArena, Moment, arena_status, read_arena
+from foretell.models import Journal
+from foretell.operations import ArenaParts, open_arena
+from foretell.practice.markets import KalshiCatalogue, SampleKalshiEvent, SampleKalshiMarket, kalshi_event_body
+from foretell.questions import Forecast, instant
+from foretell.runs import Settings, load_settings
 
 KILLS = int(os.environ.get("FORETELL_ARENA_KILLS", "6"))
 BRAIN = "foretell.practice.models.scripts:arena_script"

@@ -13,9 +13,9 @@ import yaml
 
 from fakes.markets import FakeKalshi
 from fakes.models import BackgroundModels
-from foretell.practice.markets.kalshi import KalshiCatalogue, SampleKalshiEvent, SampleKalshiMarket, kalshi_event_body
-from foretell.questions.as_of import instant
-from foretell.runs.store import RunStore
+from foretell.practice.markets import KalshiCatalogue, SampleKalshiEvent, SampleKalshiMarket, kalshi_event_body
+from foretell.questions import instant
+from foretell.runs import RunStore
 
 START = instant("2026-11-01T00:00:00Z")
 EVENTS = 4

@@ -20,15 +20,14 @@ from click.testing import CliRunner
 
 from fakes.markets import FakeMetaculus
 from fakes.models import BackgroundModels
-from foretell.cli.commands import operation_command
-from foretell.practice.markets.metaculus import (
+from foretell.cli import operation_command
+from foretell.practice import search_server, small_world
+from foretell.practice.markets import (
     MetaculusCatalogue,
     SampleMetaculusQuestion,
     SampleMetaculusScale,
     metaculus_post_body,
 )
-from foretell.practice.search import search_server
-from foretell.practice.world import small_world
 
 pytestmark = pytest.mark.skipif(shutil.which("bash") is None, reason="the bot's script needs bash")
 BRAIN = "foretell.practice.models.scripts:agent_script"
@@ -66,7 +65,7 @@ class Sites:
     """Metaculus and search engines on a loop of their own."""
 
     def __init__(self) -> None:
-        from foretell.practice.markets.metaculus import MetaculusInbox
+        from foretell.practice.markets import MetaculusInbox
 
         self.inbox = MetaculusInbox(now=lambda: datetime.now(UTC))
         self.metaculus = FakeMetaculus({}, token=TOKEN).having(MetaculusCatalogue(posts())).taking(self.inbox)

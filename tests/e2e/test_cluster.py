@@ -16,8 +16,8 @@ from fakes.models import BackgroundModels
 from fakes.postgres import LocalPostgres
 from fakes.processes import ForkedCommand
 from fakes.stored_run import run_id_of
-from foretell.models.journal import Journal
-from foretell.runs.store import RunStore
+from foretell.models import Journal
+from foretell.runs import RunStore
 
 Build = Callable[..., Any]
 

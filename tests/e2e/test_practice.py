@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from fakes.processes import ForkedCommand
-from foretell.operations.practice import WORLD
-from foretell.practice.services import KEY
-from foretell.runs.store import RunStore
+from foretell.operations import WORLD
+from foretell.practice import KEY
+from foretell.runs import RunStore
 
 PATIENCE = 120.0
 SPEC = """

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from fakes.stored_run import run_id_of
-from foretell.questions.forecast import Failure, Forecast
-from foretell.runs.store import RunStore
+from foretell.questions import Failure, Forecast
+from foretell.runs import RunStore
 
 SHORT, WHOLE = 256, 4096
 """Tokens that the server can read."""

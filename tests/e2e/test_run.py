@@ -11,8 +11,7 @@ import pytest
 
 import foretell
 from fakes.models import BackgroundModels
-from foretell.questions.as_of import instant
-from foretell.questions.trace import BeliefRevised, LeakBlocked, ModelCalled, ToolUsed
+from foretell.questions import BeliefRevised, LeakBlocked, ModelCalled, ToolUsed, instant
 
 Build = Callable[..., Any]
 CALLS = 6

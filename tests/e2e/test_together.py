@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from foretell.models.journal import Journal
-from foretell.runs.store import RunStore
+from foretell.models import Journal
+from foretell.runs import RunStore
 
 ROUNDS, OPENERS = 10, 6
 

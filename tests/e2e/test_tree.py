@@ -15,11 +15,9 @@ import pytest
 
 from fakes.models import BackgroundModels, FakeDeepResearch
 from fakes.stored_run import run_id_of
-from foretell.forecasters.tree.arithmetic.evaluation import evaluate, evaluated
-from foretell.forecasters.tree.proposition import leaves
-from foretell.forecasters.tree.tree_file import read_tree, tree_from_dict
-from foretell.questions.trace import LeakBlocked, TreeGrown
-from foretell.runs.store import RunStore
+from foretell.forecasters.tree import evaluate, evaluated, leaves, read_tree, tree_from_dict
+from foretell.questions import LeakBlocked, TreeGrown
+from foretell.runs import RunStore
 
 BRAIN = "foretell.practice.models.scripts:tree_script"
 CLAIM = "The harbour bridge number 0 opens by 31 December 2026."

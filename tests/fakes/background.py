@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, Generic, Self, TypeVar
 
-from foretell.practice.server import PracticeServer
+from foretell.practice import PracticeServer
 
 Server = TypeVar("Server", bound=PracticeServer)
 

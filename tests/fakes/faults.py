@@ -6,14 +6,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast
 
-from foretell.practice.server import (
-    Handler,
-    Middleware,
-    PracticeServer,
-    ServerRequest,
-    ServerResponse,
-    json_response,
-)
+from foretell.practice import Handler, Middleware, PracticeServer, ServerRequest, ServerResponse, json_response
 
 # Single answers.
 

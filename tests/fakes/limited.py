@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from foretell.data.known_services import KNOWN_SERVICES, ServiceLimit
-from foretell.practice.server import PracticeServer, ServerRequest, ServerResponse, json_response
+from foretell.data import KNOWN_SERVICES, ServiceLimit
+from foretell.practice import PracticeServer, ServerRequest, ServerResponse, json_response
 
 BLOCKED_AFTER = 3
 CLIENT = """

@@ -9,23 +9,39 @@ from typing import Any
 import httpx2
 
 from fakes.faults import ServerFault, inject
-from foretell.data.http import AsyncHttpClient, HttpLimits
-from foretell.data.markets.kalshi import KalshiClient, KalshiEvents, KalshiPrices
-from foretell.data.markets.listing import ListedEvent, ListingFilter, ListingReport, SkippedEntry
-from foretell.data.markets.manifold import ManifoldClient, ManifoldEvents, ManifoldPrices
-from foretell.data.markets.metaculus import MetaculusClient, MetaculusEvents, MetaculusPrices
-from foretell.data.markets.polymarket import PolymarketClient, PolymarketEvents, PolymarketHosts, PolymarketPrices
-from foretell.data.markets.prices import MarketRef, PricePoint
-from foretell.data.markets.prophet_arena import ProphetArenaClient, ProphetArenaListing
-from foretell.data.settlements.kalshi import KalshiSettlements
-from foretell.data.settlements.manifold import ManifoldSettlements
-from foretell.data.settlements.metaculus import MetaculusSettlements
-from foretell.data.settlements.polymarket import PolymarketSettlements
-from foretell.data.settlements.prophet_arena import ProphetArenaSettlements
-from foretell.practice.server import PracticeServer
-from foretell.questions.as_of import AsOf
-from foretell.questions.question import Question, Target
-from foretell.questions.resolution import Resolution
+from foretell.data import AsyncHttpClient, HttpLimits
+from foretell.data.markets import (
+    KalshiClient,
+    KalshiEvents,
+    KalshiPrices,
+    ListedEvent,
+    ListingFilter,
+    ListingReport,
+    ManifoldClient,
+    ManifoldEvents,
+    ManifoldPrices,
+    MarketRef,
+    MetaculusClient,
+    MetaculusEvents,
+    MetaculusPrices,
+    PolymarketClient,
+    PolymarketEvents,
+    PolymarketHosts,
+    PolymarketPrices,
+    PricePoint,
+    ProphetArenaClient,
+    ProphetArenaListing,
+    SkippedEntry,
+)
+from foretell.data.settlements import (
+    KalshiSettlements,
+    ManifoldSettlements,
+    MetaculusSettlements,
+    PolymarketSettlements,
+    ProphetArenaSettlements,
+)
+from foretell.practice import PracticeServer
+from foretell.questions import AsOf, Question, Resolution, Target
 
 QUICK = HttpLimits(attempts=3, wait_seconds=0.0, max_wait_seconds=1.0, total_seconds=5.0)
 CANARY = "canary-of-the-future"

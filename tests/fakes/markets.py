@@ -7,33 +7,32 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar, Self, cast
 
 from fakes.faults import InboxFaults, MarketFaults
-from foretell.practice.markets.kalshi import PracticeKalshi
-from foretell.practice.markets.manifold import PracticeManifold, SampleManifoldBet
-from foretell.practice.markets.metaculus import (
-    MetaculusCatalogue,
-    MetaculusInbox,
-    PracticeMetaculus,
-    SampleMetaculusQuestion,
-    metaculus_post_body,
-)
-from foretell.practice.markets.polymarket import (
-    PolymarketCatalogue,
-    PracticePolymarket,
-    SamplePolymarketEvent,
-    SamplePolymarketMarket,
-    TokenTrades,
-    polymarket_event_body,
-)
-from foretell.practice.markets.prophet_arena import PracticeProphetArena
-from foretell.practice.series import PracticeFred
-from foretell.practice.server import (
+from foretell.practice import (
     Handler,
     Middleware,
+    PracticeFred,
     PracticeServer,
     PracticeService,
     ServerRequest,
     ServerResponse,
     json_response,
+)
+from foretell.practice.markets import (
+    MetaculusCatalogue,
+    MetaculusInbox,
+    PolymarketCatalogue,
+    PracticeKalshi,
+    PracticeManifold,
+    PracticeMetaculus,
+    PracticePolymarket,
+    PracticeProphetArena,
+    SampleManifoldBet,
+    SampleMetaculusQuestion,
+    SamplePolymarketEvent,
+    SamplePolymarketMarket,
+    TokenTrades,
+    metaculus_post_body,
+    polymarket_event_body,
 )
 
 TWO_DAYS = 2 * 86_400

@@ -18,10 +18,16 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from fakes.background import Background
-from foretell.practice.models.formats import ModelQuery, ProviderFormat, ScriptedReply, format_of
-from foretell.practice.models.scripts import tree_script
-from foretell.practice.models.server import PracticeModels, Script
-from foretell.practice.server import ServerRequest, ServerResponse, json_response
+from foretell.practice import ServerRequest, ServerResponse, json_response
+from foretell.practice.models import (
+    ModelQuery,
+    PracticeModels,
+    ProviderFormat,
+    Script,
+    ScriptedReply,
+    format_of,
+    tree_script,
+)
 
 REMEMBERED = 1000
 """Queries kept for inspection."""

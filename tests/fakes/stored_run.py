@@ -4,14 +4,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from foretell.questions.as_of import instant
-from foretell.questions.exclusivity import Exclusivity
-from foretell.questions.forecast import Cost, Failure, Forecast
-from foretell.questions.question import Question, Target
-from foretell.questions.trace import BeliefRevised, Failed, ForecastMade, LeakBlocked, ModelCalled, ToolUsed, TraceEvent
-from foretell.runs.runner import prepare_run
-from foretell.runs.spec import BudgetSpec, QuestionsSpec, RunSpec, read_spec
-from foretell.runs.store import CellKey, RunStore, cells_of
+from foretell.questions import (
+    BeliefRevised,
+    Cost,
+    Exclusivity,
+    Failed,
+    Failure,
+    Forecast,
+    ForecastMade,
+    LeakBlocked,
+    ModelCalled,
+    Question,
+    Target,
+    ToolUsed,
+    TraceEvent,
+    instant,
+)
+from foretell.runs import BudgetSpec, CellKey, QuestionsSpec, RunSpec, RunStore, cells_of, prepare_run, read_spec
 
 BEGAN = "2026-11-15T08:00:00+00:00"
 

@@ -7,14 +7,9 @@ from typing import Any
 import pytest
 
 from fakes.faults import FieldDrift, MarketFaults
-from foretell.data.http import AsyncHttpClient
-from foretell.practice.markets.kalshi import (
-    SampleKalshiEvent,
-    SampleKalshiMarket,
-    kalshi_event_body,
-    kalshi_market_body,
-)
-from foretell.practice.server import PracticeServer, ServerRequest, ServerResponse, json_response
+from foretell.data import AsyncHttpClient
+from foretell.practice import PracticeServer, ServerRequest, ServerResponse, json_response
+from foretell.practice.markets import SampleKalshiEvent, SampleKalshiMarket, kalshi_event_body, kalshi_market_body
 
 BODY = {"events": [{"t": 1, "markets": [{"p": 0.1}, {"p": 0.2}]}, {"t": 2, "markets": [{"p": 0.3}]}]}
 

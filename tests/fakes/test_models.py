@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from fakes.models import FakeModelProcess, FakeModels, ModelFault
-from foretell.models.structured_output import schema_errors
-from foretell.practice.models.formats import ScriptedReply
-from foretell.practice.models.improvise import example
+from foretell.models import schema_errors
+from foretell.practice.models import ScriptedReply, example
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 

@@ -3,15 +3,17 @@
 from collections.abc import Collection
 from typing import cast
 
-from foretell.practice.server import (
+from foretell.practice import (
     Handler,
     PracticeServer,
+    SampleWorld,
     ServerRequest,
     ServerResponse,
     html_response,
+    redirect,
+    wayback_server,
+    web_server,
 )
-from foretell.practice.web import redirect, wayback_server, web_server
-from foretell.practice.world import SampleWorld
 
 PIECE = b"<p>" + b"more and more " * 4096 + b"</p>"
 HUGE = b"%x\r\n%b\r\n" % (len(PIECE), PIECE) * 1000

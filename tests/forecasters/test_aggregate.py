@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.forecasters.combine.aggregate import Aggregate, extremised, logit_mean, mean, median, trimmed
+from foretell.forecasters.combine import Aggregate, extremised, logit_mean, mean, median, trimmed
 
 probabilities = st.lists(st.floats(0, 1), min_size=1, max_size=9)
 

@@ -2,18 +2,17 @@ import asyncio
 
 import pytest
 
-from foretell.forecasters.base_rates.baselines import (
+from foretell.forecasters import CannotForecast, Context
+from foretell.forecasters.base_rates import (
+    PAPER_RATES,
     BaseRateForecaster,
     ConstantForecaster,
     CrowdElseBaseRate,
     CrowdForecaster,
+    FixedRates,
     MarketForecaster,
 )
-from foretell.forecasters.base_rates.rates import PAPER_RATES, FixedRates
-from foretell.forecasters.forecaster import CannotForecast, Context
-from foretell.questions.as_of import AsOf
-from foretell.questions.exclusivity import Exclusivity
-from foretell.questions.question import Question, Snapshot, Target
+from foretell.questions import AsOf, Exclusivity, Question, Snapshot, Target
 
 FREEZE = "2025-10-16"
 

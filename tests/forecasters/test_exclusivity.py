@@ -7,21 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.forecasters.agent.answer_format import AnswerFormat
-from foretell.forecasters.agent.belief import starting_belief
-from foretell.forecasters.agent.settings import Clamp
-from foretell.forecasters.base_rates.baselines import BaseRateForecaster, MarketForecaster
-from foretell.forecasters.combine.coherence import coherent
-from foretell.forecasters.forecaster import Context
-from foretell.forecasters.prompt.answers import OutcomeNames, read_probabilities
-from foretell.forecasters.prompt.forecaster import fit
-from foretell.forecasters.prompt.rendering import outcomes
-from foretell.forecasters.tree.forecaster import claim_of_target, forecast_from_targets, targets_to_analyze
-from foretell.forecasters.tree.grow.prompting import TreeQuestion
-from foretell.questions.exclusivity import EXCLUSIVITIES, Exclusivity
-from foretell.questions.forecast import Categorical
-from foretell.questions.question import Question, Snapshot, Target
-from foretell.runs.combine import combine_trials
+from foretell.forecasters import Context
+from foretell.forecasters.agent import AnswerFormat, Clamp, starting_belief
+from foretell.forecasters.base_rates import BaseRateForecaster, MarketForecaster
+from foretell.forecasters.combine import coherent
+from foretell.forecasters.prompt import OutcomeNames, fit, outcomes, read_probabilities
+from foretell.forecasters.tree import TreeQuestion, claim_of_target
+from foretell.forecasters.tree.forecaster import forecast_from_targets, targets_to_analyze
+from foretell.questions import EXCLUSIVITIES, Categorical, Exclusivity, Question, Snapshot, Target
+from foretell.runs import combine_trials
 
 RACE = Question(
     id="q",

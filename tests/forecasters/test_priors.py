@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.forecasters.base_rates.rates import BaseRates, FixedRates, PastOutcomes
-from foretell.questions.question import Question, Target
+from foretell.forecasters.base_rates import BaseRates, FixedRates, PastOutcomes
+from foretell.questions import Question, Target
 
 
 def past(*rows: tuple[str, str, str, int, int]) -> PastOutcomes:

@@ -5,11 +5,10 @@ from collections import Counter
 
 import pytest
 
-from foretell.forecasters.topics import TOPICS, TopicClassifier, TopicLabel, by_words
-from foretell.models.model import BudgetExceeded, ModelError
-from foretell.models.names import ModelRoles
-from foretell.models.providers.scripted import ScriptedModel
-from foretell.questions.question import Question, Target
+from foretell.forecasters import TOPICS, TopicClassifier, TopicLabel, by_words
+from foretell.models import BudgetExceeded, ModelError, ModelRoles
+from foretell.models.providers import ScriptedModel
+from foretell.questions import Question, Target
 
 
 def about(text, source="metaculus", criteria="", background=""):

@@ -21,14 +21,19 @@ import duckdb
 import numpy as np
 import pytest
 
-from foretell.forecasters.base_rates.rates import PAPER_RATES
-from foretell.forecasters.combine.calibration import HierarchicalPlatt, Platt
-from foretell.forecasters.combine.crossfit import across, leave_last_out, leave_one_out
-from foretell.forecasters.combine.rows import Examples, TrialRows
-from foretell.forecasters.combine.rules import ChainedMethod
-from foretell.forecasters.combine.shrink import Shrink
-from foretell.metrics.arrays import Floats
-from foretell.metrics.scores import brier_index, mean_brier, metaculus_baseline
+from foretell.forecasters.base_rates import PAPER_RATES
+from foretell.forecasters.combine import (
+    ChainedMethod,
+    Examples,
+    HierarchicalPlatt,
+    Platt,
+    Shrink,
+    TrialRows,
+    across,
+    leave_last_out,
+    leave_one_out,
+)
+from foretell.metrics import Floats, brier_index, mean_brier, metaculus_baseline
 
 pytestmark = pytest.mark.shared_data
 

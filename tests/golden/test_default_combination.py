@@ -6,15 +6,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foretell.forecasters.combine.calibration import HierarchicalPlatt
-from foretell.forecasters.combine.crossfit import rolling
-from foretell.forecasters.combine.default import UNTAUGHT, DefaultMethod
-from foretell.forecasters.combine.rows import Examples
-from foretell.forecasters.combine.rules import ChainedMethod
-from foretell.forecasters.combine.shrink import Shrink
-from foretell.metrics.arrays import Floats
-from foretell.metrics.scores import brier_index
-from foretell.studies.published_trials import OUT_OF_SAMPLE, TrialAssumptions, read_trial_tables
+from foretell.forecasters.combine import (
+    UNTAUGHT,
+    ChainedMethod,
+    DefaultMethod,
+    Examples,
+    HierarchicalPlatt,
+    Shrink,
+    rolling,
+)
+from foretell.metrics import Floats, brier_index
+from foretell.studies import OUT_OF_SAMPLE, TrialAssumptions, read_trial_tables
 
 pytestmark = pytest.mark.shared_data
 

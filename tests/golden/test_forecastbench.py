@@ -6,11 +6,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from foretell.data.datasets.forecastbench import read_resolution_set, read_rounds, resolution_revisions, subtype_of
-from foretell.data.datasets.question_set import QuestionSet
-from foretell.questions.codec import from_json, to_json
-from foretell.questions.question import Question
-from foretell.questions.resolution import Resolution
+from foretell.data.datasets import QuestionSet, read_resolution_set, read_rounds, resolution_revisions, subtype_of
+from foretell.questions import Question, Resolution, from_json, to_json
 
 pytestmark = pytest.mark.shared_data
 

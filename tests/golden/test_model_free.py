@@ -13,13 +13,20 @@ import duckdb
 import numpy as np
 import pytest
 
-from foretell.data.series.series import Series, SeriesInMemory
-from foretell.forecasters.base_rates.baselines import BaseRateForecaster, ConstantForecaster, CrowdElseBaseRate
-from foretell.forecasters.base_rates.rates import PAPER_RATES, BaseRates, FixedRates, PastOutcomes
-from foretell.forecasters.forecaster import Context, Forecaster
-from foretell.forecasters.series.forecasters import Auto, Hybrid, LinearTrend, SeasonalKnn
-from foretell.metrics.scores import brier_index, mean_brier
-from foretell.questions.question import Question, SeriesRef, Snapshot, Target
+from foretell.data.series import Series, SeriesInMemory
+from foretell.forecasters import Context, Forecaster
+from foretell.forecasters.base_rates import (
+    PAPER_RATES,
+    BaseRateForecaster,
+    BaseRates,
+    ConstantForecaster,
+    CrowdElseBaseRate,
+    FixedRates,
+    PastOutcomes,
+)
+from foretell.forecasters.series import Auto, Hybrid, LinearTrend, SeasonalKnn
+from foretell.metrics import brier_index, mean_brier
+from foretell.questions import Question, SeriesRef, Snapshot, Target
 
 pytestmark = pytest.mark.shared_data
 

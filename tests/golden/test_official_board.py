@@ -16,8 +16,7 @@ import duckdb
 import numpy as np
 import pytest
 
-from foretell.metrics.difficulty import adjusted_brier_index, difficulty_anchor, market_difficulty
-from foretell.metrics.scores import brier
+from foretell.metrics import adjusted_brier_index, brier, difficulty_anchor, market_difficulty
 
 pytestmark = pytest.mark.shared_data
 

@@ -11,9 +11,7 @@ import duckdb
 import numpy as np
 import pytest
 
-from foretell.metrics.bootstrap import brier_index_from_sums
-from foretell.metrics.comparison import compare_paired
-from foretell.metrics.scores import brier, brier_index, mean_brier, metaculus_baseline
+from foretell.metrics import brier, brier_index, brier_index_from_sums, compare_paired, mean_brier, metaculus_baseline
 
 pytestmark = pytest.mark.shared_data
 

@@ -11,13 +11,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foretell.runs.question_sets import open_benchmark
-from foretell.scoring.arena_leaderboard import ScoredArena, arena_leaderboard, arena_leaderboard_groups
-from foretell.scoring.arena_rows import arena_table_from_prophet_arena
+from foretell import score
+from foretell.runs import open_benchmark
+from foretell.scoring import (
+    ALWAYS_HALF,
+    CROWD,
+    ScoredArena,
+    arena_leaderboard_groups,
+    arena_table_from_prophet_arena,
+    outcome_rows,
+)
+from foretell.scoring.arena_leaderboard import arena_leaderboard
 from foretell.scoring.arena_view import arena_view
-from foretell.scoring.long_tables import outcome_rows
-from foretell.scoring.score import score
-from foretell.scoring.table import ALWAYS_HALF, CROWD
 
 pytestmark = pytest.mark.shared_data
 

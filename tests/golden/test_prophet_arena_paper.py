@@ -6,11 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from foretell.metrics.bootstrap import Resampling, bootstrap_score
-from foretell.metrics.calibration import ece
-from foretell.metrics.metric import METRICS, MetricRows
-from foretell.metrics.returns import Bettor, crra_stakes, payoff
-from foretell.metrics.scores import brier
+from foretell.metrics import METRICS, Bettor, MetricRows, Resampling, bootstrap_score, brier, crra_stakes, ece, payoff
 
 HALF = 0.5
 

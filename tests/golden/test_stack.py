@@ -11,17 +11,14 @@ import duckdb
 import numpy as np
 import pytest
 
-from foretell.data.datasets.forecastbench_tables import read_question_tables
-from foretell.data.datasets.question_set import OutcomeKey, QuestionSet
-from foretell.data.series.series import Series, SeriesInMemory
-from foretell.forecasters.base_rates.baselines import CrowdForecaster
-from foretell.forecasters.base_rates.past import Past, PastAnswer
-from foretell.forecasters.base_rates.rates import BaseRates, PastOutcomes
-from foretell.forecasters.forecaster import Forecaster
-from foretell.forecasters.stack.stack import Stack
-from foretell.metrics.scores import brier_index
-from foretell.questions.question import Question
-from foretell.runs.backtest import backtest
+from foretell import backtest
+from foretell.data.datasets import OutcomeKey, QuestionSet, read_question_tables
+from foretell.data.series import Series, SeriesInMemory
+from foretell.forecasters import Forecaster
+from foretell.forecasters.base_rates import BaseRates, CrowdForecaster, Past, PastAnswer, PastOutcomes
+from foretell.forecasters.stack import Stack
+from foretell.metrics import brier_index
+from foretell.questions import Question
 
 pytestmark = pytest.mark.shared_data
 

@@ -12,14 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foretell.forecasters.combine.rows import Examples
-from foretell.metrics.bootstrap import Resampling
-from foretell.metrics.comparison import stars
-from foretell.metrics.effects import two_way_anova
-from foretell.scoring.scoreboard import OVERALL
+from foretell.forecasters.combine import Examples
+from foretell.metrics import Resampling, stars, two_way_anova
+from foretell.scoring import OVERALL
+from foretell.studies import AS_PUBLISHED, brier_of, index_of, paired_gap, read_trial_tables
 from foretell.studies.protocols import paper_calibrated, paper_forecasts
-from foretell.studies.published_trials import AS_PUBLISHED, read_trial_tables
-from foretell.studies.scores import brier_of, index_of, paired_gap
 from foretell.studies.trials import RULES, expected_brier
 from foretell.studies.variance import trial_scores, variance_components
 

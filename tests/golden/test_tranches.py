@@ -11,9 +11,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from foretell.data.datasets.forecastbench import read_rounds
-from foretell.data.datasets.question_set import QuestionSet
-from foretell.data.datasets.tranches import TranchePlan, build_tranche
+from foretell.data.datasets import QuestionSet, TranchePlan, build_tranche, read_rounds
 
 pytestmark = pytest.mark.shared_data
 

@@ -22,13 +22,20 @@ from inspect_ai.model import ChatMessage, ModelOutput, ModelUsage, get_model
 from inspect_ai.scorer import SampleScore, Score, stderr
 
 from foretell import score
-from foretell.cli.commands import operation_command
-from foretell.inspect_tasks.logs import read_inspect_log
+from foretell.cli import operation_command
+from foretell.inspect_tasks import (
+    answered,
+    brier,
+    brier_index_stderr,
+    clustered_stderr,
+    estimate_tokens_of,
+    foretell_questions,
+    log_score,
+    read_inspect_log,
+)
 from foretell.inspect_tasks.samples import QUESTION_KEY, question_in
-from foretell.inspect_tasks.scorers import answered, brier, brier_index_stderr, clustered_stderr, log_score
-from foretell.inspect_tasks.tasks import estimate_tokens_of, foretell_questions
-from foretell.metrics.scores import brier_index
-from foretell.questions.errors import InputError
+from foretell.metrics import brier_index
+from foretell.questions import InputError
 
 data = operation_command("data")
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foretell.inspect_tasks.samples import outcomes_of, probabilities_in
-from foretell.models.structured_output import UnusableReply
+from foretell.models import UnusableReply
 
 
 @pytest.mark.parametrize(

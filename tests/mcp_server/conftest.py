@@ -9,7 +9,7 @@ import pytest
 from tests.mcp_server.office import DOCUMENTS, Office
 
 from fakes.models import BackgroundModels
-from foretell.data.corpus import Corpus, read_documents
+from foretell.data import Corpus, read_documents
 
 BRAIN = "foretell.practice.models.scripts:tree_script"
 

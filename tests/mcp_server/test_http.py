@@ -13,10 +13,9 @@ import pytest
 from tests.mcp_server.office import Office, parsed, problem
 
 from foretell.data import connections
-from foretell.forecasters.tree.grounders.deep_research import open_search_server
-from foretell.mcp.http_server import http_app, listen
-from foretell.mcp.permissions import ServerPermissions
-from foretell.runs.settings import Settings
+from foretell.forecasters.tree import open_search_server
+from foretell.mcp import ServerPermissions, http_app, listen
+from foretell.runs import Settings
 
 TOKEN = "a-long-token-for-tests-0123456789"
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}

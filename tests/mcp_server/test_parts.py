@@ -11,14 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from foretell.mcp import TOOLS, ReadableFiles, ServerPermissions, limit_size
 from foretell.mcp import server as serving
-from foretell.mcp.permissions import ReadableFiles, ServerPermissions
-from foretell.mcp.server import limit_size
-from foretell.mcp.tools import TOOLS
-from foretell.models.budget import Budget
-from foretell.questions.errors import InputError
-from foretell.questions.forecast import Cost
-from foretell.runs.settings import Settings
+from foretell.models import Budget
+from foretell.questions import Cost, InputError
+from foretell.runs import Settings
 
 values = st.recursive(
     st.none() | st.booleans() | st.floats(allow_nan=False) | st.text(max_size=400),

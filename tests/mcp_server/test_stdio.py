@@ -14,12 +14,10 @@ from tests.mcp_server.office import Office, parsed, problem
 
 from fakes.background import Background
 from fakes.models import BackgroundModels
-from foretell.cli.main import cli
-from foretell.mcp.permissions import ServerPermissions
-from foretell.mcp.server import make_server
-from foretell.practice.search import search_server
-from foretell.practice.world import small_world
-from foretell.questions.errors import InputError
+from foretell.cli import cli
+from foretell.mcp import ServerPermissions, make_server
+from foretell.practice import search_server, small_world
+from foretell.questions import InputError
 
 SPENDING = ("--allow-spending", "1", "--model", "openai:gpt-5-mini", "--search", "local")
 BRIDGE = "Will the harbour bridge be approved?"

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from foretell.metrics.returns import RISK_NEUTRAL_BETTOR, payoff
+from foretell.metrics import RISK_NEUTRAL_BETTOR, payoff
 
 
 def event_weights(event):

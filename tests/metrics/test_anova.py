@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from foretell.metrics.effects import two_way_anova
+from foretell.metrics import two_way_anova
 
 
 def trials(filled=1.0):

@@ -1,17 +1,8 @@
 import numpy as np
 import pytest
 
-from foretell.metrics.arrays import (
-    as_distributions,
-    as_floats,
-    as_outcomes,
-    as_pairs,
-    as_probabilities,
-    as_vector,
-    as_weights,
-    group_sums,
-    same_shape,
-)
+from foretell.metrics import as_probabilities, as_vector, as_weights, group_sums
+from foretell.metrics.arrays import as_distributions, as_floats, as_outcomes, as_pairs, same_shape
 
 
 @pytest.mark.parametrize("outcome", [[True, False], [1, 0], [1.0, 0.0], np.array([1, 0], dtype=np.int8)])

@@ -3,14 +3,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.metrics.bootstrap import (
+from foretell.metrics import (
     Resampling,
+    ResamplingDesign,
     bootstrap_score,
     bootstrap_sums,
     brier_index_from_sums,
     mean_from_sums,
 )
-from foretell.metrics.clusters import ResamplingDesign
 
 FEW = Resampling(draws=300)
 

@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.metrics.clusters import cross_clusters, factorise
+from foretell.metrics import factorise
+from foretell.metrics.clusters import cross_clusters
 
 labels = st.lists(st.integers(0, 6), min_size=1, max_size=30)
 

@@ -5,10 +5,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from foretell.metrics import (
+    Resampling,
+    ResamplingDesign,
+    brier_index_from_sums,
+    compare_all,
+    compare_matrix,
+    compare_paired,
+    factorise,
+)
 from foretell.metrics import comparison as module
-from foretell.metrics.bootstrap import Resampling, brier_index_from_sums
-from foretell.metrics.clusters import ResamplingDesign, factorise
-from foretell.metrics.comparison import compare_all, compare_matrix, compare_paired
 
 FEW = Resampling(draws=400)
 TWO_KINDS = ResamplingDesign(stratum=np.arange(200) % 2)

@@ -2,11 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.metrics.agreement import (
-    chain_gap,
-    exclusivity_score,
-    logical_chain_score,
-)
+from foretell.metrics import chain_gap, exclusivity_score, logical_chain_score
 
 chain = st.lists(st.floats(0, 1), min_size=2, max_size=8)
 

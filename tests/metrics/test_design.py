@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from foretell.metrics.clusters import ResamplingDesign
+from foretell.metrics import ResamplingDesign
 
 
 def test_without_labels_every_row_stands_alone():

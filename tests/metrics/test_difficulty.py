@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from foretell.metrics.difficulty import (
+from foretell.metrics import (
     adjusted_brier,
     adjusted_brier_index,
     difficulty_anchor,

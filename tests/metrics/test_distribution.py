@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from foretell.metrics.distributions import (
+from foretell.metrics import (
+    brier,
     cdf_bucket_of,
     cdf_buckets,
     crps_cdf,
@@ -20,7 +21,6 @@ from foretell.metrics.distributions import (
     pinball,
     rps,
 )
-from foretell.metrics.scores import brier
 
 finite = st.floats(-100, 100)
 steps = st.lists(st.floats(0, 1), min_size=2, max_size=6)

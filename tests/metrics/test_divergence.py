@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from foretell.metrics.agreement import divergence_matrix, jensen_shannon
+from foretell.metrics import divergence_matrix, jensen_shannon
 
 chance = st.floats(0, 1)
 

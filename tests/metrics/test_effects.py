@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from foretell.metrics import alternating_effects, two_way_effects
 from foretell.metrics import effects as module
-from foretell.metrics.effects import alternating_effects, two_way_effects
 
 
 def unbalanced(seed, methods=6, questions=25, filled=0.5):

@@ -9,30 +9,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.metrics.plain import average_return, event_weights, sharpe, sides
 
-from foretell.metrics.bootstrap import bootstrap_sums
-from foretell.metrics.calibration import ece, murphy_decomposition
-from foretell.metrics.clusters import factorise
-from foretell.metrics.metric import (
+from foretell.metrics import (
     METRICS,
     STANDARD_METRICS,
+    Bettor,
     DecisionRows,
     MetricRows,
-    payoffs,
-    return_metric,
-    sharpe_metric,
-)
-from foretell.metrics.returns import (
-    Bettor,
-    kalshi_fee,
-    normalised_price,
-    payoff,
-)
-from foretell.metrics.scores import (
+    bootstrap_sums,
     brier,
     brier_index,
+    ece,
+    factorise,
+    kalshi_fee,
     log_score,
     mean_brier,
     metaculus_baseline,
+    murphy_decomposition,
+    normalised_price,
+    payoff,
+    payoffs,
+    return_metric,
+    sharpe_metric,
     spherical,
 )
 

@@ -3,7 +3,7 @@ import warnings
 import numpy as np
 import pytest
 
-from foretell.metrics.effects import mixed_effects_check, two_way_effects
+from foretell.metrics import mixed_effects_check, two_way_effects
 
 
 def scores(seed, filled, between=0.3):

@@ -3,14 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.metrics.decisions import (
-    accuracy,
-    confidence,
-    consensus_matrix,
-    hard_score,
-    hard_score_variance,
-    soft_score,
-)
+from foretell.metrics import consensus_matrix, hard_score_variance
+from foretell.metrics.decisions import accuracy, confidence, hard_score, soft_score
 
 # Two tasks of different sizes, rows mixed: "stock" prefers its worst option, "vote" its best.
 P = [0.7, 0.2, 0.3, 0.5, 0.1]

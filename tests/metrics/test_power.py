@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from foretell.metrics.power import (
+from foretell.metrics import (
     PowerTarget,
     design_effect,
     detectable_gain,

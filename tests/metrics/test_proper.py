@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.metrics.plain import event_weights
 
-from foretell.metrics.scores import (
+from foretell.metrics import (
     brier,
     brier_index,
     log_score,

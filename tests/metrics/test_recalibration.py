@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.metrics.calibration import calibration_line
+from foretell.metrics import calibration_line
 
 
 def logit(p):

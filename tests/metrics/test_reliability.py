@@ -3,8 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.metrics.calibration import ece, murphy_decomposition, reliability_bins, width_edges, wilson_interval
-from foretell.metrics.scores import mean_brier
+from foretell.metrics import ece, mean_brier, murphy_decomposition, reliability_bins, width_edges, wilson_interval
 
 rows = st.lists(st.tuples(st.floats(0, 1), st.booleans(), st.floats(0.1, 5)), min_size=1, max_size=40)
 

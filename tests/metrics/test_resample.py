@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from foretell.metrics import clusters
-from foretell.metrics.clusters import draw_crossed_sums, draw_sums, resample_counts
+from foretell.metrics import clusters, resample_counts
+from foretell.metrics.clusters import draw_crossed_sums, draw_sums
 
 
 def test_counts_are_multinomial():

@@ -3,9 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.metrics.metric import METRICS, MetricRows
-from foretell.metrics.returns import Bettor, kalshi_fee, payoff, proportional_fee, sharpe_from_sums
-from foretell.metrics.scores import brier
+from foretell.metrics import METRICS, Bettor, MetricRows, brier, kalshi_fee, payoff, proportional_fee, sharpe_from_sums
 
 HALF = ([0.5, 0.5], [0.5, 0.5])
 

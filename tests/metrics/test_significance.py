@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from foretell.metrics.comparison import one_sided_p, stars, two_sided_p
+from foretell.metrics import one_sided_p, stars, two_sided_p
 
 
 @pytest.mark.parametrize(("p", "expected"), [(0.0, "***"), (0.001, "**"), (0.01, "*"), (0.05, ""), (np.nan, "")])

@@ -4,7 +4,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from foretell.metrics.returns import (
+from foretell.metrics import (
     Bettor,
     crra_stakes,
     crra_stakes_or_cash,

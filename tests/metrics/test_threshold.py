@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.metrics.bootstrap import Resampling
-from foretell.metrics.decisions import all_cuts, best_threshold, cross_fit_threshold, score_counts, score_threshold
+from foretell.metrics import Resampling, best_threshold, cross_fit_threshold, score_threshold
+from foretell.metrics.decisions import all_cuts, score_counts
 
 FEW = Resampling(draws=200)
 rows = st.lists(st.tuples(st.sampled_from([0, 0.1, 0.25, 0.5, 0.7, 1]), st.booleans()), min_size=2, max_size=25).filter(

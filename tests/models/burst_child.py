@@ -11,8 +11,7 @@ from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
-from foretell.models.canonical import content_key
-from foretell.models.journal import Journal, entry_fault
+from foretell.models import Journal, content_key, entry_fault
 
 ANSWERS, AT_ONCE = 1500, 32
 KILLS = 33

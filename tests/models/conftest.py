@@ -8,8 +8,8 @@ from types import ModuleType
 
 import pytest
 
-from foretell.models.names import is_loopback
-from foretell.models.router import ProviderClient, open_provider
+from foretell.models import is_loopback, open_provider
+from foretell.models.router import ProviderClient
 
 CANARY = "sk-canary-0123456789-do-not-leak"
 KEYS = {name: CANARY for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "OPENROUTER_API_KEY")}

@@ -4,10 +4,7 @@ import asyncio
 import os
 import sys
 
-from foretell.models.journal import Journal
-from foretell.models.limits import ModelLimits
-from foretell.models.model import Request, UserMessage
-from foretell.models.router import ModelRouter
+from foretell.models import Journal, ModelLimits, ModelRouter, Request, UserMessage
 
 CALLS = 200
 

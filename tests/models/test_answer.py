@@ -9,15 +9,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from foretell.models.model import AssistantMessage, ModelError, Reply, Request, ToolCall, UserMessage
-from foretell.models.providers.scripted import ScriptedModel
-from foretell.models.structured_output import (
+from foretell.models import (
+    AssistantMessage,
+    ModelError,
     NoJsonFound,
+    Reply,
+    Request,
+    ToolCall,
+    UserMessage,
     ask_typed,
     read_json,
     schema_errors,
     schema_of,
 )
+from foretell.models.providers import ScriptedModel
 
 
 class Guess(BaseModel):

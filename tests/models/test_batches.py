@@ -13,12 +13,19 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from foretell.models.journal import Journal
-from foretell.models.limits import ModelLimits
-from foretell.models.model import ModelError, ModelSettings, Reply, Request, UserMessage
-from foretell.models.prices import PriceList, TokenPrice
+from foretell.models import (
+    Journal,
+    ModelError,
+    ModelLimits,
+    ModelRouter,
+    ModelSettings,
+    PriceList,
+    Reply,
+    Request,
+    TokenPrice,
+    UserMessage,
+)
 from foretell.models.providers import batches
-from foretell.models.router import ModelRouter
 from models.batch_server import BatchProvider, serving
 from models.strict_servers import Json
 

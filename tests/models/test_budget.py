@@ -9,24 +9,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.models.budget import Budget, BudgetedModel, SharedBudget, estimate_tokens
-from foretell.models.journal import Journal
-from foretell.models.limits import LimitedModel, ModelLimits
-from foretell.models.model import (
+from foretell.models import (
+    FREE_OF_CHARGE,
+    Budget,
+    BudgetedModel,
     BudgetExceeded,
+    Journal,
+    LimitedModel,
     ModelError,
+    ModelLimits,
     ModelSettings,
+    PriceList,
     Reply,
     ReplyLost,
     ReplyTooLong,
     Request,
+    SharedBudget,
     TokenCount,
+    TokenPrice,
     UserMessage,
+    estimate_tokens,
 )
-from foretell.models.prices import FREE_OF_CHARGE, PriceList, TokenPrice
-from foretell.models.providers.scripted import ScriptedModel
-from foretell.questions.errors import InputError
-from foretell.questions.forecast import Cost
+from foretell.models.providers import ScriptedModel
+from foretell.questions import Cost, InputError
 
 PRICES = PriceList({"openai:m": TokenPrice(input=10, output=100)})
 UNKNOWN = "compat:x@http://example.org/v1"

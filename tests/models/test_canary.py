@@ -9,10 +9,8 @@ from pathlib import Path
 import pytest
 
 from fakes.models import FakeModels, ModelFault
-from foretell.models.journal import Journal
-from foretell.models.limits import ModelLimits
-from foretell.models.model import ModelError, Request, UserMessage
-from foretell.models.router import ModelRouter, ProviderClient
+from foretell.models import Journal, ModelError, ModelLimits, ModelRouter, Request, UserMessage
+from foretell.models.router import ProviderClient
 
 FAULTS = [
     ModelFault(kind="status", status=401, message="Incorrect API key provided: {key}"),

@@ -14,11 +14,10 @@ from typing import Any
 import pytest
 
 from fakes.postgres import LocalPostgres
-from foretell.models.canonical import content_key
+from foretell.models import Journal, JournalRequest, content_key
 from foretell.models.database import open_database
 from foretell.models.database.interface import Statements
 from foretell.models.database.sqlite import DiskFlush
-from foretell.models.journal import Journal, JournalRequest
 
 
 def test_many_share_one_flush_and_nobody_rides_on_one_that_started_before(

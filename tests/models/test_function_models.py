@@ -8,24 +8,24 @@ from typing import Any
 import pytest
 
 from foretell import plugins
-from foretell.models.budget import Budget
-from foretell.models.journal import Journal
-from foretell.models.model import (
+from foretell.models import (
+    Budget,
     BudgetExceeded,
+    Journal,
     Message,
     ModelError,
+    ModelName,
+    ModelRouter,
     Reply,
     Request,
     SystemMessage,
     TokenCount,
+    TokenPrice,
     ToolSpec,
     UserMessage,
 )
-from foretell.models.names import ModelName
-from foretell.models.prices import TokenPrice
-from foretell.models.providers.function import model_name
-from foretell.models.router import ModelRouter
-from foretell.questions.errors import InputError
+from foretell.models.providers import model_name
+from foretell.questions import InputError
 
 MESSAGES = (SystemMessage(text="Be brief."), UserMessage(text="Rain?"))
 SUBMIT = ToolSpec(name="submit", description="", parameters={})

@@ -8,29 +8,35 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakes.models import FakeModels, ModelFault
-from foretell.models.canonical import content_key, pack_reply, request_key, unpack_reply
-from foretell.models.database import sqlite
-from foretell.models.journal import DamagedReply, Journal, JournalEntry, JournalRequest
-from foretell.models.limits import ModelLimits
-from foretell.models.model import (
+from foretell.models import (
+    DamagedReply,
+    Journal,
+    JournalEntry,
+    JournalRequest,
     ModelBusy,
     ModelError,
+    ModelLimits,
+    ModelRouter,
     ModelSettings,
     NotInJournal,
+    PriceList,
     Reply,
     ReplyLost,
     Request,
     SystemMessage,
     TokenCount,
+    TokenPrice,
     ToolCall,
     ToolSpec,
     UserMessage,
+    content_key,
+    pack_reply,
+    request_key,
+    unpack_reply,
 )
-from foretell.models.prices import PriceList, TokenPrice
-from foretell.models.providers.scripted import ScriptedModel
-from foretell.models.router import ModelRouter
-from foretell.questions.errors import InputError
-from foretell.questions.forecast import Cost
+from foretell.models.database import sqlite
+from foretell.models.providers import ScriptedModel
+from foretell.questions import Cost, InputError
 from foretell.questions.storage_errors import DiskFull
 
 Place = Path | str

@@ -10,10 +10,8 @@ from pathlib import Path
 from types import ModuleType
 
 from fakes.models import BackgroundModels
-from foretell.models.canonical import request_key
-from foretell.models.facts import facts_of
-from foretell.models.journal import Journal
-from foretell.models.providers.chat import ChatWire
+from foretell.models import Journal, facts_of, request_key
+from foretell.models.providers import ChatWire
 
 CHILD = Path(__file__).with_name("kill_child.py")
 

@@ -12,23 +12,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fakes.models import FakeModels, ModelFault
-from foretell.models.database import open_database
-from foretell.models.journal import Journal
-from foretell.models.limits import LimitedModel, ModelLimits, parse_limits
-from foretell.models.model import (
+from foretell.models import (
+    Journal,
+    LimitedModel,
     ModelBusy,
     ModelError,
+    ModelLimits,
     ModelRefused,
+    ModelRouter,
     Reply,
     ReplyLost,
     Request,
     TokenCount,
     UserMessage,
+    open_provider,
+    parse_limits,
 )
-from foretell.models.providers.scripted import ScriptedModel
+from foretell.models.database import open_database
+from foretell.models.providers import ScriptedModel
 from foretell.models.rate_limiter import HORIZON, RateBooking, RateFlow, RateLimits, SharedConcurrency, fair_shares
-from foretell.models.router import ModelRouter, open_provider
-from foretell.questions.errors import InputError
+from foretell.questions import InputError
 
 QUICK = ModelLimits(first_pause=0.001, longest_pause=5.0)
 

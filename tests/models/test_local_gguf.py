@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from foretell.models.model import ModelSettings, Request, UserMessage
-from foretell.models.router import ModelRouter, open_provider
-from foretell.models.structured_output import read_json
-from foretell.questions.errors import InputError
+from foretell.models import ModelRouter, ModelSettings, Request, UserMessage, open_provider, read_json
+from foretell.questions import InputError
 
 
 def test_missing_file_is_named(tmp_path: Path):

@@ -6,13 +6,24 @@ from pathlib import Path
 
 import pytest
 
-from foretell.models.capabilities import check_knowledge_cutoff, knowledge_cutoff
-from foretell.models.model import ModelBusy, ModelError, ModelSettings, Reply, Request, ToolCall, UserMessage
-from foretell.models.names import MODEL_ROLES, ModelName, ModelRoles
-from foretell.models.providers.scripted import ScriptCue, ScriptedModel
-from foretell.models.router import ModelRouter, open_provider
-from foretell.questions.as_of import instant
-from foretell.questions.errors import InputError, MissingExtra
+from foretell.models import (
+    MODEL_ROLES,
+    ModelBusy,
+    ModelError,
+    ModelName,
+    ModelRoles,
+    ModelRouter,
+    ModelSettings,
+    Reply,
+    Request,
+    ToolCall,
+    UserMessage,
+    check_knowledge_cutoff,
+    knowledge_cutoff,
+    open_provider,
+)
+from foretell.models.providers import ScriptCue, ScriptedModel
+from foretell.questions import InputError, MissingExtra, instant
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,9 @@ import pytest
 from aiohttp import web
 
 from fakes.models import FakeModels, ModelFault
-from foretell.models.model import (
+from foretell.models import (
     AssistantMessage,
+    ContextTooLong,
     KeyRefused,
     ModelBusy,
     ModelError,
@@ -28,10 +29,12 @@ from foretell.models.model import (
     ToolResult,
     ToolSpec,
     UserMessage,
+    open_provider,
 )
-from foretell.models.providers import client
-from foretell.models.router import open_provider
-from foretell.practice.models.formats import ModelQuery, ScriptedCall, ScriptedReply
+from foretell.models.model import SettingRefused
+from foretell.models.providers import ChatWire, GeminiWire, HttpFailure, MessagesWire, ResponsesWire, client
+from foretell.models.providers.wire import Wire
+from foretell.practice.models import ModelQuery, ScriptedCall, ScriptedReply
 
 SUBMIT = ToolSpec(name="submit", description="Give p.", parameters={"type": "object", "properties": {"p": {}}})
 KEY = "sk-of-a-test-0123456789"
@@ -269,3 +272,114 @@ def test_a_stream_is_read_like_a_whole_reply():
 def test_an_error_in_a_list_is_an_error(code: int, kind: type[ModelError]):
     with pytest.raises(kind, match="not this time"):
         served(json.dumps([{"error": {"code": code, "message": "not this time"}}]).encode())
+
+
+FULL = Request(
+    model="openai:x",
+    messages=(UserMessage(text="q"),),
+    settings=ModelSettings(max_tokens=16_384, temperature=0.2, effort="high", seed=1),
+    force="submit",
+)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "error"),
+    [
+        (403, OutOfCredit, {"code": "x", "error": "Your team doesn't have any credits or licenses yet"}),
+        (429, OutOfCredit, {"error": "used all available credits or reached its monthly spending limit"}),
+        (429, OutOfCredit, {"error": {"type": "rate_limit_error", "details": {"error_code": "spend_limit_reached"}}}),
+        (403, ModelRefused, {"error": {"message": "Input was flagged by moderation"}}),
+        (403, KeyRefused, {"error": {"message": "no"}}),
+        (413, ContextTooLong, {"error": {"type": "request_too_large", "message": "exceeds the maximum size"}}),
+        (400, ContextTooLong, {"error": {"message": "The input token count (9) exceeds the maximum allowed (8)"}}),
+        (400, ContextTooLong, {"error": {"message": "input length and `max_tokens` exceed context limit: 9 + 8 > 10"}}),
+        (400, SettingRefused, {"error": {"message": "max_tokens is too large: 16384. At most 4096 are supported"}}),
+        (400, SettingRefused, {"error": "Invalid tool_choice type: 'object'"}),
+        (200, ModelBusy, {"type": "error", "error": {"type": "overloaded_error", "message": "later"}}),
+        (200, ModelBusy, {"error": {"code": "server_error", "message": "An error occurred"}}),
+        (200, ModelRefused, {"type": "error", "error": {"type": "invalid_request_error", "message": "bad"}}),
+        (200, ModelRefused, {"error": {"code": "bio_policy", "message": "no"}}),
+        (200, ContextTooLong, {"error": {"code": "context_length_exceeded", "message": "no"}}),
+    ],
+)
+def test_errors_by_their_words(status: int, kind: type[ModelError], error: Any):
+    assert type(HttpFailure(status=status, headers={}, body=error).error(FULL, KEY)) is kind
+
+
+@pytest.mark.parametrize(
+    ("wire", "body", "expected"),
+    [
+        (MessagesWire(), {"content": None, "stop_reason": "refusal"}, ("", 0, "refusal")),
+        (
+            MessagesWire(),
+            {"content": [{"type": "tool_use", "name": "f"}], "stop_reason": "model_context_window_exceeded"},
+            ("", 1, "length"),
+        ),
+        (MessagesWire(), {"content": [{"type": "text", "text": "a"}], "stop_reason": "tool_use"}, ("a", 0, "stop")),
+        (GeminiWire(), {"usageMetadata": {"promptTokenCount": 3}}, ("", 0, "malformed")),
+        (ResponsesWire(), {"output": None, "status": "incomplete"}, ("", 0, "length")),
+        (ResponsesWire(), {"output": [{"type": "message", "content": "a"}], "status": "cancelled"}, ("a", 0, "length")),
+        (ChatWire(), {"choices": [{"message": {"function_call": {"name": "f", "arguments": "{}"}}}]}, ("", 1, "tool")),
+        (ChatWire(), {"choices": [{"message": {"content": "a"}, "finish_reason": "sensitive"}]}, ("a", 0, "refusal")),
+    ],
+)
+def test_odd_endings_are_read(wire: Wire, body: dict[str, Any], expected: tuple[str, int, str]):
+    reply = wire.reply(body, plain())
+    assert (reply.text, len(reply.calls), reply.finish) == expected
+
+
+@pytest.mark.parametrize(
+    ("wire", "events", "text"),
+    [
+        (ChatWire(), [{"choices": [{"delta": {"content": "It ra"}}]}], "It ra"),
+        (
+            ResponsesWire(),
+            [
+                {"type": "response.created", "response": {"status": "in_progress", "output": []}},
+                {"type": "response.output_text.delta", "output_index": 0, "delta": "It "},
+                {"type": "response.output_text.delta", "output_index": 0, "delta": "ra"},
+            ],
+            "It ra",
+        ),
+        (
+            MessagesWire(),
+            [
+                {"type": "message_start", "message": {"content": []}},
+                {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "It ra"}},
+            ],
+            "It ra",
+        ),
+    ],
+)
+def test_what_came_before_a_stream_was_cut_is_kept(wire: Wire, events: list[dict[str, Any]], text: str):
+    reply = wire.reply(wire.joined(events), plain())
+    assert (reply.text, reply.finish) == (text, "length")
+
+
+def test_a_shorter_longest_reply_is_learned():
+    limits: list[Any] = []
+
+    async def post(request: web.Request) -> web.Response:
+        limits.append((await request.json()).get("max_tokens"))
+        if limits[-1] > 8_192:
+            problem = "`max_tokens` must be less than or equal to `8192`, the maximum value of model-2024"
+            return web.json_response({"error": {"message": problem}}, status=400)
+        return web.json_response({"choices": [{"message": {"content": "yes"}}]})
+
+    async def main() -> None:
+        app = web.Application()
+        app.router.add_post("/{path:.*}", post)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        name = f"compat:m@http://127.0.0.1:{runner.addresses[0][1]}/v1"
+        model = open_provider(name, {})
+        try:
+            for _ in range(2):
+                assert (await model.complete(plain(name, cap=16_384))).text == "yes"
+        finally:
+            await model.close()
+            await runner.cleanup()
+
+    asyncio.run(main())
+    assert limits == [16_384, 8_192, 8_192]

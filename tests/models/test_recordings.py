@@ -17,8 +17,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from foretell.models.facts import facts_of
-from foretell.models.model import (
+from foretell.models import (
     ContextTooLong,
     KeyRefused,
     ModelBusy,
@@ -31,13 +30,19 @@ from foretell.models.model import (
     ToolResult,
     ToolSpec,
     UserMessage,
+    facts_of,
 )
-from foretell.models.providers.chat import ChatWire
-from foretell.models.providers.client import HttpAnswer, HttpModel
-from foretell.models.providers.gemini import GeminiWire
-from foretell.models.providers.messages import MessagesWire
-from foretell.models.providers.responses import UNFINISHED, ResponsesWire
-from foretell.models.providers.wire import HttpFailure, server_events
+from foretell.models.providers import (
+    ChatWire,
+    GeminiWire,
+    HttpAnswer,
+    HttpFailure,
+    HttpModel,
+    MessagesWire,
+    ResponsesWire,
+    server_events,
+)
+from foretell.models.providers.responses import UNFINISHED
 
 FOLDER = Path(os.environ.get("FORETELL_RECORDINGS", Path(__file__).parents[3] / "shared/data/wire/models"))
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason=f"needs the recordings in {FOLDER}")

@@ -7,11 +7,18 @@ from typing import Any
 
 import pytest
 
-from foretell.models.model import EFFORTS, ModelSettings, Request, SystemMessage, ToolResult, ToolSpec, UserMessage
-from foretell.models.names import ModelName
-from foretell.models.provider import ProviderConfig
-from foretell.models.providers.client import HttpModel
-from foretell.models.providers.services import (
+from foretell.models import (
+    EFFORTS,
+    ModelName,
+    ModelSettings,
+    ProviderConfig,
+    Request,
+    SystemMessage,
+    ToolResult,
+    ToolSpec,
+    UserMessage,
+)
+from foretell.models.providers import (
     ANTHROPIC,
     COMPATIBLE_SERVER,
     DEEPSEEK,
@@ -20,6 +27,7 @@ from foretell.models.providers.services import (
     OPENAI,
     OPENROUTER,
     XAI,
+    HttpModel,
 )
 from models import strict_servers as strict
 

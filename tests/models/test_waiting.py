@@ -5,12 +5,18 @@ import json
 
 import pytest
 
-from foretell.models import waiting
-from foretell.models.limits import LimitedModel, ModelLimits
-from foretell.models.model import ModelError, Reply, Request, UserMessage
-from foretell.models.providers.chat import ChatWire
-from foretell.models.providers.client import HttpAnswer, HttpModel
-from foretell.models.waiting import WaitingReply, waiting_text
+from foretell.models import (
+    LimitedModel,
+    ModelError,
+    ModelLimits,
+    Reply,
+    Request,
+    UserMessage,
+    WaitingReply,
+    waiting,
+    waiting_text,
+)
+from foretell.models.providers import ChatWire, HttpAnswer, HttpModel
 
 REQUEST = Request(model="compat:m@http://127.0.0.1:9/v1", messages=(UserMessage(text="?"),))
 

@@ -12,15 +12,13 @@ from click.testing import CliRunner
 from fastapi.testclient import TestClient
 
 import foretell
-from foretell.cli.commands import flags
-from foretell.cli.main import cli
-from foretell.mcp.permissions import ReadableFiles, ServerPermissions
-from foretell.mcp.server import run_tool
-from foretell.models.budget import Budget
-from foretell.operations.requests import AskRequest, RunRequest, ScoreRequest, ShowRequest, TreeRequest, WhatIfRequest
+from foretell.cli import cli, flags
+from foretell.mcp import ReadableFiles, ServerPermissions, run_tool
+from foretell.models import Budget
+from foretell.operations import AskRequest, RunRequest, ScoreRequest, ShowRequest, TreeRequest, WhatIfRequest
 from foretell.request import OperationRequest, hints, is_list
-from foretell.runs.settings import Settings, load_settings
-from foretell.web.app import create_app
+from foretell.runs import Settings, load_settings
+from foretell.web import create_app
 
 TOKEN = "test-token-0123456789-canary"
 COMMANDS = {

@@ -11,19 +11,18 @@ import pytest
 
 from fakes.background import Background
 from fakes.models import BackgroundModels
-from foretell.operations.requests import ProphetArenaTournamentRequest, TournamentResultsRequest
-from foretell.operations.tournament import TournamentResult
-from foretell.operations.tournament_arena import visit_arena
-from foretell.operations.tournament_results import TournamentResults, score_tournaments
-from foretell.practice.markets.prophet_arena import (
-    PracticeProphetArena,
-    prophet_arena_body,
-    weekly_event_body,
-    weekly_release_body,
+from foretell.operations import (
+    ProphetArenaTournamentRequest,
+    TournamentResult,
+    TournamentResults,
+    TournamentResultsRequest,
+    score_tournaments,
+    visit_arena,
 )
-from foretell.practice.server import PracticeServer
-from foretell.questions.errors import InputError
-from foretell.runs.settings import Settings, load_settings
+from foretell.practice import PracticeServer
+from foretell.practice.markets import PracticeProphetArena, prophet_arena_body, weekly_event_body, weekly_release_body
+from foretell.questions import InputError
+from foretell.runs import Settings, load_settings
 
 KEY, MODEL = "pa_live_canary_9", "openrouter:openai/gpt-5-mini"
 BRAIN = "foretell.practice.models.scripts:agent_script"

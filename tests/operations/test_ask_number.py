@@ -8,12 +8,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from foretell.operations.ask import AskResult, ask, prepare_ask
-from foretell.operations.requests import AskRequest
-from foretell.questions.errors import InputError
-from foretell.questions.forecast import Numeric
-from foretell.runs.combine import combining_by_name
-from foretell.runs.settings import Settings
+from foretell import ask
+from foretell.operations import AskRequest, AskResult, prepare_ask
+from foretell.questions import InputError, Numeric
+from foretell.runs import Settings, combining_by_name
 from foretell.web.pages.question import combination_of
 
 ASKED: dict[str, Any] = {"question": "How many goals fall on Sunday?", "number": True, "low": 0, "high": 12}

@@ -15,31 +15,27 @@ import pytest
 from fastapi.testclient import TestClient
 from rich.console import Console
 
-from foretell.data.markets.listing import ListedEvent
-from foretell.data.markets.polymarket import PolymarketEvents
-from foretell.forecasters.base_rates.same_question import compare, sense
-from foretell.forecasters.series.typed_question import TOUCH, price_answer, price_question, weather_question
-from foretell.operations.ask import AskResult, ask
-from foretell.practice.markets.manifold import (
+from foretell import ask
+from foretell.data.markets import ListedEvent, PolymarketEvents
+from foretell.forecasters.base_rates import compare, sense
+from foretell.forecasters.series import TOUCH, price_answer, price_question, weather_question
+from foretell.operations import AskResult
+from foretell.practice import KEY, data_services
+from foretell.practice.markets import (
     ManifoldCatalogue,
-    PracticeManifold,
-    SampleManifoldMarket,
-    manifold_market_body,
-)
-from foretell.practice.markets.polymarket import (
     PolymarketCatalogue,
+    PracticeManifold,
     PracticePolymarket,
+    SampleManifoldMarket,
     SamplePolymarketEvent,
     SamplePolymarketMarket,
+    manifold_market_body,
     polymarket_event_body,
 )
-from foretell.practice.sample_data import data_services
-from foretell.practice.services import KEY
-from foretell.questions.errors import InputError
-from foretell.questions.question import Question, Snapshot, Target
+from foretell.questions import InputError, Question, Snapshot, Target
+from foretell.runs import Settings
 from foretell.runs.public_sources import AMBIGUOUS, matches_of
-from foretell.runs.settings import Settings
-from foretell.web.app import create_app
+from foretell.web import create_app
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 YEAR = NOW.year + 1
@@ -182,9 +178,9 @@ def test_without_a_network_it_says_so_and_gives_no_grammar_as_a_cause(tmp_path: 
 
 
 def test_what_the_platform_recorded_can_be_read(shared_data: Path):
-    from foretell.data.markets.event_search import read_open
-    from foretell.data.payload import Payload
-    from foretell.questions.as_of import AsOf
+    from foretell.data import Payload
+    from foretell.data.markets import read_open
+    from foretell.questions import AsOf
 
     recorded = json.loads((shared_data / "wire/services/polymarket/n_search_response.json").read_text())
     rows = Payload(url="x", path="", value=recorded["body"]).rows("events")

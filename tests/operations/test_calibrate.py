@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner, Result
 from tests.studies.made_trials import grown, made, write_long
 
-from foretell.cli.commands import operation_command
-from foretell.operations.calibrate import METHODS
-from foretell.questions.errors import InputError
+from foretell.cli import operation_command
+from foretell.operations import METHODS
+from foretell.questions import InputError
 
 calibrate = operation_command("calibrate")
 
@@ -76,7 +76,7 @@ def test_an_ensemble_is_fitted_and_applied(method: str, tmp_path: Path):
 
 
 def test_what_was_applied_can_be_scored(rounds, tmp_path: Path):
-    from foretell.scoring.score import score
+    from foretell import score
 
     f, o, new_f, new_o = rounds
     run("fit", "-f", f, "-o", o, "--method", "platt", "--out", tmp_path / "rule.json")
@@ -185,8 +185,7 @@ def test_the_examples_of_the_page_run(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_the_file_on_the_page_is_one_that_can_be_loaded():
-    from foretell.forecasters.combine.rows import sigmoid
-    from foretell.forecasters.combine.saving import from_json
+    from foretell.forecasters.combine import from_json, sigmoid
 
     found = re.search(r"```json\n(.*?)```", (DOCS / "calibration.md").read_text(encoding="utf-8"), flags=re.S)
     assert found

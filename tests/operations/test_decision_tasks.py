@@ -7,19 +7,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foretell.operations import data, score, thresholds
-from foretell.operations.requests import (
+from foretell.operations import (
     CompareRequest,
     DecideRequest,
     FinancialTasksRequest,
     OptionTasksRequest,
     ScoreRequest,
     ThresholdRequest,
+    data,
+    score,
+    thresholds,
 )
-from foretell.questions.errors import InputError
-from foretell.runs import event_loop
-from foretell.runs.backtest import run_sync
-from foretell.runs.question_sets import find_set, open_benchmark
+from foretell.questions import InputError
+from foretell.runs import event_loop, find_set, open_benchmark, run_sync
 
 TASKS = [
     {"id": "x1", "question": "X?", "options": {"long": 1.31, "short": 0.69}, "cutoff": "2024-06-01"},

@@ -14,11 +14,10 @@ import pytest
 from click.testing import CliRunner
 
 import foretell
-from foretell.cli.main import cli
-from foretell.forecasters.tree.tree_file import read_tree_file
-from foretell.questions.errors import InputError
-from foretell.runs.settings import Settings
-from foretell.runs.store import RunStore
+from foretell.cli import cli
+from foretell.forecasters.tree import read_tree_file
+from foretell.questions import InputError
+from foretell.runs import RunStore, Settings
 
 
 def test_demo_shows_all_of_it_on_one_screen_and_its_tables_score(made_example: Any):

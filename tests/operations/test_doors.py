@@ -19,21 +19,26 @@ from tests.operations.doors import TOKEN, Doors
 
 import foretell
 from fakes.models import BackgroundModels
-from foretell.cli.commands import operation_command
-from foretell.data.corpus import Corpus, CorpusDocument
-from foretell.forecasters.agent.settings import AgentOptions
-from foretell.mcp.permissions import WITHHELD, ServerPermissions
-from foretell.mcp.tools import TOOLS
-from foretell.models.budget import Budget
-from foretell.models.providers.client import HttpModel
-from foretell.operations.requests import AskRequest, RunRequest, ScoreRequest, ShowRequest, TreeRequest, WhatIfRequest
-from foretell.operations.table import OPERATIONS, PYTHON_NAMES
-from foretell.questions.as_of import instant
-from foretell.questions.errors import InputError
+from foretell.cli import operation_command
+from foretell.data import Corpus, CorpusDocument
+from foretell.forecasters.agent import AgentOptions
+from foretell.mcp import TOOLS, WITHHELD, ServerPermissions
+from foretell.models import Budget
+from foretell.models.providers import HttpModel
+from foretell.operations import (
+    OPERATIONS,
+    PYTHON_NAMES,
+    AskRequest,
+    RunRequest,
+    ScoreRequest,
+    ShowRequest,
+    TreeRequest,
+    WhatIfRequest,
+)
+from foretell.questions import InputError, instant
 from foretell.request import hints
-from foretell.runs.settings import Settings
-from foretell.runs.tree_options import TreeOptions
-from foretell.web.app import create_app
+from foretell.runs import Settings, TreeOptions
+from foretell.web import create_app
 
 QUESTION = "Will the harbour bridge be approved?"
 MODEL: dict[str, Any] = {"model": "openai:gpt-5-mini", "search": ["local"], "as_of": "2026-07-01"}
@@ -238,9 +243,10 @@ def test_every_option_of_a_forecaster_is_a_field(kind: Any, group: str, options:
     assert found == {field.name: field.default for field in dataclasses.fields(options)}
 
 
-def test_the_stub_is_made_from_the_requests() -> None:
+def test_the_stubs_are_made_from_the_requests_and_the_offered_names() -> None:
     made = runpy.run_path(str(Path(__file__).parents[2] / "tools" / "write_stub.py"))
-    assert made["STUB"].read_text(encoding="utf-8") == made["stub"](), "run python tools/write_stub.py"
+    for path, text in made["stubs"]().items():
+        assert path.read_text(encoding="utf-8") == text, f"{path}: run python tools/write_stub.py"
 
 
 def test_results_show_themselves(doors: Doors) -> None:

@@ -9,15 +9,19 @@ from typing import ClassVar
 import pytest
 
 from foretell import plugins
-from foretell.forecasters.forecaster import Context, as_forecaster, build_forecaster
-from foretell.questions.errors import InputError
-from foretell.questions.forecast import Failure, Forecast
-from foretell.questions.question import Question, Snapshot, Target
-from foretell.runs.question_sets import Benchmark
-from foretell.runs.runner import asks_models, check_options, execute_run, prepare_run
-from foretell.runs.settings import load_settings
-from foretell.runs.spec import QuestionsSpec, RunSpec
-from foretell.runs.store import RunStore
+from foretell.forecasters import Context, as_forecaster, build_forecaster
+from foretell.questions import Failure, Forecast, InputError, Question, Snapshot, Target
+from foretell.runs import (
+    Benchmark,
+    QuestionsSpec,
+    RunSpec,
+    RunStore,
+    asks_models,
+    check_options,
+    execute_run,
+    load_settings,
+    prepare_run,
+)
 
 SNOW = Question(id="snow", source="own", text="Will it snow in Oslo?", due="2026-01-10")
 
@@ -59,7 +63,7 @@ def run(tmp_path, question=SNOW, **fields) -> Forecast | Failure:
     models = {"agent": f"scripted:{script}"} if fields.pop("models", True) else {}
     spec = RunSpec(questions=QuestionsSpec(dataset="mine"), models=models, **fields)
     check_options(spec)
-    from foretell.data.datasets.question_set import QuestionSet
+    from foretell.data.datasets import QuestionSet
 
     found = QuestionSet(name="mine", questions=(question,))
     settings = load_settings({"FORETELL_HOME": str(tmp_path / "home")})

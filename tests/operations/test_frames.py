@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import foretell
-from foretell.models.model import Reply, Request, ToolCall
-from foretell.models.providers.scripted import ScriptedModel
+from foretell.models import Reply, Request, ToolCall
+from foretell.models.providers import ScriptedModel
 
 OURS = str(Path(foretell.__file__).parent)
 MOST = 15

@@ -18,9 +18,9 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from foretell.cli.commands import operation_command
-from foretell.operations.init_bot import BOT_FILES, cron, packed_wheel
-from foretell.questions.errors import InputError
+from foretell.cli import operation_command
+from foretell.operations import BOT_FILES, cron, packed_wheel
+from foretell.questions import InputError
 
 init = operation_command("init")
 

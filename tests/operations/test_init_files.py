@@ -9,10 +9,10 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from foretell.arena.spec import read_arena
-from foretell.cli.main import cli
-from foretell.operations.init_files import spec_schema
-from foretell.runs.spec import spec_from_mapping
+from foretell.arena import read_arena
+from foretell.cli import cli
+from foretell.operations import spec_schema
+from foretell.runs import spec_from_mapping
 
 KINDS = {"run": "run.yaml", "grid": "grid.yaml", "arena": "arena.yaml", "bot": "bot.yaml"}
 

@@ -10,16 +10,23 @@ import pytest
 from aiohttp import web
 
 from fakes.models import BackgroundModels
+from foretell import ask
+from foretell.models import Journal, PriceList, facts_of, use_facts_from
 from foretell.models.check import unknown_models
-from foretell.models.facts import FILE, UNKNOWN, facts_of, use_facts_from
-from foretell.models.journal import Journal
-from foretell.models.prices import PriceList
+from foretell.models.facts import FILE, UNKNOWN
+from foretell.operations import (
+    AskRequest,
+    ModelsCheckRequest,
+    ModelsListRequest,
+    ModelsUpdate,
+    ModelsUpdateRequest,
+    check_model,
+    list_models,
+    update_models,
+)
 from foretell.operations import models as operations
-from foretell.operations.ask import ask
-from foretell.operations.models import ModelsUpdate, check_model, list_models, update_models
-from foretell.operations.requests import AskRequest, ModelsCheckRequest, ModelsListRequest, ModelsUpdateRequest
-from foretell.questions.errors import InputError
-from foretell.runs.settings import CHECKED_MODELS, KNOWN_MODELS, Settings, load_settings
+from foretell.questions import InputError
+from foretell.runs import CHECKED_MODELS, KNOWN_MODELS, Settings, load_settings
 from models import strict_servers as strict
 
 

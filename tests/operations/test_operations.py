@@ -9,22 +9,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from foretell.operations import data, score
-from foretell.operations.questions import check_questions
-from foretell.operations.requests import (
+from foretell.operations import (
     ClaimsRequest,
     CompareRequest,
     ErrorsRequest,
     FinancialTasksRequest,
+    NumberScores,
     OptionTasksRequest,
     PlanRequest,
     QuestionsRequest,
     ScoreRequest,
+    check_questions,
+    data,
+    score,
 )
-from foretell.operations.score_numbers import NumberScores
-from foretell.questions.errors import InputError
-from foretell.report.outputs import write_outputs
-from foretell.report.terminal import TextColumn, distinct, text_table
+from foretell.questions import InputError
+from foretell.report import TextColumn, distinct, text_table, write_outputs
 
 NAMES = ("good", "fair", "poor")
 
@@ -170,7 +170,7 @@ def test_questions_are_sorted_by_topic(tmp_path: Path):
 
 
 def test_sets_are_built_and_can_be_asked(tmp_path: Path):
-    from foretell.data.datasets.question_files import read_questions
+    from foretell.data.datasets import read_questions
 
     claims = tmp_path / "c.jsonl"
     claims.write_text('{"claim": "It holds.", "label": true, "published": "2025-02-01"}\n')

@@ -10,19 +10,13 @@ import pytest
 from click.testing import CliRunner
 
 import foretell
-from foretell.cli.main import cli
-from foretell.mcp.permissions import ServerPermissions
-from foretell.mcp.server import run_tool
-from foretell.operations.requests import RunRequest
-from foretell.operations.run import prepare
-from foretell.questions.errors import InputError
-from foretell.runs.question_sets import questions_of_run
-from foretell.runs.runner import begin_run
-from foretell.runs.settings import load_settings
-from foretell.runs.spec import QuestionsSpec, RunSpec, spec_from_json
-from foretell.runs.store import RunStore
-from foretell.scoring.long_tables import questions_of_runs
-from foretell.tools.late_text import CUT_MARK
+from foretell.cli import cli
+from foretell.mcp import ServerPermissions, run_tool
+from foretell.operations import RunRequest, prepare
+from foretell.questions import InputError
+from foretell.runs import QuestionsSpec, RunSpec, RunStore, begin_run, load_settings, questions_of_run, spec_from_json
+from foretell.scoring import questions_of_runs
+from foretell.tools import CUT_MARK
 
 LATE = "Updated June 7, 2024: the bank cut its rate. It resolves YES."
 ROWS = [
@@ -128,7 +122,7 @@ def test_a_run_leaves_it_out_and_every_list_counts_it(here: Path) -> None:
 
 def test_pages_count_it(here: Path) -> None:
     testing = pytest.importorskip("fastapi.testclient")
-    from foretell.web.app import create_app
+    from foretell.web import create_app
 
     (here / "spec.json").write_text(json.dumps(_spec()), encoding="utf-8")
     run = as_json("run", "spec.json")["run"]
@@ -183,7 +177,7 @@ def test_a_set_of_nothing_else_says_so(here: Path) -> None:
 
 def test_inspect_tasks_leave_it_out(here: Path) -> None:
     pytest.importorskip("inspect_ai")
-    from foretell.inspect_tasks.tasks import foretell_questions
+    from foretell.inspect_tasks import foretell_questions
 
     task = foretell_questions("mine.jsonl", outcomes="outcomes.csv")
     assert {str(sample.id) for sample in task.dataset} == {"fine@2024-04-01", "then@2024-06-08"}

@@ -17,18 +17,20 @@ import pytest
 from fakes.background import Background
 from fakes.models import BackgroundModels
 from fakes.processes import forks
-from foretell.data.datasets.cache import DownloadCache
-from foretell.data.datasets.forecastbench_download import read_pulled
-from foretell.operations.requests import ForecastBenchRoundRequest, TournamentResultsRequest
-from foretell.operations.tournament_results import TournamentResults, score_tournaments
-from foretell.operations.tournament_round import RoundResult, enter_round
+from foretell.data.datasets import DownloadCache, read_pulled
+from foretell.operations import (
+    ForecastBenchRoundRequest,
+    RoundResult,
+    TournamentResults,
+    TournamentResultsRequest,
+    enter_round,
+    score_tournaments,
+)
 from foretell.plugins import names
-from foretell.practice.forecastbench import PracticeBucket, serve_rounds
-from foretell.practice.server import Handler, PracticeServer, ServerRequest, ServerResponse
-from foretell.questions.errors import InputError
-from foretell.runs.settings import Settings, load_settings
-from foretell.submit.forecastbench import check_submission
-from foretell.submit.ledger import SubmissionLedger
+from foretell.practice import Handler, PracticeBucket, PracticeServer, ServerRequest, ServerResponse, serve_rounds
+from foretell.questions import InputError
+from foretell.runs import Settings, load_settings
+from foretell.submit import SubmissionLedger, check_submission
 
 TOKEN, KEY = "storage-canary-77", "provider-canary-456"
 MODEL = "openrouter:openai/gpt-5-mini"

@@ -7,17 +7,11 @@ from typing import Any
 
 import pytest
 
-from foretell.operations.requests import ScoreRequest
-from foretell.operations.run import resume_run, run, show
-from foretell.operations.runs import list_runs, remove_runs, rename_run, resolve_run, tag_run
-from foretell.operations.score import ScoreResult
-from foretell.operations.score import score as score_operation
-from foretell.questions.errors import InputError
-from foretell.runs.settings import Settings
-from foretell.runs.store import RunStore
-from foretell.scoring.run_scores import score_run
-from foretell.scoring.score import score
-from foretell.scoring.scoreboard import Scoreboard
+from foretell import resume_run, run, score
+from foretell.operations import OPERATIONS, ScoreRequest, list_runs, remove_runs, rename_run, resolve_run, show, tag_run
+from foretell.questions import InputError
+from foretell.runs import RunStore, Settings
+from foretell.scoring import score_run
 
 ROWS = [
     # The same question in two rounds, and one that has not come out.
@@ -183,10 +177,8 @@ def test_a_run_goes_on_and_is_mended_in_place(settings: Settings):
     assert {one.id for one in list_runs(archived=True, settings=settings).stored} == {id, mended}
 
 
-def board_of(settings: Settings, **given: Any) -> Scoreboard:
-    found = score_operation(ScoreRequest(**given), settings)
-    assert isinstance(found, ScoreResult)
-    return found.board
+def board_of(settings: Settings, **given: Any) -> Any:
+    return OPERATIONS["score"].function(ScoreRequest(**given), settings).board
 
 
 def test_runs_and_tables_of_ones_own_stand_on_one_board(settings: Settings):

@@ -14,21 +14,24 @@ import pytest
 from click.testing import CliRunner
 
 from fakes.faults import failing, inject
-from foretell.cli.main import cli
-from foretell.data.http import AsyncHttpClient, HttpResponse, NotFound
-from foretell.data.known_services import KNOWN_SERVICES, parse_pace
-from foretell.data.pace import KnownService, PaceStore
-from foretell.models.canonical import content_key
-from foretell.models.journal import Journal, JournalEntry, JournalRequest
-from foretell.operations.doctor import DoctorResult, doctor
-from foretell.operations.requests import DoctorRequest, ServicesCheckRequest, ServicesListRequest
-from foretell.operations.services import ServiceChecks, check_services, list_services, service_names
+from foretell.cli import cli
+from foretell.data import KNOWN_SERVICES, AsyncHttpClient, HttpResponse, KnownService, NotFound, PaceStore, parse_pace
+from foretell.models import Journal, JournalEntry, JournalRequest, content_key
+from foretell.operations import (
+    DoctorRequest,
+    DoctorResult,
+    ServiceChecks,
+    ServicesCheckRequest,
+    ServicesListRequest,
+    check_services,
+    list_services,
+    service_names,
+)
+from foretell.operations.doctor import doctor
 from foretell.plugins import PAIR
-from foretell.practice.server import PracticeServer, json_response
-from foretell.practice.services import KEY, ServiceOptions, all_services
-from foretell.questions.errors import InputError
-from foretell.runs.settings import KEYS, Settings, load_settings
-from foretell.runs.store import RunStore
+from foretell.practice import KEY, PracticeServer, ServiceOptions, all_services, json_response
+from foretell.questions import InputError
+from foretell.runs import KEYS, RunStore, Settings, load_settings
 
 CANARY = "sk-canary-77"
 

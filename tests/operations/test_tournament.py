@@ -16,10 +16,18 @@ from fakes.background import Background
 from fakes.markets import FakeMetaculus
 from fakes.models import BackgroundModels
 from fakes.processes import forks
-from foretell.operations.requests import TournamentRequest, TournamentResultsRequest
-from foretell.operations.tournament import ATTEMPTS, TESTING_AREA, TournamentResult, tournament
-from foretell.operations.tournament_results import TournamentResults, score_tournaments
-from foretell.practice.markets.metaculus import (
+from foretell.operations import (
+    ATTEMPTS,
+    TESTING_AREA,
+    TournamentRequest,
+    TournamentResult,
+    TournamentResults,
+    TournamentResultsRequest,
+    score_tournaments,
+)
+from foretell.operations.tournament import tournament
+from foretell.practice import Handler, PracticeServer, ServerRequest, ServerResponse, json_response
+from foretell.practice.markets import (
     MetaculusCatalogue,
     MetaculusInbox,
     SampleMetaculusQuestion,
@@ -27,10 +35,10 @@ from foretell.practice.markets.metaculus import (
     metaculus_conditional_body,
     metaculus_post_body,
 )
-from foretell.practice.server import Handler, PracticeServer, ServerRequest, ServerResponse, json_response
-from foretell.questions.errors import InputError
-from foretell.runs.settings import Settings, load_settings
-from foretell.submit.ledger import SubmissionLedger, locked
+from foretell.questions import InputError
+from foretell.runs import Settings, load_settings
+from foretell.submit import SubmissionLedger
+from foretell.submit.ledger import locked
 
 TOKEN, KEY = "metaculus-canary-123", "provider-canary-456"
 BRAIN = "foretell.practice.models.scripts:agent_script"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from foretell import plugins
-from foretell.metrics.metric import METRICS
+from foretell.metrics import METRICS
 
 EXAMPLE = Path(__file__).parents[1] / "example_plugin"
 Install = Callable[[Mapping[str, str], Mapping[str, Mapping[str, str]]], Path]

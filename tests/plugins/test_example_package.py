@@ -11,26 +11,21 @@ from typing import Any
 import pytest
 
 import foretell
-from foretell.data.http import AsyncHttpClient
-from foretell.data.markets.listing import ListingFilter
-from foretell.data.markets.prices import MarketRef, market_ref
-from foretell.models.budget import Budget
-from foretell.models.journal import Journal
-from foretell.models.model import BudgetExceeded, Request, UserMessage
-from foretell.models.names import ModelName
-from foretell.models.router import ModelRouter
-from foretell.questions.as_of import AsOf
-from foretell.questions.errors import InputError
-from foretell.questions.question import Question, SeriesRef, Target
-from foretell.runs.question_sets import open_benchmark
-from foretell.runs.services import Services, open_markets, open_services, plugin_tools
-from foretell.runs.settings import load_settings
-from foretell.runs.tree_options import TreeOptions
-from foretell.scoring.score import score
-from foretell.tools.blocklist import Blocklist
-from foretell.tools.fence import FencedTools
-from foretell.tools.names import offered_tools
-from foretell.tools.rules import FenceRules
+from foretell import score
+from foretell.data import AsyncHttpClient
+from foretell.data.markets import ListingFilter, MarketRef, market_ref
+from foretell.models import Budget, BudgetExceeded, Journal, ModelName, ModelRouter, Request, UserMessage
+from foretell.questions import AsOf, InputError, Question, SeriesRef, Target
+from foretell.runs import (
+    Services,
+    TreeOptions,
+    load_settings,
+    open_benchmark,
+    open_markets,
+    open_services,
+    plugin_tools,
+)
+from foretell.tools import Blocklist, FencedTools, FenceRules, offered_tools
 
 pytestmark = pytest.mark.usefixtures("example")
 AS_OF = AsOf.day("2025-01-05")

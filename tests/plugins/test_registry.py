@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from foretell import plugins
-from foretell.questions.errors import InputError
-from foretell.runs.settings import KEYS, load_settings
+from foretell.questions import InputError
+from foretell.runs import KEYS, load_settings
 from plugins.conftest import Install, example_files, example_points
 
 FILES = {

@@ -13,15 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from foretell.models.facts import forget_facts
-from foretell.operations.models import ModelCheck, check_model
-from foretell.operations.practice import UNSET, practice_environment, shell_lines
-from foretell.operations.requests import ModelsCheckRequest
+from foretell.models import forget_facts
+from foretell.operations import UNSET, ModelCheck, ModelsCheckRequest, check_model, practice_environment, shell_lines
 from foretell.plugins import PAIR
-from foretell.practice.models.scripts import agent_script
-from foretell.practice.models.server import PracticeModels
-from foretell.practice.services import KEY
-from foretell.runs.settings import KEYS, Settings, load_settings
+from foretell.practice import KEY
+from foretell.practice.models import PracticeModels, agent_script
+from foretell.runs import KEYS, Settings, load_settings
 
 FORETELL = [sys.executable, "-m", "foretell.cli.main"]
 PATIENCE = 60.0

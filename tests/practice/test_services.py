@@ -8,25 +8,25 @@ from typing import TypeVar
 
 import pytest
 
-from foretell.data.http import AsyncHttpClient, HttpLimits
-from foretell.data.markets.prices import MarketRef
-from foretell.data.pace import ServiceAccess
+from foretell.data import AsyncHttpClient, HttpLimits, ServiceAccess
+from foretell.data.markets import MarketRef
 from foretell.plugins import PAIR
-from foretell.practice.sample_data import (
+from foretell.practice import (
     DBNOMICS_ID,
     FRED_ID,
     KALSHI_ID,
+    KEY,
     MANIFOLD_ID,
     METACULUS_ID,
     POLYMARKET_ID,
+    PORTS,
     TICKER,
+    ServiceOptions,
+    all_services,
+    sample_world,
 )
-from foretell.practice.services import KEY, PORTS, ServiceOptions, all_services
-from foretell.practice.world import sample_world
-from foretell.questions.as_of import AsOf, instant
-from foretell.questions.question import SeriesRef
-from foretell.runs.services import SEARCH_ENGINES, Services, open_services
-from foretell.runs.settings import KEYS, Settings
+from foretell.questions import AsOf, SeriesRef, instant
+from foretell.runs import KEYS, SEARCH_ENGINES, Services, Settings, open_services
 
 T = TypeVar("T")
 NOW = instant("2026-11-01T15:00:00Z")

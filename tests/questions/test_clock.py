@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foretell.questions.as_of import AsOf, instant
+from foretell.questions import AsOf, instant
 
 moments = st.integers(-631152000, 4102444800).map(lambda second: datetime.fromtimestamp(second, UTC))
 

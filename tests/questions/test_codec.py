@@ -5,13 +5,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foretell.questions.as_of import AsOf, instant
-from foretell.questions.codec import from_json, to_json
-from foretell.questions.errors import InputError
-from foretell.questions.exclusivity import EXCLUSIVITIES, even_chance, read_exclusivity, scaled
-from foretell.questions.forecast import Categorical, Cost, Failure, Forecast, Numeric
-from foretell.questions.question import Question, SeriesRef, Snapshot, Target
-from foretell.questions.resolution import Resolution
+from foretell.questions import (
+    EXCLUSIVITIES,
+    AsOf,
+    Categorical,
+    Cost,
+    Failure,
+    Forecast,
+    InputError,
+    Numeric,
+    Question,
+    Resolution,
+    SeriesRef,
+    Snapshot,
+    Target,
+    even_chance,
+    from_json,
+    instant,
+    read_exclusivity,
+    scaled,
+    to_json,
+)
 
 QUESTION = Question(
     id="fred/DAAA",

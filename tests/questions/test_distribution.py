@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foretell.questions.forecast import Categorical, Numeric
+from foretell.questions import Categorical, Numeric
 
 steps = st.lists(st.tuples(st.floats(0.01, 5), st.floats(0, 1)), min_size=2, max_size=12)
 

@@ -5,10 +5,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from foretell.metrics.bootstrap import Interval
-from foretell.metrics.comparison import Comparison
-from foretell.scoring.scoreboard import Score, Scoreboard, ScoreDifference
-from foretell.scoring.table import ForecastTable, Labels, Targets
+from foretell.metrics import Comparison, Interval
+from foretell.scoring import ForecastTable, Labels, Score, Scoreboard, ScoreDifference, Targets
 
 
 def labels(values: list[str]) -> Labels:

@@ -12,13 +12,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.metrics.arrays import Floats
-from foretell.questions.errors import InputError
+from foretell.metrics import Floats
+from foretell.questions import InputError
+from foretell.report import PALETTE, SERIES
+from foretell.report.charts import (
+    Chart,
+    DatedLines,
+    MarketHistory,
+    dated_plot,
+    figure,
+    history_plot,
+    mark,
+    responsive,
+    series_style,
+    series_styles,
+)
 from foretell.report.charts.scales import date_ticks, spread_labels
-from foretell.report.charts.svg import Chart, figure, mark, responsive, series_style, series_styles
-from foretell.report.charts.timelines import DatedLines, MarketHistory, dated_plot, history_plot
-from foretell.report.theme import PALETTE, SERIES
-from foretell.scoring.table import CROWD
+from foretell.scoring import CROWD
 
 # Machado, Oliveira and Fernandes (2009), severity 1.
 EYES = {

@@ -4,10 +4,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from foretell.scoring import ForecastTable, ScoringOptions, representativeness, standardised_difference
 from foretell.scoring.breakdown import overall
-from foretell.scoring.error_analysis import error_analysis, representativeness, standardised_difference
-from foretell.scoring.score import ScoringOptions
-from foretell.scoring.table import ForecastTable
+from foretell.scoring.error_analysis import error_analysis
 
 
 def test_easiest_and_hardest_by_hand(build_table: Callable[..., ForecastTable]) -> None:

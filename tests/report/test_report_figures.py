@@ -5,16 +5,23 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from foretell.metrics.bootstrap import Interval
-from foretell.metrics.comparison import compare_matrix
-from foretell.report.charts.calibration import conservatism_plot, correctness_histogram, reliability_diagram
-from foretell.report.charts.groups import question_set, score_by_group
-from foretell.report.charts.heatmap import difference_heatmap
-from foretell.report.charts.ranking import ForestRow, FrontierPoint, forest_plot, frontier, pareto
-from foretell.report.charts.svg import Chart
-from foretell.scoring.breakdown import Breakdown, breakdown, comparable, differences, paired_matrix
-from foretell.scoring.score import ScoringOptions
-from foretell.scoring.table import ForecastTable
+from foretell.metrics import Interval, compare_matrix
+from foretell.report.charts import (
+    Chart,
+    ForestRow,
+    FrontierPoint,
+    conservatism_plot,
+    correctness_histogram,
+    difference_heatmap,
+    forest_plot,
+    frontier,
+    pareto,
+    question_set,
+    reliability_diagram,
+    score_by_group,
+)
+from foretell.scoring import Breakdown, ForecastTable, ScoringOptions, comparable, paired_matrix
+from foretell.scoring.breakdown import breakdown, differences
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from foretell.scoring import Labels
 from foretell.scoring.breakdown import UNKNOWN, group_labels
-from foretell.scoring.table import Labels
 
 
 def column(values: list[str]) -> Labels:

@@ -2,9 +2,10 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from foretell.metrics.comparison import Comparison
-from foretell.report.headline import headline, scope
-from foretell.scoring.scoreboard import Scoreboard, group_title
+from foretell.metrics import Comparison
+from foretell.report import scope
+from foretell.report.headline import headline
+from foretell.scoring import Scoreboard, group_title
 
 Build = Callable[..., Scoreboard]
 Compare = Callable[..., Comparison]

@@ -6,11 +6,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.report.charts.scales import ChartScale, covering, log_ticks, nice_ticks
-from foretell.report.charts.svg import empty, figure, text
-from foretell.report.markup import clean, element, escaped, shorten
-from foretell.report.numbers import bracket, number, percent, signed
-from foretell.report.theme import DIVERGING, ON_DIVERGING, PALETTE, SERIES
+from foretell.report import (
+    DIVERGING,
+    ON_DIVERGING,
+    PALETTE,
+    SERIES,
+    bracket,
+    clean,
+    element,
+    escaped,
+    number,
+    percent,
+    shorten,
+    signed,
+)
+from foretell.report.charts import ChartScale, empty, figure, text
+from foretell.report.charts.scales import covering, log_ticks, nice_ticks
 
 HOSTILE = [
     "<script>alert(1)</script>",

@@ -8,17 +8,20 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from foretell.metrics.bootstrap import Resampling
-from foretell.questions.errors import InputError
-from foretell.report.error_page import error_analysis_page
+from foretell.metrics import Resampling
+from foretell.questions import InputError
+from foretell.report import (
+    HtmlBlock,
+    StudyColumn,
+    StudyTable,
+    error_analysis_page,
+    leaderboard_page,
+    page,
+    render_blocks,
+)
 from foretell.report.headline import headline
-from foretell.report.html import HtmlBlock, page, render_blocks
-from foretell.report.leaderboard import leaderboard_page
-from foretell.report.study import StudyColumn, StudyTable
+from foretell.scoring import ForecastTable, Scoreboard, ScoringOptions, score_table
 from foretell.scoring.error_analysis import error_analysis
-from foretell.scoring.score import ScoringOptions, score_table
-from foretell.scoring.scoreboard import Scoreboard
-from foretell.scoring.table import ForecastTable
 
 EVIL = '<script>alert("x")</script>'
 QUICK = ScoringOptions(by=("source",), resampling=Resampling(draws=200))

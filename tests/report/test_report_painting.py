@@ -7,13 +7,29 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foretell.metrics.bootstrap import Interval
-from foretell.questions.errors import InputError
-from foretell.report.charts import export
-from foretell.report.charts.calibration import conservatism_plot, correctness_histogram, reliability_diagram
-from foretell.report.charts.ranking import ForestRow, FrontierPoint, TornadoRow, forest_plot, frontier, tornado_plot
-from foretell.report.charts.svg import Chart, SeriesStyle, empty, figure, line, mark, rect, text
-from foretell.report.theme import PALETTE
+from foretell.metrics import Interval
+from foretell.questions import InputError
+from foretell.report import PALETTE
+from foretell.report.charts import (
+    Chart,
+    ForestRow,
+    FrontierPoint,
+    SeriesStyle,
+    TornadoRow,
+    conservatism_plot,
+    correctness_histogram,
+    empty,
+    export,
+    figure,
+    forest_plot,
+    frontier,
+    line,
+    mark,
+    rect,
+    reliability_diagram,
+    text,
+    tornado_plot,
+)
 
 pytest.importorskip("vl_convert", reason="vl-convert is not installed: pip install 'foretell[plots]'")
 pytest.importorskip("matplotlib", reason="matplotlib reads the pixels back")

@@ -5,13 +5,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from foretell.metrics.bootstrap import Resampling
-from foretell.report.error_page import error_analysis_page
-from foretell.report.leaderboard import leaderboard_page
+from foretell.metrics import Resampling
+from foretell.report import error_analysis_page, leaderboard_page
+from foretell.scoring import ForecastTable, ReadOptions, ScoringOptions, read_table, score_table
 from foretell.scoring.error_analysis import error_analysis
-from foretell.scoring.join import ReadOptions, read_table
-from foretell.scoring.score import ScoringOptions, score_table
-from foretell.scoring.table import ForecastTable
 
 BLF = "blf:pro-high-brave-c1-p1-t1[hier-cal]"
 

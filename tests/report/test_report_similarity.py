@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from foretell.report.charts.heatmap import MOST_ROWS, distance_heatmap
+from foretell.report.charts import MOST_ROWS, distance_heatmap
 
 
 def test_every_pair_is_told_twice_and_nobody_against_themselves():

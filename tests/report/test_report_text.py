@@ -6,13 +6,10 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from foretell.metrics.bootstrap import Resampling
-from foretell.report.headline import headline, pair_headline
-from foretell.report.leaderboard import markdown_board, print_board, print_pair
-from foretell.report.markup import markdown_text
-from foretell.scoring.score import PairComparison, ScoringOptions, compare_pair
-from foretell.scoring.scoreboard import Scoreboard
-from foretell.scoring.table import ForecastTable
+from foretell.metrics import Resampling
+from foretell.report import markdown_board, markdown_text, pair_headline, print_board, print_pair
+from foretell.report.headline import headline
+from foretell.scoring import ForecastTable, PairComparison, Scoreboard, ScoringOptions, compare_pair
 
 LONG = "provider:a-model-with-a-very-long-name-high-search-on-calibrated"
 

@@ -10,22 +10,22 @@ from click.testing import CliRunner
 from tests.studies.made_trials import SIMULATED
 
 from foretell.cli.study import study as command
-from foretell.metrics.bootstrap import Interval
-from foretell.metrics.comparison import Comparison
-from foretell.operations.studies import open_study, save_study, saved_studies
-from foretell.questions.errors import InputError
-from foretell.report.charts.svg import figure, rect
-from foretell.report.study import (
+from foretell.metrics import Comparison, Interval
+from foretell.operations import open_study, save_study, saved_studies
+from foretell.questions import InputError
+from foretell.report import (
     StudyChart,
     StudyColumn,
     StudyResult,
     StudyRow,
     StudyTable,
     chart_titles,
+    markdown_study,
     study_from_dict,
+    study_page,
 )
-from foretell.report.study_report import markdown_study, study_page
-from foretell.runs.settings import Settings, load_settings
+from foretell.report.charts import figure, rect
+from foretell.runs import Settings, load_settings
 
 INTERVAL = Interval(estimate=0.5, low=nan, high=0.75, se=0.1, n_clusters=9, draws=100)
 GAP = Comparison(

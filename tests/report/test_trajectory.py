@@ -1,6 +1,6 @@
 import xml.etree.ElementTree as ET
 
-from foretell.report.charts.timelines import Trajectory, stages_plot, trajectory_plot
+from foretell.report.charts import Trajectory, stages_plot, trajectory_plot
 
 
 def test_every_trial_is_a_line_with_a_mark_per_step_and_one_for_its_answer() -> None:

@@ -5,21 +5,27 @@ from pathlib import Path
 import pytest
 from tests.forecasters.tree.random_trees import claim
 
-from foretell.forecasters.tree.arithmetic.evaluation import evaluated
-from foretell.forecasters.tree.edits import SetClaim, SetP
-from foretell.forecasters.tree.history import TreeAuthor, commit_edits
-from foretell.forecasters.tree.links import AverageLink
-from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree, TreeOrigin
-from foretell.forecasters.tree.tree_file import read_tree_file, write_tree
-from foretell.forecasters.tree.what_if import compare_scenarios, resynthesize
-from foretell.operations.tree import report_tree
-from foretell.questions.errors import InputError
-from foretell.questions.forecast import Cost
-from foretell.report.charts.ranking import TornadoRow, tornado_plot
-from foretell.report.charts.tree_picture import MOST_DRAWN
-from foretell.report.outputs import write_outputs
-from foretell.report.pdf import find_chromium, write_pdf
-from foretell.report.tree_report import picture_of, tree_report
+from foretell.forecasters.tree import (
+    AverageLink,
+    Grounding,
+    Proposition,
+    SetClaim,
+    SetP,
+    Tree,
+    TreeAuthor,
+    TreeOrigin,
+    commit_edits,
+    compare_scenarios,
+    evaluated,
+    read_tree_file,
+    resynthesize,
+    write_tree,
+)
+from foretell.operations import report_tree
+from foretell.questions import Cost, InputError
+from foretell.report import find_chromium, picture_of, write_outputs, write_pdf
+from foretell.report.charts import MOST_DRAWN, TornadoRow, tornado_plot
+from foretell.report.tree_report import tree_report
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "trees"
 ODD = '<script>alert(1)</script> & "q"\n\nsecond'

@@ -9,10 +9,9 @@ import pytest
 
 import foretell
 from fakes.models import BackgroundModels
-from foretell.models.budget import Budget
-from foretell.questions.errors import InputError
-from foretell.runs.backtest import run_sync
-from foretell.runs.settings import Settings
+from foretell.models import Budget
+from foretell.questions import InputError
+from foretell.runs import Settings, run_sync
 
 BRIDGE = "Will the harbour bridge be approved?"
 

@@ -2,17 +2,13 @@ import numpy as np
 import pytest
 
 import foretell
-from foretell.data.series.series import Series, SeriesInMemory
-from foretell.forecasters.base_rates.baselines import BaseRateForecaster, ConstantForecaster, CrowdForecaster
-from foretell.forecasters.forecaster import Context
-from foretell.questions.as_of import instant
-from foretell.questions.errors import InputError
-from foretell.questions.forecast import Forecast
-from foretell.questions.question import Question, SeriesRef, Snapshot, Target
-from foretell.questions.resolution import Resolution
-from foretell.runs.backtest import backtest
-from foretell.runs.past import past_of
-from foretell.scoring.long_tables import failure_rows, forecast_rows, outcome_rows, write_backtest
+from foretell import backtest
+from foretell.data.series import Series, SeriesInMemory
+from foretell.forecasters import Context
+from foretell.forecasters.base_rates import BaseRateForecaster, ConstantForecaster, CrowdForecaster
+from foretell.questions import Forecast, InputError, Question, Resolution, SeriesRef, Snapshot, Target, instant
+from foretell.runs import past_of
+from foretell.scoring import failure_rows, forecast_rows, outcome_rows, write_backtest
 
 PRICED = Question(
     id="market/a",

@@ -11,23 +11,43 @@ from typing import Any
 
 import pytest
 
-from foretell.forecasters.forecaster import TracedModel
-from foretell.models.facts import facts_of, known_facts
-from foretell.models.limits import ModelLimits
-from foretell.models.model import ModelSettings, Reply, Request, ServiceTier, TokenCount, UserMessage
-from foretell.models.names import MODEL_ROLES, ModelName, ModelRoles, default_effort, default_efforts
-from foretell.models.prices import PriceList
-from foretell.operations.ask import prepare_ask
-from foretell.operations.requests import AskRequest, RunRequest
-from foretell.operations.run import prepare
-from foretell.questions.errors import InputError
-from foretell.questions.trace import ModelCalled, TraceEvent
-from foretell.runs import runner
-from foretell.runs.runner import begin_run, check_run, open_answers
-from foretell.runs.runtime import filter_seconds, forecaster_options, models_of_run, prices_of
-from foretell.runs.settings import Settings
-from foretell.runs.spec import BudgetSpec, QuestionsSpec, RunSpec, spec_from_json, spec_from_mapping
-from foretell.runs.store import RunStore
+from foretell.forecasters import TracedModel
+from foretell.models import (
+    MODEL_ROLES,
+    ModelLimits,
+    ModelName,
+    ModelRoles,
+    ModelSettings,
+    PriceList,
+    Reply,
+    Request,
+    ServiceTier,
+    TokenCount,
+    UserMessage,
+    default_effort,
+    default_efforts,
+    facts_of,
+    known_facts,
+)
+from foretell.operations import AskRequest, RunRequest, prepare, prepare_ask
+from foretell.questions import InputError, ModelCalled, TraceEvent
+from foretell.runs import (
+    BudgetSpec,
+    QuestionsSpec,
+    RunSpec,
+    RunStore,
+    Settings,
+    begin_run,
+    check_run,
+    forecaster_options,
+    models_of_run,
+    open_answers,
+    prices_of,
+    runner,
+    spec_from_json,
+    spec_from_mapping,
+)
+from foretell.runs.runtime import filter_seconds
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
 UNKNOWN = "openrouter:nobody/knows-this-model"

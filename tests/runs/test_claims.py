@@ -5,8 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
-from foretell.runs.claims import ClaimTable
-from foretell.runs.store import RunStore
+from foretell.runs import ClaimTable, RunStore
 
 Place = Path | str
 MOMENT = "2026-11-15T08:00:00+00:00"

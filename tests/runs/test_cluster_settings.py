@@ -3,12 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from foretell.operations.shared_runs import ClusterStatus, settings_for, shared_url
-from foretell.questions.errors import InputError
-from foretell.runs.cell_queue import QueuedCell
-from foretell.runs.settings import Settings, load_settings
-from foretell.runs.store import CellKey, RunRow
-from foretell.runs.worker import executor_name
+from foretell.operations import ClusterStatus, settings_for, shared_url
+from foretell.questions import InputError
+from foretell.runs import CellKey, QueuedCell, RunRow, Settings, executor_name, load_settings
 
 HERE = Settings(home=Path("home"), keys={"OPENAI_API_KEY": "k", "FRED_API_KEY": "f"})
 ROW = RunRow(id="r", spec={}, created="2026-01-01", services=("openai", "fred"), done=0, failed=0)

@@ -6,14 +6,12 @@ from pathlib import Path
 import pytest
 
 from fakes.markets import FakeManifold
-from foretell.data.series.series import SeriesUnavailable
-from foretell.forecasters.base_rates.baselines import CrowdForecaster
-from foretell.forecasters.forecaster import Context
-from foretell.practice.markets.manifold import SampleManifoldBet
-from foretell.questions.as_of import AsOf, instant
-from foretell.questions.question import Question, SeriesRef, Snapshot, Target
-from foretell.runs.services import SeriesOnDemand
-from foretell.runs.settings import Settings
+from foretell.data.series import SeriesUnavailable
+from foretell.forecasters import Context
+from foretell.forecasters.base_rates import CrowdForecaster
+from foretell.practice.markets import SampleManifoldBet
+from foretell.questions import AsOf, Question, SeriesRef, Snapshot, Target, instant
+from foretell.runs import SeriesOnDemand, Settings
 
 CONTRACT = "OT9THV4AtcSgnFQPHh1c"
 DAYS = {"2026-02-01": 0.3, "2026-02-09": 0.45, "2026-02-12": 0.9}

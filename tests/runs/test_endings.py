@@ -8,13 +8,10 @@ from pathlib import Path
 import pytest
 
 from foretell import ask
-from foretell.models.model import ModelRefused, Reply, Request, ToolCall
-from foretell.questions.forecast import Failure, Forecast
-from foretell.questions.question import Question, Target
-from foretell.runs.combine import CombinationSettings, combine_trials
-from foretell.runs.executor import HOPELESS_AFTER, Executor
-from foretell.runs.settings import Settings
-from foretell.runs.store import CellKey, RunCell, RunStore
+from foretell.models import ModelRefused, Reply, Request, ToolCall
+from foretell.questions import Failure, Forecast, Question, Target
+from foretell.runs import CellKey, CombinationSettings, Executor, RunCell, RunStore, Settings, combine_trials
+from foretell.runs.executor import HOPELESS_AFTER
 
 BELIEF = {"p": 0.3, "reason": "A first guess.", "evidence_for": [], "evidence_against": []}
 

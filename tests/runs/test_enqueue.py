@@ -1,11 +1,8 @@
 from contextlib import closing
 
 from foretell.models.database.liveness import SessionLiveness
-from foretell.questions.as_of import instant
-from foretell.questions.forecast import Failure, Forecast
-from foretell.questions.question import Question, Target
-from foretell.runs.cell_queue import CellQueue, QueuedCell, enqueue, not_queued
-from foretell.runs.store import RunStore, cells_of
+from foretell.questions import Failure, Forecast, Question, Target, instant
+from foretell.runs import CellQueue, QueuedCell, RunStore, cells_of, enqueue, not_queued
 from foretell.runs.worker import MAX_TAKEOVERS, Reaper
 
 QUESTIONS = [

@@ -4,15 +4,19 @@ from pathlib import Path
 
 import pytest
 
-from foretell.questions.as_of import instant
-from foretell.questions.errors import InputError
-from foretell.questions.forecast import Failure, Forecast
-from foretell.questions.question import Question, Target
+from foretell.questions import (
+    EmitEvent,
+    Failure,
+    Forecast,
+    ForecastMade,
+    InputError,
+    ModelCalled,
+    Question,
+    Target,
+    instant,
+)
 from foretell.questions.storage_errors import DiskFull
-from foretell.questions.trace import EmitEvent, ForecastMade, ModelCalled
-from foretell.runs.executor import Executor, RunProgress
-from foretell.runs.spec import QuestionsSpec, RunSpec, read_spec
-from foretell.runs.store import RunCell, RunStore, cells_of
+from foretell.runs import Executor, QuestionsSpec, RunCell, RunProgress, RunSpec, RunStore, cells_of, read_spec
 
 QUESTIONS = [
     Question(id=f"q{i}", source="s", text="?", due=instant("2026-01-01"), targets=(Target(id="yes"),)) for i in range(6)

@@ -6,17 +6,18 @@ from typing import Any
 import pytest
 import yaml
 
-from foretell.operations.grid import run_grid
-from foretell.operations.init_files import init_grid
-from foretell.operations.requests import GridRequest, InitGridRequest
-from foretell.operations.study_data import read_factor_table
-from foretell.questions.errors import InputError
-from foretell.runs import event_loop
-from foretell.runs.backtest import run_sync
-from foretell.runs.grid import factors_of_specs, grid_from_mapping, read_grid
-from foretell.runs.runner import check_options
-from foretell.runs.settings import Settings
-from foretell.runs.spec import spec_from_mapping
+from foretell.operations import GridRequest, InitGridRequest, init_grid, read_factor_table, run_grid
+from foretell.questions import InputError
+from foretell.runs import (
+    Settings,
+    check_options,
+    event_loop,
+    factors_of_specs,
+    grid_from_mapping,
+    read_grid,
+    run_sync,
+    spec_from_mapping,
+)
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "grids").glob("*.yaml"))
 BASE = {"questions": "demo", "forecaster": "tree", "models": {"agent": "openai:gpt-5-mini"}}

@@ -13,21 +13,35 @@ from click.testing import CliRunner
 
 from fakes.models import BackgroundModels
 from foretell import ask, run
-from foretell.cli.main import cli
-from foretell.models.budget import Budget, BudgetedModel
-from foretell.models.journal import Journal
-from foretell.models.model import BudgetExceeded, Reply, ReplyLost, Request, TokenCount, UserMessage
-from foretell.models.prices import PriceList, TokenPrice
-from foretell.questions.errors import InputError
-from foretell.questions.forecast import Failure, Forecast
-from foretell.questions.question import Question, Target
-from foretell.questions.trace import EmitEvent
-from foretell.runs.cell_queue import CellQueue, RunFollower
-from foretell.runs.executor import HOPELESS_AFTER, Executor, RunProgress
+from foretell.cli import cli
+from foretell.models import (
+    Budget,
+    BudgetedModel,
+    BudgetExceeded,
+    Journal,
+    PriceList,
+    Reply,
+    ReplyLost,
+    Request,
+    TokenCount,
+    TokenPrice,
+    UserMessage,
+)
+from foretell.questions import EmitEvent, Failure, Forecast, InputError, Question, Target
+from foretell.runs import (
+    BudgetSpec,
+    CellQueue,
+    Executor,
+    QuestionsSpec,
+    RunCell,
+    RunFollower,
+    RunProgress,
+    RunSpec,
+    RunStore,
+    Settings,
+)
+from foretell.runs.executor import HOPELESS_AFTER
 from foretell.runs.runtime import open_budget
-from foretell.runs.settings import Settings
-from foretell.runs.spec import BudgetSpec, QuestionsSpec, RunSpec
-from foretell.runs.store import RunCell, RunStore
 
 PRICE = TokenPrice(input=10, output=100)
 QUESTIONS = [
@@ -202,9 +216,8 @@ def test_an_unknown_price_is_asked_for_before_anything_is_stored(tmp_path: Path)
 
 
 def test_a_stated_price_is_used_and_is_part_of_the_run(tmp_path: Path):
-    from foretell.operations.ask import prepare_ask
-    from foretell.operations.requests import AskRequest
-    from foretell.runs.runtime import prices_of
+    from foretell.operations import AskRequest, prepare_ask
+    from foretell.runs import prices_of
 
     settings = Settings(home=tmp_path, keys={"OPENROUTER_API_KEY": "k"})
     request = AskRequest(question="Will it rain?", model=UNKNOWN, budget=1.0, model_price="0.5/2")

@@ -8,13 +8,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from foretell.cli.main import cli
-from foretell.models.canonical import request_key
-from foretell.models.journal import JOURNAL_TABLES, Journal
-from foretell.models.model import Request, SystemMessage, UserMessage
-from foretell.questions.errors import InputError
-from foretell.questions.forecast import Failure, Forecast
-from foretell.runs.store import MIGRATIONS, RunStore
+from foretell.cli import cli
+from foretell.models import JOURNAL_TABLES, Journal, Request, SystemMessage, UserMessage, request_key
+from foretell.questions import Failure, Forecast, InputError
+from foretell.runs import MIGRATIONS, RunStore
 
 FIRST = (Path(__file__).parent / "first_version.sql").read_text(encoding="utf-8")
 KEY = "b43a2478060b07e9a0247e2e9cd2084cd3d706eb8943ef4b0216a7654adda02d"

@@ -1,9 +1,8 @@
 import numpy as np
 import pytest
 
-from foretell.questions.question import LastValue, Question, Snapshot, Target
-from foretell.questions.resolution import Resolution
-from foretell.runs.past import past_of
+from foretell.questions import LastValue, Question, Resolution, Snapshot, Target
+from foretell.runs import past_of
 
 DUE = "2025-10-26"
 MARKET = Question(

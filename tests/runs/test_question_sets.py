@@ -14,30 +14,35 @@ import httpx2 as httpx
 import pytest
 
 from foretell import plugins
-from foretell.arena.spec import arena_from_json
-from foretell.data.datasets.question_set import QuestionSet
-from foretell.data.datasets.set_filter import SetFilter
-from foretell.data.http import AsyncHttpClient, NotFound
-from foretell.data.markets.listing import EventListing, ListedEvent, ListingFilter, ListingReport
-from foretell.data.markets.market import Market
-from foretell.data.markets.named_events import NamedEvents, events_named
-from foretell.data.service import ServiceConfig
+from foretell.arena import arena_from_json
+from foretell.data import AsyncHttpClient, NotFound, ServiceConfig
+from foretell.data.datasets import QuestionSet, SetFilter
+from foretell.data.markets import (
+    EventListing,
+    ListedEvent,
+    ListingFilter,
+    ListingReport,
+    Market,
+    NamedEvents,
+    events_named,
+)
+from foretell.operations import BacktestRequest, FetchRequest, QuestionsRequest, check_questions, fetch
 from foretell.operations.backtest import backtest
-from foretell.operations.questions import check_questions, fetch
-from foretell.operations.requests import BacktestRequest, FetchRequest, QuestionsRequest
-from foretell.practice.series import PracticeDbnomics, SampleDbnomicsSeries
-from foretell.questions.as_of import AsOf, instant
-from foretell.questions.errors import InputError
-from foretell.questions.forecast import Forecast
-from foretell.questions.question import Question, Target
-from foretell.questions.resolution import Resolution
-from foretell.runs.backtest import Backtest
-from foretell.runs.question_sets import SetName, find_set, open_benchmark, set_names
-from foretell.runs.runner import execute_run, prepare_run
-from foretell.runs.services import open_markets
-from foretell.runs.settings import load_settings
-from foretell.runs.spec import spec_from_mapping
-from foretell.runs.store import RunStore
+from foretell.practice import PracticeDbnomics, SampleDbnomicsSeries
+from foretell.questions import AsOf, Forecast, InputError, Question, Resolution, Target, instant
+from foretell.runs import (
+    Backtest,
+    RunStore,
+    SetName,
+    execute_run,
+    find_set,
+    load_settings,
+    open_benchmark,
+    open_markets,
+    prepare_run,
+    set_names,
+    spec_from_mapping,
+)
 
 EXAMPLE = Path(__file__).parents[1] / "example_plugin"
 NOW = AsOf(at=instant("2026-11-15T10:00:00Z"), mode="live")

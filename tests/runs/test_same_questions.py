@@ -10,19 +10,23 @@ from typing import Any
 
 import pytest
 
-from foretell.data.datasets.question_set import questions_digest
-from foretell.models.journal import Journal
-from foretell.operations.run import RunResult, replay, resume, run
-from foretell.operations.runs import list_runs
-from foretell.questions.as_of import instant
-from foretell.questions.errors import InputError
-from foretell.questions.question import Question, Snapshot, Target
-from foretell.runs.question_sets import questions_of_run
-from foretell.runs.runner import prepare_run
-from foretell.runs.same_questions import find_run_of, match_questions
-from foretell.runs.settings import Settings
-from foretell.runs.spec import QuestionsSpec, RunSpec, spec_from_json, spec_from_mapping
-from foretell.runs.store import RunStore
+from foretell import run
+from foretell.data.datasets import questions_digest
+from foretell.models import Journal
+from foretell.operations import RunResult, list_runs, replay, resume
+from foretell.questions import InputError, Question, Snapshot, Target, instant
+from foretell.runs import (
+    QuestionsSpec,
+    RunSpec,
+    RunStore,
+    Settings,
+    find_run_of,
+    match_questions,
+    prepare_run,
+    questions_of_run,
+    spec_from_json,
+    spec_from_mapping,
+)
 
 SPEC = {"questions": "questions.csv", "forecaster": "always"}
 RAIN = {"id": "rain", "text": "Will it rain?", "due": "2026-01-05", "by": "2026-01-10"}

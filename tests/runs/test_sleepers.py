@@ -14,18 +14,24 @@ from typing import Any
 
 import pytest
 
+from foretell.models import (
+    Journal,
+    JournalEntry,
+    JournalRequest,
+    JournalWritingModel,
+    ModelBusy,
+    PriceList,
+    Reply,
+    Request,
+    RequestInFlight,
+    UserMessage,
+)
 from foretell.models.database import liveness
 from foretell.models.database.interface import Statements
 from foretell.models.database.liveness import SessionLiveness
-from foretell.models.journal import Journal, JournalEntry, JournalRequest, JournalWritingModel
-from foretell.models.model import ModelBusy, Reply, Request, RequestInFlight, UserMessage
-from foretell.models.prices import PriceList
 from foretell.models.rate_limiter import SharedConcurrency
-from foretell.questions.forecast import Forecast
-from foretell.questions.question import Question, Target
-from foretell.questions.trace import EmitEvent, Failed
-from foretell.runs.executor import Executor, RunProgress
-from foretell.runs.store import RunCell, RunStore
+from foretell.questions import EmitEvent, Failed, Forecast, Question, Target
+from foretell.runs import Executor, RunCell, RunProgress, RunStore
 
 Place = Path | str
 DUE = datetime(2026, 1, 1, tzinfo=UTC)
@@ -227,7 +233,7 @@ def test_a_stopped_process_keeps_what_is_its_own_or_loses_it_for_good(
     monkeypatch.setattr(liveness, "_ALIVE", "(gone is null or gone > clock_timestamp() - make_interval(secs => 1.5))")
 
     async def main() -> None:
-        from foretell.runs.claims import ClaimTable
+        from foretell.runs import ClaimTable
 
         with closing(RunStore(place)) as store:
             claims, shared = ClaimTable(store.database), store.database.shared

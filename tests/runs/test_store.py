@@ -7,13 +7,9 @@ from typing import Any
 
 import pytest
 
-from foretell.models.journal import Journal
-from foretell.questions.as_of import instant
-from foretell.questions.errors import InputError
-from foretell.questions.forecast import Failure, Forecast
-from foretell.questions.question import Question, Target
-from foretell.questions.trace import Failed, ModelCalled
-from foretell.runs.store import CellKey, RunStore
+from foretell.models import Journal
+from foretell.questions import Failed, Failure, Forecast, InputError, ModelCalled, Question, Target, instant
+from foretell.runs import CellKey, RunStore
 
 Place = Path | str
 QUESTIONS = [

@@ -9,17 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foretell.forecasters.combine.default import UNTAUGHT
-from foretell.forecasters.combine.rows import sigmoid
-from foretell.questions.forecast import Forecast
-from foretell.questions.question import Question, Snapshot, Target
-from foretell.questions.resolution import Resolution
-from foretell.runs.combine import combine_trials
-from foretell.runs.outcomes import RunOutcomes
-from foretell.runs.spec import QuestionsSpec, RunSpec
-from foretell.runs.store import CellKey, RunStore
-from foretell.runs.taught import DefaultByDay, combining_of_run, past_trials
-from foretell.scoring.long_tables import final_forecasts
+from foretell.forecasters.combine import UNTAUGHT, sigmoid
+from foretell.questions import Forecast, Question, Resolution, Snapshot, Target
+from foretell.runs import CellKey, QuestionsSpec, RunOutcomes, RunSpec, RunStore, combine_trials, combining_of_run
+from foretell.runs.taught import DefaultByDay, past_trials
+from foretell.scoring import final_forecasts
 
 SPEC = RunSpec(questions=QuestionsSpec(dataset="past.csv"), models={"agent": "openai:a"}, aggregate="default")
 START = datetime(2025, 1, 5, tzinfo=UTC)

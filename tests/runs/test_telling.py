@@ -1,6 +1,6 @@
 import asyncio
 
-from foretell.questions.trace import Failed, LeakBlocked, ModelCalled, TraceEvent
+from foretell.questions import Failed, LeakBlocked, ModelCalled, TraceEvent
 from foretell.runs.executor import EventOrdering
 
 

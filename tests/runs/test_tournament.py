@@ -11,15 +11,19 @@ from typing import Any
 import pytest
 
 from fakes.markets import FakeMetaculus
-from foretell.data.datasets.question_set import QuestionSet
-from foretell.data.datasets.set_filter import SetFilter
-from foretell.practice.markets.metaculus import MetaculusCatalogue, SampleMetaculusQuestion, metaculus_post_body
-from foretell.questions.as_of import instant
-from foretell.questions.errors import InputError
-from foretell.runs.question_sets import SetName, Tournament, open_benchmark, open_listing
-from foretell.runs.runner import prepare_run
-from foretell.runs.settings import Settings
-from foretell.runs.spec import QuestionsSpec, RunSpec
+from foretell.data.datasets import QuestionSet, SetFilter
+from foretell.practice.markets import MetaculusCatalogue, SampleMetaculusQuestion, metaculus_post_body
+from foretell.questions import InputError, instant
+from foretell.runs import (
+    QuestionsSpec,
+    RunSpec,
+    SetName,
+    Settings,
+    Tournament,
+    open_benchmark,
+    open_listing,
+    prepare_run,
+)
 
 NOW = instant("2026-11-15T10:00:00Z")
 TOKEN = "metaculus-canary"

@@ -3,13 +3,8 @@
 import asyncio
 from contextlib import closing
 
-from foretell.questions.as_of import instant
-from foretell.questions.forecast import Forecast
-from foretell.questions.question import Question, Target
-from foretell.questions.trace import EmitEvent, ModelCalled
-from foretell.runs.cell_queue import CellQueue, RunFollower
-from foretell.runs.executor import Executor, RunProgress
-from foretell.runs.store import RunCell, RunStore, cells_of, panel_cells
+from foretell.questions import EmitEvent, Forecast, ModelCalled, Question, Target, instant
+from foretell.runs import CellQueue, Executor, RunCell, RunFollower, RunProgress, RunStore, cells_of, panel_cells
 
 QUESTIONS = [
     Question(id=f"q{i}", source="s", text="?", due=instant("2026-01-01"), targets=(Target(id="yes"),)) for i in range(3)

@@ -7,15 +7,19 @@ from contextlib import asynccontextmanager, closing
 import pytest
 
 from foretell.models.database.liveness import SessionLiveness
-from foretell.questions.as_of import instant
-from foretell.questions.errors import InputError
-from foretell.questions.forecast import Forecast
-from foretell.questions.question import Question, Target
-from foretell.questions.trace import EmitEvent, ForecastMade
-from foretell.runs.cell_queue import CellQueue, enqueue
-from foretell.runs.executor import AnswerCell
-from foretell.runs.store import RunCell, RunRow, RunStore, cells_of
-from foretell.runs.worker import Worker, WorkerCapacity, WorkerSignals
+from foretell.questions import EmitEvent, Forecast, ForecastMade, InputError, Question, Target, instant
+from foretell.runs import (
+    AnswerCell,
+    CellQueue,
+    RunCell,
+    RunRow,
+    RunStore,
+    Worker,
+    WorkerCapacity,
+    WorkerSignals,
+    cells_of,
+    enqueue,
+)
 
 QUESTIONS = [
     Question(id=f"q{i}", source="s", text="?", due=instant("2026-01-01"), targets=(Target(id="yes"),)) for i in range(4)

@@ -6,14 +6,14 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from foretell.scoring.arena_rows import seconds_of
-from foretell.scoring.arena_table import (
+from foretell.scoring import (
     ArenaEntry,
     ArenaOutcomes,
     EventKinds,
     MomentColumns,
     arena_frame,
     moment_arrays,
+    seconds_of,
 )
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

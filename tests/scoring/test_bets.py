@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.scoring.made_standings import arena, one_asking, several
 
-from foretell.metrics.returns import Bettor, kalshi_fee, payoff
+from foretell.metrics import Bettor, kalshi_fee, payoff
 from foretell.scoring.event_sums import GAMMAS, bet_payoffs, bet_prices, has_prices
 
 ask = st.integers(0, 100).map(lambda cents: cents / 100)

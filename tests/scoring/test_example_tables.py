@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foretell.questions.errors import InputError
-from foretell.scoring.examples import answered_rows, choose_forecaster, read_examples, read_rows
+from foretell.questions import InputError
+from foretell.scoring import answered_rows, choose_forecaster, read_examples, read_rows
 
 FORECASTS = """forecaster,question,target,due,trial,p
 A,q1,yes,2025-01-05,10,0.3

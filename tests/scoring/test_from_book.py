@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from tests.scoring.made_standings import arena
 
+from foretell.arena import MIGRATIONS, SCHEMA_NAME, read_arena_table
 from foretell.arena import score_data as reading
-from foretell.arena.score_data import read_arena_table
-from foretell.arena.store import MIGRATIONS, SCHEMA_NAME
 from foretell.models.database import open_database
-from foretell.questions.errors import InputError
+from foretell.questions import InputError
 from foretell.scoring.arena_view import arena_view
 
 NAME = "made up"

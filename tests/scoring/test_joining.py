@@ -7,8 +7,8 @@ import duckdb
 import numpy as np
 import pytest
 
-from foretell.questions.errors import InputError
-from foretell.scoring.join import ReadOptions, read_table
+from foretell.questions import InputError
+from foretell.scoring import ReadOptions, read_table
 
 FORECASTS = "forecaster,question,target,p\nA,q1,yes,0.2\nA,q2,yes,0.9\nB,q1,yes,0.4\n"
 OUTCOMES = "question,target,outcome\nq1,yes,0\nq2,yes,1\nq3,yes,\n"

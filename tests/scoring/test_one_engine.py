@@ -4,18 +4,19 @@ import numpy as np
 import pytest
 from tests.scoring.made_standings import arena
 
-from foretell.metrics.bootstrap import Resampling
-from foretell.scoring.arena_leaderboard import (
+from foretell.metrics import Resampling
+from foretell.scoring import (
     ARENA_METRICS,
+    CROWD,
     ScoredArena,
-    arena_leaderboard,
+    ScoringOptions,
+    arena_as_table,
     arena_leaderboard_groups,
     compare_with_reference,
+    score_table,
     with_arena_anchors,
 )
-from foretell.scoring.arena_table import arena_as_table
-from foretell.scoring.score import ScoringOptions, score_table
-from foretell.scoring.table import CROWD
+from foretell.scoring.arena_leaderboard import arena_leaderboard
 
 RESAMPLING = Resampling(draws=400)
 OPTIONS = ScoringOptions(

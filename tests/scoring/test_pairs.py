@@ -2,11 +2,8 @@ import numpy as np
 import pytest
 from tests.scoring.made_standings import arena
 
-from foretell.metrics.bootstrap import Resampling
-from foretell.metrics.comparison import compare_paired
-from foretell.scoring.arena_leaderboard import ScoredArena, compare_with_reference, divergence, pair_matrix
-from foretell.scoring.arena_view import lead_time_curve
-from foretell.scoring.table import CROWD
+from foretell.metrics import Resampling, compare_paired
+from foretell.scoring import CROWD, ScoredArena, compare_with_reference, divergence, lead_time_curve, pair_matrix
 
 
 def event_scores(standings, p, common):

@@ -3,10 +3,9 @@
 import pytest
 
 import foretell
-from foretell.questions.as_of import instant
-from foretell.questions.errors import InputError
-from foretell.runs.backtest import Backtest
-from foretell.scoring.join import read_table
+from foretell.questions import InputError, instant
+from foretell.runs import Backtest
+from foretell.scoring import read_table
 
 ROWS = [
     {"forecaster": name, "question": f"q{n}", "target": "yes", "p": p, "outcome": int(n % 3 == 0), "source": "x"}

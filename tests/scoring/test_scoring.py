@@ -5,12 +5,18 @@ import numpy as np
 import pytest
 
 import foretell
-from foretell.metrics.bootstrap import Resampling
-from foretell.questions.errors import InputError
-from foretell.scoring.join import read_table
-from foretell.scoring.score import ScoringOptions, score_table
-from foretell.scoring.scoreboard import Scoreboard
-from foretell.scoring.table import ALWAYS_HALF, BASE_RATE, CROWD, base_rate
+from foretell.metrics import Resampling
+from foretell.questions import InputError
+from foretell.scoring import (
+    ALWAYS_HALF,
+    BASE_RATE,
+    CROWD,
+    Scoreboard,
+    ScoringOptions,
+    base_rate,
+    read_table,
+    score_table,
+)
 
 FAST = Resampling(draws=300)
 

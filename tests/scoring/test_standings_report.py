@@ -5,8 +5,8 @@ import numpy as np
 from tests.scoring.made_standings import DAY, START, Answer, arena, one_asking, several, table_of
 
 from foretell.report.arena_report import arena_report
+from foretell.scoring import CROWD
 from foretell.scoring.arena_view import arena_view
-from foretell.scoring.table import CROWD
 
 
 def test_the_terminal_shows_the_board_with_its_yardsticks():

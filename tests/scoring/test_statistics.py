@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from foretell.metrics.bootstrap import expanded_level, expanded_p
-from foretell.operations.requests import PlanRequest
-from foretell.operations.score import plan
-from foretell.scoring.score import score
+from foretell import score
+from foretell.metrics import expanded_level
+from foretell.metrics.bootstrap import expanded_p
+from foretell.operations import PlanRequest, plan
+from foretell.studies import StudyData
 from foretell.studies.coverage import SHARED_DAYS, CoverageOptions, study
-from foretell.studies.inputs import StudyData
 
 
 def tables(*, forecasters: int = 2, clusters: int = 40, days: int = 20, seed: int = 0) -> tuple[Any, Any]:

@@ -3,17 +3,10 @@ import pytest
 from tests.metrics.plain import sides
 from tests.scoring.made_standings import DAY, START, arena, one_asking, several
 
-from foretell.metrics.bootstrap import Resampling
-from foretell.metrics.calibration import bin_codes, width_edges
-from foretell.metrics.metric import METRICS, MetricRows
-from foretell.metrics.returns import Bettor, payoff
-from foretell.questions.errors import InputError
-from foretell.scoring.arena_leaderboard import (
-    ScoredArena,
-    arena_leaderboard,
-    arena_leaderboard_groups,
-    rebalanced_scores,
-)
+from foretell.metrics import METRICS, Bettor, MetricRows, Resampling, bin_codes, payoff, width_edges
+from foretell.questions import InputError
+from foretell.scoring import ScoredArena, arena_leaderboard_groups, rebalanced_scores
+from foretell.scoring.arena_leaderboard import arena_leaderboard
 from foretell.scoring.event_sums import bins_of
 
 

@@ -4,9 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.scoring.made_standings import DAY, START, Answer, arena, one_asking, several, table_of
 
-from foretell.scoring.arena_leaderboard import ScoredArena, arena_leaderboard, past_rate, with_arena_anchors
-from foretell.scoring.arena_table import ArenaTable
-from foretell.scoring.table import ANCHORS, CROWD
+from foretell.scoring import ANCHORS, CROWD, ArenaTable, ScoredArena, past_rate, with_arena_anchors
+from foretell.scoring.arena_leaderboard import arena_leaderboard
 
 
 def test_the_base_rate_by_hand():

@@ -5,14 +5,10 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from foretell.forecasters.forecaster import Context, Models
-from foretell.models.model import AssistantMessage, Model, Reply, Request, ToolCall, ToolSpec
-from foretell.models.names import ModelRoles
-from foretell.questions.question import Question, Target
-from foretell.tools.fence import FencedTools
-from foretell.tools.leak_filter import LeakVerdict
-from foretell.tools.rules import FenceRules
-from foretell.tools.tool import ToolFailed
+from foretell.forecasters import Context, Models
+from foretell.models import AssistantMessage, Model, ModelRoles, Reply, Request, ToolCall, ToolSpec
+from foretell.questions import Question, Target
+from foretell.tools import FencedTools, FenceRules, LeakVerdict, ToolFailed
 
 
 class NoResults:

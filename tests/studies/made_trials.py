@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from foretell import plugins
-from foretell.forecasters.combine.rows import Examples, TrialRows, logit, sigmoid
-from foretell.studies.inputs import TableOptions
-from foretell.studies.registry import load_study
+from foretell.forecasters.combine import Examples, TrialRows, logit, sigmoid
+from foretell.studies import TableOptions, load_study
 
 OPTIONS = {name: load_study(name).options for name in plugins.names("studies")}
 SIMULATED = [name for name, options in OPTIONS.items() if "worlds" in options.model_fields]

@@ -5,9 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.metrics.agreement import kappa_from_sums, rater_agreement
-from foretell.metrics.bootstrap import Resampling
-from foretell.metrics.shares import mean_interval, share_interval
+from foretell.metrics import Resampling, kappa_from_sums, mean_interval, rater_agreement, share_interval
 
 QUICK = Resampling(draws=100)
 marks = st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5)), min_size=3, max_size=30)

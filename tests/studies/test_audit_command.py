@@ -8,12 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from foretell.cli.study import audit
-from foretell.data.corpus import Corpus, CorpusDocument
-from foretell.questions.as_of import instant
-from foretell.questions.errors import InputError
-from foretell.runs.runner import execute_run, prepare_run
-from foretell.runs.settings import load_settings
-from foretell.runs.spec import QuestionsSpec, RunSpec
+from foretell.data import Corpus, CorpusDocument
+from foretell.questions import InputError, instant
+from foretell.runs import QuestionsSpec, RunSpec, execute_run, load_settings, prepare_run
 from foretell.studies.audit.study import bare_name, chosen_auditor
 
 REMEMBERED = "It was approved on 3 September 2026."

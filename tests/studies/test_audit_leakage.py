@@ -5,17 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from foretell.metrics.bootstrap import Resampling
-from foretell.models.providers.scripted import ScriptedModel
-from foretell.questions.errors import InputError
-from foretell.questions.forecast import Forecast
-from foretell.questions.question import Question, Target
-from foretell.questions.resolution import Resolution
-from foretell.scoring.long_tables import outcome_rows
-from foretell.studies.audit.auditor import Auditor
+from foretell.metrics import Resampling
+from foretell.models.providers import ScriptedModel
+from foretell.questions import Forecast, InputError, Question, Resolution, Target
+from foretell.scoring import outcome_rows
+from foretell.studies.audit import Auditor, AuditPassage, AuditScope, ShownMaterial, TextLocation, audit_material
 from foretell.studies.audit.leakage import LeakExposure, estimate_leakage, leak_exposure
-from foretell.studies.audit.material import AuditScope, audit_material
-from foretell.studies.audit.passages import AuditPassage, ShownMaterial, TextLocation
 
 COUNT = 40
 QUESTIONS = [

@@ -5,19 +5,21 @@ import json
 
 import pytest
 
-from foretell.models.journal import Journal
-from foretell.models.model import BudgetExceeded, ModelError, Reply
-from foretell.models.providers.scripted import ScriptedModel
-from foretell.questions.as_of import AsOf, instant
-from foretell.questions.question import Question, Target
-from foretell.questions.trace import LeakBlocked, ToolUsed
-from foretell.runs.store import CellKey, RunStore
-from foretell.studies.audit.auditor import AuditCase, Auditor
-from foretell.studies.audit.material import MATERIAL_INSTRUCTION, draw_sample
-from foretell.studies.audit.passages import AuditPassage, MaterialOrigin, collect_passages
+from foretell.models import BudgetExceeded, Journal, ModelError, Reply
+from foretell.models.providers import ScriptedModel
+from foretell.questions import AsOf, LeakBlocked, Question, Target, ToolUsed, instant
+from foretell.runs import CellKey, RunStore
+from foretell.studies.audit import (
+    MATERIAL_INSTRUCTION,
+    AuditCase,
+    Auditor,
+    AuditPassage,
+    MaterialOrigin,
+    collect_passages,
+    draw_sample,
+)
 from foretell.studies.audit.study import audit_record, read_audit_record
-from foretell.tools.journal import JournaledTool
-from foretell.tools.tool import SourceItem, ToolMaterial
+from foretell.tools import JournaledTool, SourceItem, ToolMaterial
 
 RUN = "r1"
 QUESTIONS = [
@@ -55,7 +57,7 @@ class Brings:
     """A tool that brings the same items whatever it is asked."""
 
     def __init__(self, *items):
-        from foretell.tools.web import SEARCH_SPEC
+        from foretell.tools import SEARCH_SPEC
 
         self.spec = SEARCH_SPEC
         self.items = items

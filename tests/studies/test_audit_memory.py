@@ -5,26 +5,23 @@ import json
 
 import pytest
 
-from foretell.models.canonical import pack_reply
-from foretell.models.journal import Journal, JournalEntry, JournalRequest
-from foretell.models.model import Reply
-from foretell.models.providers.scripted import ScriptedModel
-from foretell.questions.as_of import AsOf
-from foretell.questions.forecast import Forecast
-from foretell.questions.question import Question, Target
-from foretell.questions.trace import BeliefRevised, ModelCalled, ToolUsed
-from foretell.runs.store import CellKey
-from foretell.studies.audit.auditor import Auditor
-from foretell.studies.audit.material import AuditScope
-from foretell.studies.audit.memory import (
+from foretell.models import Journal, JournalEntry, JournalRequest, Reply, pack_reply
+from foretell.models.providers import ScriptedModel
+from foretell.questions import AsOf, BeliefRevised, Forecast, ModelCalled, Question, Target, ToolUsed
+from foretell.runs import CellKey
+from foretell.studies.audit import (
     READ_INSTRUCTION,
     SUPPORT_INSTRUCTION,
+    Auditor,
+    AuditPassage,
+    AuditScope,
+    TextLocation,
+    TrialTrace,
     agent_notes,
     audit_memory,
     past_tense_after_cutoff,
     training_cutoff_notes,
 )
-from foretell.studies.audit.passages import AuditPassage, TextLocation, TrialTrace
 
 CUTOFF = AsOf.day("2025-10-26")
 QUESTION = Question(

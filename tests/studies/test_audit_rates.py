@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.studies.audit.auditor import AuditedText, clustered_rate, fence_matrix
+from foretell.studies.audit import AuditedText, clustered_rate, fence_matrix
 
 
 def judged(decision, word, count, cluster=None):

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.forecasters.context.doubles import CUP, SNOW, VISITS
 
-from foretell.metrics.bootstrap import Resampling
-from foretell.models.model import ModelError, Reply
-from foretell.models.providers.scripted import ScriptedModel
-from foretell.models.structured_output import UnusableReply
-from foretell.questions.question import Question, Target
-from foretell.report.study_report import markdown_study, study_page
-from foretell.studies.consistency import StatedForecast, consistency_score, consistency_study
+from foretell.metrics import Resampling
+from foretell.models import ModelError, Reply, UnusableReply
+from foretell.models.providers import ScriptedModel
+from foretell.questions import Question, Target
+from foretell.report import markdown_study, study_page
+from foretell.studies import StatedForecast
+from foretell.studies.consistency import consistency_score, consistency_study
 from foretell.studies.outcome_structure import (
     ChainLink,
     OutcomeStructure,
@@ -246,7 +246,7 @@ def test_a_study_of_nothing_says_so() -> None:
 @pytest.mark.shared_data
 def test_the_market_baseline_on_the_published_subset(shared_data: Any) -> None:
     """Prices of ladders mostly fit each other, but for thin markets: a check of how chains are read on real events."""
-    from foretell.data.datasets.prophet_arena import read_events_csv
+    from foretell.data.datasets import read_events_csv
 
     (path,) = sorted((shared_data / "prophet_arena").glob("*.csv"))[:1]
     questions = read_events_csv(path).questions
@@ -265,8 +265,8 @@ def test_the_market_baseline_on_the_published_subset(shared_data: Any) -> None:
 
 def test_over_http() -> None:
     from fakes.models import FakeModels
-    from foretell.models.router import ModelRouter
-    from foretell.practice.models.scripts import arena_script
+    from foretell.models import ModelRouter
+    from foretell.practice.models import arena_script
 
     async def run(name: str) -> list[OutcomeStructure]:
         async with FakeModels(arena_script) as fake:

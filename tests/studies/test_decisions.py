@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from foretell.questions.errors import InputError
-from foretell.report.study import cell_number
-from foretell.scoring.examples import read_examples
+from foretell.questions import InputError
+from foretell.report import cell_number
+from foretell.scoring import read_examples
+from foretell.studies import StudyData
 from foretell.studies.decisions import DecisionOptions, study
-from foretell.studies.inputs import StudyData
-from foretell.studies.trees.inputs import ForecastCost
+from foretell.studies.trees import ForecastCost
 
 VALUES = {"t1": (1.3, 0.7), "t2": (0.8, 1.2), "t3": (2.0, 0.0)}
 FIRST = {

@@ -6,17 +6,15 @@ from dataclasses import replace
 import pytest
 from tests.forecasters.context.doubles import CUP, SNOW, One, run_context, say, shared
 
-from foretell.forecasters.base_rates.baselines import ConstantForecaster
-from foretell.forecasters.forecaster import attempt
-from foretell.forecasters.prompt.forecaster import PromptForecaster
-from foretell.models.providers.scripted import ScriptedModel
-from foretell.questions.forecast import Failure, Forecast
-from foretell.questions.trace import EmitEvent
-from foretell.runs.executor import Executor
-from foretell.runs.store import RunCell, RunStore, cells_of
+from foretell.forecasters import attempt
+from foretell.forecasters.base_rates import ConstantForecaster
+from foretell.forecasters.prompt import PromptForecaster
+from foretell.models.providers import ScriptedModel
+from foretell.questions import EmitEvent, Failure, Forecast
+from foretell.runs import Executor, RunCell, RunStore, cells_of
+from foretell.studies import read_cases, read_statements
 from foretell.studies.consistency import consistency_study
 from foretell.studies.outcome_structure import plain_structure
-from foretell.studies.stored_runs import read_cases, read_statements
 
 
 def test_a_run_is_read_back_as_it_was_stated(tmp_path) -> None:

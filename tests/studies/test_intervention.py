@@ -4,12 +4,10 @@ import asyncio
 
 import pytest
 
-from foretell.forecasters.agent.agent import BeliefAgent
-from foretell.forecasters.agent.settings import NOBELIEF, AgentSettings
-from foretell.models.journal import Journal, JournalReadingModel, JournalWritingModel
-from foretell.models.prices import PriceList
-from foretell.models.providers.scripted import ScriptedModel
-from foretell.questions.trace import BeliefRevised
+from foretell.forecasters.agent import NOBELIEF, AgentSettings, BeliefAgent
+from foretell.models import Journal, JournalReadingModel, JournalWritingModel, PriceList
+from foretell.models.providers import ScriptedModel
+from foretell.questions import BeliefRevised
 from foretell.studies.intervention import intervention_study, measure_push, opposite, try_pushes
 
 AGENT = BeliefAgent(settings=AgentSettings(steps=4))

@@ -7,15 +7,13 @@ from typing import Any
 import pytest
 from tests.forecasters.context.doubles import BACK, CUP, SNOW, VISITS, shared
 
-from foretell.metrics.bootstrap import Resampling
-from foretell.models.model import ModelError, Reply
-from foretell.models.providers.scripted import ScriptedModel
-from foretell.models.structured_output import UnusableReply
-from foretell.questions.errors import InputError
-from foretell.questions.forecast import Forecast
-from foretell.questions.question import Question
-from foretell.report.study_report import markdown_study, study_page
-from foretell.studies.reasoning import MarkedCase, ReasoningCase, judge_study, mark_cases, read_marks
+from foretell.metrics import Resampling
+from foretell.models import ModelError, Reply, UnusableReply
+from foretell.models.providers import ScriptedModel
+from foretell.questions import Forecast, InputError, Question
+from foretell.report import markdown_study, study_page
+from foretell.studies import ReasoningCase
+from foretell.studies.reasoning import MarkedCase, judge_study, mark_cases, read_marks
 from foretell.studies.rubric import DIMENSIONS, MARKED_EXAMPLE, Rating, judge_instruction, rating_sheet, read_ratings
 
 QUICK = Resampling(draws=200)
@@ -187,9 +185,8 @@ def test_items_are_named_without_saying_whose_they_are() -> None:
 
 def test_over_http(tmp_path) -> None:
     from fakes.models import FakeModels
-    from foretell.models.journal import Journal
-    from foretell.models.router import ModelRouter
-    from foretell.practice.models.scripts import arena_script
+    from foretell.models import Journal, ModelRouter
+    from foretell.practice.models import arena_script
 
     async def run() -> tuple[list[MarkedCase], int]:
         journal = Journal(tmp_path / "journal.db")

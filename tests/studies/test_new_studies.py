@@ -6,18 +6,11 @@ import numpy as np
 import pytest
 from tests.studies.made_trials import made
 
-from foretell.forecasters.combine.crossfit import rolling
-from foretell.forecasters.combine.ensemble import (
-    BestSoFar,
-    GreedySelection,
-    PooledWeights,
-    SkillWeights,
-    side_by_side,
-)
-from foretell.metrics.bootstrap import Resampling
-from foretell.operations.studies import study
-from foretell.questions.errors import InputError
-from foretell.studies.inputs import StudyData
+from foretell.forecasters.combine import BestSoFar, GreedySelection, PooledWeights, SkillWeights, rolling, side_by_side
+from foretell.metrics import Resampling
+from foretell.operations import study
+from foretell.questions import InputError
+from foretell.studies import StudyData
 
 QUICK = Resampling(draws=400)
 TABLES = {

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from tests.studies.made_trials import made
 
-from foretell.forecasters.combine.rows import Examples
-from foretell.metrics.bootstrap import Resampling
-from foretell.scoring.scoreboard import OVERALL
-from foretell.studies.scores import (
+from foretell.forecasters.combine import Examples
+from foretell.metrics import Resampling
+from foretell.scoring import OVERALL
+from foretell.studies import (
     brier_of,
     groups_of,
     index_of,

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from tests.studies.made_trials import grown, made
 
-from foretell.forecasters.combine.rows import Examples
-from foretell.operations.calibrate import METHODS as OFFERED
-from foretell.questions.errors import InputError
-from foretell.studies.protocols import METHODS, PROTOCOLS, REFITS, baseline_forecasts, build_method, fit_under_protocol
+from foretell.forecasters.combine import Examples
+from foretell.operations import METHODS as OFFERED
+from foretell.questions import InputError
+from foretell.studies import build_method
+from foretell.studies.protocols import METHODS, PROTOCOLS, REFITS, baseline_forecasts, fit_under_protocol
 
 ROUNDS = 4
 

@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 from tests.forecasters.context.doubles import CUP, SNOW, VISITS, run_context, shared, words
 
-from foretell.forecasters.prompt.answers import OutcomeNames
-from foretell.metrics.bootstrap import Resampling
-from foretell.models.model import ModelError, Reply, Request
-from foretell.models.providers.scripted import ScriptedModel
-from foretell.models.structured_output import UnusableReply
-from foretell.questions.question import Question
-from foretell.report.study_report import markdown_study, study_page
+from foretell.forecasters.prompt import OutcomeNames
+from foretell.metrics import Resampling
+from foretell.models import ModelError, Reply, Request, UnusableReply
+from foretell.models.providers import ScriptedModel
+from foretell.questions import Question
+from foretell.report import markdown_study, study_page
 from foretell.studies.recall import (
     PastEvent,
     RecallResult,
@@ -189,8 +188,8 @@ def test_the_gain_from_sources_is_paired() -> None:
 
 def test_over_http(tmp_path) -> None:
     from fakes.models import FakeModels
-    from foretell.models.router import ModelRouter
-    from foretell.practice.models.scripts import arena_script
+    from foretell.models import ModelRouter
+    from foretell.practice.models import arena_script
 
     async def run(name: str) -> list[RecallResult]:
         async with FakeModels(arena_script) as fake:

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from foretell.forecasters.agent.agent import BeliefAgent
-from foretell.models.model import Reply
-from foretell.models.providers.scripted import ScriptedModel
-from foretell.questions.errors import InputError
-from foretell.report.study import StudyResult
+from foretell.forecasters.agent import BeliefAgent
+from foretell.models import Reply
+from foretell.models.providers import ScriptedModel
+from foretell.questions import InputError
+from foretell.report import StudyResult
 from foretell.studies.smoke import run_exam_trials, smoke_study
 
 

@@ -11,10 +11,10 @@ from tests.e2e.conftest import documents, questions
 
 from fakes.models import BackgroundModels
 from fakes.stored_run import run_id_of
-from foretell.cli.main import cli
-from foretell.operations.studies import open_study
-from foretell.questions.errors import InputError
-from foretell.runs.settings import Settings
+from foretell.cli import cli
+from foretell.operations import open_study
+from foretell.questions import InputError
+from foretell.runs import Settings
 
 EVENTS = [
     {

@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.metrics.bootstrap import Interval, Resampling
-from foretell.metrics.shares import rate_interval
-from foretell.questions.trace import BeliefRevised, Failed, ForecastMade, ModelCalled, ToolUsed, TraceEvent
-from foretell.report.charts.timelines import MOST_LINES, mean_course, paths_plot
-from foretell.report.study_report import study_page
-from foretell.studies.habits import TracedTrial, habits_study
-from foretell.studies.inputs import AT_ONCE, gather_bounded
+from foretell.metrics import Interval, Resampling, rate_interval
+from foretell.questions import BeliefRevised, Failed, ForecastMade, ModelCalled, ToolUsed, TraceEvent
+from foretell.report import study_page
+from foretell.report.charts import MOST_LINES, mean_course, paths_plot
+from foretell.studies import AT_ONCE, TracedTrial, gather_bounded
+from foretell.studies.habits import habits_study
 from foretell.studies.intervention import PushPair, intervention_study
 from foretell.studies.smoke import smoke_study
 

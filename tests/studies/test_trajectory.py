@@ -4,8 +4,9 @@ from math import isnan
 
 import pytest
 
-from foretell.questions.trace import BeliefRevised, Failed, ForecastMade, ModelCalled, ToolUsed
-from foretell.studies.habits import TracedTrial, failure_counts, habits_study, summarise_trace
+from foretell.questions import BeliefRevised, Failed, ForecastMade, ModelCalled, ToolUsed
+from foretell.studies import TracedTrial
+from foretell.studies.habits import failure_counts, habits_study, summarise_trace
 
 
 def believed(step, p):

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.studies.made_trials import made
 
-from foretell.forecasters.combine.aggregate import mean
+from foretell.forecasters.combine import mean
 from foretell.studies.trials import RULES, endless_brier, expected_brier, pooled
 
 

@@ -12,14 +12,21 @@ from markupsafe import escape
 from rich.console import Console
 from tests.studies.made_trials import OF_TABLES, grown, made, write_long
 
-from foretell.forecasters.combine.rows import Examples
-from foretell.metrics.bootstrap import Interval, Resampling
-from foretell.metrics.comparison import Comparison
-from foretell.operations.studies import study as run_study
-from foretell.questions.errors import InputError
-from foretell.report.study import StudyColumn, StudyResult, StudyRow, StudyTable
-from foretell.report.study_report import markdown_study, print_study, study_page, value_text
-from foretell.studies.inputs import StudyData
+from foretell.forecasters.combine import Examples
+from foretell.metrics import Comparison, Interval, Resampling
+from foretell.operations import study as run_study
+from foretell.questions import InputError
+from foretell.report import (
+    StudyColumn,
+    StudyResult,
+    StudyRow,
+    StudyTable,
+    markdown_study,
+    print_study,
+    study_page,
+    value_text,
+)
+from foretell.studies import StudyData
 
 QUICK = Resampling(draws=50)
 

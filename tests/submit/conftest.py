@@ -10,22 +10,25 @@ import httpx2
 import pytest
 
 from fakes.markets import FakeMetaculus
-from foretell.data.http import AsyncHttpClient, HttpLimits
-from foretell.data.markets.metaculus import MetaculusClient
-from foretell.practice.markets.metaculus import (
+from foretell.data import AsyncHttpClient, HttpLimits
+from foretell.data.markets import MetaculusClient
+from foretell.practice import PracticeServer
+from foretell.practice.markets import (
     MetaculusCatalogue,
     MetaculusInbox,
     SampleMetaculusQuestion,
     SampleMetaculusScale,
     metaculus_post_body,
 )
-from foretell.practice.server import PracticeServer
-from foretell.questions.as_of import AsOf
-from foretell.questions.forecast import Forecast
-from foretell.submit.ledger import SubmissionLedger
-from foretell.submit.metaculus import MetaculusOptions, MetaculusSubmitter, read_posts
-from foretell.submit.metaculus_client import MetaculusWriter
-from foretell.submit.sending import SEND_ONCE
+from foretell.questions import AsOf, Forecast
+from foretell.submit import (
+    SEND_ONCE,
+    MetaculusOptions,
+    MetaculusSubmitter,
+    MetaculusWriter,
+    SubmissionLedger,
+    read_posts,
+)
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 TOKEN = "canary-token-0815"

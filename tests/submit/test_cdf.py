@@ -12,10 +12,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from foretell.forecasters.agent.answer_format import LEVELS, date_of, read_quantiles
-from foretell.practice.markets.metaculus import SampleMetaculusScale, refusal
-from foretell.questions.forecast import Numeric
-from foretell.questions.numeric_range import NumericRange
+from foretell.forecasters.agent import LEVELS
+from foretell.forecasters.agent.answer_format import date_of, read_quantiles
+from foretell.practice.markets import SampleMetaculusScale, refusal
+from foretell.questions import Numeric, NumericRange
 from foretell.submit.metaculus_cdf import (
     cdf_problems,
     continuous_cdf,

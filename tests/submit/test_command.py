@@ -16,22 +16,19 @@ import pytest
 from click.testing import CliRunner, Result
 
 from fakes.markets import FakeMetaculus, FakeProphetArena
-from foretell.cli.commands import operation_command
-from foretell.data.datasets.cache import DownloadCache
-from foretell.practice.markets.metaculus import (
+from foretell.cli import operation_command
+from foretell.data.datasets import DownloadCache
+from foretell.practice import PracticeServer
+from foretell.practice.markets import (
     MetaculusCatalogue,
     MetaculusInbox,
     SampleMetaculusQuestion,
     SampleMetaculusScale,
     metaculus_post_body,
+    prophet_arena_body,
 )
-from foretell.practice.markets.prophet_arena import prophet_arena_body
-from foretell.practice.server import PracticeServer
-from foretell.questions.errors import InputError
-from foretell.questions.forecast import Forecast, Numeric
-from foretell.questions.question import Question, Target
-from foretell.runs.spec import QuestionsSpec, RunSpec
-from foretell.runs.store import RunStore, cells_of
+from foretell.questions import Forecast, InputError, Numeric, Question, Target
+from foretell.runs import QuestionsSpec, RunSpec, RunStore, cells_of
 
 fetch = operation_command("fetch")
 ledger_command = operation_command("ledger")
@@ -346,8 +343,8 @@ def test_forecastbench(home: Path):
 
 
 def test_fetched_questions_are_asked_and_handed_in_once(home: Path, metaculus: PracticeServer, inbox: MetaculusInbox):
-    from foretell.data.datasets.question_files import read_questions
-    from foretell.forecasters.agent.answer_format import thresholds_of
+    from foretell.data.datasets import read_questions
+    from foretell.forecasters.agent import thresholds_of
 
     fetched = CliRunner().invoke(fetch, ["metaculus", "--tournament", "cup"])
     assert "2 questions\n" in fetched.output

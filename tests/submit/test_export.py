@@ -9,15 +9,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from foretell.cli.commands import operation_command
-from foretell.data.datasets.cache import DownloadCache
-from foretell.data.datasets.forecastbench import read_submission
-from foretell.data.datasets.forecastbench_download import read_pulled
-from foretell.questions.errors import InputError
-from foretell.questions.forecast import Failure, Forecast
-from foretell.questions.question import Question
-from foretell.runs.spec import QuestionsSpec, RunSpec
-from foretell.runs.store import RunStore, cells_of
+from foretell.cli import operation_command
+from foretell.data.datasets import DownloadCache, read_pulled, read_submission
+from foretell.questions import Failure, Forecast, InputError, Question
+from foretell.runs import QuestionsSpec, RunSpec, RunStore, cells_of
 
 export = operation_command("export")
 

@@ -5,13 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from foretell.questions.as_of import AsOf
-from foretell.questions.codec import to_json
-from foretell.questions.errors import InputError
-from foretell.questions.forecast import Forecast, Numeric
-from foretell.questions.question import Question, Target
-from foretell.runs.combine import average_distributions, one_forecast_per_question
-from foretell.submit.forecast_file import read_forecasts
+from foretell.questions import AsOf, Forecast, InputError, Numeric, Question, Target, to_json
+from foretell.runs import average_distributions, one_forecast_per_question
+from foretell.submit import read_forecasts
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 

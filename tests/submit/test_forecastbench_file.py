@@ -9,12 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.data.datasets.forecastbench import read_question_set, read_submission
-from foretell.questions.as_of import instant
-from foretell.questions.errors import InputError
-from foretell.questions.forecast import Forecast
-from foretell.questions.question import Question, Target
-from foretell.submit.forecastbench import ForecastBenchTeam, build_submission, check_submission, require_coverage
+from foretell.data.datasets import read_question_set, read_submission
+from foretell.questions import Forecast, InputError, Question, Target, instant
+from foretell.submit import ForecastBenchTeam, build_submission, check_submission, require_coverage
 
 DUE = "2025-10-26"
 SENDER = ForecastBenchTeam(organization="Example", model="full")

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.data.file_lock import LockHeld, locked
-from foretell.questions.errors import InputError
-from foretell.submit.ledger import (
+from foretell.data import LockHeld, locked
+from foretell.questions import InputError
+from foretell.submit import (
     FIRST_PREVIOUS,
     LedgerDraft,
     LedgerEntry,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.submit.submission import ProbabilityLimits, fit_to_limits
+from foretell.submit import ProbabilityLimits, fit_to_limits
 
 TAKEN = ProbabilityLimits(low=0.001, high=0.999)
 

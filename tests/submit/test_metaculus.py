@@ -5,11 +5,9 @@ from typing import Any
 
 import pytest
 
-from foretell.data.http import SourceError
-from foretell.questions.as_of import AsOf
-from foretell.questions.forecast import Numeric
-from foretell.questions.question import Question, Target
-from foretell.submit.submission import SubmissionPlan
+from foretell.data import SourceError
+from foretell.questions import AsOf, Numeric, Question, Target
+from foretell.submit import SubmissionPlan
 
 NUMERIC = Numeric.from_quantiles({0.1: 20.0, 0.5: 40.0, 0.9: 70.0})
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -73,7 +71,7 @@ def test_a_question_that_does_not_name_its_post_is_named(metaculus: Any, said: A
 
 
 def test_a_question_known_by_its_address(metaculus: Any, said: Any):
-    from foretell.submit.metaculus import MetaculusOptions, post_of
+    from foretell.submit import MetaculusOptions, post_of
 
     own = Question(
         id="own",

@@ -9,9 +9,9 @@ import httpx2
 import pytest
 
 from fakes.faults import InboxFault, InboxFaults
-from foretell.data.http import AsyncHttpClient, SourceError
-from foretell.practice.server import PracticeServer, json_response
-from foretell.submit.sending import SEND_ONCE, Poster, SubmissionRefused, SubmissionUnconfirmed
+from foretell.data import AsyncHttpClient, SourceError
+from foretell.practice import PracticeServer, json_response
+from foretell.submit import SEND_ONCE, Poster, SubmissionRefused, SubmissionUnconfirmed
 
 SECRET = "canary-key-4711"
 

@@ -10,21 +10,22 @@ import pytest
 
 from fakes.faults import FieldDrift
 from fakes.markets import FakeProphetArena
-from foretell.data.http import AsyncHttpClient, HttpLimits
-from foretell.data.markets.prophet_arena import ProphetArenaClient
-from foretell.data.payload import Payload
-from foretell.practice.markets.prophet_arena import prophet_arena_body, weekly_event_body, weekly_release_body
-from foretell.questions.as_of import AsOf
-from foretell.submit.ledger import SubmissionLedger
-from foretell.submit.prophet_arena import (
+from foretell.data import AsyncHttpClient, HttpLimits, Payload
+from foretell.data.markets import ProphetArenaClient
+from foretell.practice.markets import prophet_arena_body, weekly_event_body, weekly_release_body
+from foretell.questions import AsOf
+from foretell.submit import (
+    SEND_ONCE,
     ProphetArenaOptions,
     ProphetArenaSubmitter,
     ProphetArenaWriter,
+    SendOptions,
+    SubmissionLedger,
+    SubmissionPlan,
+    SubmissionSender,
     read_events,
     seal_fits,
 )
-from foretell.submit.sending import SEND_ONCE, SendOptions, SubmissionSender
-from foretell.submit.submission import SubmissionPlan
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 KEY = "pa_live_canary_2"

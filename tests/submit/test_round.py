@@ -9,12 +9,15 @@ from typing import Any
 
 import pytest
 
-from foretell.questions.as_of import AsOf
-from foretell.questions.forecast import Forecast
-from foretell.questions.question import Question, Target
-from foretell.submit.forecastbench import ForecastBenchSubmitter, ForecastBenchTeam, files_of
-from foretell.submit.ledger import SubmissionLedger
-from foretell.submit.sending import SendOptions, SubmissionSender
+from foretell.questions import AsOf, Forecast, Question, Target
+from foretell.submit import (
+    ForecastBenchSubmitter,
+    ForecastBenchTeam,
+    SendOptions,
+    SubmissionLedger,
+    SubmissionSender,
+    files_of,
+)
 
 DAY = "2026-08-02"
 NOON = datetime(2026, 8, 2, 12, tzinfo=UTC)
@@ -133,7 +136,7 @@ def test_one_file_for_a_model_and_one_model_for_a_file(tmp_path: Path, ledger: S
 def test_a_writer_that_dies_is_read_back(tmp_path: Path, ledger: SubmissionLedger):
     made = submitter(tmp_path)
     item = made.plan(forecasts(), QUESTIONS).ready[0]
-    from foretell.submit.ledger import LedgerDraft
+    from foretell.submit import LedgerDraft
 
     meant = LedgerDraft(
         kind="intention",

@@ -7,11 +7,17 @@ from typing import Any
 
 import pytest
 
-from foretell.data.http import SourceError
-from foretell.questions.errors import InputError
-from foretell.submit.ledger import SubmissionLedger
-from foretell.submit.sending import ItemResult, SendOptions, SubmissionSender
-from foretell.submit.submission import SendResult, SubmissionItem, SubmissionPlan
+from foretell.data import SourceError
+from foretell.questions import InputError
+from foretell.submit import (
+    ItemResult,
+    SendOptions,
+    SendResult,
+    SubmissionItem,
+    SubmissionLedger,
+    SubmissionPlan,
+    SubmissionSender,
+)
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 QUICK = SendOptions(pause=0.0)

@@ -9,19 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from foretell.data.markets.prices import MarketRef, PricePoint
-from foretell.data.pages import Page
-from foretell.data.search.engine import SearchHit
-from foretell.data.series.series import FetchedSeries, Series
-from foretell.data.wikipedia import ArticleRevision
-from foretell.models.model import ModelError, Reply, Request, ToolSpec
-from foretell.questions.as_of import AsOf
-from foretell.questions.question import Question, SeriesRef, Target
-from foretell.questions.trace import TraceEvent
-from foretell.tools.fence import FencedTools, Observation
-from foretell.tools.leak_filter import LeakFilter
-from foretell.tools.rules import FenceRules
-from foretell.tools.tool import SourceItem, ToolMaterial
+from foretell.data import ArticleRevision, Page
+from foretell.data.markets import MarketRef, PricePoint
+from foretell.data.search import SearchHit
+from foretell.data.series import FetchedSeries, Series
+from foretell.models import ModelError, Reply, Request, ToolSpec
+from foretell.questions import AsOf, Question, SeriesRef, Target, TraceEvent
+from foretell.tools import FencedTools, FenceRules, LeakFilter, Observation, SourceItem, ToolMaterial
 
 CUTOFF = AsOf.day("2025-10-26")
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.tools.addresses import Address, UnreadableAddress, address_of, places_in, urls_in
+from foretell.tools import Address, UnreadableAddress, address_of, places_in, urls_in
 
 HOSTILE = ("http://127.0.0.1/", "https://[::1]/", "http://2130706433/", "http://0x7f.1/", "a\\b.com", "https://", "a b")
 

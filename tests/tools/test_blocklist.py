@@ -1,8 +1,8 @@
 import pytest
 from tests.tools.doubles import question
 
-from foretell.questions.question import Target
-from foretell.tools.blocklist import Blocklist, is_encyclopedia, is_living
+from foretell.questions import Target
+from foretell.tools import Blocklist, is_encyclopedia, is_living
 
 
 def closed(address: str, **fields: object) -> bool:

@@ -4,9 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.tools.doubles import CUTOFF, at, series
 
-from foretell.data.markets.prices import PricePoint
-from foretell.questions.as_of import AsOf
-from foretell.tools.rules import clamp_prices, clamp_series, clamp_text, has_rows
+from foretell.data.markets import PricePoint
+from foretell.questions import AsOf
+from foretell.tools import clamp_prices, clamp_series, clamp_text, has_rows
 
 
 def test_a_series_is_cut_and_the_rest_counted() -> None:

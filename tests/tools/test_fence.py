@@ -9,15 +9,19 @@ from datetime import timedelta
 import pytest
 from tests.tools.doubles import CUTOFF, Engine, Judge, Pages, Plugin, at, drops_all, fenced, keeps_all, question, use
 
-from foretell.data.pages import Page, PageUnavailable
-from foretell.data.search.engine import SearchHit
-from foretell.questions.as_of import AsOf
-from foretell.questions.trace import LeakBlocked
-from foretell.tools.fence import FencedTools, SourceStore
-from foretell.tools.leak_filter import LeakFilter
-from foretell.tools.rules import FenceRules
-from foretell.tools.tool import SourceItem, ToolFailed
-from foretell.tools.web import LookupUrl, WebSearch
+from foretell.data import Page, PageUnavailable
+from foretell.data.search import SearchHit
+from foretell.questions import AsOf, LeakBlocked
+from foretell.tools import (
+    FencedTools,
+    FenceRules,
+    LeakFilter,
+    LookupUrl,
+    SourceItem,
+    SourceStore,
+    ToolFailed,
+    WebSearch,
+)
 
 OLD = SourceItem(
     title="Old", text="Talks went on.", url="https://n.example/a", published=at("2025-10-01"), dating="published"

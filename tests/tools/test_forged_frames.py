@@ -8,17 +8,12 @@ from typing import Any
 import pytest
 from tests.tools.doubles import CUTOFF, Engine, Plugin, at, keeps_all, question, use
 
-from foretell.data.search.engine import SearchHit
-from foretell.data.untrusted import for_prompt, question_for_prompt
-from foretell.forecasters.prompt.prediction_context import PredictionContext, RankedSource
-from foretell.forecasters.prompt.rendering import readable, render
-from foretell.models.providers.scripted import ScriptedModel
-from foretell.questions.question import LastValue, Target
-from foretell.tools.fence import FencedTools, SourceStore
-from foretell.tools.leak_filter import LeakFilter
-from foretell.tools.rules import FenceRules
-from foretell.tools.tool import SourceItem
-from foretell.tools.web import SummarizeResults, WebSearch
+from foretell.data import for_prompt, question_for_prompt
+from foretell.data.search import SearchHit
+from foretell.forecasters.prompt import PredictionContext, RankedSource, readable, render
+from foretell.models.providers import ScriptedModel
+from foretell.questions import LastValue, Target
+from foretell.tools import FencedTools, FenceRules, LeakFilter, SourceItem, SourceStore, SummarizeResults, WebSearch
 
 MARK = re.compile(r"<([0-9a-f]{16})>")
 OURS = re.compile(r"[\[［【〔⟦「『{<⟨〈《«]\W{0,3}(?:search|page|summary|series|prices|wikipedia)[\W_]{0,3}\d", re.I)

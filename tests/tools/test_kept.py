@@ -6,14 +6,21 @@ from typing import Any
 import pytest
 from tests.tools.doubles import CUTOFF, Engine, Pages, Plugin, at
 
-from foretell.data.pages import PageUnavailable
-from foretell.models.journal import Journal
-from foretell.models.model import NotInJournal
-from foretell.questions.as_of import AsOf
-from foretell.questions.trace import LeakBlocked, TraceEvent
-from foretell.tools.journal import JournaledTool, material_from_json, material_to_json, note_event
-from foretell.tools.tool import LeakRefused, SourceItem, ToolFailed, ToolMaterial
-from foretell.tools.web import LookupUrl, WebSearch
+from foretell.data import PageUnavailable
+from foretell.models import Journal, NotInJournal
+from foretell.questions import AsOf, LeakBlocked, TraceEvent
+from foretell.tools import (
+    JournaledTool,
+    LeakRefused,
+    LookupUrl,
+    SourceItem,
+    ToolFailed,
+    ToolMaterial,
+    WebSearch,
+    material_from_json,
+    material_to_json,
+    note_event,
+)
 
 ITEMS = (
     SourceItem(title="A", text="a", hops=("https://a.example/",), published=at("2025-10-01"), dating="crawled"),

@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from foretell.questions.as_of import instant
-from foretell.questions.question import LastValue, Question, Target
-from foretell.runs.backtest import backtest
-from foretell.tools.dates.stamps import MOST_LATE_DATES, late_stamp
-from foretell.tools.late_text import CUT_MARK, late_passages, split_late, tells_late, without_late_passages
+from foretell import backtest
+from foretell.questions import LastValue, Question, Target, instant
+from foretell.tools import CUT_MARK, late_passages, split_late, tells_late, without_late_passages
+from foretell.tools.dates import MOST_LATE_DATES, late_stamp
 
 LATE = """\
 Updated June 7, 2024: the ECB cut its rate. It resolves YES.

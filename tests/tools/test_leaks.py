@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.tools.doubles import CUTOFF, keeps_all
 
-from foretell.models.model import BudgetExceeded, ModelBusy, ModelError, ModelRefused, Reply, Request
-from foretell.models.providers.scripted import ScriptedModel
-from foretell.tools.leak_filter import INSTRUCTION, Excerpt, LeakFilter, LeakVerdict, read_verdicts
+from foretell.models import BudgetExceeded, ModelBusy, ModelError, ModelRefused, Reply, Request
+from foretell.models.providers import ScriptedModel
+from foretell.tools import INSTRUCTION, Excerpt, LeakFilter, LeakVerdict, read_verdicts
 
 
 def excerpts(n: int, size: int = 10) -> list[Excerpt]:

@@ -1,6 +1,6 @@
 import pytest
 
-from foretell.tools.names import ANY_SOURCE, HINTS, PREFIXES, SUBMIT, TOOLS, offered_tools, tool_hint
+from foretell.tools import ANY_SOURCE, HINTS, PREFIXES, SUBMIT, TOOLS, offered_tools, tool_hint
 
 ALL = frozenset(PREFIXES) | {SUBMIT}
 SEARCH = ("web_search", "summarize_results", "lookup_url", "submit")

@@ -2,15 +2,12 @@
 
 from tests.tools.doubles import Engine, Numbers, Pages, Prices, at, drops_all, fenced, question, use
 
-from foretell.data.markets.prices import PricePoint, PricesUnavailable
-from foretell.data.pages import Page
-from foretell.data.search.engine import SearchHit
-from foretell.models.providers.scripted import ScriptedModel
-from foretell.questions.question import SeriesRef
-from foretell.questions.trace import LeakBlocked
-from foretell.tools.prices import FetchPrices
-from foretell.tools.series import FetchSeries
-from foretell.tools.web import LookupUrl, WebSearch
+from foretell.data import Page
+from foretell.data.markets import PricePoint, PricesUnavailable
+from foretell.data.search import SearchHit
+from foretell.models.providers import ScriptedModel
+from foretell.questions import LeakBlocked, SeriesRef
+from foretell.tools import FetchPrices, FetchSeries, LookupUrl, WebSearch
 
 HIT = SearchHit(url="https://n.example/a", title="T", snippet="It is settled.", published=at("2025-10-01"))
 MARKET = question(id="polymarket/0x" + "b" * 64, source="polymarket")

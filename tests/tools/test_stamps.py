@@ -5,12 +5,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.tools.doubles import CUTOFF
 
-from foretell.questions.as_of import AsOf
-from foretell.tools.dates.addresses import late_address
-from foretell.tools.dates.ages import age_stamp, without_age
-from foretell.tools.dates.find import find_dates
-from foretell.tools.dates.records import late_entry, late_row, told_state
-from foretell.tools.dates.stamps import late_stamp
+from foretell.questions import AsOf
+from foretell.tools.dates import (
+    age_stamp,
+    find_dates,
+    late_address,
+    late_entry,
+    late_row,
+    late_stamp,
+    told_state,
+    without_age,
+)
 
 WRITTEN = (
     "{0:%Y-%m-%d}",

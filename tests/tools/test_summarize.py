@@ -7,16 +7,20 @@ import pytest
 from tests.tools.doubles import CUTOFF, Engine, Numbers, at, keeps_all, question, use
 from tests.tools.planted.stand_in import stand_in
 
-from foretell.data.search.engine import SearchHit
-from foretell.models.model import ModelError
-from foretell.models.providers.scripted import ScriptedModel
-from foretell.questions.question import SeriesRef, Target
-from foretell.tools.fence import FencedTools, SourceStore
-from foretell.tools.leak_filter import LeakFilter
-from foretell.tools.rules import FenceRules
-from foretell.tools.series import FetchSeries
-from foretell.tools.tool import ToolFailed
-from foretell.tools.web import SummarizeResults, WebSearch
+from foretell.data.search import SearchHit
+from foretell.models import ModelError
+from foretell.models.providers import ScriptedModel
+from foretell.questions import SeriesRef, Target
+from foretell.tools import (
+    FencedTools,
+    FenceRules,
+    FetchSeries,
+    LeakFilter,
+    SourceStore,
+    SummarizeResults,
+    ToolFailed,
+    WebSearch,
+)
 
 YIELD = question(source="fred", targets=(Target(id="2025-11-02"),), series=SeriesRef(provider="fred", id="DGS10"))
 ROWS = {"2025-10-20": 4.0, "2025-10-24": 4.25}

@@ -19,21 +19,24 @@ from tests.tools.doubles import (
     use,
 )
 
-from foretell.data.http import SourceError
-from foretell.data.markets.prices import PricePoint, PricesUnavailable
-from foretell.data.pages import Page, PageUnavailable
-from foretell.data.search.engine import CannotSearch, SearchHit
-from foretell.data.series.series import Series, SeriesInMemory, SeriesUnavailable
-from foretell.data.wikipedia import ArticleRevision
-from foretell.questions.as_of import AsOf
-from foretell.questions.question import Question, SeriesRef, Target
-from foretell.questions.trace import LeakBlocked, TraceEvent
-from foretell.tools.fence import SourceStore
-from foretell.tools.prices import FetchPrices
-from foretell.tools.series import FetchSeries, shown_places
-from foretell.tools.tool import Tool, ToolFailed, ToolMaterial
-from foretell.tools.web import LookupUrl, SummarizeResults, WebSearch
-from foretell.tools.wikipedia import FetchWikipedia
+from foretell.data import ArticleRevision, Page, PageUnavailable, SourceError
+from foretell.data.markets import PricePoint, PricesUnavailable
+from foretell.data.search import CannotSearch, SearchHit
+from foretell.data.series import Series, SeriesInMemory, SeriesUnavailable
+from foretell.questions import AsOf, LeakBlocked, Question, SeriesRef, Target, TraceEvent
+from foretell.tools import (
+    FetchPrices,
+    FetchSeries,
+    FetchWikipedia,
+    LookupUrl,
+    SourceStore,
+    SummarizeResults,
+    Tool,
+    ToolFailed,
+    ToolMaterial,
+    WebSearch,
+    shown_places,
+)
 
 YIELD = question(
     id="fred/DGS10",

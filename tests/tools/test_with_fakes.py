@@ -11,35 +11,48 @@ from tests.tools.planted.stand_in import stand_in
 
 from fakes.markets import FakeFred
 from fakes.web import strange_web_server
-from foretell.data.corpus import Corpus, CorpusDocument
-from foretell.data.http import AsyncHttpClient, HttpLimits
-from foretell.data.pace import ServiceAccess
-from foretell.data.pages import WaybackPages, WebPages
-from foretell.data.search.brave import BraveSearch
-from foretell.data.search.engine import SearchEngine
-from foretell.data.search.exa import ExaSearch
-from foretell.data.search.gdelt import GdeltSearch
-from foretell.data.search.local import CorpusSearch
-from foretell.data.search.serper import SerperSearch
-from foretell.data.search.tavily import TavilySearch
-from foretell.data.series.fred import FredSeries
-from foretell.data.service import ServiceConfig
-from foretell.data.wikipedia import Wikipedia
-from foretell.practice.search import search_server
-from foretell.practice.series import SampleFredSeries, SampleFredValue
-from foretell.practice.server import PracticeServer
-from foretell.practice.web import wayback_server, wikipedia_server
-from foretell.practice.world import small_world
-from foretell.questions.as_of import AsOf, instant
-from foretell.questions.question import SeriesRef
-from foretell.questions.trace import LeakBlocked, TraceEvent
-from foretell.tools.fence import FencedTools, Observation
-from foretell.tools.leak_filter import LeakFilter
-from foretell.tools.rules import FenceRules
-from foretell.tools.series import FetchSeries
-from foretell.tools.tool import Tool
-from foretell.tools.web import LookupUrl, WebSearch
-from foretell.tools.wikipedia import FetchWikipedia
+from foretell.data import (
+    AsyncHttpClient,
+    Corpus,
+    CorpusDocument,
+    HttpLimits,
+    ServiceAccess,
+    ServiceConfig,
+    WaybackPages,
+    WebPages,
+    Wikipedia,
+)
+from foretell.data.search import (
+    BraveSearch,
+    CorpusSearch,
+    ExaSearch,
+    GdeltSearch,
+    SearchEngine,
+    SerperSearch,
+    TavilySearch,
+)
+from foretell.data.series import FredSeries
+from foretell.practice import (
+    PracticeServer,
+    SampleFredSeries,
+    SampleFredValue,
+    search_server,
+    small_world,
+    wayback_server,
+    wikipedia_server,
+)
+from foretell.questions import AsOf, LeakBlocked, SeriesRef, TraceEvent, instant
+from foretell.tools import (
+    FencedTools,
+    FenceRules,
+    FetchSeries,
+    FetchWikipedia,
+    LeakFilter,
+    LookupUrl,
+    Observation,
+    Tool,
+    WebSearch,
+)
 
 KEY = "k"
 JULY = AsOf(at=instant("2026-07-01T12:00:00Z"))

@@ -16,10 +16,9 @@ import uvicorn
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from foretell.data.connections import server_config
-from foretell.runs.settings import Settings
-from foretell.runs.store import RunStore
-from foretell.web.app import create_app
+from foretell.data import server_config
+from foretell.runs import RunStore, Settings
+from foretell.web import create_app
 
 TALLEST = 12_000
 """Pixels of a page that is kept as a picture from top to bottom."""

@@ -5,13 +5,10 @@ import struct
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from foretell.arena.store import ArenaStore
-from foretell.forecasters.prompt.prediction_context import PredictionContext, RankedSource
-from foretell.questions.codec import to_json
-from foretell.questions.forecast import Forecast
-from foretell.questions.question import Question, Snapshot, Target
-from foretell.runs.spec import QuestionsSpec, RunSpec
-from foretell.runs.store import CellKey, RunStore
+from foretell.arena import ArenaStore
+from foretell.forecasters.prompt import PredictionContext, RankedSource
+from foretell.questions import Forecast, Question, Snapshot, Target, to_json
+from foretell.runs import CellKey, QuestionsSpec, RunSpec, RunStore
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 ENTRIES = {"sharp": 0.15, "shy": 0.35, "<b>hostile</b>": 0.45}

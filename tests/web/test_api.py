@@ -8,9 +8,8 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from fakes.stored_run import StoredRunBuilder
-from foretell.runs.settings import Settings
-from foretell.runs.store import RunStore
-from foretell.web.app import create_app
+from foretell.runs import RunStore, Settings
+from foretell.web import create_app
 
 PROBLEM = "application/problem+json"
 

@@ -7,7 +7,7 @@ from fastapi.testclient import TestClient
 from playwright.sync_api import expect
 from tests.web.made_arena import fill
 
-from foretell.runs.store import RunStore
+from foretell.runs import RunStore
 
 
 @pytest.fixture

@@ -14,13 +14,11 @@ from fastapi.testclient import TestClient
 from playwright.sync_api import expect
 from tests.web.made_arena import START, fill
 
-from foretell.arena.store import ArenaStore
-from foretell.runs.settings import Settings
-from foretell.runs.store import RunStore
-from foretell.web import boards
+from foretell.arena import ArenaStore
+from foretell.runs import RunStore, Settings
+from foretell.web import boards, write_site
 from foretell.web.arena_board import BoardChoice
 from foretell.web.boards import ArenaFilters, LeaderboardCache
-from foretell.web.site import write_site
 
 BOARD, EVENT, ENTRY = "/arena/made", "/arena/made/event/kalshi%2FKX-3", "/arena/made/entry/sharp"
 

@@ -10,12 +10,10 @@ from fastapi.testclient import TestClient
 from playwright.sync_api import expect
 
 from fakes.models import BackgroundModels
-from foretell.data.corpus import Corpus, CorpusDocument
-from foretell.questions.as_of import instant
-from foretell.runs.settings import Settings
-from foretell.runs.store import RunStore
-from foretell.web.app import create_app
-from foretell.web.background_runs import BackgroundRuns
+from foretell.data import Corpus, CorpusDocument
+from foretell.questions import instant
+from foretell.runs import RunStore, Settings
+from foretell.web import BackgroundRuns, create_app
 
 BRAIN = "foretell.practice.models.scripts:agent_script"
 KEY = "sk-canary-0123456789-do-not-leak"

@@ -10,10 +10,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from fakes.stored_run import StoredRunBuilder
-from foretell.runs.settings import Settings
-from foretell.runs.store import RunStore
-from foretell.web.app import create_app
-from foretell.web.security import COOKIE
+from foretell.runs import RunStore, Settings
+from foretell.web import COOKIE, create_app
 
 OURS = "http://127.0.0.1"
 SCRIPT = "<script>hit()</script>"

@@ -15,7 +15,7 @@ from fastapi import FastAPI
 
 from fakes.stored_run import RunWords, StoredRunBuilder
 from foretell.data import connections
-from foretell.runs.store import RunStore, cells_of
+from foretell.runs import RunStore, cells_of
 from foretell.web import event_watch
 
 HALF = b"GET /api/home HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Half: "

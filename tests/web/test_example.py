@@ -15,9 +15,9 @@ from playwright.sync_api import expect
 from starlette.routing import Match
 
 from foretell.models import facts
-from foretell.operations.example import serving_example
-from foretell.runs.settings import CHECKED_MODELS, KNOWN_MODELS, Settings
-from foretell.web.app import create_app
+from foretell.operations import serving_example
+from foretell.runs import CHECKED_MODELS, KNOWN_MODELS, Settings
+from foretell.web import create_app
 
 SCREENSHOTS = Path(os.environ.get("FORETELL_SCREENSHOTS") or Path(__file__).parents[2] / "out" / "screenshots")
 LOOKS = {1440: (("dark", ["color-contrast"]), ("light", [])), 1024: (("light", []),), 390: (("dark", []),)}

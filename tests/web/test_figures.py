@@ -9,11 +9,9 @@ from xml.etree import ElementTree
 
 from playwright.sync_api import expect
 
-from foretell.metrics.bootstrap import Interval
-from foretell.report.charts.ranking import ForestRow, forest_plot
-from foretell.report.charts.timelines import DatedLines, dated_plot
-from foretell.report.html import HtmlBlock, page
-from foretell.report.study import StudyColumn, StudyTable
+from foretell.metrics import Interval
+from foretell.report import HtmlBlock, StudyColumn, StudyTable, page
+from foretell.report.charts import DatedLines, ForestRow, dated_plot, forest_plot
 
 
 def report(path: Path) -> str:

@@ -3,8 +3,7 @@ from typing import Any
 from fastapi.testclient import TestClient
 
 from fakes.stored_run import StoredRunBuilder
-from foretell.runs.settings import Settings
-from foretell.runs.store import RunStore
+from foretell.runs import RunStore, Settings
 
 
 def test_an_empty_machine_is_told_how_to_begin(client: TestClient) -> None:

@@ -7,7 +7,7 @@ from fastapi.testclient import TestClient
 from playwright.sync_api import expect
 
 from fakes.stored_run import RunWords, StoredRunBuilder
-from foretell.runs.store import RunStore
+from foretell.runs import RunStore
 
 SCRIPT = "<script>window.hit=1</script><img src=x onerror='window.hit=1'><svg onload='window.hit=1'>"
 LINKS = "[click](javascript:window.hit=1) <a href='javascript:window.hit=1'>me</a> ![p](https://tracker.example/x.png)"

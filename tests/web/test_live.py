@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 from playwright.sync_api import expect
 
 from fakes.stored_run import StoredRunBuilder
-from foretell.runs.store import RunCell, RunStore, cells_of
+from foretell.runs import RunCell, RunStore, cells_of
 
 QUESTION = "questions/own%2F0000"
 

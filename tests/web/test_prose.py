@@ -1,8 +1,7 @@
 import pytest
 from markdown_it import MarkdownIt
 
-from foretell.report.html import chart_html
-from foretell.report.prose import EXCERPT_LENGTH, markdown, quoted_markdown, sanitise_text, web_address
+from foretell.report import EXCERPT_LENGTH, chart_html, markdown, quoted_markdown, sanitise_text, web_address
 from foretell.web.rendering import environment, render
 
 

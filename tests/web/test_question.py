@@ -5,10 +5,8 @@ from fastapi.testclient import TestClient
 from playwright.sync_api import expect
 
 from fakes.stored_run import RunWords, StoredRunBuilder
-from foretell.questions.forecast import Forecast
-from foretell.questions.trace import BeliefRevised
-from foretell.runs.combine import combine_trials, combining_by_name
-from foretell.runs.store import RunStore, cells_of
+from foretell.questions import BeliefRevised, Forecast
+from foretell.runs import RunStore, cells_of, combine_trials, combining_by_name
 from foretell.web.trace import what_moved
 
 PATH = "questions/own%2F0000"
@@ -94,7 +92,7 @@ def test_an_answer_away_from_the_last_belief_is_pointed_out(client: TestClient, 
     (question,) = made.asked()
     from dataclasses import replace
 
-    from foretell.runs.store import cells_of
+    from foretell.runs import cells_of
 
     (cell,) = cells_of(run, [question], 1)
     store.finish_cell(cell.key, replace(answer, p={"yes": 0.35}))
@@ -105,7 +103,7 @@ def test_an_answer_away_from_the_last_belief_is_pointed_out(client: TestClient, 
 def test_a_question_asked_twice_shows_the_newer_one_first(client: TestClient, store: RunStore) -> None:
     from dataclasses import replace
 
-    from foretell.questions.as_of import instant
+    from foretell.questions import instant
 
     made = StoredRunBuilder(questions=1, trials=1)
     run = made.keep(store)
@@ -160,7 +158,7 @@ def test_an_answer_that_rests_on_a_failure_is_marked(client: TestClient, store: 
     run = made.keep(store)
     from dataclasses import replace
 
-    from foretell.runs.store import cells_of
+    from foretell.runs import cells_of
 
     for cell, answer in zip(cells_of(run, made.asked(), 2), list(store.answers(run)), strict=True):
         assert isinstance(answer, Forecast)

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from fakes.stored_run import StoredRunBuilder
-from foretell.runs.store import RunStore
+from foretell.runs import RunStore
 
 WEIGHT = 150_000
 """Bytes of a page without data."""

@@ -6,14 +6,10 @@ import pytest
 from fastapi.testclient import TestClient
 
 from fakes.stored_run import StoredRunBuilder
-from foretell.operations.requests import ListingFields
-from foretell.questions.resolution import Resolution
-from foretell.runs.outcomes import RunOutcomes
-from foretell.runs.runner import prepare_run
-from foretell.runs.settings import Settings
-from foretell.runs.spec import spec_from_mapping
-from foretell.runs.store import RunStore, cells_of
-from foretell.web.app import create_app
+from foretell.operations import ListingFields
+from foretell.questions import Resolution
+from foretell.runs import RunOutcomes, RunStore, Settings, cells_of, prepare_run, spec_from_mapping
+from foretell.web import create_app
 from foretell.web.pages.runs import PickedSet
 
 

@@ -9,11 +9,8 @@ from click.testing import CliRunner
 from fastapi.testclient import TestClient
 
 from fakes.stored_run import StoredRunBuilder
-from foretell.runs.settings import Settings
-from foretell.runs.store import RunStore
-from foretell.web.app import create_app
-from foretell.web.middleware import MAX_BODY_BYTES
-from foretell.web.security import COOKIE, AccessRules
+from foretell.runs import RunStore, Settings
+from foretell.web import COOKIE, MAX_BODY_BYTES, AccessRules, create_app
 
 WISH = {"question": "Will it snow?", "model": "openai:x"}
 

@@ -13,7 +13,7 @@ import httpx2
 import pytest
 
 from fakes.stored_run import StoredRunBuilder
-from foretell.runs.store import RunStore
+from foretell.runs import RunStore
 
 COMMAND = [sys.executable, "-c", "from foretell.cli.serve import serve; serve()"]
 

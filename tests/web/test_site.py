@@ -10,15 +10,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from foretell.forecasters.tree.edits import Scenario, SetP
-from foretell.forecasters.tree.tree_file import read_tree_file
-from foretell.forecasters.tree.what_if import apply_scenario
-from foretell.questions.forecast import Forecast
-from foretell.questions.question import Question, Target
-from foretell.runs.settings import Settings
-from foretell.runs.spec import QuestionsSpec, RunSpec
-from foretell.runs.store import CellKey, RunStore
-from foretell.web.site import SiteSelection, WrittenSite, write_site
+from foretell.forecasters.tree import Scenario, SetP, apply_scenario, read_tree_file
+from foretell.questions import Forecast, Question, Target
+from foretell.runs import CellKey, QuestionsSpec, RunSpec, RunStore, Settings
+from foretell.web import SiteSelection, WrittenSite, write_site
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "trees"
 HOSTILE = '<img src=x onerror="document.title=1"> " href="/runs'

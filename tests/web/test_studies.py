@@ -5,11 +5,11 @@ from typing import Any
 from fastapi.testclient import TestClient
 from playwright.sync_api import expect
 
-from foretell.metrics.bootstrap import Interval
-from foretell.operations.studies import save_study
-from foretell.report.charts.ranking import TornadoRow, tornado_plot
-from foretell.report.study import StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
-from foretell.runs.settings import Settings
+from foretell.metrics import Interval
+from foretell.operations import save_study
+from foretell.report import StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
+from foretell.report.charts import TornadoRow, tornado_plot
+from foretell.runs import Settings
 
 RANGE = Interval(estimate=0.25, low=0.2, high=0.3, se=0.02, n_clusters=40, draws=100)
 STUDY = StudyResult(

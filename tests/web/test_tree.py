@@ -13,13 +13,20 @@ from fastapi.testclient import TestClient
 from playwright.sync_api import expect
 
 from fakes.models import BackgroundModels
-from foretell.forecasters.tree.edits import Scenario, SetP
-from foretell.forecasters.tree.links import LinearLink, NoisyOrLink
-from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree
-from foretell.forecasters.tree.tree_file import read_tree_file, write_tree
-from foretell.forecasters.tree.what_if import apply_scenario
-from foretell.runs.settings import Settings
-from foretell.web.app import create_app
+from foretell.forecasters.tree import (
+    Grounding,
+    LinearLink,
+    NoisyOrLink,
+    Proposition,
+    Scenario,
+    SetP,
+    Tree,
+    apply_scenario,
+    read_tree_file,
+    write_tree,
+)
+from foretell.runs import Settings
+from foretell.web import create_app
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "trees"
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

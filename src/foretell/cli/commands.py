@@ -104,7 +104,7 @@ def operation_command(words: str) -> click.Command:
             view=VIEWS.get(words),
         )
     groups: dict[str, type[click.Group]] = {"tree": TreeGroup, "tournament": TournamentGroup}
-    kind = groups.get(words, ListGroup if f"{words} list" in OPERATIONS else click.Group)
+    kind = groups.get(words, ListGroup if f"{words} list" in OPERATIONS else CommandGroup)
     group = kind(words.rpartition(" ")[2], help=GROUPS[words])
     inner = (other.removeprefix(f"{words} ") for other in (*OPERATIONS, *OTHERS) if other.startswith(f"{words} "))
     for name in dict.fromkeys(rest.partition(" ")[0] for rest in inner):
@@ -112,7 +112,16 @@ def operation_command(words: str) -> click.Command:
     return group
 
 
-class TreeGroup(click.Group):
+class CommandGroup(click.Group):
+    """Commands listed with their whole first sentence."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """One line or more for each."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, one.get_short_help_str(limit=200)) for name, one in self.commands.items()])
+
+
+class TreeGroup(CommandGroup):
     """Commands on trees; what is none of them goes to the command that takes it as its argument."""
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[Any, Any, list[str]]:
@@ -125,7 +134,7 @@ class TreeGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
-class TournamentGroup(click.Group):
+class TournamentGroup(CommandGroup):
     """Tournaments by their platform, which may be spelled with a hyphen as in other commands."""
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[Any, Any, list[str]]:
@@ -135,7 +144,7 @@ class TournamentGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
-class ListGroup(click.Group):
+class ListGroup(CommandGroup):
     """Commands of which `list` is meant where none is named."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -1,1 +1,30 @@
 """The outside world apart from models: HTTP, search, pages, series, markets, question sets."""
+
+from foretell.interface import offer
+
+HOMES = {
+    "foretell.data.atomic_file": "write_atomically",
+    "foretell.data.connections": "server_config",
+    "foretell.data.corpus": "Corpus CorpusDocument read_documents",
+    "foretell.data.dates": "EARLIEST parse_stated_date",
+    "foretell.data.file_lock": "LockHeld locked",
+    "foretell.data.http": (
+        "AsyncHttpClient HttpLimits HttpResponse NotFound Progress REDIRECT_STATUS RequestRate SourceError"
+    ),
+    "foretell.data.known_services": "KNOWN_SERVICES ServiceLimit at_once parse_pace",
+    "foretell.data.pace": "KnownService PaceStore ServiceAccess ServiceAddresses ServiceTurns",
+    "foretell.data.pages": (
+        "Page PageUnavailable PublicAddressGuard WaybackPages WebPages read_captures read_page stored_at "
+        "versions_differ"
+    ),
+    "foretell.data.payload": "MalformedPayload Payload readable",
+    "foretell.data.public_address": "is_public leads_inside",
+    "foretell.data.service": "JsonService ServiceConfig needs_key",
+    "foretell.data.untrusted": (
+        "UNSAFE for_csv for_file_name for_json for_log for_prompt for_terminal question_for_prompt"
+    ),
+    "foretell.data.wikipedia": "ArticleRevision Wikipedia article_headings wikitext_to_text",
+}
+"""Module → what the rest of the house uses of it."""
+
+__getattr__, __dir__ = offer(__name__, HOMES)

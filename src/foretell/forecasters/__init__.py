@@ -1,1 +1,14 @@
 """A question, seen as of a moment, becomes a forecast."""
+
+from foretell.interface import offer
+
+HOMES = {
+    "foretell.forecasters.forecaster": (
+        "CannotForecast Context Forecaster Models NoSeries TracedModel as_forecaster attempt build_forecaster "
+        "forecast_of make_forecaster"
+    ),
+    "foretell.forecasters.topics": "TOPICS TopicClassifier TopicLabel by_words",
+}
+"""Module → what the rest of the house uses of it."""
+
+__getattr__, __dir__ = offer(__name__, HOMES)

@@ -1,1 +1,12 @@
 """Question sets as Inspect AI tasks, our scores as its scorers, and its logs as forecasts."""
+
+from foretell.interface import offer
+
+HOMES = {
+    "foretell.inspect_tasks.logs": "read_inspect_log",
+    "foretell.inspect_tasks.scorers": "answered brier brier_index_stderr clustered_stderr log_score",
+    "foretell.inspect_tasks.tasks": "estimate_tokens_of foretell_questions",
+}
+"""Module → what the rest of the house uses of it."""
+
+__getattr__, __dir__ = offer(__name__, HOMES)

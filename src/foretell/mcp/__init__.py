@@ -1,1 +1,13 @@
 """foretell for assistants, over the Model Context Protocol."""
+
+from foretell.interface import offer
+
+HOMES = {
+    "foretell.mcp.http_server": "http_app listen",
+    "foretell.mcp.permissions": "ReadableFiles ServerPermissions WITHHELD",
+    "foretell.mcp.server": "limit_size make_server run_tool",
+    "foretell.mcp.tools": "TOOLS available_tools",
+}
+"""Module → what the rest of the house uses of it."""
+
+__getattr__, __dir__ = offer(__name__, HOMES)

@@ -1,1 +1,50 @@
 """Arrays in, numbers out: scores, resampling, comparison, power. Knows no question and reads no file."""
+
+from foretell.interface import offer
+
+HOMES = {
+    "foretell.metrics.agreement": (
+        "chain_gap divergence_matrix exclusivity_score jensen_shannon kappa_from_sums logical_chain_score "
+        "rater_agreement"
+    ),
+    "foretell.metrics.arrays": "Bools Floats Ints as_probabilities as_vector as_weights group_sums",
+    "foretell.metrics.bootstrap": (
+        "Interval Resampling bootstrap_score bootstrap_sums brier_index_from_sums expanded_level mean_from_sums "
+        "summarise"
+    ),
+    "foretell.metrics.calibration": (
+        "bin_codes calibration_line ece murphy_decomposition reliability_bins width_edges wilson_interval"
+    ),
+    "foretell.metrics.clusters": "ResamplingDesign factorise resample_counts",
+    "foretell.metrics.comparison": (
+        "Comparison PairwiseMatrix benjamini_hochberg compare_all compare_matrix compare_paired holm one_sided_p "
+        "stars two_sided_p"
+    ),
+    "foretell.metrics.decisions": (
+        "best_threshold consensus_matrix cross_fit_threshold hard_score_variance score_threshold"
+    ),
+    "foretell.metrics.difficulty": (
+        "adjusted_brier adjusted_brier_index difficulty_anchor market_difficulty question_difficulty"
+    ),
+    "foretell.metrics.distributions": (
+        "cdf_bucket_of cdf_buckets crps_cdf crps_quantiles crps_samples interval_covers interval_score "
+        "metaculus_baseline_continuous metaculus_peer_continuous pinball rps"
+    ),
+    "foretell.metrics.effects": "alternating_effects mixed_effects_check two_way_anova two_way_effects",
+    "foretell.metrics.mcnemar": "mcnemar_matrix",
+    "foretell.metrics.metric": (
+        "DecisionRows LOG_FLOOR METRICS MetricRows STANDARD_METRICS payoffs return_metric sharpe_metric"
+    ),
+    "foretell.metrics.power": "PowerTarget design_effect detectable_gain paired_power plan_from_pilot questions_needed",
+    "foretell.metrics.returns": (
+        "Bettor RISK_NEUTRAL_BETTOR crra_stakes crra_stakes_or_cash kalshi_fee no_fee normalised_price payoff "
+        "proportional_fee sharpe_from_sums"
+    ),
+    "foretell.metrics.scores": (
+        "brier brier_index log_score mean_brier metaculus_baseline metaculus_baseline_options metaculus_peer spherical"
+    ),
+    "foretell.metrics.shares": "DEFAULT_DRAWS mean_interval rate_interval share_interval",
+}
+"""Module → what the rest of the house uses of it."""
+
+__getattr__, __dir__ = offer(__name__, HOMES)

@@ -1,1 +1,32 @@
 """Language models: request and reply, router, providers, journal, budget, limits, prices."""
+
+from foretell.interface import offer
+
+HOMES = {
+    "foretell.models.budget": "Budget BudgetedModel SharedBudget estimate_tokens",
+    "foretell.models.canonical": "content_key pack_reply quick_json request_key unpack_reply",
+    "foretell.models.capabilities": "check_knowledge_cutoff knowledge_cutoff",
+    "foretell.models.facts": "ModelFacts facts_of forget_facts known_facts use_facts_from",
+    "foretell.models.journal": (
+        "DamagedReply JOURNAL_TABLES Journal JournalEntry JournalReadingModel JournalRequest JournalWritingModel "
+        "entry_fault"
+    ),
+    "foretell.models.limits": "LimitedModel ModelLimits parse_limits",
+    "foretell.models.model": (
+        "AssistantMessage BudgetExceeded ContextTooLong EFFORTS FinishReason KeyRefused Message Model ModelBusy "
+        "ModelError ModelRefused ModelSettings NotInJournal OutOfCredit Reply ReplyLost ReplyTooLong Request "
+        "RequestInFlight ServiceTier SystemMessage TokenCount ToolCall ToolResult ToolSpec UserMessage"
+    ),
+    "foretell.models.names": "MODEL_ROLES ModelName ModelRole ModelRoles default_effort default_efforts is_loopback",
+    "foretell.models.prices": "FREE_OF_CHARGE PriceList TokenPrice read_price",
+    "foretell.models.provider": "Provider ProviderConfig",
+    "foretell.models.router": "ModelRouter open_provider",
+    "foretell.models.structured_output": (
+        "NoJsonFound NoUsableAnswer UnusableReply ask_typed ask_until_usable closed_object object_in read_json "
+        "read_object schema_errors schema_of"
+    ),
+    "foretell.models.waiting": "WaitingReply waiting_text",
+}
+"""Module → what the rest of the house uses of it."""
+
+__getattr__, __dir__ = offer(__name__, HOMES)

@@ -1,1 +1,47 @@
 """Everything a user can ask for, one function each; the command line, the pages, MCP and Python call these."""
+
+from foretell.interface import offer
+
+HOMES = {
+    "foretell.operations.arena": "ArenaParts open_arena",
+    "foretell.operations.arena_demo": "BOLD BOTH HASTY NEWS ORACLE OUTSIDE_ENTRY demo_spec demo_world",
+    "foretell.operations.ask": "AskResult prepare_ask",
+    "foretell.operations.calibrate": "METHODS",
+    "foretell.operations.doctor": "DoctorResult",
+    "foretell.operations.example": "serving_example",
+    "foretell.operations.grid": "run_grid",
+    "foretell.operations.init_bot": "BOT_FILES cron packed_wheel",
+    "foretell.operations.init_files": "init_grid spec_schema",
+    "foretell.operations.models": "ModelCheck ModelsUpdate check_model list_models update_models",
+    "foretell.operations.practice": "UNSET WORLD practice_environment shell_lines",
+    "foretell.operations.prompts": "ExamplePrompt example_prompts example_questions",
+    "foretell.operations.questions": "check_questions fetch",
+    "foretell.operations.requests": (
+        "ArenaDemoRequest AskRequest BacktestRequest ClaimsRequest CompareRequest DecideRequest DoctorRequest "
+        "ErrorsRequest FetchRequest FinancialTasksRequest ForecastBenchRoundRequest GridRequest InitGridRequest "
+        "ListingFields ModelsCheckRequest ModelsListRequest ModelsUpdateRequest OptionTasksRequest PlanRequest "
+        "ProphetArenaTournamentRequest QuestionsRequest RunRequest RunsRequest ScoreRequest ServicesCheckRequest "
+        "ServicesListRequest ShowRequest TREE_FORMATS ThresholdRequest TournamentRequest TournamentResultsRequest "
+        "TreeExpandRequest TreeGroundRequest TreeRequest TreeResynthesizeRequest TreeShowRequest WhatIfRequest"
+    ),
+    "foretell.operations.result": "Result",
+    "foretell.operations.run": "RunResult prepare replay resume show",
+    "foretell.operations.runs": "list_runs remove_runs rename_run resolve_run tag_run",
+    "foretell.operations.score": "plan",
+    "foretell.operations.score_numbers": "NumberScores",
+    "foretell.operations.services": "ServiceChecks check_services list_services service_names",
+    "foretell.operations.shared_runs": "ClusterStatus settings_for shared_url",
+    "foretell.operations.studies": "open_study save_study saved_studies study",
+    "foretell.operations.study_data": "read_factor_table",
+    "foretell.operations.table": "OPERATIONS PYTHON_NAMES",
+    "foretell.operations.tournament": "ATTEMPTS TESTING_AREA TournamentResult",
+    "foretell.operations.tournament_arena": "visit_arena",
+    "foretell.operations.tournament_results": "TournamentResults score_tournaments",
+    "foretell.operations.tournament_round": "RoundResult enter_round",
+    "foretell.operations.tree": "format_tree grow_tree report_tree show_tree",
+    "foretell.operations.tree_edit": "TreeEditResult diff_trees edit_tree tree_history",
+    "foretell.operations.tree_research": "expand_leaf ground_leaves resynthesize_tree",
+}
+"""Module → what the rest of the house uses of it."""
+
+__getattr__, __dir__ = offer(__name__, HOMES)

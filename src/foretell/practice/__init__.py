@@ -1,1 +1,25 @@
 """A practice world: model, search, market and tournament servers that live on this machine."""
+
+from foretell.interface import offer
+
+HOMES = {
+    "foretell.practice.forecastbench": "PracticeBucket serve_rounds",
+    "foretell.practice.sample_data": (
+        "DBNOMICS_ID FRED_ID KALSHI_ID MANIFOLD_ID METACULUS_ID POLYMARKET_ID TICKER data_services"
+    ),
+    "foretell.practice.search": "search_server",
+    "foretell.practice.series": (
+        "PracticeAcled PracticeDbnomics PracticeFred PracticeOpenMeteo PracticeYahoo SampleConflictEvent "
+        "SampleDbnomicsSeries SampleFredSeries SampleFredValue SampleShare SampleShareSplit"
+    ),
+    "foretell.practice.server": (
+        "Handler Middleware PracticeServer PracticeService ServerRequest ServerResponse StatusAndBody html_response "
+        "json_response"
+    ),
+    "foretell.practice.services": "KEY PORTS ServiceOptions all_services",
+    "foretell.practice.web": "redirect wayback_server web_server wikipedia_server",
+    "foretell.practice.world": "PageVersion SampleWebPage SampleWorld sample_world small_world",
+}
+"""Module → what the rest of the house uses of it."""
+
+__getattr__, __dir__ = offer(__name__, HOMES)

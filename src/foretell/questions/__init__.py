@@ -1,24 +1,52 @@
 """What is asked, when, of whom, and how it came out: frozen values, no I/O."""
 
-from foretell.questions.as_of import AsOf, instant
+from foretell.questions.as_of import AsOf, AsOfMode, Clock, UtcDatetime, instant
 from foretell.questions.codec import from_dict, from_json, to_json
-from foretell.questions.errors import InputError, MissingExtra
-from foretell.questions.exclusivity import Exclusivity
+from foretell.questions.errors import InputError, MissingExtra, NoAnswer
+from foretell.questions.exclusivity import EXCLUSIVITIES, Exclusivity, even_chance, read_exclusivity, scaled
 from foretell.questions.forecast import Categorical, Cost, Failure, Forecast, Numeric
 from foretell.questions.numeric_range import NumericRange
 from foretell.questions.question import LastValue, Question, QuestionKind, SeriesRef, Snapshot, Target
 from foretell.questions.resolution import Resolution
+from foretell.questions.trace import (
+    BeliefRevised,
+    EmitEvent,
+    Failed,
+    ForecastMade,
+    LeakBlocked,
+    ModelCalled,
+    NodeAnalyzed,
+    NodeGrounded,
+    NodeSynthesized,
+    ToolUsed,
+    TraceEvent,
+    TreeGrown,
+    ignore_event,
+)
 
 __all__ = [
+    "EXCLUSIVITIES",
     "AsOf",
+    "AsOfMode",
+    "BeliefRevised",
     "Categorical",
+    "Clock",
     "Cost",
+    "EmitEvent",
     "Exclusivity",
+    "Failed",
     "Failure",
     "Forecast",
+    "ForecastMade",
     "InputError",
     "LastValue",
+    "LeakBlocked",
     "MissingExtra",
+    "ModelCalled",
+    "NoAnswer",
+    "NodeAnalyzed",
+    "NodeGrounded",
+    "NodeSynthesized",
     "Numeric",
     "NumericRange",
     "Question",
@@ -27,8 +55,16 @@ __all__ = [
     "SeriesRef",
     "Snapshot",
     "Target",
+    "ToolUsed",
+    "TraceEvent",
+    "TreeGrown",
+    "UtcDatetime",
+    "even_chance",
     "from_dict",
     "from_json",
+    "ignore_event",
     "instant",
+    "read_exclusivity",
+    "scaled",
     "to_json",
 ]

@@ -6,22 +6,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from foretell.arena.forecast import with_arena_rules
-from foretell.arena.live import LiveArena
-from foretell.arena.spec import arena_from_json
-from foretell.arena.store import ArenaStore
-from foretell.data.http import SourceError
-from foretell.data.markets.listing import EventListing, ListedEvent, ListingFilter, ListingReport, MarketStatus
-from foretell.forecasters.prompt.builder import ContextBuild, ContextUnavailable
-from foretell.forecasters.prompt.prediction_context import PredictionContext, RankedSource
-from foretell.questions.as_of import AsOf, instant
-from foretell.questions.forecast import Cost, Failure, Forecast
-from foretell.questions.question import Question, Snapshot, Target
-from foretell.questions.resolution import Resolution
-from foretell.questions.trace import EmitEvent
-from foretell.runs.executor import AnswerCell
-from foretell.runs.spec import RunSpec
-from foretell.runs.store import RunCell, RunStore
+from foretell.arena import ArenaStore, LiveArena, arena_from_json, with_arena_rules
+from foretell.data import SourceError
+from foretell.data.markets import EventListing, ListedEvent, ListingFilter, ListingReport, MarketStatus
+from foretell.forecasters.prompt import ContextBuild, ContextUnavailable, PredictionContext, RankedSource
+from foretell.questions import AsOf, Cost, EmitEvent, Failure, Forecast, Question, Resolution, Snapshot, Target, instant
+from foretell.runs import AnswerCell, RunCell, RunSpec, RunStore
 
 START = instant("2026-11-01T00:00:00Z")
 

@@ -6,14 +6,10 @@ from datetime import timedelta
 import pytest
 from tests.arena.live.site import START, Site
 
+from foretell.arena import ArenaStore, SelectionRules, event_history, make_contexts, make_forecasts
 from foretell.arena.collect import collect
-from foretell.arena.context import make_contexts
-from foretell.arena.forecast import make_forecasts
-from foretell.arena.select import SelectionRules
-from foretell.arena.status import event_history
-from foretell.arena.store import ArenaStore
-from foretell.questions.errors import InputError
-from foretell.runs.store import RunStore
+from foretell.questions import InputError
+from foretell.runs import RunStore
 
 
 async def _played(site: Site) -> ArenaStore:

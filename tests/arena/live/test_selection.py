@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from foretell.arena.select import PastSelection, SelectionRules, format_of, select
-from foretell.data.markets.listing import ListedEvent
-from foretell.questions.as_of import instant
-from foretell.questions.question import Question, Target
+from foretell.arena import SelectionRules
+from foretell.arena.select import PastSelection, format_of, select
+from foretell.data.markets import ListedEvent
+from foretell.questions import Question, Target, instant
 
 NOW = instant("2026-11-01T12:00:00Z")
 

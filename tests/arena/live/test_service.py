@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from tests.arena.live.site import START, Site
 
-from foretell.arena.service import ArenaService, clock_check
-from foretell.arena.status import arena_status
-from foretell.runs.store import RunStore
+from foretell.arena import ArenaService, arena_status
+from foretell.arena.service import clock_check
+from foretell.runs import RunStore
 
 
 async def until(true: Callable[[], Any]) -> None:

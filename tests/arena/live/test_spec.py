@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from foretell.arena.spec import arena_from_json, arena_of, read_arena
-from foretell.questions.errors import InputError
+from foretell.arena import arena_from_json, arena_of, read_arena
+from foretell.questions import InputError
 
 USUAL: dict[str, Any] = {"name": "cup", "entries": {"market": "market"}}
 

@@ -8,14 +8,12 @@ from typing import Any
 import pytest
 from tests.arena.live.site import START, Site
 
+from foretell.arena import SettleReport, arena_status, make_contexts, make_forecasts
 from foretell.arena.collect import collect
-from foretell.arena.context import make_contexts
-from foretell.arena.forecast import make_forecasts
-from foretell.arena.settle import SettleReport, settle
-from foretell.arena.status import arena_status
-from foretell.data.markets.listing import SkippedEntry
-from foretell.questions.forecast import Failure, Forecast
-from foretell.runs.store import CellKey, RunStore
+from foretell.arena.settle import settle
+from foretell.data.markets import SkippedEntry
+from foretell.questions import Failure, Forecast
+from foretell.runs import CellKey, RunStore
 
 
 def go(work: Any) -> Any:

@@ -5,10 +5,11 @@ from datetime import timedelta
 import pytest
 from tests.arena.live.site import START, Site
 
+from foretell.arena import SelectionRules
 from foretell.arena.collect import collect
-from foretell.arena.select import SelectionRules, volatilities
-from foretell.data.markets.prices import MarketRef, PricePoint, PricesUnavailable
-from foretell.questions.as_of import AsOf
+from foretell.arena.select import volatilities
+from foretell.data.markets import MarketRef, PricePoint, PricesUnavailable
+from foretell.questions import AsOf
 
 
 @dataclass(kw_only=True)

@@ -2,9 +2,8 @@ import json
 
 import pytest
 
-from foretell.data.datasets.claims import read_claims
-from foretell.questions.as_of import instant
-from foretell.questions.errors import InputError
+from foretell.data.datasets import read_claims
+from foretell.questions import InputError, instant
 
 CLAIM = {
     "id": "c1",

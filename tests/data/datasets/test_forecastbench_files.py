@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from foretell.data.datasets.forecastbench import (
+from foretell.data.datasets import (
     read_question_set,
     read_resolution_set,
     read_round,
@@ -13,10 +13,7 @@ from foretell.data.datasets.forecastbench import (
     read_submission,
     resolution_revisions,
 )
-from foretell.questions.as_of import instant
-from foretell.questions.errors import InputError
-from foretell.questions.question import SeriesRef
-from foretell.questions.resolution import Resolution
+from foretell.questions import InputError, Resolution, SeriesRef, instant
 
 DUE = "2025-10-26"
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from foretell.data.datasets import demo
-from foretell.data.series.series import Series
-from foretell.questions.question import SeriesRef
+from foretell.data.series import Series
+from foretell.questions import SeriesRef
 
 DAY = date(2020, 1, 2)
 

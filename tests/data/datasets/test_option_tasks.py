@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.data.datasets.payoff_tasks import (
+from foretell.data.datasets import (
     HIGHER_LOWER,
     LONG_SHORT,
     FinancialTaskPlan,
@@ -17,9 +17,8 @@ from foretell.data.datasets.payoff_tasks import (
     complete_binary,
     read_options,
 )
-from foretell.data.series.series import Series
-from foretell.questions.as_of import AsOf, instant
-from foretell.questions.errors import InputError
+from foretell.data.series import Series
+from foretell.questions import AsOf, InputError, instant
 
 TASK = {
     "id": "nvda",

@@ -9,24 +9,14 @@ from typing import Any
 import pytest
 
 from fakes.markets import FakeProphetArena
-from foretell.data.datasets.dataset import DatasetRequest
-from foretell.data.datasets.prophet_arena import (
-    dataset_name,
-    download_events,
-    literal,
-    prophet_arena,
-    read_arena_file,
-    read_events_csv,
-    read_events_jsonl,
-    unpack_events,
-)
-from foretell.data.http import AsyncHttpClient
-from foretell.data.markets.prophet_arena import ProphetArenaClient
-from foretell.practice.server import ServerRequest
-from foretell.questions.as_of import instant
-from foretell.questions.errors import InputError
-from foretell.runs.question_sets import open_benchmark
-from foretell.scoring.arena_rows import arena_table_from_prophet_arena
+from foretell.data import AsyncHttpClient
+from foretell.data.datasets import DatasetRequest, download_events, read_arena_file, read_events_csv, read_events_jsonl
+from foretell.data.datasets.prophet_arena import dataset_name, literal, prophet_arena, unpack_events
+from foretell.data.markets import ProphetArenaClient
+from foretell.practice import ServerRequest
+from foretell.questions import InputError, instant
+from foretell.runs import open_benchmark
+from foretell.scoring import arena_table_from_prophet_arena
 
 QUOTE: dict[str, Any] = {
     "yes_bid": 58,

@@ -10,15 +10,11 @@ import pytest
 import stamina
 from click.testing import CliRunner, Result
 
-from foretell.cli.commands import operation_command
-from foretell.cli.main import cli
-from foretell.data.datasets.cache import DownloadCache
-from foretell.data.datasets.forecastbench_download import ForecastBenchDownload, PulledFile, pulled_rounds, read_pulled
-from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
-from foretell.questions.as_of import instant
-from foretell.questions.errors import InputError
-from foretell.runs.runner import prepare_run
-from foretell.runs.spec import spec_from_mapping
+from foretell.cli import cli, operation_command
+from foretell.data import AsyncHttpClient, HttpLimits, SourceError
+from foretell.data.datasets import DownloadCache, ForecastBenchDownload, PulledFile, pulled_rounds, read_pulled
+from foretell.questions import InputError, instant
+from foretell.runs import prepare_run, spec_from_mapping
 
 data = operation_command("data")
 

@@ -4,11 +4,8 @@ import json
 
 import pytest
 
-from foretell.data.datasets.question_files import read_questions
-from foretell.questions.as_of import instant
-from foretell.questions.codec import to_json
-from foretell.questions.errors import InputError
-from foretell.questions.question import Question, Snapshot, Target
+from foretell.data.datasets import read_questions
+from foretell.questions import InputError, Question, Snapshot, Target, instant, to_json
 
 PLAIN = {"text": "Will it rain?", "due": "2026-01-18", "by": "2026-02-01"}
 

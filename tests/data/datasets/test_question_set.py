@@ -1,10 +1,7 @@
 import pytest
 
-from foretell.data.datasets.cache import cache_home
-from foretell.data.datasets.question_set import ContextSource, QuestionSet, union
-from foretell.questions.as_of import instant
-from foretell.questions.question import Question, Target
-from foretell.questions.resolution import Resolution
+from foretell.data.datasets import ContextSource, QuestionSet, cache_home, union
+from foretell.questions import Question, Resolution, Target, instant
 
 DUE = instant("2026-01-18")
 

@@ -4,11 +4,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from foretell.data.datasets.forecastbench import read_rounds
-from foretell.data.datasets.forecastbench_tables import QUESTION_COLUMNS, read_question_tables
-from foretell.data.datasets.question_set import asked_key
-from foretell.questions.as_of import instant
-from foretell.questions.errors import InputError
+from foretell.data.datasets import QUESTION_COLUMNS, asked_key, read_question_tables, read_rounds
+from foretell.questions import InputError, instant
 
 MARKET = {
     "forecast_due_date": "2025-10-26",

@@ -6,11 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.data.datasets.question_set import QuestionSet
-from foretell.data.datasets.tranches import TranchePlan, build_tranche, shares, shuffled
-from foretell.questions.as_of import instant
-from foretell.questions.question import Question, Target
-from foretell.questions.resolution import Resolution
+from foretell.data.datasets import QuestionSet, TranchePlan, build_tranche
+from foretell.data.datasets.tranches import shares, shuffled
+from foretell.questions import Question, Resolution, Target, instant
 
 DUE = instant("2025-10-26")
 PLAN = TranchePlan(due=DUE, resolved_by=instant("2026-04-10"), per_dataset_source=2)

@@ -13,18 +13,16 @@ from hypothesis import strategies as st
 from fakes.faults import FieldDrift, MarketFaults, busy, cut_off, failing, garbled
 from fakes.market_reader import CANARY, NOW, Reader, asked, edited
 from fakes.markets import FakeKalshi
-from foretell.data.http import SourceError
-from foretell.data.markets.listing import LiveOnly
-from foretell.data.markets.prices import MarketRef, PricesUnavailable, market_ref
-from foretell.data.payload import MalformedPayload
-from foretell.practice.markets.kalshi import (
+from foretell.data import MalformedPayload, SourceError
+from foretell.data.markets import LiveOnly, MarketRef, PricesUnavailable, market_ref
+from foretell.practice.markets import (
     KalshiCatalogue,
     SampleKalshiBook,
     SampleKalshiEvent,
     SampleKalshiMarket,
     kalshi_event_body,
 )
-from foretell.questions.as_of import AsOf, instant
+from foretell.questions import AsOf, instant
 
 kalshi = Reader("kalshi")
 

@@ -14,10 +14,13 @@ import pytest
 from fakes.market_reader import CANARY, KEY, Reader
 from fakes.markets import FakeKalshi, FakeManifold, FakeMetaculus, FakePolymarket, PolymarketListing
 from foretell.data.markets import kalshi, manifold, metaculus, polymarket
-from foretell.practice.markets.kalshi import SampleKalshiBook
-from foretell.practice.markets.manifold import SampleManifoldBet
-from foretell.practice.markets.metaculus import SampleCommunityPrediction, SampleMetaculusQuestion
-from foretell.questions.as_of import AsOf, instant
+from foretell.practice.markets import (
+    SampleCommunityPrediction,
+    SampleKalshiBook,
+    SampleManifoldBet,
+    SampleMetaculusQuestion,
+)
+from foretell.questions import AsOf, instant
 
 TELLING = {"status", "result", "resolved", "resolution", "outcome_prices", "closed", "active", "close_time", "volume"}
 TELLING |= {"is_resolved", "closed_time", "liquidity", "open_interest", "last_price", "settlement", "updated_time"}

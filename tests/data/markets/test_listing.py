@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.data.http import NotFound, SourceError
-from foretell.data.markets.listing import (
+from foretell.data import MalformedPayload, NotFound, Payload, SourceError
+from foretell.data.markets import (
     CataloguePage,
     ListedEvent,
     ListingFilter,
@@ -22,9 +22,7 @@ from foretell.data.markets.listing import (
     recurrence_template,
     require_live,
 )
-from foretell.data.payload import MalformedPayload, Payload
-from foretell.questions.as_of import AsOf, instant
-from foretell.questions.question import Question, Target
+from foretell.questions import AsOf, Question, Target, instant
 
 NOW = AsOf(at="2026-11-01T12:00:00Z", mode="live")
 

@@ -11,12 +11,10 @@ from hypothesis import strategies as st
 from fakes.faults import FieldDrift, MarketFaults, busy, cut_off, failing
 from fakes.market_reader import CANARY, NOW, Reader, asked, edited
 from fakes.markets import FakeManifold
-from foretell.data.http import SourceError
-from foretell.data.markets import manifold
-from foretell.data.markets.listing import LiveOnly
-from foretell.data.markets.prices import MarketRef, PricesUnavailable, market_ref
-from foretell.data.payload import MalformedPayload
-from foretell.practice.markets.manifold import (
+from foretell.data import MalformedPayload, SourceError
+from foretell.data.markets import LiveOnly, MarketRef, PricesUnavailable, manifold, market_ref
+from foretell.practice import ServerRequest, json_response
+from foretell.practice.markets import (
     ManifoldCatalogue,
     PracticeManifold,
     SampleManifoldAnswer,
@@ -24,8 +22,7 @@ from foretell.practice.markets.manifold import (
     SampleManifoldMarket,
     manifold_market_body,
 )
-from foretell.practice.server import ServerRequest, json_response
-from foretell.questions.as_of import AsOf, instant
+from foretell.questions import AsOf, instant
 
 manifold_ = Reader("manifold")
 

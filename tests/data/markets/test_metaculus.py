@@ -11,12 +11,17 @@ from hypothesis import strategies as st
 from fakes.faults import FieldDrift, MarketFaults, busy, failing
 from fakes.market_reader import CANARY, KEY, NOW, Reader, asked, edited
 from fakes.markets import FakeMetaculus
-from foretell.data.http import AsyncHttpClient, SourceError
-from foretell.data.markets.listing import ListingFilter, LiveOnly
-from foretell.data.markets.metaculus import MetaculusClient, MetaculusNamed
-from foretell.data.markets.prices import MarketRef, PricesUnavailable, market_ref
-from foretell.data.payload import MalformedPayload
-from foretell.practice.markets.metaculus import (
+from foretell.data import AsyncHttpClient, MalformedPayload, SourceError
+from foretell.data.markets import (
+    ListingFilter,
+    LiveOnly,
+    MarketRef,
+    MetaculusClient,
+    MetaculusNamed,
+    PricesUnavailable,
+    market_ref,
+)
+from foretell.practice.markets import (
     MetaculusCatalogue,
     SampleCommunityPrediction,
     SampleMetaculusQuestion,
@@ -24,10 +29,7 @@ from foretell.practice.markets.metaculus import (
     metaculus_conditional_body,
     metaculus_post_body,
 )
-from foretell.questions.as_of import AsOf, instant
-from foretell.questions.codec import from_json, to_json
-from foretell.questions.numeric_range import NumericRange
-from foretell.questions.question import Question
+from foretell.questions import AsOf, NumericRange, Question, from_json, instant, to_json
 
 metaculus = Reader("metaculus")
 

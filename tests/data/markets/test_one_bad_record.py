@@ -11,34 +11,29 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fakes.market_reader import NOW, READERS, asked, client
-from foretell.data.http import AsyncHttpClient, HttpLimits
-from foretell.data.markets.listing import ListingFilter, SkippedEntry
-from foretell.data.markets.prices import MarketRef
-from foretell.practice.markets.kalshi import (
+from foretell.data import AsyncHttpClient, HttpLimits
+from foretell.data.markets import ListingFilter, MarketRef, SkippedEntry
+from foretell.practice import PracticeService, ServerRequest
+from foretell.practice.markets import (
     KalshiCatalogue,
+    ManifoldCatalogue,
+    PolymarketCatalogue,
     PracticeKalshi,
+    PracticeManifold,
+    PracticePolymarket,
     SampleKalshiBook,
     SampleKalshiEvent,
     SampleKalshiMarket,
-    kalshi_event_body,
-)
-from foretell.practice.markets.manifold import (
-    ManifoldCatalogue,
-    PracticeManifold,
     SampleManifoldBet,
     SampleManifoldMarket,
-    manifold_market_body,
-)
-from foretell.practice.markets.polymarket import (
-    PolymarketCatalogue,
-    PracticePolymarket,
     SamplePolymarketEvent,
     SamplePolymarketMarket,
+    kalshi_event_body,
+    manifold_market_body,
     polymarket_event_body,
     polymarket_tokens,
 )
-from foretell.practice.server import PracticeService, ServerRequest
-from foretell.questions.as_of import AsOf, instant
+from foretell.questions import AsOf, instant
 
 HOST = "https://market.example"
 ONCE = HttpLimits(attempts=1)

@@ -12,18 +12,16 @@ from hypothesis import strategies as st
 from fakes.faults import FieldDrift, MarketFaults, busy, cut_off, failing
 from fakes.market_reader import CANARY, NOW, Reader, asked, edited
 from fakes.markets import FakePolymarket, PolymarketListing
-from foretell.data.http import SourceError
-from foretell.data.markets.listing import LiveOnly
-from foretell.data.markets.prices import MarketRef, PricesUnavailable, market_ref
-from foretell.data.payload import MalformedPayload
-from foretell.practice.markets.polymarket import (
+from foretell.data import MalformedPayload, SourceError
+from foretell.data.markets import LiveOnly, MarketRef, PricesUnavailable, market_ref
+from foretell.practice import json_response
+from foretell.practice.markets import (
     PolymarketCatalogue,
     SamplePolymarketEvent,
     SamplePolymarketMarket,
     polymarket_event_body,
 )
-from foretell.practice.server import json_response
-from foretell.questions.as_of import AsOf, instant
+from foretell.questions import AsOf, instant
 
 polymarket = Reader("polymarket")
 

@@ -7,12 +7,10 @@ import pytest
 from fakes.faults import FieldDrift, MarketFaults, busy, failing
 from fakes.market_reader import KEY, NOW, Reader, asked
 from fakes.markets import FakeProphetArena
-from foretell.data.http import AsyncHttpClient, SourceError
-from foretell.data.markets.listing import ListingFilter, LiveOnly
-from foretell.data.markets.prophet_arena import ProphetArenaClient, ProphetArenaWeekly, ProphetArenaWindows
-from foretell.data.payload import MalformedPayload
-from foretell.practice.markets.prophet_arena import prophet_arena_body, weekly_event_body, weekly_release_body
-from foretell.questions.as_of import AsOf, instant
+from foretell.data import AsyncHttpClient, MalformedPayload, SourceError
+from foretell.data.markets import ListingFilter, LiveOnly, ProphetArenaClient, ProphetArenaWeekly, ProphetArenaWindows
+from foretell.practice.markets import prophet_arena_body, weekly_event_body, weekly_release_body
+from foretell.questions import AsOf, instant
 
 arena = Reader("prophet_arena")
 RACE = prophet_arena_body("race", "Who wins?", {"Ann": None, "Bob B.": None}, crowd={"Ann": 0.35, "Bob B.": 0.6})

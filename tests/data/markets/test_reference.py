@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from foretell.data.datasets.forecastbench import read_rounds
+from foretell.data.datasets import read_rounds
+from foretell.data.markets import MarketRef, market_ref
 from foretell.data.markets.kalshi import TICKER
-from foretell.data.markets.prices import MarketRef, market_ref
-from foretell.questions.question import Question, Target
+from foretell.questions import Question, Target
 
 HEX = "0x" + "5c" * 32
 

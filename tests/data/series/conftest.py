@@ -10,11 +10,10 @@ import httpx2
 import pytest
 
 from fakes.faults import ServerFault, inject
-from foretell.data.http import AsyncHttpClient, HttpLimits
-from foretell.data.series.series import FetchedSeries, WebSeries
-from foretell.practice.server import PracticeServer
-from foretell.questions.as_of import AsOf
-from foretell.questions.question import SeriesRef
+from foretell.data import AsyncHttpClient, HttpLimits
+from foretell.data.series import FetchedSeries, WebSeries
+from foretell.practice import PracticeServer
+from foretell.questions import AsOf, SeriesRef
 
 QUICK = HttpLimits(attempts=3, wait_seconds=0.0, max_wait_seconds=1.0, total_seconds=5.0)
 Make = Callable[[AsyncHttpClient, str], WebSeries]

@@ -9,12 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fakes.faults import ServerFault, failing
-from foretell.data.http import AsyncHttpClient, SourceError
-from foretell.data.series.dbnomics import LAGS, DbnomicsSeries
-from foretell.data.series.series import SeriesUnavailable
-from foretell.data.service import ServiceConfig
-from foretell.practice.series import PracticeDbnomics, SampleDbnomicsSeries
-from foretell.questions.as_of import AsOf
+from foretell.data import AsyncHttpClient, ServiceConfig, SourceError
+from foretell.data.series import LAGS, DbnomicsSeries, SeriesUnavailable
+from foretell.practice import PracticeDbnomics, SampleDbnomicsSeries
+from foretell.questions import AsOf
 
 ABBEVILLE = "meteofrance/TEMPERATURE/celsius.07005.D"
 DAILY = SampleDbnomicsSeries(

@@ -11,13 +11,11 @@ from hypothesis import strategies as st
 
 from fakes.faults import ServerFault, busy, failing, garbled
 from fakes.markets import FakeFred
-from foretell.data.http import AsyncHttpClient, SourceError
-from foretell.data.payload import MalformedPayload
-from foretell.data.series.fred import FredSeries, last_vintage
-from foretell.data.series.series import FetchedSeries, SeriesUnavailable
-from foretell.data.service import ServiceConfig
-from foretell.practice.series import SampleFredSeries, SampleFredValue
-from foretell.questions.as_of import AsOf
+from foretell.data import AsyncHttpClient, MalformedPayload, ServiceConfig, SourceError
+from foretell.data.series import FetchedSeries, FredSeries, SeriesUnavailable
+from foretell.data.series.fred import last_vintage
+from foretell.practice import SampleFredSeries, SampleFredValue
+from foretell.questions import AsOf
 
 KEY = "canary-key-0123456789abcdef"
 TODAY = date(2026, 11, 1)

@@ -12,32 +12,35 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fakes.faults import inject
-from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
-from foretell.data.pace import ServiceAccess
-from foretell.data.series.acled import AcledSeries
-from foretell.data.series.fred import FredSeries
-from foretell.data.series.local import OwnSeries
-from foretell.data.series.open_meteo import ARCHIVE_LAG, OpenMeteoSeries
-from foretell.data.series.series import FetchedSeries, SeriesByProvider, SeriesUnavailable, WebSeries
-from foretell.data.series.wikipedia import WikipediaSeries, read_table_id, table_number
-from foretell.data.service import ServiceConfig
+from foretell.data import AsyncHttpClient, HttpLimits, ServiceAccess, ServiceConfig, SourceError
+from foretell.data.series import (
+    AcledSeries,
+    FetchedSeries,
+    FredSeries,
+    OpenMeteoSeries,
+    OwnSeries,
+    SeriesByProvider,
+    SeriesUnavailable,
+    WebSeries,
+    WikipediaSeries,
+)
+from foretell.data.series.open_meteo import ARCHIVE_LAG
+from foretell.data.series.wikipedia import read_table_id, table_number
 from foretell.data.wikipedia import article_tables
-from foretell.practice.series import (
+from foretell.practice import (
     PracticeAcled,
     PracticeFred,
     PracticeOpenMeteo,
+    PracticeServer,
     SampleConflictEvent,
     SampleFredSeries,
     SampleFredValue,
+    json_response,
+    small_world,
+    wikipedia_server,
 )
-from foretell.practice.server import PracticeServer, json_response
-from foretell.practice.web import wikipedia_server
-from foretell.practice.world import small_world
-from foretell.questions.as_of import AsOf, instant
-from foretell.questions.question import Question, SeriesRef, Target
-from foretell.tools.rules import FenceRules
-from foretell.tools.series import FetchSeries, FetchWeather, about_weather
-from foretell.tools.tool import ToolFailed
+from foretell.questions import AsOf, Question, SeriesRef, Target, instant
+from foretell.tools import FenceRules, FetchSeries, FetchWeather, ToolFailed, about_weather
 
 QUICK = HttpLimits(attempts=1, total_seconds=5.0)
 TODAY = date(2026, 6, 30)

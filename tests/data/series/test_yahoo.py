@@ -10,12 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fakes.faults import ServerFault, busy, failing
-from foretell.data.http import SourceError
-from foretell.data.series.series import SeriesUnavailable
-from foretell.data.series.yahoo import YahooSeries
-from foretell.data.service import ServiceConfig
-from foretell.practice.series import PracticeYahoo, SampleShare, SampleShareSplit
-from foretell.questions.as_of import AsOf
+from foretell.data import ServiceConfig, SourceError
+from foretell.data.series import SeriesUnavailable, YahooSeries
+from foretell.practice import PracticeYahoo, SampleShare, SampleShareSplit
+from foretell.questions import AsOf
 
 NEW_YORK = ZoneInfo("America/New_York")
 

@@ -1,9 +1,7 @@
 """A data set: `example_set`, or `example_set:N` for N questions."""
 
-from foretell.data.datasets.dataset import DatasetRequest
-from foretell.data.datasets.question_set import QuestionSet
-from foretell.questions.question import Question, Target
-from foretell.questions.resolution import Resolution
+from foretell.data.datasets import DatasetRequest, QuestionSet
+from foretell.questions import Question, Resolution, Target
 
 
 def example_set(request: DatasetRequest) -> QuestionSet:

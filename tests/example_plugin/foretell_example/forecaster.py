@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from foretell.questions.forecast import Forecast
-from foretell.questions.question import Question
+from foretell.questions import Forecast, Question
 
 
 class ExampleForecaster:

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from foretell.forecasters.tree.grow.ground import GroundingResult, Leaf
-from foretell.forecasters.tree.proposition import Grounding
+from foretell.forecasters.tree import Grounding, GroundingResult, Leaf
 
 
 class ExampleGrounder:

@@ -5,13 +5,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from foretell.data.markets.listing import CataloguePage, ListedEvent, ListingFilter, ListingReport, MarketEvents
-from foretell.data.markets.market import Market
-from foretell.data.markets.prices import MarketRef, PricePoint, daily_history
-from foretell.data.payload import Payload
-from foretell.data.service import ServiceConfig
-from foretell.questions.as_of import AsOf
-from foretell.questions.question import Question, Target
+from foretell.data import Payload, ServiceConfig
+from foretell.data.markets import (
+    CataloguePage,
+    ListedEvent,
+    ListingFilter,
+    ListingReport,
+    Market,
+    MarketEvents,
+    MarketRef,
+    PricePoint,
+    daily_history,
+)
+from foretell.questions import AsOf, Question, Target
 
 LISTED: list[dict[str, Any]] = [{"id": "m1", "title": "Will it rain?", "result": "yes"}]
 

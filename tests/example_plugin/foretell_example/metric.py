@@ -2,6 +2,6 @@
 
 from dataclasses import replace
 
-from foretell.metrics.metric import METRICS
+from foretell.metrics import METRICS
 
 METRIC = replace(METRICS["brier"], name="example_brier")

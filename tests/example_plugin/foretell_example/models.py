@@ -1,8 +1,6 @@
 """A model provider."""
 
-from foretell.models.model import Reply, Request, TokenCount
-from foretell.models.prices import TokenPrice
-from foretell.models.provider import Provider, ProviderConfig
+from foretell.models import Provider, ProviderConfig, Reply, Request, TokenCount, TokenPrice
 
 
 class Shouting:

@@ -2,9 +2,9 @@
 
 from datetime import UTC, datetime
 
-from foretell.data.search.engine import SearchHit
-from foretell.data.service import ServiceConfig
-from foretell.questions.as_of import AsOf
+from foretell.data import ServiceConfig
+from foretell.data.search import SearchHit
+from foretell.questions import AsOf
 
 
 class ExampleNews:

@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from foretell.data.series.series import Series
-from foretell.data.service import ServiceConfig
-from foretell.questions.as_of import AsOf
-from foretell.questions.question import SeriesRef
+from foretell.data import ServiceConfig
+from foretell.data.series import Series
+from foretell.questions import AsOf, SeriesRef
 
 
 class ExampleSeries:

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from foretell.questions.question import Question
-from foretell.questions.resolution import Resolution
+from foretell.questions import Question, Resolution
 from foretell_example.market import Client
 
 

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from foretell.data.service import ServiceConfig
-from foretell.models.model import ToolSpec
-from foretell.questions.as_of import AsOf
-from foretell.tools.tool import SourceItem, ToolMaterial, required_text
+from foretell.data import ServiceConfig
+from foretell.models import ToolSpec
+from foretell.questions import AsOf
+from foretell.tools import SourceItem, ToolMaterial, required_text
 
 
 class ExampleTool:

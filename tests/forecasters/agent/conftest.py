@@ -8,19 +8,12 @@ from typing import Any
 
 import pytest
 
-from foretell.forecasters.agent.agent import BeliefAgent
-from foretell.forecasters.forecaster import Context, Models, attempt
-from foretell.models.model import Model, Reply, Request, TokenCount, ToolCall, ToolSpec
-from foretell.models.names import ModelRoles
-from foretell.models.providers.scripted import ScriptedModel
-from foretell.questions.as_of import AsOf, instant
-from foretell.questions.forecast import Failure, Forecast
-from foretell.questions.question import Question, Target
-from foretell.questions.trace import TraceEvent
-from foretell.tools.fence import FencedTools
-from foretell.tools.leak_filter import Excerpt, LeakVerdict
-from foretell.tools.rules import FenceRules
-from foretell.tools.tool import SourceItem, Tool, ToolMaterial
+from foretell.forecasters import Context, Models, attempt
+from foretell.forecasters.agent import BeliefAgent
+from foretell.models import Model, ModelRoles, Reply, Request, TokenCount, ToolCall, ToolSpec
+from foretell.models.providers import ScriptedModel
+from foretell.questions import AsOf, Failure, Forecast, Question, Target, TraceEvent, instant
+from foretell.tools import Excerpt, FencedTools, FenceRules, LeakVerdict, SourceItem, Tool, ToolMaterial
 
 DUE = "2025-10-26"
 

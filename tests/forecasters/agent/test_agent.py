@@ -5,13 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from foretell.forecasters.agent.agent import BeliefAgent
-from foretell.forecasters.forecaster import CannotForecast, Context, Forecaster, attempt
-from foretell.models.model import Reply
-from foretell.models.providers.scripted import ScriptedModel
-from foretell.questions.as_of import AsOf
-from foretell.tools.fence import FencedTools
-from foretell.tools.rules import FenceRules
+from foretell.forecasters import CannotForecast, Context, Forecaster, attempt
+from foretell.forecasters.agent import BeliefAgent
+from foretell.models import Reply
+from foretell.models.providers import ScriptedModel
+from foretell.questions import AsOf
+from foretell.tools import FencedTools, FenceRules
 
 
 def test_it_is_a_forecaster_and_a_failure_is_cannot_forecast(desk):

@@ -7,16 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foretell.forecasters.agent.answer_format import AnswerFormat
-from foretell.forecasters.agent.belief import belief_schema, read_statement, starting_belief
-from foretell.forecasters.agent.settings import Clamp
-from foretell.models.structured_output import schema_errors
-from foretell.questions.as_of import instant
-from foretell.questions.exclusivity import EXCLUSIVITIES, scaled
-from foretell.questions.forecast import Categorical, Numeric
-from foretell.questions.numeric_range import NumericRange
-from foretell.questions.question import Question, Target
-from foretell.questions.trace import BeliefRevised
+from foretell.forecasters.agent import AnswerFormat, Clamp, starting_belief
+from foretell.forecasters.agent.belief import belief_schema, read_statement
+from foretell.models import schema_errors
+from foretell.questions import (
+    EXCLUSIVITIES,
+    BeliefRevised,
+    Categorical,
+    Numeric,
+    NumericRange,
+    Question,
+    Target,
+    instant,
+    scaled,
+)
 from foretell.submit.metaculus_cdf import continuous_cdf
 
 

@@ -7,12 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from foretell.forecasters.agent.agent import BeliefAgent
-from foretell.forecasters.agent.settings import VARIANTS, AgentSettings
-from foretell.models.model import BudgetExceeded, ModelError, Reply, ToolCall
-from foretell.questions.forecast import Failure, Forecast
-from foretell.questions.question import Question, Target
-from foretell.questions.trace import ModelCalled
+from foretell.forecasters.agent import VARIANTS, AgentSettings, BeliefAgent
+from foretell.models import BudgetExceeded, ModelError, Reply, ToolCall
+from foretell.questions import Failure, Forecast, ModelCalled, Question, Target
 
 BINARY = Question(id="b", source="own", text="?", due="2025-10-26", targets=(Target(id="yes"),))
 DATES = Question(id="d", source="own", text="?", due="2025-10-26", targets=(Target(id="a b"), Target(id="c")))

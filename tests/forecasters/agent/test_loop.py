@@ -6,30 +6,48 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from foretell.forecasters.agent.actions import AgentToolset
-from foretell.forecasters.agent.answer_format import AnswerFormat
-from foretell.forecasters.agent.belief import starting_belief
-from foretell.forecasters.agent.loop import AgentTrial, StopReason
-from foretell.forecasters.agent.settings import FULL, NOBELIEF, AgentSettings, Clamp
-from foretell.models.budget import Budget, BudgetedModel
-from foretell.models.model import (
+from foretell.forecasters.agent import (
+    FULL,
+    NOBELIEF,
+    AgentSettings,
+    AgentToolset,
+    AgentTrial,
+    AnswerFormat,
+    Clamp,
+    StopReason,
+    starting_belief,
+)
+from foretell.models import (
     AssistantMessage,
+    Budget,
+    BudgetedModel,
     BudgetExceeded,
     ContextTooLong,
     ModelError,
+    PriceList,
     Reply,
     Request,
     TokenCount,
+    TokenPrice,
     ToolCall,
     ToolResult,
     ToolSpec,
     UserMessage,
 )
-from foretell.models.prices import PriceList, TokenPrice
-from foretell.models.providers.scripted import ScriptedModel
-from foretell.questions.forecast import Failure, Forecast
-from foretell.questions.question import Question, Snapshot, Target
-from foretell.questions.trace import BeliefRevised, Failed, ForecastMade, LeakBlocked, ModelCalled, ToolUsed
+from foretell.models.providers import ScriptedModel
+from foretell.questions import (
+    BeliefRevised,
+    Failed,
+    Failure,
+    Forecast,
+    ForecastMade,
+    LeakBlocked,
+    ModelCalled,
+    Question,
+    Snapshot,
+    Target,
+    ToolUsed,
+)
 
 
 def search(say, think, p, query="strait", **more):

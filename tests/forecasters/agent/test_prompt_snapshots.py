@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from foretell.cli.main import cli
-from foretell.operations.prompts import ExamplePrompt, example_prompts, example_questions
+from foretell.cli import cli
+from foretell.operations import ExamplePrompt, example_prompts, example_questions
 
 FOLDER = Path(__file__).with_name("snapshots")
 MOST_TOKENS = 2_000

@@ -3,14 +3,11 @@
 import numpy as np
 import pytest
 
-from foretell.forecasters.agent.agent import BeliefAgent
-from foretell.forecasters.agent.settings import BATCH, FULL, NOBELIEF, VARIANTS, ZERO_SHOT, AgentSettings
-from foretell.forecasters.base_rates.past import Past
-from foretell.forecasters.base_rates.rates import BaseRates, FixedRates, PastOutcomes
-from foretell.models.model import Reply, ToolCall, ToolResult, ToolSpec
-from foretell.questions.question import Question, Snapshot, Target
-from foretell.questions.trace import ToolUsed
-from foretell.tools.tool import ToolFailed
+from foretell.forecasters.agent import BATCH, FULL, NOBELIEF, VARIANTS, ZERO_SHOT, AgentSettings, BeliefAgent
+from foretell.forecasters.base_rates import BaseRates, FixedRates, Past, PastOutcomes
+from foretell.models import Reply, ToolCall, ToolResult, ToolSpec
+from foretell.questions import Question, Snapshot, Target, ToolUsed
+from foretell.tools import ToolFailed
 
 
 def asked(desk, **agent):
@@ -178,7 +175,7 @@ def test_bypass_submits_the_series_model_without_any_model_call(desk):
         name = "knn"
 
         async def forecast(self, question, context):
-            from foretell.questions.forecast import Forecast
+            from foretell.questions import Forecast
 
             return Forecast(question_id=question.id, forecaster="knn", as_of=context.as_of, p={"yes": 0.99})
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.forecasters.combine.calibration import (
+from foretell.forecasters.combine import (
     Beta,
     FittedBeta,
     FittedIsotonic,
@@ -13,9 +13,10 @@ from foretell.forecasters.combine.calibration import (
     HierarchicalPlatt,
     Isotonic,
     Platt,
+    logit,
+    refitted,
+    sigmoid,
 )
-from foretell.forecasters.combine.rows import logit, sigmoid
-from foretell.forecasters.combine.rules import refitted
 
 
 @pytest.mark.parametrize("method", [Platt(), HierarchicalPlatt(by=("source", "subtype")), Beta(), Isotonic()])

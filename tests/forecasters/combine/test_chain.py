@@ -3,9 +3,16 @@
 import numpy as np
 import pytest
 
-from foretell.forecasters.combine.calibration import Beta, HierarchicalPlatt, Platt
-from foretell.forecasters.combine.rules import ChainedMethod, refitted, with_rule_applied
-from foretell.forecasters.combine.shrink import BayesShrink, Shrink
+from foretell.forecasters.combine import (
+    BayesShrink,
+    Beta,
+    ChainedMethod,
+    HierarchicalPlatt,
+    Platt,
+    Shrink,
+    refitted,
+    with_rule_applied,
+)
 
 
 def test_each_stage_is_fitted_on_what_the_one_before_said(world):

@@ -7,11 +7,11 @@ from datetime import date
 import numpy as np
 import pytest
 
-from foretell.data.datasets.prophet_arena import read_events_csv
-from foretell.forecasters.combine.claims import orders, read_claim
-from foretell.forecasters.combine.coherence import coherent
-from foretell.metrics.comparison import compare_paired
-from foretell.questions.question import Question, Target
+from foretell.data.datasets import read_events_csv
+from foretell.forecasters.combine import coherent, orders
+from foretell.forecasters.combine.claims import read_claim
+from foretell.metrics import compare_paired
+from foretell.questions import Question, Target
 
 ASKED = date(2025, 10, 26)
 

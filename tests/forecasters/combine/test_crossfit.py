@@ -3,10 +3,19 @@
 import numpy as np
 import pytest
 
-from foretell.forecasters.combine.calibration import HierarchicalPlatt, Platt
-from foretell.forecasters.combine.crossfit import GROUPINGS, across, groups_by, leave_last_out, leave_one_out, rolling
-from foretell.forecasters.combine.rules import ChainedMethod, TrainingOverlap
-from foretell.forecasters.combine.shrink import Shrink
+from foretell.forecasters.combine import (
+    GROUPINGS,
+    ChainedMethod,
+    HierarchicalPlatt,
+    Platt,
+    Shrink,
+    TrainingOverlap,
+    across,
+    groups_by,
+    leave_last_out,
+    leave_one_out,
+    rolling,
+)
 
 
 def test_groups(make):

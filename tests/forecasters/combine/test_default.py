@@ -5,9 +5,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from foretell.forecasters.combine.default import UNTAUGHT, DefaultMethod, FittedTrust, LearningGain, Trust, taught
-from foretell.forecasters.combine.rows import Examples, TrialRows, logit, sigmoid
-from foretell.forecasters.combine.rules import TrainingOverlap, apply
+from foretell.forecasters.combine import (
+    UNTAUGHT,
+    DefaultMethod,
+    Examples,
+    FittedTrust,
+    LearningGain,
+    TrainingOverlap,
+    TrialRows,
+    Trust,
+    apply,
+    logit,
+    sigmoid,
+    taught,
+)
 
 FIRST = np.datetime64("2025-01-05")
 

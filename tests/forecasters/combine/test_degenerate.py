@@ -6,11 +6,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from foretell.forecasters.combine.calibration import Beta, HierarchicalPlatt, Isotonic, Platt
-from foretell.forecasters.combine.crossfit import leave_one_out, rolling
-from foretell.forecasters.combine.rules import ChainedMethod
-from foretell.forecasters.combine.saving import from_json, to_json
-from foretell.forecasters.combine.shrink import BayesShrink, Shrink
+from foretell.forecasters.combine import (
+    BayesShrink,
+    Beta,
+    ChainedMethod,
+    HierarchicalPlatt,
+    Isotonic,
+    Platt,
+    Shrink,
+    from_json,
+    leave_one_out,
+    rolling,
+    to_json,
+)
 
 METHODS = {
     method.name: method

@@ -8,21 +8,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.forecasters.combine.crossfit import gain
-from foretell.forecasters.combine.ensemble import (
+from foretell.forecasters.combine import (
     Ensemble,
     EqualWeights,
+    Examples,
     GreedySelection,
     SkillWeights,
+    Training,
+    TrainingOverlap,
+    TrialRows,
+    apply,
+    gain,
     greedy_path,
+    logit,
     side_by_side,
+    sigmoid,
     weighted,
 )
-from foretell.forecasters.combine.rows import Examples, TrialRows, logit, sigmoid
-from foretell.forecasters.combine.rules import Training, TrainingOverlap, apply
-from foretell.metrics.bootstrap import brier_index_from_sums
-from foretell.metrics.clusters import ResamplingDesign
-from foretell.metrics.comparison import compare_paired
+from foretell.metrics import ResamplingDesign, brier_index_from_sums, compare_paired
 
 ROUNDS = np.array(["2025-01-01", "2025-03-01", "2025-05-01", "2025-07-01"], dtype="M8[D]")
 

@@ -5,15 +5,11 @@ import json
 
 import pytest
 
-from foretell.forecasters.combine.aggregate import Aggregate
-from foretell.forecasters.combine.trials import ReasonsPanel
-from foretell.forecasters.forecaster import CannotForecast, Context, Models
-from foretell.models.model import BudgetExceeded, ModelError, ModelSettings, Reply, TokenCount
-from foretell.models.names import ModelRoles
-from foretell.models.providers.scripted import ScriptedModel
-from foretell.questions.forecast import Forecast, Numeric
-from foretell.questions.question import Question, Target
-from foretell.questions.trace import ForecastMade, ModelCalled
+from foretell.forecasters import CannotForecast, Context, Models
+from foretell.forecasters.combine import Aggregate, ReasonsPanel
+from foretell.models import BudgetExceeded, ModelError, ModelRoles, ModelSettings, Reply, TokenCount
+from foretell.models.providers import ScriptedModel
+from foretell.questions import Forecast, ForecastMade, ModelCalled, Numeric, Question, Target
 
 ONE = Question(
     id="q",

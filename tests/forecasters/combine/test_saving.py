@@ -8,13 +8,27 @@ from importlib import import_module
 import numpy as np
 import pytest
 
-from foretell.forecasters.combine.calibration import FittedIsotonic, FittedPlatt, HierarchicalPlatt, Isotonic
-from foretell.forecasters.combine.default import DefaultMethod
-from foretell.forecasters.combine.ensemble import Ensemble
-from foretell.forecasters.combine.rules import ChainedMethod, FittedChain, FittedRaw, FittedRule, Training
-from foretell.forecasters.combine.saving import KINDS, from_json, load, save, to_json
-from foretell.forecasters.combine.shrink import FittedShrink, Shrink
-from foretell.questions.errors import InputError
+from foretell.forecasters.combine import (
+    KINDS,
+    ChainedMethod,
+    DefaultMethod,
+    Ensemble,
+    FittedChain,
+    FittedIsotonic,
+    FittedPlatt,
+    FittedRaw,
+    FittedRule,
+    FittedShrink,
+    HierarchicalPlatt,
+    Isotonic,
+    Shrink,
+    Training,
+    from_json,
+    load,
+    save,
+    to_json,
+)
+from foretell.questions import InputError
 
 TRAINED = Training(
     askings=("a@2025-01-05", "b@2025-01-05"), first_due=date(2025, 1, 5), last_known=date(2025, 2, 1), n=3

@@ -5,18 +5,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.forecasters.combine.rows import logit, sigmoid
-from foretell.forecasters.combine.rules import refitted
-from foretell.forecasters.combine.shrink import (
-    FLOORS,
-    SLOPES,
+from foretell.forecasters.combine import (
     BayesShrink,
     FittedBayesShrink,
     FittedShrink,
     Shrink,
     TrialSpread,
+    logit,
+    refitted,
+    sigmoid,
 )
-from foretell.metrics.scores import mean_brier
+from foretell.forecasters.combine.shrink import FLOORS, SLOPES
+from foretell.metrics import mean_brier
 
 
 def test_by_hand(make_rows):

@@ -6,17 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from foretell.data.search.engine import SearchHit
-from foretell.forecasters.forecaster import Context, Models, attempt
-from foretell.forecasters.prompt.prediction_context import PredictionContext, RankedSource
-from foretell.models.model import Model, Reply, Request, TokenCount
-from foretell.models.names import ModelRoles
-from foretell.models.providers.scripted import ScriptedModel
-from foretell.questions.as_of import AsOf, instant
-from foretell.questions.forecast import Failure, Forecast
-from foretell.questions.question import Question, Snapshot, Target
-from foretell.questions.trace import TraceEvent
-from foretell.tools.leak_filter import Excerpt, LeakVerdict
+from foretell.data.search import SearchHit
+from foretell.forecasters import Context, Models, attempt
+from foretell.forecasters.prompt import PredictionContext, RankedSource
+from foretell.models import Model, ModelRoles, Reply, Request, TokenCount
+from foretell.models.providers import ScriptedModel
+from foretell.questions import AsOf, Failure, Forecast, Question, Snapshot, Target, TraceEvent, instant
+from foretell.tools import Excerpt, LeakVerdict
 
 AT = instant("2026-01-10T12:00:00Z")
 BACK = AsOf(at=AT, mode="backtest")

@@ -8,21 +8,21 @@ from typing import Any
 import pytest
 from tests.forecasters.context.doubles import BACK, CUP, KeepAll, One, run_context, shared, source, words
 
-from foretell.forecasters.agent.agent import BeliefAgent
-from foretell.forecasters.agent.settings import FULL
-from foretell.forecasters.base_rates.baselines import MarketForecaster
-from foretell.forecasters.forecaster import Context, attempt
-from foretell.forecasters.prompt.adapter import ContextAdapter, context_toolbox
-from foretell.forecasters.prompt.prediction_context import PredictionContext, StoredContexts
-from foretell.forecasters.prompt.rendering import VIEWS, material
-from foretell.models.model import Reply, ToolCall, ToolSpec
-from foretell.models.providers.scripted import ScriptedModel
-from foretell.questions.as_of import AsOf, instant
-from foretell.questions.forecast import Failure, Forecast
-from foretell.questions.question import Question
-from foretell.tools.fence import FencedTools
-from foretell.tools.rules import FenceRules
-from foretell.tools.tool import Tool, ToolMaterial
+from foretell.forecasters import Context, attempt
+from foretell.forecasters.agent import FULL, BeliefAgent
+from foretell.forecasters.base_rates import MarketForecaster
+from foretell.forecasters.prompt import (
+    VIEWS,
+    ContextAdapter,
+    PredictionContext,
+    StoredContexts,
+    context_toolbox,
+    material,
+)
+from foretell.models import Reply, ToolCall, ToolSpec
+from foretell.models.providers import ScriptedModel
+from foretell.questions import AsOf, Failure, Forecast, Question, instant
+from foretell.tools import FencedTools, FenceRules, Tool, ToolMaterial
 
 BELIEF = {
     "reason": "r",
@@ -102,7 +102,7 @@ def test_the_agents_crowd_variant_starts_from_the_context_s_quotes_only_where_th
 
 @pytest.mark.parametrize("tools", [True, False])
 def test_a_tree_plans_with_the_context_and_its_leaves_can_search_it(tools: bool) -> None:
-    from foretell.forecasters.tree.forecaster import TreeForecaster
+    from foretell.forecasters.tree import TreeForecaster
 
     def speak(request: Any) -> Any:
         return heard_by_a_tree(request)
@@ -120,9 +120,8 @@ def test_a_tree_plans_with_the_context_and_its_leaves_can_search_it(tools: bool)
 
 def heard_by_a_tree(request: Any) -> Reply:
     """The fake that plays all parts of a tree, without a wire."""
-    from foretell.models.canonical import request_key
-    from foretell.practice.models.formats import ModelQuery, OfferedTool
-    from foretell.practice.models.scripts import tree_script
+    from foretell.models import request_key
+    from foretell.practice.models import ModelQuery, OfferedTool, tree_script
 
     texts = [message.text for message in request.messages]
     said = tree_script(

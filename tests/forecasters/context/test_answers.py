@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.forecasters.context.doubles import CUP, SNOW, VISITS
 
-from foretell.forecasters.prompt.answers import OutcomeNames, read_probabilities, read_votes
-from foretell.models.model import Reply
-from foretell.models.structured_output import UnusableReply, object_in
-from foretell.questions.question import Question, Target
+from foretell.forecasters.prompt import OutcomeNames, read_probabilities, read_votes
+from foretell.models import Reply, UnusableReply, object_in
+from foretell.questions import Question, Target
 
 CUPS, MET, SNOWS = OutcomeNames.of(CUP), OutcomeNames.of(VISITS), OutcomeNames.of(SNOW)
 
@@ -194,7 +193,7 @@ def test_hostile_text_is_refused_quickly(text: str) -> None:
 
 
 def test_an_answer_in_a_call_or_behind_prose_counts() -> None:
-    from foretell.models.model import ToolCall
+    from foretell.models import ToolCall
 
     inside = json.dumps({"probabilities": {"yes": 0.2}})
     call = ToolCall(id="1", name="answer", arguments=inside)

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from tests.forecasters.context.doubles import AT, BACK, CUP, LIVE, SNOW, Canned, KeepAll, hit
 
-from foretell.data.http import SourceError
-from foretell.forecasters.prompt.builder import (
+from foretell.data import SourceError
+from foretell.forecasters.prompt import (
     NOT_TELLING,
     SUMMARY_LEAKS,
     TOO_LATE,
@@ -20,17 +20,14 @@ from foretell.forecasters.prompt.builder import (
     ContextBuilder,
     ContextBuildSettings,
     ContextUnavailable,
+    render,
 )
-from foretell.forecasters.prompt.rendering import render
 from foretell.forecasters.prompt.search import SAME_ADDRESS, SAME_WORDS, fuse, page_of
 from foretell.forecasters.prompt.summaries import extract, sentences, template_queries
-from foretell.models.journal import Journal
-from foretell.models.model import ModelError, Reply, Request, TokenCount
-from foretell.models.names import ModelRoles
-from foretell.models.providers.scripted import ScriptedModel
-from foretell.questions.as_of import AsOf, instant
-from foretell.questions.trace import LeakBlocked, ModelCalled
-from foretell.tools.tool import SourceItem
+from foretell.models import Journal, ModelError, ModelRoles, Reply, Request, TokenCount
+from foretell.models.providers import ScriptedModel
+from foretell.questions import AsOf, LeakBlocked, ModelCalled, instant
+from foretell.tools import SourceItem
 
 CAST = ModelRoles(agent="scripted:agent", others={"summariser": "scripted:reader", "filter": "scripted:filter"})
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.forecasters.context.doubles import BACK, CUP, LIVE, shared, source
 
-from foretell.data.datasets.question_set import ContextSource
-from foretell.forecasters.prompt.prediction_context import (
+from foretell.data.datasets import ContextSource
+from foretell.forecasters.prompt import (
     PredictionContext,
     RankedSource,
     from_articles,
@@ -23,10 +23,7 @@ from foretell.forecasters.prompt.prediction_context import (
     refusal_notes,
     refused_articles,
 )
-from foretell.questions.as_of import AsOf, instant
-from foretell.questions.errors import InputError
-from foretell.questions.exclusivity import EXCLUSIVITIES
-from foretell.questions.question import Question, Snapshot, Target
+from foretell.questions import EXCLUSIVITIES, AsOf, InputError, Question, Snapshot, Target, instant
 
 text = st.text(max_size=40)
 dates = st.datetimes(
@@ -204,8 +201,7 @@ def test_published_articles_are_judged_by_the_rules_of_the_fence_and_named_where
 
 @pytest.mark.shared_data
 def test_the_published_subset_makes_contexts_that_come_back(shared_data: Any) -> None:
-    from foretell.data.datasets.prophet_arena import read_events_csv
-    from foretell.data.datasets.question_set import asked_key
+    from foretell.data.datasets import asked_key, read_events_csv
 
     (path,) = sorted((shared_data / "prophet_arena").glob("*.csv"))[:1]
     found = read_events_csv(path)

@@ -2,9 +2,8 @@
 
 import pytest
 
-from foretell.forecasters.prompt.answers import ElicitedAnswer
-from foretell.forecasters.prompt.elicitation import ELICITATIONS, Elicitation, ElicitationCall, read_elicitation
-from foretell.questions.errors import InputError
+from foretell.forecasters.prompt import ELICITATIONS, Elicitation, ElicitationCall, ElicitedAnswer, read_elicitation
+from foretell.questions import InputError
 
 
 def answers(way: Elicitation, *said: ElicitedAnswer | None) -> list[tuple[ElicitationCall, ElicitedAnswer]]:

@@ -9,26 +9,14 @@ import pytest
 from tests.forecasters.context.doubles import no_tools
 
 from fakes.models import FakeModels, ModelFault
-from foretell.data.http import AsyncHttpClient, HttpLimits
-from foretell.data.search.tavily import TavilySearch
-from foretell.data.service import ServiceConfig
-from foretell.forecasters.forecaster import Context, Models, attempt
-from foretell.forecasters.prompt.builder import ContextBuilder
-from foretell.forecasters.prompt.elicitation import ELICITATIONS
-from foretell.forecasters.prompt.forecaster import PromptForecaster
-from foretell.forecasters.prompt.prediction_context import StoredContexts
-from foretell.forecasters.prompt.rendering import render
-from foretell.models.budget import Budget
-from foretell.models.journal import Journal
-from foretell.models.names import ModelRoles
-from foretell.models.prices import PriceList
-from foretell.models.router import ModelRouter
-from foretell.practice.models.scripts import arena_script
-from foretell.practice.search import search_server
-from foretell.practice.world import small_world
-from foretell.questions.as_of import AsOf, instant
-from foretell.questions.forecast import Failure, Forecast
-from foretell.questions.question import Question, Snapshot, Target
+from foretell.data import AsyncHttpClient, HttpLimits, ServiceConfig
+from foretell.data.search import TavilySearch
+from foretell.forecasters import Context, Models, attempt
+from foretell.forecasters.prompt import ELICITATIONS, ContextBuilder, PromptForecaster, StoredContexts, render
+from foretell.models import Budget, Journal, ModelRoles, ModelRouter, PriceList
+from foretell.practice import search_server, small_world
+from foretell.practice.models import arena_script
+from foretell.questions import AsOf, Failure, Forecast, Question, Snapshot, Target, instant
 
 KEY = "k"
 AT = instant("2026-08-01T12:00:00Z")
@@ -175,9 +163,9 @@ def test_a_wild_searcher_cannot_spoil_a_context(tmp_path) -> None:
 
 @pytest.mark.parametrize("who", ["agent", "tree"])
 def test_agent_and_tree_on_the_same_context_without_tools(who: str, tmp_path) -> None:
-    from foretell.forecasters.agent.agent import BeliefAgent
-    from foretell.forecasters.prompt.adapter import ContextAdapter
-    from foretell.forecasters.tree.forecaster import TreeForecaster
+    from foretell.forecasters.agent import BeliefAgent
+    from foretell.forecasters.prompt import ContextAdapter
+    from foretell.forecasters.tree import TreeForecaster
 
     async def play(stage: Stage) -> Any:
         contexts = StoredContexts([(await stage.builder().build(RATE, BACK)).context])

@@ -19,21 +19,24 @@ from tests.forecasters.context.doubles import (
     words,
 )
 
-from foretell.forecasters.agent.agent import without_numbers
-from foretell.forecasters.agent.settings import Clamp
-from foretell.forecasters.forecaster import CannotForecast, Context, attempt, make_forecaster
-from foretell.forecasters.prompt.adapter import on_context
-from foretell.forecasters.prompt.forecaster import PromptForecaster, fit
-from foretell.forecasters.prompt.prediction_context import QuestionOnly, StoredContexts
-from foretell.forecasters.prompt.rendering import VIEWS, render
-from foretell.metrics.scores import mean_brier
-from foretell.models.model import BudgetExceeded, ModelError, ModelSettings, Reply
-from foretell.models.providers.scripted import ScriptedModel
-from foretell.questions.as_of import AsOf
-from foretell.questions.codec import from_json, to_json
-from foretell.questions.errors import InputError
-from foretell.questions.forecast import Failure, Forecast
-from foretell.questions.trace import BeliefRevised, Failed, ForecastMade, ModelCalled
+from foretell.forecasters import CannotForecast, Context, attempt, make_forecaster
+from foretell.forecasters.agent import Clamp, without_numbers
+from foretell.forecasters.prompt import VIEWS, PromptForecaster, QuestionOnly, StoredContexts, fit, on_context, render
+from foretell.metrics import mean_brier
+from foretell.models import BudgetExceeded, ModelError, ModelSettings, Reply
+from foretell.models.providers import ScriptedModel
+from foretell.questions import (
+    AsOf,
+    BeliefRevised,
+    Failed,
+    Failure,
+    Forecast,
+    ForecastMade,
+    InputError,
+    ModelCalled,
+    from_json,
+    to_json,
+)
 
 
 def desk(question=CUP, **more) -> Desk:

@@ -5,10 +5,22 @@ from dataclasses import replace
 import pytest
 from tests.forecasters.context.doubles import BACK, CUP, LIVE, SNOW, VISITS, shared, source
 
-from foretell.forecasters.prompt.elicitation import ASKED, PROMPTS, ElicitationCall, call_of
-from foretell.forecasters.prompt.prediction_context import PredictionContext
-from foretell.forecasters.prompt.rendering import BOTH, MARKET, NONE, SOURCES, VIEWS, material, read_view, render
-from foretell.questions.errors import InputError
+from foretell.forecasters.prompt import (
+    ASKED,
+    BOTH,
+    MARKET,
+    NONE,
+    PROMPTS,
+    SOURCES,
+    VIEWS,
+    ElicitationCall,
+    PredictionContext,
+    call_of,
+    material,
+    read_view,
+    render,
+)
+from foretell.questions import InputError
 
 
 def test_criteria_background_outcomes_sources_and_quotes_are_shown() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from foretell.forecasters.base_rates.past import Past, PastQuestions
+from foretell.forecasters.base_rates import Past, PastQuestions
 
 Row = dict[str, Any]
 Bank = Callable[[list[Row]], PastQuestions]

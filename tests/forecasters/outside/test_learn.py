@@ -3,12 +3,12 @@ from datetime import date
 
 import numpy as np
 
-from foretell.forecasters.base_rates.outside_fit import LONG_RUN, STRENGTHS, asking_hash, fit_outside
-from foretell.forecasters.base_rates.past import NEVER, Past, PastQuestions
+from foretell.forecasters.base_rates import NEVER, Past, PastQuestions, fit_outside
+from foretell.forecasters.base_rates.outside_fit import LONG_RUN, STRENGTHS, asking_hash
 from foretell.forecasters.base_rates.text_features import text_features
 from foretell.forecasters.base_rates.wording import read
-from foretell.forecasters.combine.rows import sigmoid
-from foretell.questions.as_of import AsOf
+from foretell.forecasters.combine import sigmoid
+from foretell.questions import AsOf
 
 LATE = AsOf.day("2025-12-31")
 DAY = date(2025, 12, 31)

@@ -3,7 +3,7 @@ from datetime import date
 import numpy as np
 import pytest
 
-from foretell.forecasters.base_rates.past import Past
+from foretell.forecasters.base_rates import Past
 
 
 def test_before_a_day_later_outcomes_and_prices_are_unknown(bank_of) -> None:

@@ -4,13 +4,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foretell.data.datasets.forecastbench import read_rounds
-from foretell.data.datasets.question_set import QuestionSet
-from foretell.forecasters.base_rates.outside_view import OutsideView
-from foretell.forecasters.base_rates.past import Past
-from foretell.forecasters.base_rates.reference_class import ReferenceClass
-from foretell.forecasters.forecaster import Context
-from foretell.runs.past import past_of
+from foretell.data.datasets import QuestionSet, read_rounds
+from foretell.forecasters import Context
+from foretell.forecasters.base_rates import OutsideView, Past, ReferenceClass
+from foretell.runs import past_of
 
 pytestmark = pytest.mark.shared_data
 

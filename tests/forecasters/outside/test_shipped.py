@@ -5,12 +5,11 @@ from io import BytesIO
 import numpy as np
 import pytest
 
-from foretell.forecasters.base_rates.outside_fit import fit_outside
+from foretell.forecasters.base_rates import PastQuestions, fit_outside
 from foretell.forecasters.base_rates.outside_model import NUMBERS, REPORT, from_files, shipped_model, to_files
-from foretell.forecasters.base_rates.past import PastQuestions
 from foretell.forecasters.base_rates.text_features import text_features
 from foretell.forecasters.base_rates.wording import read
-from foretell.questions.as_of import AsOf
+from foretell.questions import AsOf
 
 FOLDER = files("foretell.forecasters.base_rates")
 

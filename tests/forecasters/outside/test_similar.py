@@ -2,10 +2,8 @@ from datetime import date
 
 import pytest
 
-from foretell.forecasters.base_rates.past import Past, PastQuestions
-from foretell.forecasters.base_rates.reference_class import ReferenceClass
-from foretell.questions.as_of import AsOf
-from foretell.questions.question import Question, Target
+from foretell.forecasters.base_rates import Past, PastQuestions, ReferenceClass
+from foretell.questions import AsOf, Question, Target
 
 CUTOFF = AsOf.day("2025-12-31")
 

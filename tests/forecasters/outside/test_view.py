@@ -6,12 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.forecasters.base_rates.outside_fit import fit_outside
-from foretell.forecasters.base_rates.outside_view import OutsideView
-from foretell.forecasters.base_rates.past import Past, PastQuestions
-from foretell.forecasters.forecaster import CannotForecast, Context
-from foretell.questions.as_of import AsOf
-from foretell.questions.question import LastValue, Question, Snapshot, Target
+from foretell.forecasters import CannotForecast, Context
+from foretell.forecasters.base_rates import OutsideView, Past, PastQuestions, fit_outside
+from foretell.questions import AsOf, LastValue, Question, Snapshot, Target
 
 NOW = AsOf(at="2027-03-01T12:00:00Z", mode="live")
 

@@ -3,13 +3,11 @@ import asyncio
 import numpy as np
 import pytest
 
-from foretell.data.series.series import Series, SeriesInMemory
-from foretell.forecasters.forecaster import CannotForecast, Context
+from foretell.data.series import Series, SeriesInMemory
+from foretell.forecasters import CannotForecast, Context
+from foretell.forecasters.series import AskedSeries, Auto, Climatology, Hybrid, LinearTrend, SeasonalKnn, Walk
 from foretell.forecasters.series.auto import auto
-from foretell.forecasters.series.forecasters import Auto, Climatology, Hybrid, LinearTrend, SeasonalKnn, Walk
-from foretell.forecasters.series.history import AskedSeries
-from foretell.questions.as_of import AsOf
-from foretell.questions.question import Question, SeriesRef, Target
+from foretell.questions import AsOf, Question, SeriesRef, Target
 
 DAYS = np.arange("2015-01-01", "2025-12-31", dtype="M8[D]")
 VALUES = np.cumsum(np.random.default_rng(0).standard_normal(len(DAYS)))

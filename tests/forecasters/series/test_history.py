@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from foretell.forecasters.series.history import AskedSeries, history
+from foretell.forecasters.series import AskedSeries
+from foretell.forecasters.series.history import history
 
 
 def days(*text: str) -> np.ndarray:

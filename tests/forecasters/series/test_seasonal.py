@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.forecasters.series.history import AskedSeries
+from foretell.forecasters.series import AskedSeries
 from foretell.forecasters.series.seasonal import (
     PRIOR_YEARS,
     Neighbourhood,

@@ -3,10 +3,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from foretell.forecasters.series import AskedSeries
 from foretell.forecasters.series.auto import Expectation, auto, choices
 from foretell.forecasters.series.changes import walk
 from foretell.forecasters.series.climatology import climatology
-from foretell.forecasters.series.history import AskedSeries
 
 HORIZONS = np.array([7, 30, 90, 365, 3650], "m8[D]")
 MODELS = {"walk": walk, "auto": auto}

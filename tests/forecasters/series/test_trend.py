@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from foretell.forecasters.series.history import AskedSeries, SeriesChances
+from foretell.forecasters.series import AskedSeries, SeriesChances
 from foretell.forecasters.series.seasonal import hybrid, linear, safe
 
 DAYS = np.arange("2024-01-01", "2024-01-05", dtype="M8[D]")

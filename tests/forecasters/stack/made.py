@@ -2,9 +2,8 @@
 
 from datetime import date, timedelta
 
-from foretell.forecasters.base_rates.past import Past, PastAnswer
-from foretell.questions.as_of import instant
-from foretell.questions.question import LastValue, Question, SeriesRef, Target
+from foretell.forecasters.base_rates import Past, PastAnswer
+from foretell.questions import LastValue, Question, SeriesRef, Target, instant
 
 STATION = "meteofrance/TEMPERATURE/celsius.07149.D"
 

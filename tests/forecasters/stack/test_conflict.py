@@ -6,18 +6,11 @@ import pytest
 from scipy.stats import nbinom, poisson
 from tests.forecasters.stack.made import NOTHING, events, past_of
 
-from foretell.data.series.series import Series
-from foretell.forecasters.base_rates.past import Past
-from foretell.forecasters.stack import conflict
-from foretell.forecasters.stack.conflict import (
-    ConflictModel,
-    DailyCounts,
-    ReferenceValue,
-    ReferenceValues,
-    chance,
-    reference_of,
-)
-from foretell.questions.question import Question, SeriesRef
+from foretell.data.series import Series
+from foretell.forecasters.base_rates import Past
+from foretell.forecasters.stack import ConflictModel, conflict
+from foretell.forecasters.stack.conflict import DailyCounts, ReferenceValue, ReferenceValues, chance, reference_of
+from foretell.questions import Question, SeriesRef
 
 PLACES = [f"Land {i}" for i in range(10)]
 

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from tests.forecasters.stack.made import NOTHING, past_of, rate
 
-from foretell.data.series.series import Series
-from foretell.forecasters.base_rates.past import Past
-from foretell.forecasters.stack.economy import EconomyModel, ShareModel, kind_of
-from foretell.metrics.arrays import Floats
-from foretell.questions.question import LastValue, Question
+from foretell.data.series import Series
+from foretell.forecasters.base_rates import Past
+from foretell.forecasters.stack import EconomyModel, ShareModel
+from foretell.forecasters.stack.economy import kind_of
+from foretell.metrics import Floats
+from foretell.questions import LastValue, Question
 
 POLICY = "Will the federal funds rate have increased?"
 MONEY = "Will the deposits in all US commercial banks have increased?"

@@ -3,7 +3,7 @@ from datetime import date
 import numpy as np
 from tests.forecasters.stack.made import rate, told
 
-from foretell.forecasters.base_rates.past import Past, PastAnswer
+from foretell.forecasters.base_rates import Past, PastAnswer
 
 FIRST, SECOND = rate("DFF", "2025-03-02"), rate("DFF", "2025-03-16")
 

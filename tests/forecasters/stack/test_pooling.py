@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.forecasters.stack.made import past_of, rate
 
-from foretell.forecasters.combine.logistic import LogisticProblem, fit_logistic_ridge
-from foretell.forecasters.combine.rows import logit, sigmoid
-from foretell.forecasters.stack.economy import EconomyModel
+from foretell.forecasters.combine import LogisticProblem, fit_logistic_ridge, logit, sigmoid
+from foretell.forecasters.stack import EconomyModel
 from foretell.forecasters.stack.source_model import NONE, EffectPriors, PooledCases, pool
 
 ONE = EffectPriors(group_sd={"series": 1.0})

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 from tests.forecasters.stack.made import NOTHING, asked, past_of
 
-from foretell.forecasters.stack.wikipedia import PRIOR_EVENTS, PRIOR_YEARS, RankModel, RareChanges
+from foretell.forecasters.stack import RankModel
+from foretell.forecasters.stack.wikipedia import PRIOR_EVENTS, PRIOR_YEARS, RareChanges
 
 
 def player(name: str, due: str, rank: float = 8.0, **more):

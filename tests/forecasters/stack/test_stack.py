@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from tests.forecasters.stack.made import STATION, asked, events, past_of, rate, told, warmer
 
-from foretell.data.series.series import Series, SeriesInMemory
-from foretell.forecasters.base_rates.past import Past
-from foretell.forecasters.base_rates.rates import FixedRates
-from foretell.forecasters.forecaster import CannotForecast, Context, NoSeries
-from foretell.forecasters.series.forecasters import Auto
-from foretell.forecasters.stack.stack import Stack, fresh
-from foretell.questions.question import Question, SeriesRef, Snapshot, Target
+from foretell.data.series import Series, SeriesInMemory
+from foretell.forecasters import CannotForecast, Context, NoSeries
+from foretell.forecasters.base_rates import FixedRates, Past
+from foretell.forecasters.series import Auto
+from foretell.forecasters.stack import Stack
+from foretell.forecasters.stack.stack import FAMILIES, fresh
+from foretell.forecasters.stack.temperature import PLACES, forecast_id
+from foretell.questions import Question, SeriesRef, Snapshot, Target
 
 MARKET = Question(
     id="m/1", source="manifold", text="?", due="2025-10-26", subtype="market", targets=(Target(id="yes"),)
@@ -147,14 +148,20 @@ def bank(flip: bool) -> Past:
     return Past.of(asked_all, answers)
 
 
-SERIES = (walk("S1", "2026-06-01"), walk("T1", "2026-06-01", 1))
+BILL = "the Federal Reserve's 3-month secondary market treasury bill rate"
+AVERAGE = "the 90-day average of the Federal Reserve's Secured Overnight Financing Rate"
+WEATHER = tuple(forecast_id(PLACES["07005"], lead) for lead in (1, 7))
+SERIES = tuple(walk(id, "2026-06-01", seed) for seed, id in enumerate(("S1", "T1", "DGS1", "EFFR", "SOFR", *WEATHER)))
 ASKED = [
     rate("S1", "2025-06-01"),
     rate("S2", "2025-06-01"),
     rate("T1", "2025-06-01", source="yfinance"),
     rate("T2", "2025-06-01", source="yfinance"),
     events("Riots", "Land 4", "2025-06-01", 4.0),
+    rate("DTB3", "2025-06-01", BILL),
+    rate("SOFR90DAYAVG", "2025-06-01", AVERAGE),
     warmer("2025-06-01", value=17.0, station="m/TEMPERATURE/c.07001.D"),
+    warmer("2025-06-01", value=17.0, station="m/TEMPERATURE/c.07005.D"),
     asked("wikipedia", "fide_rank", "fide_rank 3", "2025-06-01"),
     asked("wikipedia", "vaccine", "vaccine 3", "2025-06-01"),
 ]
@@ -169,6 +176,10 @@ def test_nothing_known_on_or_after_the_due_date_changes_a_forecast(question: Que
         forecast(question, Stack(), *changed, past=bank(True)),
     )
     assert before == after, "rationale and all"
+    read = {ref.id for family in FAMILIES if family.covers(question) for ref in family.others_of(question)}
+    if read & {one.id for one in SERIES}:
+        earlier = [replace(one, values=np.full(len(one.days), 12.0)) for one in SERIES]
+        assert forecast(question, Stack(), *earlier, past=bank(False)).p != before.p, "what came before does"
 
 
 def test_what_was_known_the_day_before_does_change_it() -> None:

@@ -5,10 +5,12 @@ import numpy as np
 import pytest
 from tests.forecasters.stack.made import NOTHING, past_of, rate, warmer
 
-from foretell.data.series.series import Series
-from foretell.forecasters.series.climatology import harmonics
-from foretell.forecasters.stack.temperature import REGIONS, Climate, Report, TemperatureModel, from_record, region
-from foretell.questions.question import SeriesRef
+from foretell.data.series import Series
+from foretell.forecasters.series import harmonics
+from foretell.forecasters.stack import TemperatureModel
+from foretell.forecasters.stack.source_model import Estimate
+from foretell.forecasters.stack.temperature import REGIONS, Climate, Report, from_record, region
+from foretell.questions import SeriesRef
 
 SURE = replace(REGIONS["07"], doubt=np.zeros((5, 5)), spread=np.array([3.0, 0.0, 0.0]))
 
@@ -109,3 +111,27 @@ def test_it_covers_rises_of_temperatures_only() -> None:
     assert not family.covers(rate("DFF", "2025-10-01"))
     fixed = replace(warmer("2025-10-01"), series=SeriesRef(provider="dbnomics", id="x/TEMPERATURE/y", threshold=3.0))
     assert not family.covers(fixed)
+
+
+def test_a_forecast_stands_in_for_days_that_nobody_has_measured_yet() -> None:
+    question = warmer("2025-10-26", 12.0)
+    model, due = TemperatureModel(), question.due.date()
+    near, far = (ref.id for ref in model.others_of(question))
+    assert (near.split("/")[0], far.split("/")[0]) == ("forecast1", "forecast7")
+
+    def said(today: float, next_week: float, made: str = "2025-10-26") -> Estimate:
+        last = np.datetime64(made)
+        others = {
+            near: Series(id=near, days=np.array([last - 1]), values=np.array([today])),
+            far: Series(id=far, days=np.array([last]), values=np.array([next_week])),
+        }
+        return model.estimate(question, NOTHING, due, None, others)
+
+    without = model.estimate(question, NOTHING, due)
+    cold, warm = said(8.0, 16.0), said(16.0, 8.0)
+    assert cold.p[0] > 0.85 > 0.15 > warm.p[0]
+    assert cold.p[2] > without.p[2] > warm.p[2]
+    assert "Forecast: 8.0 on 2025-10-26, 16.0 on 2025-11-02." in cold.rationale
+    assert "No public forecast was at hand." in without.rationale
+    # A forecast of a day before the due day says nothing that the record does not say better.
+    assert said(8.0, 16.0, made="2025-10-10").p.tolist() == without.p.tolist()

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.forecasters.stack.made import past_of, rate
 
-from foretell.forecasters.base_rates.rates import FixedRates
-from foretell.forecasters.stack.economy import ShareModel
+from foretell.forecasters.base_rates import FixedRates
+from foretell.forecasters.stack import ShareModel
 from foretell.forecasters.stack.stack import trust_in_family, trust_in_model
 
 DAYS = np.arange("2025-03-02", "2025-06-10", dtype="M8[D]")

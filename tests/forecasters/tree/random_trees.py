@@ -4,8 +4,7 @@ import random
 from collections.abc import Sequence
 from operator import not_
 
-from foretell.forecasters.tree import formula as ex
-from foretell.forecasters.tree.links import (
+from foretell.forecasters.tree import (
     AverageLink,
     FormulaAssumption,
     FormulaLink,
@@ -14,8 +13,13 @@ from foretell.forecasters.tree.links import (
     LinearLink,
     Link,
     NoisyOrLink,
+    Proposition,
+    Tree,
+    has_own_value,
+    own_value,
+    post_order,
 )
-from foretell.forecasters.tree.proposition import Proposition, Tree, has_own_value, own_value, post_order
+from foretell.forecasters.tree import formula as ex
 
 KINDS = ("linear", "formula", "noisy_or", "inhibited_noisy_or", "average", "judged")
 

@@ -6,24 +6,25 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from foretell.forecasters.forecaster import Context, Models
-from foretell.forecasters.tree.grow.ground import CannotGround, GroundingResult, Leaf
-from foretell.forecasters.tree.grow.prompting import TreeQuestion
-from foretell.forecasters.tree.proposition import Grounding
-from foretell.models.canonical import request_key
-from foretell.models.model import AssistantMessage, Model, Reply, Request, TokenCount, ToolCall, ToolSpec
-from foretell.models.names import ModelRoles
-from foretell.models.prices import PriceList
-from foretell.models.providers.scripted import ScriptedModel
-from foretell.practice.models.formats import ModelQuery, OfferedTool, ScriptedReply
-from foretell.practice.models.scripts import tree_script as play
-from foretell.questions.as_of import AsOf, instant
-from foretell.questions.question import Question, Target
-from foretell.questions.trace import TraceEvent
-from foretell.tools.fence import FencedTools
-from foretell.tools.leak_filter import Excerpt, LeakVerdict
-from foretell.tools.rules import FenceRules
-from foretell.tools.tool import SourceItem, ToolMaterial
+from foretell.forecasters import Context, Models
+from foretell.forecasters.tree import CannotGround, Grounding, GroundingResult, Leaf, TreeQuestion
+from foretell.models import (
+    AssistantMessage,
+    Model,
+    ModelRoles,
+    PriceList,
+    Reply,
+    Request,
+    TokenCount,
+    ToolCall,
+    ToolSpec,
+    request_key,
+)
+from foretell.models.providers import ScriptedModel
+from foretell.practice.models import ModelQuery, OfferedTool, ScriptedReply
+from foretell.practice.models import tree_script as play
+from foretell.questions import AsOf, Question, Target, TraceEvent, instant
+from foretell.tools import Excerpt, FencedTools, FenceRules, LeakVerdict, SourceItem, ToolMaterial
 
 SEARCH = ToolSpec(
     name="web_search",

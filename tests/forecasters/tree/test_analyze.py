@@ -9,13 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.forecasters.tree.scripted_tree import TreeSetup, playing
 
-from foretell.forecasters.tree.grow.analyze import AnalysisDraft, AnalysisLimits, AnalyzeSettings, depth_of
-from foretell.forecasters.tree.grow.analyze import analyze as analyze_claim
-from foretell.forecasters.tree.grow.prompting import ClaimSurroundings
-from foretell.forecasters.tree.proposition import Proposition, Tree
-from foretell.forecasters.tree.validation import structural_problems
-from foretell.models.model import ModelError, Request
-from foretell.models.providers.scripted import ScriptedModel
+from foretell.forecasters.tree import (
+    AnalysisDraft,
+    AnalysisLimits,
+    AnalyzeSettings,
+    ClaimSurroundings,
+    Proposition,
+    Tree,
+    depth_of,
+    structural_problems,
+)
+from foretell.forecasters.tree import analyze as analyze_claim
+from foretell.models import ModelError, Request
+from foretell.models.providers import ScriptedModel
 
 ROOT = Proposition(id="P0", claim="The harbour bridge opens to traffic by 31 December 2025.")
 CLAIMS = [

@@ -13,21 +13,17 @@ from tests.forecasters.tree.scripted_tree import TreeSetup, playing
 
 from fakes.faults import failing, inject
 from fakes.models import FakeDeepResearch
-from foretell.forecasters.forecaster import Context
-from foretell.forecasters.tree.grounders.deep_research import (
+from foretell.forecasters import Context
+from foretell.forecasters.tree import (
     DeepResearchGrounder,
+    GroundingResult,
     SearchAndFetch,
     SearchServer,
     open_search_server,
 )
-from foretell.forecasters.tree.grow.ground import GroundingResult
-from foretell.models.journal import Journal
-from foretell.models.limits import ModelLimits
-from foretell.models.model import ModelError, Request
-from foretell.models.providers.research import ResearchingModel
-from foretell.models.providers.scripted import ScriptedModel
-from foretell.models.router import ModelRouter
-from foretell.questions.trace import LeakBlocked, ModelCalled, ToolUsed
+from foretell.models import Journal, ModelError, ModelLimits, ModelRouter, Request
+from foretell.models.providers import ResearchingModel, ScriptedModel
+from foretell.questions import LeakBlocked, ModelCalled, ToolUsed
 
 pytestmark = pytest.mark.skipif(find_spec("mcp") is None, reason="mcp is not installed: pip install 'foretell[mcp]'")
 MODEL = "openai:gpt-6.1-sol"

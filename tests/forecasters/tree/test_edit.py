@@ -9,16 +9,13 @@ from click.testing import CliRunner
 from tests.forecasters.tree.random_trees import claim, tree_of
 from tests.forecasters.tree.scripted_tree import playing
 
-from foretell.cli.commands import operation_command
-from foretell.forecasters.tree.arithmetic.evaluation import evaluated
-from foretell.forecasters.tree.links import JudgedLink
-from foretell.forecasters.tree.tree_file import read_tree, read_tree_file, write_tree
-from foretell.models.model import ModelError
-from foretell.models.providers.function import model_name
-from foretell.models.providers.scripted import ScriptedModel
-from foretell.operations.tree_edit import TreeEditResult, edit_tree
-from foretell.questions.errors import InputError
-from foretell.runs.settings import Settings
+from foretell.cli import operation_command
+from foretell.forecasters.tree import JudgedLink, evaluated, read_tree, read_tree_file, write_tree
+from foretell.models import ModelError
+from foretell.models.providers import ScriptedModel, model_name
+from foretell.operations import TreeEditResult, edit_tree
+from foretell.questions import InputError
+from foretell.runs import Settings
 
 
 @pytest.fixture

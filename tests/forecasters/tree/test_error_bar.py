@@ -10,20 +10,28 @@ import pytest
 from tests.forecasters.tree.random_trees import claim, tree_of
 from tests.forecasters.tree.scripted_tree import playing
 
-from foretell.forecasters.tree.arithmetic.error_bar import error_bar, leaf_spread, next_trials
-from foretell.forecasters.tree.arithmetic.evaluation import evaluated
-from foretell.forecasters.tree.links import LinearLink
-from foretell.forecasters.tree.proposition import Grounding, Tree, leaves
-from foretell.forecasters.tree.tree_file import read_tree, read_tree_file, tree_from_dict, tree_to_dict, write_tree
-from foretell.models.model import Request
-from foretell.models.providers.function import model_name
-from foretell.operations.requests import TreeShowRequest
-from foretell.operations.tree import format_tree, grow_tree, show_tree
-from foretell.operations.tree_research import ground_leaves
-from foretell.questions.errors import InputError
-from foretell.runs.settings import Settings
+from foretell.forecasters.tree import (
+    Grounding,
+    LinearLink,
+    Tree,
+    error_bar,
+    evaluated,
+    leaf_spread,
+    leaves,
+    next_trials,
+    read_tree,
+    read_tree_file,
+    tree_from_dict,
+    tree_to_dict,
+    write_tree,
+)
+from foretell.models import Request
+from foretell.models.providers import model_name
+from foretell.operations import TreeShowRequest, format_tree, ground_leaves, grow_tree, show_tree
+from foretell.questions import InputError
+from foretell.runs import Settings
+from foretell.studies.trees import TreeWorldSettings, draw_world
 from foretell.studies.trees.uncertainty import RepeatedGrounder, covered, spent
-from foretell.studies.trees.world import TreeWorldSettings, draw_world
 
 TRIALS = {"P1": (0.4, 0.6, 0.5, 0.5), "P2": (0.3, 0.3, 0.5, 0.5), "P3": (0.7,)}
 

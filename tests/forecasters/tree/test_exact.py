@@ -8,21 +8,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.forecasters.tree.random_trees import by_worlds, claim, formula_tree, random_expression, random_tree, tree_of
 
-from foretell.forecasters.tree import formula as ex
-from foretell.forecasters.tree.arithmetic import compiler
-from foretell.forecasters.tree.arithmetic.circuit import run_many
-from foretell.forecasters.tree.arithmetic.compiler import TooManySharedClaims, compile_tree
-from foretell.forecasters.tree.arithmetic.evaluation import evaluate
-from foretell.forecasters.tree.links import (
+from foretell.forecasters.tree import (
     AverageLink,
     FormulaLink,
     InhibitedNoisyOrLink,
+    InvalidTree,
     JudgedLink,
     LinearLink,
     Link,
     NoisyOrLink,
+    TooManySharedClaims,
+    compile_tree,
+    evaluate,
+    run_many,
 )
-from foretell.forecasters.tree.problems import InvalidTree
+from foretell.forecasters.tree import formula as ex
+from foretell.forecasters.tree.arithmetic import compiler
 
 SEEDS = st.integers(0, 2**32)
 CHANCE = st.floats(0, 1)

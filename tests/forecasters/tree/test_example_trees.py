@@ -4,9 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from foretell.forecasters.tree.edits import Unpin
-from foretell.forecasters.tree.tree_file import check_file, read_tree_file
-from foretell.forecasters.tree.what_if import compare_scenarios, resynthesize
+from foretell.forecasters.tree import Unpin, check_file, compare_scenarios, read_tree_file, resynthesize
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "trees"
 

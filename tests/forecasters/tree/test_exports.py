@@ -3,23 +3,28 @@ import random
 import pytest
 from tests.forecasters.tree.random_trees import claim, random_tree, tree_of
 
-from foretell.forecasters.tree.arithmetic.evaluation import evaluated
-from foretell.forecasters.tree.description import link_in_numbers, link_in_words, outline
-from foretell.forecasters.tree.edits import Scenario, SetP
-from foretell.forecasters.tree.exports import to_dot, to_mermaid
-from foretell.forecasters.tree.links import (
+from foretell.forecasters.tree import (
     AverageLink,
     FormulaAssumption,
     FormulaLink,
+    Grounding,
     InhibitedNoisyOrLink,
     JudgedLink,
     LinearLink,
     Link,
     NoisyOrLink,
+    Scenario,
+    SetP,
+    Tree,
+    compare_scenarios,
+    evaluated,
+    link_in_numbers,
+    link_in_words,
+    outline,
+    to_dot,
+    to_mermaid,
 )
-from foretell.forecasters.tree.proposition import Grounding, Tree
-from foretell.forecasters.tree.what_if import compare_scenarios
-from foretell.report.prose import quoted_markdown
+from foretell.report import quoted_markdown
 from foretell.report.tree_report import tree_report
 
 ODD = 'Prices "rise" <b>&</b> | fall\n# a {b} [c](d) #1;'

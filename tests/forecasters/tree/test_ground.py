@@ -8,20 +8,25 @@ from typing import Any
 import pytest
 from tests.forecasters.tree.scripted_tree import GivenGrounder, TreeSetup, cannot_ground, playing, reply_of
 
-from foretell.forecasters.forecaster import Context
-from foretell.forecasters.tree.grounders.adaptive import AdaptiveGrounder, claim_kind
-from foretell.forecasters.tree.grounders.agent import AgentGrounder
-from foretell.forecasters.tree.grounders.plain import PlainGrounder
-from foretell.forecasters.tree.grounders.search import SearchGrounder
-from foretell.forecasters.tree.grow.budget import LeafBudget
-from foretell.forecasters.tree.grow.ground import CannotGround, GroundingPool, GroundingResult, GroundSettings, Leaf
-from foretell.forecasters.tree.proposition import Grounding
-from foretell.models.model import BudgetExceeded, ModelError, Reply, Request
-from foretell.models.prices import PriceList, TokenPrice
-from foretell.models.providers.scripted import ScriptedModel
-from foretell.practice.models.formats import ScriptedCall, ScriptedReply
-from foretell.questions.errors import InputError
-from foretell.questions.trace import BeliefRevised, ForecastMade, LeakBlocked, ModelCalled, ToolUsed
+from foretell.forecasters import Context
+from foretell.forecasters.tree import (
+    AdaptiveGrounder,
+    AgentGrounder,
+    CannotGround,
+    Grounding,
+    GroundingPool,
+    GroundingResult,
+    GroundSettings,
+    Leaf,
+    LeafBudget,
+    PlainGrounder,
+    SearchGrounder,
+)
+from foretell.forecasters.tree.grounders.adaptive import claim_kind
+from foretell.models import BudgetExceeded, ModelError, PriceList, Reply, Request, TokenPrice
+from foretell.models.providers import ScriptedModel
+from foretell.practice.models import ScriptedCall, ScriptedReply
+from foretell.questions import BeliefRevised, ForecastMade, InputError, LeakBlocked, ModelCalled, ToolUsed
 
 
 @dataclass

@@ -20,49 +20,53 @@ from tests.forecasters.tree.scripted_tree import (
     reply_of,
 )
 
-from foretell.forecasters.agent.settings import Clamp
-from foretell.forecasters.forecaster import CannotForecast, Context, attempt
-from foretell.forecasters.tree.arithmetic.evaluation import evaluate
-from foretell.forecasters.tree.forecaster import TreeForecaster, TreeSettings, claim_of_target
-from foretell.forecasters.tree.grounders.search import SearchGrounder
-from foretell.forecasters.tree.grow.analyze import AnalyzeSettings
-from foretell.forecasters.tree.grow.budget import TreeSizeSettings
-from foretell.forecasters.tree.grow.event_log import EventLog, TreeJob, tree_job_order
-from foretell.forecasters.tree.grow.ground import (
+from foretell.forecasters import CannotForecast, Context, attempt
+from foretell.forecasters.agent import Clamp
+from foretell.forecasters.tree import (
+    AnalyzeSettings,
+    AverageLink,
     CannotGround,
+    EventLog,
     Grounder,
     GroundingPool,
     GroundingResult,
     GroundSettings,
     Leaf,
+    LinearLink,
+    SearchGrounder,
+    SynthesizeSettings,
+    Tree,
+    TreeForecaster,
+    TreeGrowth,
+    TreeJob,
+    TreeSettings,
+    TreeSizeSettings,
+    claim_of_target,
+    evaluate,
+    leaves,
+    rule_named,
+    tree_from_dict,
 )
-from foretell.forecasters.tree.grow.grow import TreeGrowth
-from foretell.forecasters.tree.grow.rules import rule_named
-from foretell.forecasters.tree.grow.synthesize import SynthesizeSettings
-from foretell.forecasters.tree.links import AverageLink, LinearLink
-from foretell.forecasters.tree.proposition import Tree, leaves
-from foretell.forecasters.tree.tree_file import tree_from_dict
-from foretell.models.budget import Budget, BudgetedModel
-from foretell.models.canonical import request_key
-from foretell.models.model import ModelError, Reply, Request
-from foretell.models.prices import PriceList, TokenPrice
-from foretell.practice.models.formats import ScriptedCall, ScriptedReply
-from foretell.questions.as_of import AsOf
-from foretell.questions.errors import InputError
-from foretell.questions.forecast import Failure, Forecast
-from foretell.questions.question import Target
-from foretell.questions.trace import (
+from foretell.forecasters.tree.grow.event_log import tree_job_order
+from foretell.models import Budget, BudgetedModel, ModelError, PriceList, Reply, Request, TokenPrice, request_key
+from foretell.practice.models import ScriptedCall, ScriptedReply
+from foretell.questions import (
+    AsOf,
     Failed,
+    Failure,
+    Forecast,
     ForecastMade,
+    InputError,
     LeakBlocked,
     ModelCalled,
     NodeAnalyzed,
     NodeGrounded,
     NodeSynthesized,
+    Target,
     TraceEvent,
     TreeGrown,
 )
-from foretell.tools.tool import ToolMaterial
+from foretell.tools import ToolMaterial
 
 PRICES = PriceList({"scripted:planner": TokenPrice(input=100, output=1000)})
 

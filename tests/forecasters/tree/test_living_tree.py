@@ -13,34 +13,49 @@ from click.testing import CliRunner, Result
 from tests.forecasters.tree.random_trees import claim, tree_of
 from tests.forecasters.tree.scripted_tree import playing
 
-from foretell.cli.commands import operation_command
-from foretell.forecasters.tree.arithmetic.evaluation import evaluated
-from foretell.forecasters.tree.description import stale_parts, tree_failures
-from foretell.forecasters.tree.edits import SetP
-from foretell.forecasters.tree.grow.analyze import child_id
-from foretell.forecasters.tree.history import (
+from foretell.cli import operation_command
+from foretell.forecasters.tree import (
+    AverageLink,
     ConflictingEdits,
+    FormulaLink,
+    Grounding,
+    JudgedLink,
+    LinearLink,
+    Link,
+    Proposition,
+    SetP,
+    Tree,
     TreeAuthor,
+    check_file,
+    child_id,
     commit_edits,
+    evaluated,
     history_path,
     open_version,
     read_history,
+    read_tree,
+    stale_parts,
     tree_at,
+    tree_failures,
+    write_tree,
 )
-from foretell.forecasters.tree.links import AverageLink, FormulaLink, JudgedLink, LinearLink, Link
-from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree
-from foretell.forecasters.tree.tree_file import check_file, read_tree, write_tree
 from foretell.forecasters.tree.what_if import what_if
-from foretell.mcp.permissions import ServerPermissions
-from foretell.mcp.tools import TOOLS, available_tools
-from foretell.models.model import ModelError, Request
-from foretell.models.providers.function import model_name
-from foretell.models.providers.scripted import ScriptedModel
-from foretell.operations.tree import grow_tree, report_tree
-from foretell.operations.tree_edit import TreeEditResult, diff_trees, edit_tree, tree_history
-from foretell.operations.tree_research import expand_leaf, ground_leaves, resynthesize_tree
-from foretell.questions.errors import InputError
-from foretell.runs.settings import Settings
+from foretell.mcp import TOOLS, ServerPermissions, available_tools
+from foretell.models import ModelError, Request
+from foretell.models.providers import ScriptedModel, model_name
+from foretell.operations import (
+    TreeEditResult,
+    diff_trees,
+    edit_tree,
+    expand_leaf,
+    ground_leaves,
+    grow_tree,
+    report_tree,
+    resynthesize_tree,
+    tree_history,
+)
+from foretell.questions import InputError
+from foretell.runs import Settings
 
 NEWS = "The operator of the harbour bridge is paid by 1 June 2026."
 

@@ -12,20 +12,11 @@ from tests.forecasters.tree.random_trees import claim
 from tests.forecasters.tree.scripted_tree import TreeSetup, playing
 from tests.tools.doubles import Numbers
 
-from foretell.cli.commands import operation_command
-from foretell.forecasters.tree.grounders.notebook import NotebookGrounder
-from foretell.forecasters.tree.grow.budget import LeafBudget
-from foretell.forecasters.tree.grow.ground import GroundingResult
-from foretell.forecasters.tree.proposition import Tree
-from foretell.forecasters.tree.tree_file import write_tree
-from foretell.models.journal import Journal
-from foretell.models.model import ModelError, Request
-from foretell.questions.trace import LeakBlocked, ToolUsed
-from foretell.tools.notebook.endpoints import series_endpoint
-from foretell.tools.notebook.limits import KernelLimits
-from foretell.tools.notebook.pool import KernelPool
-from foretell.tools.notebook.sandbox import SandboxUnavailable
-from foretell.tools.notebook.sandbox_check import check_sandbox
+from foretell.cli import operation_command
+from foretell.forecasters.tree import GroundingResult, LeafBudget, NotebookGrounder, Tree, write_tree
+from foretell.models import Journal, ModelError, Request
+from foretell.questions import LeakBlocked, ToolUsed
+from foretell.tools.notebook import KernelLimits, KernelPool, SandboxUnavailable, check_sandbox, series_endpoint
 
 
 @pytest.fixture(scope="module")

@@ -15,25 +15,38 @@ from tests.forecasters.tree.random_trees import by_worlds, claim, tree_of
 from tests.forecasters.tree.scripted_tree import TreeSetup
 
 from foretell import plugins
-from foretell.forecasters.forecaster import Context
-from foretell.forecasters.tree.arithmetic.evaluation import evaluate, evaluated
+from foretell.forecasters import Context
+from foretell.forecasters.tree import (
+    TEXT_FORMATS,
+    FormulaLink,
+    Grounding,
+    GroundingResult,
+    InvalidTree,
+    Leaf,
+    Link,
+    SynthesisRule,
+    SynthesizeSettings,
+    Tree,
+    TreeForecaster,
+    TreeProblem,
+    TreeSettings,
+    bayes_net,
+    check_file,
+    evaluate,
+    evaluated,
+    link_in_numbers,
+    link_in_words,
+    read_tree,
+    rule_named,
+    write_tree,
+)
 from foretell.forecasters.tree.arithmetic.gates import Body, Gates
-from foretell.forecasters.tree.description import link_in_numbers, link_in_words
-from foretell.forecasters.tree.exports import TEXT_FORMATS, bayes_net
-from foretell.forecasters.tree.forecaster import TreeForecaster, TreeSettings
-from foretell.forecasters.tree.grow.ground import GroundingResult, Leaf
 from foretell.forecasters.tree.grow.prompting import object_schema
-from foretell.forecasters.tree.grow.rules import SynthesisRule, rule_named
-from foretell.forecasters.tree.grow.synthesize import SynthesizeSettings
-from foretell.forecasters.tree.links import FormulaLink, Link
-from foretell.forecasters.tree.problems import InvalidTree, TreeProblem
-from foretell.forecasters.tree.proposition import Grounding, Tree
-from foretell.forecasters.tree.tree_file import check_file, read_tree, write_tree
 from foretell.forecasters.tree.what_if import what_if
-from foretell.models.model import Request
-from foretell.models.providers.scripted import ScriptedModel
-from foretell.operations.requests import TreeRequest
-from foretell.questions.forecast import Forecast
+from foretell.models import Request
+from foretell.models.providers import ScriptedModel
+from foretell.operations import TreeRequest
+from foretell.questions import Forecast
 from foretell.request import known_names
 
 

@@ -8,12 +8,21 @@ from itertools import product
 import pytest
 from tests.forecasters.tree.random_trees import claim, random_tree, tree_of
 
-from foretell.forecasters.tree.arithmetic.evaluation import evaluated
-from foretell.forecasters.tree.arithmetic.scaling import SCALINGS, bayes_net_faults, scale_tree, scaled
-from foretell.forecasters.tree.exports import bayes_net, to_bif, to_problog, to_xmlbif
-from foretell.forecasters.tree.links import AverageLink, FormulaAssumption, FormulaLink, LinearLink
-from foretell.forecasters.tree.problems import InvalidTree
-from foretell.forecasters.tree.proposition import Tree
+from foretell.forecasters.tree import (
+    AverageLink,
+    FormulaAssumption,
+    FormulaLink,
+    InvalidTree,
+    LinearLink,
+    Tree,
+    bayes_net,
+    evaluated,
+    scale_tree,
+    to_bif,
+    to_problog,
+    to_xmlbif,
+)
+from foretell.forecasters.tree.arithmetic.scaling import SCALINGS, bayes_net_faults, scaled
 
 COMPUTED = ("linear", "formula", "noisy_or", "inhibited_noisy_or", "average")
 

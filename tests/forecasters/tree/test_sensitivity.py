@@ -10,15 +10,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.forecasters.tree.random_trees import claim, formula_tree, random_tree, tree_of, wide_tree
 
+from foretell.forecasters.tree import (
+    AverageLink,
+    FormulaLink,
+    LinearLink,
+    SetP,
+    Tree,
+    beta_paths,
+    compile_tree,
+    evaluated,
+    ranges,
+    resynthesize,
+    sensitivities,
+    tornado,
+    tree_spread,
+)
 from foretell.forecasters.tree import arithmetic as package
-from foretell.forecasters.tree.arithmetic.compiler import compile_tree
-from foretell.forecasters.tree.arithmetic.evaluation import evaluated
-from foretell.forecasters.tree.arithmetic.sensitivity import beta_paths, ranges, sensitivities, tornado, tree_spread
-from foretell.forecasters.tree.edits import SetP
-from foretell.forecasters.tree.links import AverageLink, FormulaLink, LinearLink
-from foretell.forecasters.tree.proposition import Tree
-from foretell.forecasters.tree.what_if import resynthesize
-from foretell.questions.errors import InputError
+from foretell.questions import InputError
 
 SEEDS = st.integers(0, 2**32)
 

@@ -8,21 +8,23 @@ from random import Random
 import pytest
 from tests.forecasters.tree.scripted_tree import question
 
-from foretell.forecasters.agent.settings import Clamp
-from foretell.forecasters.base_rates.rates import FixedRates
-from foretell.forecasters.combine.aggregate import logit_mean
-from foretell.forecasters.forecaster import CannotForecast, Context
-from foretell.forecasters.tree.arithmetic.evaluation import evaluated
-from foretell.forecasters.tree.forecaster import claim_of_target
-from foretell.forecasters.tree.links import LinearLink
-from foretell.forecasters.tree.proposition import Proposition, Tree
-from foretell.forecasters.tree.stored_trees import StoredTreesForecaster, relink, stored_trees
-from foretell.forecasters.tree.tree_file import write_tree
-from foretell.forecasters.tree.views import ViewsForecaster
-from foretell.questions.as_of import AsOf, instant
-from foretell.questions.errors import InputError
-from foretell.questions.forecast import Forecast
-from foretell.questions.question import Question, Snapshot, Target
+from foretell.forecasters import CannotForecast, Context
+from foretell.forecasters.agent import Clamp
+from foretell.forecasters.base_rates import FixedRates
+from foretell.forecasters.combine import logit_mean
+from foretell.forecasters.tree import (
+    LinearLink,
+    Proposition,
+    StoredTreesForecaster,
+    Tree,
+    ViewsForecaster,
+    claim_of_target,
+    evaluated,
+    relink,
+    write_tree,
+)
+from foretell.forecasters.tree.stored_trees import stored_trees
+from foretell.questions import AsOf, Forecast, InputError, Question, Snapshot, Target, instant
 
 OPEN = Clamp(low=0, high=1)
 

@@ -12,37 +12,41 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.forecasters.tree.scripted_tree import TreeSetup, playing
 
-from foretell.cli.commands import operation_command
-from foretell.forecasters.tree.arithmetic.evaluation import evaluate
-from foretell.forecasters.tree.arithmetic.scaling import bayes_net_faults
-from foretell.forecasters.tree.arithmetic.sensitivity import tree_spread
-from foretell.forecasters.tree.description import tree_failures
-from foretell.forecasters.tree.edits import SetLink
-from foretell.forecasters.tree.exports import to_problog
-from foretell.forecasters.tree.grow.prompting import ClaimSurroundings
-from foretell.forecasters.tree.grow.rules import rule_named
-from foretell.forecasters.tree.grow.synthesize import Synthesizer, SynthesizeSettings
-from foretell.forecasters.tree.links import (
+from foretell.cli import operation_command
+from foretell.forecasters.tree import (
     AverageLink,
+    ClaimSurroundings,
     FormulaAssumption,
     FormulaLink,
+    Grounding,
     InhibitedNoisyOrLink,
+    InvalidTree,
     JudgedLink,
     LinearLink,
     NoisyOrLink,
     ProductLogicLink,
+    Proposition,
+    SetLink,
+    Synthesizer,
+    SynthesizeSettings,
+    Tree,
+    evaluate,
+    read_tree,
+    read_tree_file,
+    resynthesize,
+    rule_named,
+    to_problog,
+    tree_failures,
+    tree_spread,
 )
-from foretell.forecasters.tree.problems import InvalidTree
-from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree
-from foretell.forecasters.tree.tree_file import read_tree, read_tree_file
-from foretell.forecasters.tree.what_if import resynthesize, what_if
-from foretell.models.model import BudgetExceeded, ModelError
-from foretell.models.providers.function import model_name
-from foretell.models.providers.scripted import ScriptedModel
-from foretell.operations.tree import format_tree, grow_tree
+from foretell.forecasters.tree.arithmetic.scaling import bayes_net_faults
+from foretell.forecasters.tree.what_if import what_if
+from foretell.models import BudgetExceeded, ModelError
+from foretell.models.providers import ScriptedModel, model_name
+from foretell.operations import format_tree, grow_tree
 from foretell.plugins import names
-from foretell.questions.errors import InputError
-from foretell.runs.settings import Settings
+from foretell.questions import InputError
+from foretell.runs import Settings
 
 PARENT = Proposition(id="P0", claim="The bridge opens.", children=("P1", "P2"), causality="Both are needed.")
 BELOW = {

@@ -13,20 +13,35 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.forecasters.tree.scripted_tree import GivenGrounder, TreeSetup, cannot_ground, playing, question
 
-from foretell.forecasters.agent.settings import Clamp
-from foretell.forecasters.combine.aggregate import logit_mean
-from foretell.forecasters.forecaster import CannotForecast, Context, attempt
-from foretell.forecasters.tree.grounders.search import SearchGrounder
-from foretell.forecasters.tree.grow.ground import CannotGround, GroundingResult, GroundSettings, Leaf
-from foretell.forecasters.tree.proposition import Grounding
-from foretell.forecasters.tree.thoughts import THOUGHT_KINDS, ThoughtKind, ThoughtSettings, ThoughtsForecaster
-from foretell.models.canonical import request_key
-from foretell.models.model import BudgetExceeded, ModelError, Reply, Request
-from foretell.models.providers.scripted import ScriptedModel
-from foretell.questions.errors import InputError
-from foretell.questions.forecast import Failure, Forecast
-from foretell.questions.question import Target
-from foretell.questions.trace import Failed, ForecastMade, ModelCalled, NodeGrounded, ToolUsed, TraceEvent
+from foretell.forecasters import CannotForecast, Context, attempt
+from foretell.forecasters.agent import Clamp
+from foretell.forecasters.combine import logit_mean
+from foretell.forecasters.tree import (
+    THOUGHT_KINDS,
+    CannotGround,
+    Grounding,
+    GroundingResult,
+    GroundSettings,
+    Leaf,
+    SearchGrounder,
+    ThoughtKind,
+    ThoughtSettings,
+    ThoughtsForecaster,
+)
+from foretell.models import BudgetExceeded, ModelError, Reply, Request, request_key
+from foretell.models.providers import ScriptedModel
+from foretell.questions import (
+    Failed,
+    Failure,
+    Forecast,
+    ForecastMade,
+    InputError,
+    ModelCalled,
+    NodeGrounded,
+    Target,
+    ToolUsed,
+    TraceEvent,
+)
 
 TOWNS = ("Aberdeen", "Bergen", "Cuxhaven", "Dunkirk", "Esbjerg", "Fife", "Gdynia", "Hamburg", "Ipswich", "Jakobstad")
 Override = Callable[[Request], Any]

@@ -7,9 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.forecasters.tree.random_trees import claim, random_tree, tree_of
 
-from foretell.forecasters.tree.arithmetic.evaluation import evaluated
-from foretell.forecasters.tree.edits import (
+from foretell.forecasters.tree import (
     AddNode,
+    AverageLink,
+    Grounding,
+    InvalidTree,
+    LinearLink,
     MoveNode,
     RemoveNode,
     Scenario,
@@ -19,14 +22,11 @@ from foretell.forecasters.tree.edits import (
     SetP,
     SetReport,
     ShareNode,
+    Tree,
     Unpin,
-)
-from foretell.forecasters.tree.links import AverageLink, LinearLink
-from foretell.forecasters.tree.problems import InvalidTree
-from foretell.forecasters.tree.proposition import Grounding, Tree
-from foretell.forecasters.tree.tree_file import (
     check_file,
     edits_from_json,
+    evaluated,
     read_tree,
     read_tree_file,
     tree_from_dict,
@@ -35,8 +35,7 @@ from foretell.forecasters.tree.tree_file import (
     tree_to_dict,
     write_tree,
 )
-from foretell.questions.as_of import AsOf
-from foretell.questions.errors import InputError
+from foretell.questions import AsOf, InputError
 
 ISSUE = {
     "root": "P0",
@@ -241,7 +240,7 @@ def test_missing_and_binary_files(tmp_path: Path):
 
 
 def test_reasons_for_a_model_hold_the_caret():
-    from foretell.forecasters.tree.links import FormulaLink
+    from foretell.forecasters.tree import FormulaLink
     from foretell.forecasters.tree.what_if import with_link
 
     tree = tree_of(claim("P0", children=("P1", "P2")), claim("P1", p=0.5), claim("P2", p=0.5))

@@ -6,11 +6,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.forecasters.tree.random_trees import claim, random_link, random_tree, tree_of, wide_tree
 
-from foretell.forecasters.tree.arithmetic.evaluation import evaluated, stale_claims
-from foretell.forecasters.tree.edits import (
+from foretell.forecasters.tree import (
     AddNode,
+    AverageLink,
     Edit,
+    FormulaAssumption,
+    FormulaLink,
+    Grounding,
+    InhibitedNoisyOrLink,
+    InvalidTree,
+    JudgedLink,
+    LinearLink,
     MoveNode,
+    NoisyOrLink,
     RemoveNode,
     Scenario,
     SetClaim,
@@ -19,30 +27,19 @@ from foretell.forecasters.tree.edits import (
     SetP,
     SetReport,
     ShareNode,
+    Tree,
     Unpin,
-)
-from foretell.forecasters.tree.links import (
-    AverageLink,
-    FormulaAssumption,
-    FormulaLink,
-    InhibitedNoisyOrLink,
-    JudgedLink,
-    LinearLink,
-    NoisyOrLink,
-)
-from foretell.forecasters.tree.problems import InvalidTree
-from foretell.forecasters.tree.proposition import Grounding, Tree, leaves, parents_of
-from foretell.forecasters.tree.what_if import (
     apply_scenario,
     claim_changes,
-    clamped_claims,
     compare_scenarios,
+    evaluated,
+    leaves,
     next_ids,
+    parents_of,
     resynthesize,
-    single_claim_tree,
-    with_children,
-    with_link,
+    stale_claims,
 )
+from foretell.forecasters.tree.what_if import clamped_claims, single_claim_tree, with_children, with_link
 
 SEEDS = st.integers(0, 2**32)
 NUMERIC = ("linear", "formula", "noisy_or", "inhibited_noisy_or", "average")

@@ -13,19 +13,14 @@ import numpy as np
 import pytest
 
 from fakes.faults import busy, inject
-from foretell.data.http import AsyncHttpClient, HttpLimits
-from foretell.data.markets.kalshi import KalshiClient, KalshiEvents, KalshiPrices
-from foretell.data.markets.listing import ListedEvent, ListingFilter
-from foretell.data.markets.prices import MarketRef
-from foretell.data.search.tavily import TavilySearch
-from foretell.data.service import ServiceConfig
-from foretell.data.settlements.kalshi import KalshiSettlements
-from foretell.practice.exchange.chance import SimulationSettings
-from foretell.practice.exchange.server import KALSHI, KEY, FileClock, SimulatedExchange
-from foretell.practice.exchange.world import SimulatedWorld
-from foretell.practice.markets.kalshi import Schema
-from foretell.practice.server import PracticeServer
-from foretell.questions.as_of import AsOf
+from foretell.data import AsyncHttpClient, HttpLimits, ServiceConfig
+from foretell.data.markets import KalshiClient, KalshiEvents, KalshiPrices, ListedEvent, ListingFilter, MarketRef
+from foretell.data.search import TavilySearch
+from foretell.data.settlements import KalshiSettlements
+from foretell.practice import PracticeServer
+from foretell.practice.exchange import KALSHI, KEY, FileClock, SimulatedExchange, SimulatedWorld, SimulationSettings
+from foretell.practice.markets import Schema
+from foretell.questions import AsOf
 
 T = TypeVar("T")
 SETTINGS = SimulationSettings(seed=7, days=8, events_per_day=12)

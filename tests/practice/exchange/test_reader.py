@@ -7,16 +7,11 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from foretell.forecasters.forecaster import CannotForecast, Context
-from foretell.forecasters.prompt.prediction_context import PredictionContext, RankedSource, ranked
-from foretell.forecasters.prompt.rendering import BOTH, SOURCES, ContextView, render
-from foretell.practice.exchange.chance import SimulationSettings
-from foretell.practice.exchange.events import SimulatedEvent
-from foretell.practice.exchange.forecasters import OracleForecaster, news_reader
-from foretell.practice.exchange.world import SimulatedWorld
-from foretell.practice.models.formats import ModelQuery
-from foretell.questions.as_of import AsOf
-from foretell.questions.question import Question, Snapshot, Target
+from foretell.forecasters import CannotForecast, Context
+from foretell.forecasters.prompt import BOTH, SOURCES, ContextView, PredictionContext, RankedSource, ranked, render
+from foretell.practice.exchange import OracleForecaster, SimulatedEvent, SimulatedWorld, SimulationSettings, news_reader
+from foretell.practice.models import ModelQuery
+from foretell.questions import AsOf, Question, Snapshot, Target
 
 WORLD = SimulatedWorld(SimulationSettings(seed=2, days=4, warm_up=6, events_per_day=10))
 

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.practice.exchange.chance import SimulationSettings, above, first
-from foretell.practice.exchange.world import SimulatedWorld
+from foretell.practice.exchange import SimulatedWorld, SimulationSettings, above, first
 
 WORLD = SimulatedWorld(SimulationSettings(seed=11, days=20, events_per_day=20))
 

@@ -9,11 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.forecasters.tree.random_trees import KINDS, random_tree
 
-from foretell.forecasters.tree.arithmetic.circuit import run_many
-from foretell.forecasters.tree.arithmetic.compiler import compile_tree
-from foretell.forecasters.tree.proposition import Tree, leaves
-from foretell.metrics.arrays import Floats
-from foretell.studies.trees.noise import (
+from foretell.forecasters.tree import Tree, compile_tree, leaves, run_many
+from foretell.metrics import Floats
+from foretell.studies.trees import (
     DISTURBANCES,
     add_uniform_noise,
     replace_by_chance,

@@ -8,12 +8,11 @@ import pytest
 from rich.console import Console
 from tests.studies.made_trials import SIMULATED
 
-from foretell.metrics.bootstrap import Resampling
-from foretell.operations.studies import study as run_study
-from foretell.report.study import StudyResult
-from foretell.report.study_report import markdown_study, print_study, study_page
-from foretell.studies.inputs import StudyData
-from foretell.studies.trees.simulation import Simulation
+from foretell.metrics import Resampling
+from foretell.operations import study as run_study
+from foretell.report import StudyResult, markdown_study, print_study, study_page
+from foretell.studies import StudyData
+from foretell.studies.trees import Simulation
 
 
 def played(name: str) -> StudyResult:

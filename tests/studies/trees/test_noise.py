@@ -5,13 +5,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from foretell.metrics.bootstrap import Resampling
-from foretell.operations.studies import study as run_study
-from foretell.studies.inputs import StudyData
-from foretell.studies.trees.noise import DISTURBANCES, RATIOS, NoiseEffects, noise_effects
-from foretell.studies.trees.simulation import RULES as ALL_RULES
-from foretell.studies.trees.simulation import Simulation
-from foretell.studies.trees.world import LINK_KINDS, LinkKind
+from foretell.metrics import Resampling
+from foretell.operations import study as run_study
+from foretell.studies import StudyData
+from foretell.studies.trees import DISTURBANCES, LINK_KINDS, RATIOS, LinkKind, NoiseEffects, Simulation, noise_effects
+from foretell.studies.trees import RULES as ALL_RULES
 
 RULES = ("linear", "bayes-net", "logic")
 CHANCE = 0.01

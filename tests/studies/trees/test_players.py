@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from foretell.metrics.arrays import Floats
-from foretell.studies.trees.simulation import (
+from foretell.metrics import Floats
+from foretell.studies.trees import (
     DIRECT,
     RULES,
     NoiseStreams,

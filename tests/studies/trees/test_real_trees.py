@@ -7,27 +7,25 @@ from typing import Any
 import numpy as np
 import pytest
 
-from foretell.forecasters.tree.arithmetic.evaluation import evaluated
-from foretell.forecasters.tree.links import JudgedLink, LinearLink
-from foretell.forecasters.tree.proposition import Proposition, Tree
-from foretell.forecasters.tree.tree_file import write_tree
-from foretell.metrics.bootstrap import Interval, Resampling
-from foretell.metrics.comparison import Comparison
-from foretell.operations.studies import study as run_study
-from foretell.questions.errors import InputError
-from foretell.studies.inputs import StudyData
-from foretell.studies.trees import weights
-from foretell.studies.trees.inputs import read_trees
-from foretell.studies.trees.noise import (
+from foretell.forecasters.tree import JudgedLink, LinearLink, Proposition, Tree, evaluated, write_tree
+from foretell.metrics import Comparison, Interval, Resampling
+from foretell.operations import study as run_study
+from foretell.questions import InputError
+from foretell.studies import StudyData
+from foretell.studies.trees import (
     DISTURBANCES,
     DRAWS,
+    Simulation,
+    TreeWorldSettings,
     add_uniform_noise,
+    draw_questions,
+    draw_world,
+    read_trees,
     replace_by_chance,
     reverse_by_chance,
     variance_lost_among,
+    weights,
 )
-from foretell.studies.trees.simulation import Simulation
-from foretell.studies.trees.world import TreeWorldSettings, draw_questions, draw_world
 
 QUICK = Resampling(draws=100)
 EXAMPLES = Path(__file__).parents[3] / "examples" / "trees"

@@ -4,14 +4,12 @@ import numpy as np
 import pytest
 from tests.studies.made_trials import made
 
-from foretell.forecasters.combine.rows import Examples
-from foretell.metrics.arrays import Floats
-from foretell.metrics.bootstrap import Interval, Resampling
-from foretell.operations.studies import study as run_study
-from foretell.report.study import cell_number as num
-from foretell.studies.inputs import StudyData
-from foretell.studies.scores import mean_of_runs
-from foretell.studies.trees.simulation import Simulation
+from foretell.forecasters.combine import Examples
+from foretell.metrics import Floats, Interval, Resampling
+from foretell.operations import study as run_study
+from foretell.report import cell_number as num
+from foretell.studies import StudyData, mean_of_runs
+from foretell.studies.trees import Simulation
 from foretell.studies.trees.stability import RunStability, runs_histogram, variance_of_runs
 
 QUICK = Resampling(draws=100)

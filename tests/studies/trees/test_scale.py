@@ -3,15 +3,21 @@
 import numpy as np
 import pytest
 
-from foretell.forecasters.tree.links import LinearLink
-from foretell.forecasters.tree.proposition import Proposition, Tree, leaves
-from foretell.metrics.bootstrap import Resampling
-from foretell.operations.studies import study as run_study
-from foretell.report.study import cell_number as num
-from foretell.studies.inputs import StudyData
+from foretell.forecasters.tree import LinearLink, Proposition, Tree, leaves
+from foretell.metrics import Resampling
+from foretell.operations import study as run_study
+from foretell.report import cell_number as num
+from foretell.studies import StudyData
+from foretell.studies.trees import (
+    NoiseStreams,
+    SimulatedGrounder,
+    Simulation,
+    TreeWorld,
+    TreeWorldSettings,
+    draw_questions,
+    draw_world,
+)
 from foretell.studies.trees.scale import SIZES, cut_tree, score_cut
-from foretell.studies.trees.simulation import NoiseStreams, SimulatedGrounder, Simulation
-from foretell.studies.trees.world import TreeWorld, TreeWorldSettings, draw_questions, draw_world
 
 
 def world() -> TreeWorld:

@@ -9,15 +9,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.forecasters.tree.random_trees import random_tree
 
+from foretell.forecasters.tree import (
+    FormulaLink,
+    LinearLink,
+    NoisyOrLink,
+    Proposition,
+    Tree,
+    compile_tree,
+    leaves,
+    run_many,
+)
 from foretell.forecasters.tree import formula as ex
-from foretell.forecasters.tree.arithmetic.circuit import run_many
-from foretell.forecasters.tree.arithmetic.compiler import compile_tree
 from foretell.forecasters.tree.arithmetic.scaling import bayes_net_faults
-from foretell.forecasters.tree.links import FormulaLink, LinearLink, NoisyOrLink
-from foretell.forecasters.tree.proposition import Proposition, Tree, leaves
-from foretell.metrics.arrays import Floats
+from foretell.metrics import Floats
+from foretell.studies.trees import LinkKind, TreeWorld, TreeWorldSettings, draw_questions, draw_world
 from foretell.studies.trees.fitted_links import chance_of, fitted_tree, parametric_tree, plain_formulas
-from foretell.studies.trees.world import LinkKind, TreeWorld, TreeWorldSettings, draw_questions, draw_world
 
 LINKED = ("linear", "formula", "noisy_or", "average")
 

@@ -8,15 +8,22 @@ import pytest
 from tests.studies.made_trials import made
 from tests.studies.trees.test_runs import QUICK, table
 
-from foretell.metrics.bootstrap import Interval
-from foretell.metrics.comparison import Comparison
-from foretell.operations.studies import study as run_study
-from foretell.questions.errors import InputError
-from foretell.report.study import cell_number as num
-from foretell.studies.inputs import StudyData
-from foretell.studies.trees import frontier, roles
-from foretell.studies.trees.inputs import CallPrices, ForecastCost, read_cost_table, read_role_table
-from foretell.studies.trees.simulation import DIRECT, SimulatedMethod, Simulation
+from foretell.metrics import Comparison, Interval
+from foretell.operations import study as run_study
+from foretell.questions import InputError
+from foretell.report import cell_number as num
+from foretell.studies import StudyData
+from foretell.studies.trees import (
+    DIRECT,
+    CallPrices,
+    ForecastCost,
+    SimulatedMethod,
+    Simulation,
+    frontier,
+    read_cost_table,
+    read_role_table,
+    roles,
+)
 
 SMALL = Simulation(worlds=4, questions=25, runs=2)
 

@@ -7,12 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.forecasters.tree.arithmetic.evaluation import evaluate
+from foretell.forecasters.tree import LinearLink, evaluate, post_order, tree_problems
 from foretell.forecasters.tree.arithmetic.scaling import bayes_net_faults
-from foretell.forecasters.tree.links import LinearLink
-from foretell.forecasters.tree.proposition import post_order
-from foretell.forecasters.tree.validation import tree_problems
-from foretell.studies.trees.world import (
+from foretell.studies.trees import (
     LINK_KINDS,
     LinkKind,
     TreeWorldSettings,

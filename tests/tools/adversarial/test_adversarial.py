@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.tools.adversarial.measure import BEGIN, END, PAGE, STORED, table
 
-from foretell.operations.studies import study
+from foretell.operations import study
 from foretell.studies.leaks import leak_cases
 
 

@@ -9,9 +9,8 @@ from typing import Any
 from tests.tools.notebook.conftest import TIGHT
 from tests.tools.notebook.hostile_notebooks import DESTROYERS, PROBES
 
-from foretell.questions.as_of import AsOf
-from foretell.tools.notebook.pool import KernelPool
-from foretell.tools.notebook.session import open_notebook
+from foretell.questions import AsOf
+from foretell.tools.notebook import KernelPool, open_notebook
 
 CUTOFF = AsOf.day("2025-10-26")
 WORST = {

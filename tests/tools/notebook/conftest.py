@@ -14,10 +14,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from foretell.tools.notebook.limits import MIB, KernelLimits
-from foretell.tools.notebook.pool import KernelPool
-from foretell.tools.notebook.sandbox import SandboxUnavailable
-from foretell.tools.notebook.sandbox_check import check_sandbox
+from foretell.tools.notebook import MIB, KernelLimits, KernelPool, SandboxUnavailable, check_sandbox
 
 T = TypeVar("T")
 TIGHT = KernelLimits(

@@ -9,9 +9,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from foretell.tools.notebook.notebook import PythonCell
+from foretell.tools.notebook import CellResult, PythonCell
 from foretell.tools.notebook.seccomp import ARCHITECTURES, DENIED
-from foretell.tools.notebook.session import CellResult
 
 TOOLS = '''
 import ctypes, errno, os, socket, subprocess, sys, threading, time

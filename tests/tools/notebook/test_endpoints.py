@@ -10,15 +10,12 @@ import pytest
 from tests.tools.doubles import CUTOFF, Engine, Judge, Numbers, Prices, at, fenced
 from tests.tools.doubles import series as known
 
-from foretell.data.markets.prices import PricePoint, PricesUnavailable
-from foretell.data.search.engine import SearchHit
-from foretell.data.series.series import SeriesInMemory, SeriesUnavailable
-from foretell.questions.as_of import AsOf
-from foretell.questions.errors import InputError
-from foretell.questions.question import SeriesRef
-from foretell.questions.trace import LeakBlocked, TraceEvent
-from foretell.tools.fence import FencedTools
-from foretell.tools.notebook.endpoints import (
+from foretell.data.markets import PricePoint, PricesUnavailable
+from foretell.data.search import SearchHit
+from foretell.data.series import SeriesInMemory, SeriesUnavailable
+from foretell.questions import AsOf, InputError, LeakBlocked, SeriesRef, TraceEvent
+from foretell.tools import FencedTools, LeakRefused, ToolFailed, WebSearch
+from foretell.tools.notebook import (
     Endpoint,
     LocalFile,
     check_parameters,
@@ -30,8 +27,6 @@ from foretell.tools.notebook.endpoints import (
     market_prices_endpoint,
     series_endpoint,
 )
-from foretell.tools.tool import LeakRefused, ToolFailed
-from foretell.tools.web import WebSearch
 
 ROWS = {"2025-10-24": 1.0, "2025-10-25": 2.0, "2025-10-26": 3.0, "2025-10-27": 4.0}
 LIVE = AsOf.day("2025-10-26", mode="live")

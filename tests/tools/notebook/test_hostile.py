@@ -11,9 +11,8 @@ from tests.tools.notebook.conftest import Canaries, Loop
 from tests.tools.notebook.hostile_notebooks import DESTROYERS, PROBES, Attack
 from tests.tools.notebook.test_outputs import assert_inert
 
-from foretell.questions.as_of import AsOf
-from foretell.tools.notebook.pool import KernelPool
-from foretell.tools.notebook.session import CellResult, NotebookSession, open_notebook
+from foretell.questions import AsOf
+from foretell.tools.notebook import CellResult, KernelPool, NotebookSession, open_notebook
 from foretell.tools.notebook.watchdog import descendants, is_running
 
 CUTOFF = AsOf.day("2025-10-26")

@@ -14,11 +14,9 @@ from typing import Any
 import pytest
 from tests.tools.notebook.conftest import Canaries, Loop
 
-from foretell.questions.as_of import AsOf
-from foretell.tools.notebook.notebook import PythonCell
-from foretell.tools.notebook.pool import KernelPool
+from foretell.questions import AsOf
+from foretell.tools.notebook import CellResult, KernelPool, PythonCell, open_notebook
 from foretell.tools.notebook.process import PREFIX, CollectedFiles, sweep
-from foretell.tools.notebook.session import CellResult, open_notebook
 from foretell.tools.notebook.watchdog import descendants, is_running
 
 CUTOFF = AsOf.day("2025-10-26")

@@ -7,12 +7,19 @@ from pathlib import Path
 import pytest
 from tests.tools.notebook.conftest import Loop
 
-from foretell.tools.notebook.kernel import ExecutionEnd, Kernel
-from foretell.tools.notebook.limits import KernelLimits, OutputCaps
-from foretell.tools.notebook.outputs import DisplayOutput, ErrorOutput, Output, StreamOutput
-from foretell.tools.notebook.pool import KernelPool
+from foretell.tools.notebook import (
+    DisplayOutput,
+    ErrorOutput,
+    ExecutionEnd,
+    Kernel,
+    KernelLimits,
+    KernelPool,
+    Output,
+    OutputCaps,
+    SandboxUnavailable,
+    StreamOutput,
+)
 from foretell.tools.notebook.process import new_run, remove_directory
-from foretell.tools.notebook.sandbox import SandboxUnavailable
 
 Events = list[Output | ExecutionEnd]
 

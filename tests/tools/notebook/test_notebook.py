@@ -8,16 +8,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.tools.notebook.notebook import (
+from foretell.tools.notebook import (
     CellAttempt,
+    DisplayOutput,
+    ErrorOutput,
     MarkdownCell,
     Notebook,
+    Output,
     PythonCell,
+    StreamOutput,
     ipynb,
     report_for_prompt,
     write_ipynb,
 )
-from foretell.tools.notebook.outputs import DisplayOutput, ErrorOutput, Output, StreamOutput
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
 RICH = (

@@ -9,14 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.tools.notebook.limits import OutputCaps
+from foretell.tools.notebook import DisplayOutput, ErrorOutput, Output, OutputCaps, StreamOutput
 from foretell.tools.notebook.outputs import (
     ATTRIBUTE,
     TAGS,
-    DisplayOutput,
-    ErrorOutput,
-    Output,
-    StreamOutput,
     harmless_html,
     join_outputs,
     output_of,

@@ -6,13 +6,16 @@ from typing import Any
 import pytest
 from tests.tools.notebook.conftest import TIGHT, Loop
 
-from foretell.questions.as_of import AsOf
-from foretell.questions.errors import InputError
-from foretell.tools.notebook.kernel import ExecutionEnd, Kernel
-from foretell.tools.notebook.notebook import PythonCell
-from foretell.tools.notebook.outputs import DisplayOutput
-from foretell.tools.notebook.pool import UNSANDBOXED, KernelPool
-from foretell.tools.notebook.session import open_notebook
+from foretell.questions import AsOf, InputError
+from foretell.tools.notebook import (
+    UNSANDBOXED,
+    DisplayOutput,
+    ExecutionEnd,
+    Kernel,
+    KernelPool,
+    PythonCell,
+    open_notebook,
+)
 from foretell.tools.notebook.watchdog import descendants, is_running
 
 

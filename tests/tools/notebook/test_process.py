@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from foretell.tools.notebook.limits import MIB, KernelLimits
+from foretell.tools.notebook import MIB, KernelLimits
 from foretell.tools.notebook.process import collect_files, remove_directory
 from foretell.tools.notebook.watchdog import (
     SandboxWatchdog,

@@ -11,11 +11,9 @@ from typing import Any
 
 import pytest
 
-from foretell.questions.as_of import AsOf
-from foretell.questions.trace import LeakBlocked, TraceEvent
-from foretell.tools.notebook.endpoints import Parameter, check_parameters
-from foretell.tools.notebook.proxy import DataProxy, ProxyLimits
-from foretell.tools.tool import LeakRefused, Refusal, ToolFailed
+from foretell.questions import AsOf, LeakBlocked, TraceEvent
+from foretell.tools import LeakRefused, Refusal, ToolFailed
+from foretell.tools.notebook import DataProxy, Parameter, ProxyLimits, check_parameters
 
 CUTOFF = AsOf.day("2025-10-26")
 

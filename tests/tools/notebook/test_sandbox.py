@@ -12,25 +12,31 @@ from pathlib import Path
 
 import pytest
 
-from foretell.questions.errors import InputError, MissingExtra
+from foretell.questions import InputError, MissingExtra
+from foretell.tools.notebook import (
+    Kernel,
+    KernelLimits,
+    KernelPool,
+    OutputCaps,
+    SandboxUnavailable,
+    check_sandbox,
+    diagnosis,
+    sandbox,
+    sandbox_check,
+    weaknesses,
+)
 from foretell.tools.notebook import kernel as kernel_module
-from foretell.tools.notebook import sandbox, sandbox_check
-from foretell.tools.notebook.kernel import Kernel
-from foretell.tools.notebook.limits import KernelLimits, OutputCaps
-from foretell.tools.notebook.pool import KernelPool
 from foretell.tools.notebook.process import new_run
 from foretell.tools.notebook.sandbox import (
     SPARE_USERS,
     RunDirectory,
     Sandbox,
-    SandboxUnavailable,
     becoming,
     closed_above,
     python_environment,
     spare_user,
     variables,
 )
-from foretell.tools.notebook.sandbox_check import check_sandbox, diagnosis, weaknesses
 
 RUN = RunDirectory(top=Path("/tmp/fn-1"))
 

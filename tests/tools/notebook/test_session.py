@@ -10,13 +10,19 @@ import pytest
 from tests.tools.doubles import Numbers
 from tests.tools.notebook.conftest import Loop
 
-from foretell.questions.as_of import AsOf
-from foretell.questions.trace import LeakBlocked, TraceEvent
-from foretell.tools.notebook.endpoints import LocalFile, local_files_endpoint, series_endpoint
-from foretell.tools.notebook.notebook import MarkdownCell, PythonCell
-from foretell.tools.notebook.pool import KernelPool
-from foretell.tools.notebook.proxy import ProxyLimits
-from foretell.tools.notebook.session import NotebookSession, open_notebook, setup_source
+from foretell.questions import AsOf, LeakBlocked, TraceEvent
+from foretell.tools.notebook import (
+    KernelPool,
+    LocalFile,
+    MarkdownCell,
+    NotebookSession,
+    ProxyLimits,
+    PythonCell,
+    local_files_endpoint,
+    open_notebook,
+    series_endpoint,
+    setup_source,
+)
 
 CUTOFF = AsOf.day("2025-10-26")
 ROWS = {"2025-10-24": 1.0, "2025-10-25": 2.0, "2025-10-27": 666.0}

@@ -6,12 +6,10 @@ from typing import Any
 from tests.tools.doubles import Articles, Engine, Pages, at, question
 from tests.tools.planted.case import Case, Decider, Must
 
-from foretell.data.pages import Page
-from foretell.data.search.engine import SearchHit
-from foretell.data.wikipedia import ArticleRevision
-from foretell.questions.question import Question
-from foretell.tools.web import LookupUrl, WebSearch
-from foretell.tools.wikipedia import FetchWikipedia
+from foretell.data import ArticleRevision, Page
+from foretell.data.search import SearchHit
+from foretell.questions import Question
+from foretell.tools import FetchWikipedia, LookupUrl, WebSearch
 
 WORDS = "The market page with everything on it."
 PAGE = "https://stats.example.org/tables/cpi-2025"

@@ -7,15 +7,8 @@ from typing import Any, Literal
 
 from tests.tools.doubles import CUTOFF, question
 
-from foretell.questions.as_of import AsOf
-from foretell.questions.question import Question
-from foretell.questions.trace import LeakBlocked, TraceEvent
-from foretell.tools.fence import FencedTools, Observation
-from foretell.tools.leak_filter import LeakFilter
-from foretell.tools.prices import FetchPrices
-from foretell.tools.rules import FenceRules
-from foretell.tools.series import FetchSeries
-from foretell.tools.tool import Tool
+from foretell.questions import AsOf, LeakBlocked, Question, TraceEvent
+from foretell.tools import FencedTools, FenceRules, FetchPrices, FetchSeries, LeakFilter, Observation, Tool
 
 Must = Literal["drop", "keep"]
 Misreader = Literal["", "rules", "stand-in"]

@@ -6,11 +6,9 @@ from typing import Any
 from tests.tools.doubles import Numbers, Plugin, Prices, at, question
 from tests.tools.planted.case import Case, Must
 
-from foretell.data.markets.prices import PricePoint
-from foretell.questions.question import SeriesRef, Target
-from foretell.tools.prices import FetchPrices
-from foretell.tools.series import FetchSeries
-from foretell.tools.tool import SourceItem
+from foretell.data.markets import PricePoint
+from foretell.questions import SeriesRef, Target
+from foretell.tools import FetchPrices, FetchSeries, SourceItem
 
 KNOWN = {"2025-10-24": 4.01, "2025-10-25": 4.02, "2025-10-26": 4.03}
 LATE = {

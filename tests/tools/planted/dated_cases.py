@@ -8,9 +8,9 @@ from tests.tools.doubles import Engine, Pages, at
 from tests.tools.planted.case import Case, Must
 from tests.tools.planted.topics import TOPICS, Topic
 
-from foretell.data.pages import Page
-from foretell.data.search.engine import SearchHit
-from foretell.tools.web import LookupUrl, WebSearch
+from foretell.data import Page
+from foretell.data.search import SearchHit
+from foretell.tools import LookupUrl, WebSearch
 
 DECOY = SearchHit(
     url="https://archive.example/background",

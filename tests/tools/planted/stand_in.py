@@ -4,7 +4,7 @@ from datetime import date
 
 from tests.tools.doubles import Judge
 
-from foretell.questions.as_of import AsOf
+from foretell.questions import AsOf
 from foretell.studies.leaks import tells_nothing_late
 
 

@@ -1,1 +1,31 @@
 """Public question sets and files of questions."""
+
+from foretell.interface import offer
+
+HOMES = {
+    "foretell.data.datasets.cache": "DownloadCache cache_home",
+    "foretell.data.datasets.claims": "read_claims",
+    "foretell.data.datasets.dataset": "DatasetRequest",
+    "foretell.data.datasets.demo": "DEMO",
+    "foretell.data.datasets.forecastbench": (
+        "read_question_set read_resolution_set read_round read_rounds read_submission resolution_revisions subtype_of"
+    ),
+    "foretell.data.datasets.forecastbench_download": (
+        "FORECASTBENCH_URL ForecastBenchDownload PulledFile pulled_rounds read_pulled"
+    ),
+    "foretell.data.datasets.forecastbench_tables": "QUESTION_COLUMNS read_question_tables",
+    "foretell.data.datasets.payoff_tasks": (
+        "FinancialTaskPlan HIGHER_LOWER LONG_SHORT build_financial_tasks complete_binary read_options"
+    ),
+    "foretell.data.datasets.prophet_arena": "download_events read_arena_file read_events_csv read_events_jsonl",
+    "foretell.data.datasets.question_files": "read_questions",
+    "foretell.data.datasets.question_set": (
+        "ContextSource OutcomeKey QuestionSet asked_key quarantine_note questions_digest union"
+    ),
+    "foretell.data.datasets.rows": "Row csv_rows read_text",
+    "foretell.data.datasets.set_filter": "LateText SetFilter",
+    "foretell.data.datasets.tranches": "TranchePlan build_tranche",
+}
+"""Module → what the rest of the house uses of it."""
+
+__getattr__, __dir__ = offer(__name__, HOMES)

@@ -3,6 +3,28 @@
 Price histories never tell outcome, status, volume or close. Listings do, and therefore refuse backtests.
 """
 
-from foretell.data.markets.prices import market_ref
+from foretell.interface import offer
 
-__all__ = ["market_ref"]
+HOMES = {
+    "foretell.data.markets.event_search": "read_open",
+    "foretell.data.markets.kalshi": "KalshiClient KalshiEvents KalshiPrices",
+    "foretell.data.markets.listing": (
+        "CataloguePage EventListing ListedEvent ListingFilter ListingReport LiveOnly MarketEvents MarketState "
+        "MarketStatus OnSkipped SkippedEntry UnsupportedEvent event_state ignore_skipped recurrence_template "
+        "require_live"
+    ),
+    "foretell.data.markets.manifold": "ManifoldClient ManifoldEvents ManifoldPrices",
+    "foretell.data.markets.market": "Market",
+    "foretell.data.markets.metaculus": (
+        "CONTINUOUS MetaculusClient MetaculusEvents MetaculusNamed MetaculusPrices questions_of"
+    ),
+    "foretell.data.markets.named_events": "NamedEvents events_named",
+    "foretell.data.markets.polymarket": "PolymarketClient PolymarketEvents PolymarketHosts PolymarketPrices",
+    "foretell.data.markets.prices": "MarketRef PART PricePoint PriceSource PricesUnavailable daily_history market_ref",
+    "foretell.data.markets.prophet_arena": (
+        "PLATFORM ProphetArenaClient ProphetArenaListing ProphetArenaWeekly ProphetArenaWindows"
+    ),
+}
+"""Module → what the rest of the house uses of it."""
+
+__getattr__, __dir__ = offer(__name__, HOMES)

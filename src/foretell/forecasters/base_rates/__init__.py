@@ -1,1 +1,18 @@
 """Forecasts from what happened to questions like this one: base rates and the outside view."""
+
+from foretell.interface import offer
+
+HOMES = {
+    "foretell.forecasters.base_rates.baselines": (
+        "BaseRateForecaster ConstantForecaster CrowdElseBaseRate CrowdForecaster MarketForecaster"
+    ),
+    "foretell.forecasters.base_rates.outside_fit": "fit_outside",
+    "foretell.forecasters.base_rates.outside_view": "OutsideView",
+    "foretell.forecasters.base_rates.past": "NEVER Past PastAnswer PastQuestions PastTarget",
+    "foretell.forecasters.base_rates.rates": "BaseRates FixedRates PAPER_RATES PastOutcomes Rates effective_weights",
+    "foretell.forecasters.base_rates.reference_class": "ReferenceClass",
+    "foretell.forecasters.base_rates.same_question": "compare sense",
+}
+"""Module → what the rest of the house uses of it."""
+
+__getattr__, __dir__ = offer(__name__, HOMES)

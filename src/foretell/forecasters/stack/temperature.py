@@ -17,7 +17,7 @@ from foretell.forecasters.series.climatology import harmonics, least_squares
 from foretell.forecasters.series.history import DAYS_PER_YEAR
 from foretell.forecasters.stack.source_model import NO_OTHERS, Estimate, OtherSeries, ReadsOwnSeries, horizons, rises
 from foretell.metrics.arrays import Floats
-from foretell.questions.question import Question
+from foretell.questions.question import Question, SeriesRef
 
 COLUMNS = 5
 """A mean, the yearly wave and its first overtone."""
@@ -69,7 +69,9 @@ class Climate:
         both = x @ self.doubt @ x.T + np.outer(scale, scale) * self.memory(np.abs(days[:, None] - days[None, :]))
         mean, n = x @ self.normal, 1 + len(ends)
         if seen:
-            own = both[n:, n:]
+            error = np.asarray([one.error for one in seen]) * scale[n:]
+            bias = np.asarray([one.bias for one in seen])
+            own = both[n:, n:] + np.diag(error**2) + np.outer(bias, bias)
             room = OUTLIER * np.sqrt(np.diag(own))
             miss = np.clip(np.asarray([one.value for one in seen]) - mean[n:], -room, room)
             gain = np.linalg.solve(own, both[n:, :n]).T
@@ -81,10 +83,14 @@ class Climate:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """A temperature measured at the station, and its day."""
+    """A temperature measured at the station, or forecast for it, and its day."""
 
     day: float
     value: float
+    error: float = 0.0
+    """How far a forecast may be off, in spreads of the day's weather."""
+    bias: float = 0.0
+    """How far all forecasts for the place may be off together, in degrees: a grid is not the station."""
 
 
 def region(
@@ -142,6 +148,47 @@ def from_record(series: Series, due: date) -> Climate | None:
     )
 
 
+# Forecasts for the first days, of the due day itself and of the last day that a public forecast reaches.
+
+_PLACES = """
+07005:50.136,1.834 07015:50.570,3.098 07020:49.725,-1.940 07027:49.180,-0.456 07037:49.383,1.182
+07072:49.210,4.155 07110:48.444,-4.412 07117:48.826,-3.473 07130:48.069,-1.734 07139:48.446,0.110
+07149:48.717,2.384 07168:48.325,4.020 07181:48.581,5.960 07190:48.549,7.640 07207:47.294,-3.218
+07222:47.150,-1.609 07240:47.445,0.727 07255:47.059,2.360 07280:47.268,5.088 07299:47.614,7.510
+07314:46.047,-1.412 07335:46.594,0.314 07434:45.861,1.175 07460:45.787,3.149 07471:45.075,3.764
+07481:45.727,5.078 07510:44.831,-0.691 07535:44.745,1.397 07558:44.119,3.020 07577:44.581,4.733
+07591:44.566,6.502 07607:43.910,-0.500 07621:43.188,0.000 07627:43.005,1.107 07630:43.621,1.379
+07643:43.577,3.963 07650:43.438,5.216 07661:43.079,5.941 07690:43.649,7.209 07747:42.737,2.873
+07761:41.918,8.793 07790:42.541,9.485 61968:-11.583,47.290 61970:-17.055,42.712 61972:-22.344,40.341
+61976:-15.888,54.521 61980:-20.893,55.529 61996:-37.795,77.569 61997:-46.433,51.857 61998:-49.352,70.243
+67005:-12.806,45.283 71805:46.766,-56.179 78890:16.335,-61.004 78894:17.901,-62.852 78897:16.264,-61.516
+78922:14.775,-60.875 78925:14.595,-60.996 81401:5.486,-54.032 81405:4.822,-52.365
+"""
+PLACES: Mapping[str, str] = dict(one.split(":") for one in _PLACES.split())
+"""Latitude and longitude of stations by their WMO number."""
+LEADS: Mapping[int, float] = {1: 0.25, 7: 1.2}
+"""Error of a forecast by its days ahead, in spreads of the weather: correlations of 0.97 and 0.64 with what comes."""
+GRID_BIAS = 1.0
+"""Degrees."""
+
+
+def forecast_id(place: str, lead: int) -> str:
+    """The series of forecasts made so many days ahead, as Open-Meteo's are named."""
+    return f"forecast{lead}/{place}/temperature_2m_mean"
+
+
+def forecasts(place: str | None, others: OtherSeries, due: date) -> tuple[Report, ...]:
+    """What was forecast for days from the due day on."""
+    found: list[Report] = []
+    for lead, error in LEADS.items():
+        series = None if place is None else others.get(forecast_id(place, lead))
+        if series is not None:
+            day = float(series.days[-1].astype("M8[D]").astype(np.int64)) + lead
+            if day >= _number(due):
+                found.append(Report(day=day, value=float(series.values[-1]), error=error, bias=GRID_BIAS))
+    return tuple(found)
+
+
 STATION = re.compile(r"\.(\d{5})\.")
 
 
@@ -150,6 +197,12 @@ class TemperatureModel(ReadsOwnSeries):
     """Questions whether a station will be warmer on later days than on the due date."""
 
     name: str = "seasonal normals"
+
+    def others_of(self, question: Question) -> tuple[SeriesRef, ...]:
+        """Public forecasts for the station."""
+        place = PLACES.get(_station(question))
+        ids = [] if place is None else [forecast_id(place, lead) for lead in LEADS]
+        return tuple(SeriesRef(provider="open_meteo", id=id) for id in ids)
 
     def covers(self, question: Question) -> bool:
         """Series named after a temperature."""
@@ -172,14 +225,19 @@ class TemperatureModel(ReadsOwnSeries):
             days, values = np.asarray(earlier, np.float64).T
             climate = climate.having_seen(days, values)
         due, last = _number(question.due.date()), question.last_value
+        ahead = forecasts(PLACES.get(_station(question)), others, question.due.date())
         seen = () if last is None else (Report(day=_number(last.at.date()), value=last.value),)
+        # A day that was measured needs no forecast.
+        seen += tuple(one for one in ahead if last is None or one.day > seen[0].day)
         mean, spread = climate.change(due, due + horizons(question), seen)
         words = (
             f"Yearly normals of the station from {source} and {len(earlier)} later reports: a change of "
             f"{mean[0]:+.1f} ± {spread[0]:.1f} degrees expected by the first date, {mean[-1]:+.1f} by the last."
         )
+        told = [f"{one.value:.1f} on {np.datetime64(int(one.day), 'D')}" for one in ahead]
+        words += f" Forecast: {', '.join(told)}." if told else " No public forecast was at hand."
         newest = record is not None and last is not None and str(last.at.date()) == str(record.days[-1])
-        return Estimate(p=ndtr(mean / spread), rationale=words, from_record=newest)
+        return Estimate(p=ndtr(mean / spread), rationale=words, from_record=newest or bool(ahead))
 
     def _reports(self, past: Past) -> dict[str, list[tuple[date, float, float]]]:
         """By station: the day on which a report could be read, the day it is of, its value."""
@@ -195,6 +253,11 @@ def _number(day: date) -> float:
     return float(np.datetime64(day, "D").astype(np.int64))
 
 
-def _region_of(question: Question) -> Climate:
+def _station(question: Question) -> str:
+    """The WMO number of the station; nothing where there is none."""
     found = STATION.search(question.series.id if question.series else question.id)
-    return REGIONS.get(found.group(1)[:2], ANYWHERE) if found else ANYWHERE
+    return found.group(1) if found else ""
+
+
+def _region_of(question: Question) -> Climate:
+    return REGIONS.get(_station(question)[:2], ANYWHERE)

@@ -1,6 +1,66 @@
 """A claim as a tree of propositions: grown by agents, computed exactly, changed by what-if."""
 
+from foretell.interface import offer
 from foretell.plugins import Names
 
 GROUNDERS, RULES = Names("grounders"), Names("synthesis_rules")
 """Who can judge leaves and how children can be joined, those of other packages included."""
+
+HOMES = {
+    "foretell.forecasters.tree.arithmetic.circuit": "Circuit run_many",
+    "foretell.forecasters.tree.arithmetic.compiler": "TooManySharedClaims compile_tree",
+    "foretell.forecasters.tree.arithmetic.error_bar": "error_bar leaf_spread next_trials",
+    "foretell.forecasters.tree.arithmetic.evaluation": "evaluate evaluated stale_claims",
+    "foretell.forecasters.tree.arithmetic.scaling": "scale_tree",
+    "foretell.forecasters.tree.arithmetic.sensitivity": "beta_paths ranges sensitivities tornado tree_spread",
+    "foretell.forecasters.tree.description": (
+        "claim_marks link_in_numbers link_in_words outline stale_parts tree_failures"
+    ),
+    "foretell.forecasters.tree.edits": (
+        "AddNode Edit MoveNode RemoveNode Scenario SetClaim SetGrounding SetLink SetP SetReport ShareNode Unpin"
+    ),
+    "foretell.forecasters.tree.exports": "TEXT_FORMATS bayes_net to_bif to_dot to_mermaid to_problog to_xmlbif",
+    "foretell.forecasters.tree.forecaster": "TreeForecaster claim_of_target",
+    "foretell.forecasters.tree.grounders.adaptive": "AdaptiveGrounder",
+    "foretell.forecasters.tree.grounders.agent": "AgentGrounder",
+    "foretell.forecasters.tree.grounders.deep_research": (
+        "DeepResearchGrounder SearchAndFetch SearchServer open_search_server"
+    ),
+    "foretell.forecasters.tree.grounders.notebook": "NotebookGrounder",
+    "foretell.forecasters.tree.grounders.plain": "PlainGrounder",
+    "foretell.forecasters.tree.grounders.search": "SearchGrounder",
+    "foretell.forecasters.tree.grow.analyze": (
+        "AnalysisDraft AnalysisLimits AnalyzeSettings ROOT analyze child_id depth_of"
+    ),
+    "foretell.forecasters.tree.grow.budget": "LeafBudget TreeSizeSettings",
+    "foretell.forecasters.tree.grow.event_log": "EventLog TreeJob",
+    "foretell.forecasters.tree.grow.ground": "CannotGround GroundSettings Grounder GroundingPool GroundingResult Leaf",
+    "foretell.forecasters.tree.grow.grow": "TreeGrowth TreeSettings",
+    "foretell.forecasters.tree.grow.prompting": "ClaimSurroundings TreeQuestion",
+    "foretell.forecasters.tree.grow.rules": "SynthesisRule rule_named",
+    "foretell.forecasters.tree.grow.synthesize": "SynthesizeSettings Synthesizer",
+    "foretell.forecasters.tree.history": (
+        "ConflictingEdits TreeAuthor commit_edits history_path open_version read_history tree_at"
+    ),
+    "foretell.forecasters.tree.links": (
+        "AverageLink FormulaAssumption FormulaLink InhibitedNoisyOrLink JudgedLink LinearLink Link NoisyOrLink "
+        "ProductLogicLink"
+    ),
+    "foretell.forecasters.tree.problems": "InvalidTree TreeProblem",
+    "foretell.forecasters.tree.proposition": (
+        "Grounding Proposition Tree TreeOrigin has_own_value leaves own_value parents_of post_order"
+    ),
+    "foretell.forecasters.tree.stored_trees": "StoredTreesForecaster relink",
+    "foretell.forecasters.tree.text": "format_probability one_line",
+    "foretell.forecasters.tree.thoughts": "THOUGHT_KINDS ThoughtKind ThoughtSettings ThoughtsForecaster",
+    "foretell.forecasters.tree.tree_file": (
+        "TreeFile check_file edits_from_json read_tree read_tree_file tree_from_dict tree_from_text tree_text "
+        "tree_to_dict write_tree"
+    ),
+    "foretell.forecasters.tree.validation": "structural_problems tree_problems",
+    "foretell.forecasters.tree.views": "ViewsForecaster",
+    "foretell.forecasters.tree.what_if": "apply_scenario claim_changes compare_scenarios next_ids resynthesize",
+}
+"""Module → what the rest of the house uses of it."""
+
+__getattr__, __dir__ = offer(__name__, HOMES)

@@ -1,1 +1,19 @@
 """One module for each way to reach a language model."""
+
+from foretell.interface import offer
+
+HOMES = {
+    "foretell.models.providers.chat": "ChatWire",
+    "foretell.models.providers.client": "HttpAnswer HttpModel",
+    "foretell.models.providers.function": "model_name",
+    "foretell.models.providers.gemini": "GeminiWire",
+    "foretell.models.providers.messages": "MessagesWire",
+    "foretell.models.providers.research": "ResearchingModel",
+    "foretell.models.providers.responses": "ResponsesWire",
+    "foretell.models.providers.scripted": "ScriptCue ScriptedModel",
+    "foretell.models.providers.services": "ANTHROPIC COMPATIBLE_SERVER DEEPSEEK GOOGLE MISTRAL OPENAI OPENROUTER XAI",
+    "foretell.models.providers.wire": "HttpFailure server_events",
+}
+"""Module → what the rest of the house uses of it."""
+
+__getattr__, __dir__ = offer(__name__, HOMES)

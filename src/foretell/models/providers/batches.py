@@ -14,7 +14,7 @@ from urllib.parse import quote
 from foretell.models.canonical import content_key, quick_json, request_key
 from foretell.models.journal import Journal, JournalEntry, JournalRequest
 from foretell.models.model import ModelBusy, ReplyLost, ReplyTooLong, Request
-from foretell.models.providers.wire import Json, count
+from foretell.models.providers.wire import ERROR_STATUS, Json, count
 from foretell.models.waiting import WaitingReply
 
 GATHER_SECONDS = 2.0
@@ -164,19 +164,6 @@ class OpenAIBatches:
         if not answer:
             return _failed(str(error.get("message") or "no reply"), code=str(error.get("code") or ""))
         return BatchItem(status=count(answer, "status_code") or 500, body=quick_json(answer.get("body")))
-
-
-ERROR_STATUS: Mapping[str, int] = {
-    "authentication_error": 401,
-    "billing_error": 402,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "request_too_large": 413,
-    "rate_limit_error": 429,
-    "api_error": 500,
-    "timeout_error": 504,
-    "overloaded_error": 529,
-}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,10 +22,16 @@ from foretell.models.providers.wire import Json, arguments_text, bearer, call_id
 FINISH: Mapping[str, FinishReason] = {
     "length": "length",
     "model_length": "length",
+    "model_context_window_exceeded": "length",
     "content_filter": "refusal",
     "refusal": "refusal",
+    "sensitive": "refusal",
     "error": "malformed",
+    "abort": "malformed",
+    "network_error": "malformed",
+    "insufficient_system_resource": "malformed",
 }
+"""Words of OpenAI, Mistral, Z.ai, DeepSeek, OpenRouter and vLLM; every other is a plain stop."""
 REASONING_FIELDS = ("reasoning_details", "reasoning_content", "reasoning")
 """Where servers put what the model thought. It goes back in the same field, or the next turn may be refused."""
 KEPT_FIELDS = (*REASONING_FIELDS, "extra_content", "thought_signature")
@@ -115,13 +121,14 @@ class ChatWire:
         """What came back."""
         choice = body["choices"][0]
         message: Json = choice["message"]
-        raw_calls: list[Json] = list(message.get("tool_calls") or ())
+        raw_calls: list[Json] = [call for call in message.get("tool_calls") or () if call.get("function")]
+        if message.get("function_call") and not raw_calls:  # The older form, of one call.
+            raw_calls = [{"function": message["function_call"]}]
         ids = call_ids([call.get("id") for call in raw_calls], request)
+        functions: list[Json] = [call["function"] for call in raw_calls]
         calls = tuple(
-            ToolCall(
-                id=id, name=str(call["function"]["name"]), arguments=arguments_text(call["function"].get("arguments"))
-            )
-            for id, call in zip(ids, raw_calls, strict=True)
+            ToolCall(id=id, name=str(made.get("name") or ""), arguments=arguments_text(made.get("arguments")))
+            for id, made in zip(ids, functions, strict=True)
         )
         text, inline = _content(message.get("content"))
         refusal = message.get("refusal") or ""
@@ -174,6 +181,8 @@ class ChatWire:
             message["tool_calls"] = [calls[place] for place in sorted(calls)]
         if not (message.keys() - {"role"}) and finish is None and "error" not in body:
             raise ValueError("the stream holds no reply")
+        if finish is None and not body.get("usage"):
+            finish = "length"  # The connection ended first: what is there was cut off.
         return {**body, "choices": [{"index": 0, "message": message, "finish_reason": finish}]}
 
 
@@ -260,7 +269,7 @@ def _content(content: Any) -> tuple[str, str]:
             if inner is not None:
                 thought.append(_content(inner)[0])
             else:
-                said.append(_text(cast("Json", part).get("text")))
+                said.append(_text(cast("Json", part).get("text")) or _text(cast("Json", part).get("refusal")))
     return "".join(said), "".join(thought)
 
 
@@ -295,7 +304,8 @@ def _dollars(usage: Any) -> float | None:
     stated: Any = cast("Json", usage).get("cost")
     ticks = count(usage, "cost_in_usd_ticks")
     if isinstance(stated, int | float) and not isinstance(stated, bool) and stated >= 0:
-        behind: Any = (cast("Json", usage).get("cost_details") or {}).get("upstream_inference_cost")
+        details: Any = cast("Json", usage).get("cost_details")
+        behind: Any = details.get("upstream_inference_cost") if isinstance(details, dict) else None
         # With a key of one's own for the provider behind, that provider sends the bill.
         own_key = bool(cast("Json", usage).get("is_byok")) and isinstance(behind, int | float)
         return float(stated) + (float(behind) if own_key else 0.0)

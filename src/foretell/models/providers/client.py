@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -35,6 +36,8 @@ LONGEST_BODY = 16 * 2**20
 JSON_TYPE = "application/json"
 STEPS_DOWN = 5
 """Settings that one request may lose before its refusal is final."""
+LONGEST_OUTPUT, LEAST_OUTPUT = 10_000_000, 100
+"""Tokens of a reply: what any limit is below, and what is of no use any more."""
 LESS_SCHEMA: Mapping[str, Any] = {"yes": "object", "object": "no"}
 DESCRIBED = "Answer with one JSON object and nothing else. Its JSON schema:\n{}"
 """For models that cannot be held to a schema."""
@@ -87,7 +90,7 @@ class HttpModel:
             try:
                 return await self._ask(request, name)
             except SettingRefused as refused:
-                if not self._step_down(request, name, refused.setting):
+                if not self._step_down(request, name, refused):
                     raise
         return await self._ask(request, name)
 
@@ -105,8 +108,10 @@ class HttpModel:
         return self._learned.get(name) or facts_of(name)
 
     async def _ask(self, request: Request, name: str) -> Reply:
-        facts = self.facts(name)
-        sent = _without(request, self._dropped.get(name, frozenset()))
+        facts, dropped = self.facts(name), self._dropped.get(name, frozenset[str]())
+        sent = _without(request, dropped)
+        if facts.max_output is not None and (sent.max_tokens or 0) > facts.max_output:
+            sent = replace(sent, cap=facts.max_output)
         if sent.schema is not None and facts.schema != "yes":
             described = UserMessage(text=DESCRIBED.format(json.dumps(sent.schema)))
             sent = replace(sent, messages=(*sent.messages, described))
@@ -115,8 +120,10 @@ class HttpModel:
             if self._batches is not None:
                 return await self._ask_in_batch(self._batches, request, name, self._wire.body(sent, name, facts))
         body = self._wire.body(sent, name, facts)
-        if "stream" in self._dropped.get(name, frozenset()):
+        if "stream" in dropped:
             body.pop("stream_options", None)
+        if "max_tokens" in dropped and "max_tokens" in body:
+            body["max_completion_tokens"] = body.pop("max_tokens")
         stream = bool(body.get("stream"))
         url = self._address + self._wire.path(name, stream=stream)
         reply = self._read(await self._send(request, url, quick_json(body)), request)
@@ -203,9 +210,19 @@ class HttpModel:
             return next((item for item in objects if item.get("error")), None) or self._wire.joined(objects)
         return None
 
-    def _step_down(self, request: Request, name: str, setting: str) -> bool:
+    def _step_down(self, request: Request, name: str, refused: SettingRefused) -> bool:
         """Remember what a model refuses; False where there is nothing left to give up."""
-        facts = self.facts(name)
+        facts, setting = self.facts(name), refused.setting
+        if setting == "max_tokens" and "max_completion_tokens" not in str(refused):
+            # The longest reply it allows stands in its words, as a rule; a limit is never left out, money hangs on it.
+            sent = min(request.max_tokens or 0, facts.max_output or LONGEST_OUTPUT)
+            words = str(refused).partition(" HTTP ")[2][3:]
+            numbers = [
+                int(number.replace(",", "")) for number in re.findall(r"(?<![\w.-])\d[\d,]{2,8}(?![\w-])", words)
+            ]
+            fewer = max((number for number in numbers if number < sent), default=sent // 2)
+            self._learned[name] = replace(facts, max_output=fewer)
+            return fewer >= LEAST_OUTPUT
         if setting == "tool_choice" and facts.force != "no":
             # Where any tool would do, "required" is what was refused.
             fewer = "required" if request.force != "*" and facts.force == "named" else "no"

@@ -32,10 +32,13 @@ from foretell.models.providers.wire import (
 
 FINISH: Mapping[str, FinishReason] = {
     "STOP": "stop",
+    "FINISH_REASON_UNSPECIFIED": "stop",
     "MAX_TOKENS": "length",
     "CONTINUATION": "length",
     "MALFORMED_FUNCTION_CALL": "malformed",
     "MALFORMED_RESPONSE": "malformed",
+    "MISSING_THOUGHT_SIGNATURE": "malformed",
+    "NO_CANDIDATES": "malformed",
     "UNEXPECTED_TOOL_CALL": "malformed",
     "TOO_MANY_TOOL_CALLS": "malformed",
     "OTHER": "malformed",
@@ -96,18 +99,22 @@ class GeminiWire:
     def reply(self, body: Json, request: Request) -> Reply:
         """What came back; a prompt that was blocked has no candidates."""
         blocked = (body.get("promptFeedback") or {}).get("blockReason")
-        candidate: Json = (body.get("candidates") or [{}])[0] if blocked else body["candidates"][0]
+        usage: Any = body.get("usageMetadata")
+        candidates: list[Json] = body.get("candidates") or []
+        if not candidates and not blocked and not usage:
+            raise ValueError("the reply holds no candidates")
+        # What was counted was paid for, also where nothing came of it.
+        candidate: Json = candidates[0] if candidates else {"finishReason": blocked or "NO_CANDIDATES"}
         parts: list[Json] = (candidate.get("content") or {}).get("parts") or []
         made = [part["functionCall"] for part in parts if part.get("functionCall")]
         ids = call_ids([call.get("id") for call in made], request)
         calls = tuple(
-            ToolCall(id=id, name=str(call["name"]), arguments=arguments_text(call.get("args")))
+            ToolCall(id=id, name=str(call.get("name") or ""), arguments=arguments_text(call.get("args")))
             for id, call in zip(ids, made, strict=True)
         )
         reason = str(candidate.get("finishReason") or (blocked or "STOP"))
         finish = FINISH.get(reason, "refusal")
         signed = any(part.keys() - {"text", "functionCall"} for part in parts)
-        usage: Any = body.get("usageMetadata")
         reply = Reply(
             text="".join(str(part.get("text") or "") for part in parts if not part.get("thought")),
             calls=calls,

@@ -52,7 +52,6 @@ FINISH: Mapping[str, FinishReason] = {
     "model_context_window_exceeded": "length",
     "refusal": "refusal",
     "pause_turn": "paused",
-    "tool_use": "tool",
 }
 MARK = {"cache_control": {"type": "ephemeral"}}
 
@@ -107,7 +106,7 @@ class MessagesWire:
 
     def reply(self, body: Json, request: Request) -> Reply:
         """What came back."""
-        blocks: list[Json] = body["content"]
+        blocks: list[Json] = body["content"] or []
         made = [block for block in blocks if block.get("type") == "tool_use"]
         ids = call_ids([block.get("id") for block in made], request)
         calls = tuple(
@@ -115,15 +114,16 @@ class MessagesWire:
             for id, block in zip(ids, made, strict=True)
         )
         stop = str(body.get("stop_reason") or "")
-        details: Json = body.get("stop_details") or {}
+        details = body.get("stop_details")
+        category = details.get("category") if isinstance(details, dict) else None
         reply = Reply(
             text="".join(str(block.get("text") or "") for block in blocks if block.get("type") == "text"),
             calls=calls,
-            finish="tool" if calls and stop != "max_tokens" else FINISH.get(stop, "stop"),
+            finish=FINISH.get(stop, "tool" if calls else "stop"),
             model=str(body.get("model") or ""),
             thinking="\n\n".join(str(block["thinking"]) for block in blocks if block.get("thinking")),
             sealed=seal("messages", blocks) if any(b.get("type") not in ("text", "tool_use") for b in blocks) else "",
-            detail=str(details.get("category") or ("" if stop in ("end_turn", "tool_use", "stop_sequence") else stop)),
+            detail=str(category or ("" if stop in ("end_turn", "tool_use", "stop_sequence") else stop)),
         )
         usage = body.get("usage")
         fresh, cached, stored = (
@@ -148,9 +148,9 @@ class MessagesWire:
                 case "content_block_start":
                     blocks[event["index"]] = dict(event["content_block"])
                 case "content_block_delta":
-                    _add_delta(blocks[event["index"]], event["delta"], inputs, event["index"])
+                    _add_delta(blocks.setdefault(event["index"], {}), event["delta"], inputs, event["index"])
                 case "message_delta":
-                    body |= {k: v for k, v in event.get("delta", {}).items() if v is not None}
+                    body |= {k: v for k, v in (event.get("delta") or {}).items() if v is not None}
                     body["usage"] = {**(body.get("usage") or {}), **(event.get("usage") or {})}
                 case "error":
                     return event
@@ -166,20 +166,19 @@ class MessagesWire:
         return {**body, "content": [blocks[place] for place in sorted(blocks)]}
 
 
+DELTAS: Mapping[str, str] = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
+
+
 def _add_delta(block: Json, delta: Json, inputs: dict[int, str], place: int) -> None:
-    match delta.get("type"):
-        case "text_delta":
-            block["text"] = block.get("text", "") + delta["text"]
-        case "thinking_delta":
-            block["thinking"] = block.get("thinking", "") + delta["thinking"]
-        case "signature_delta":
-            block["signature"] = block.get("signature", "") + delta["signature"]
-        case "input_json_delta":
-            inputs[place] = inputs.get(place, "") + delta["partial_json"]
-        case "citations_delta":
-            block["citations"] = [*(block.get("citations") or ()), delta["citation"]]
-        case _:
-            pass
+    kind = str(delta.get("type"))
+    if kind == "input_json_delta":
+        inputs[place] = inputs.get(place, "") + (delta.get("partial_json") or "")
+    elif kind == "citations_delta":
+        block["citations"] = [*(block.get("citations") or ()), delta.get("citation")]
+    elif kind in DELTAS:
+        field = DELTAS[kind]
+        block.setdefault("type", "text" if field == "text" else "thinking")
+        block[field] = (block.get(field) or "") + (delta.get(field) or "")
 
 
 def _thinking(request: Request, facts: ModelFacts) -> tuple[Json, int]:

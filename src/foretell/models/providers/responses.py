@@ -110,19 +110,19 @@ class ResponsesWire:
         """What came back, also where it was cut off: what is there has been paid for."""
         if body.get("status") in UNFINISHED or (body.get("status") == "failed" and not body.get("output")):
             raise ValueError("the reply is not finished")
-        items: list[Json] = body["output"]
+        items: list[Json] = body["output"] or []
         made = [item for item in items if item.get("type") in CALLS]
         ids = call_ids([item.get("call_id") or item.get("id") for item in made], request)
         calls = tuple(
-            ToolCall(id=id, name=str(item["name"]), arguments=arguments_text(item.get("arguments")))
+            ToolCall(id=id, name=str(item.get("name") or ""), arguments=arguments_text(item.get("arguments")))
             for id, item in zip(ids, made, strict=True)
         )
-        parts = [part for item in items if item.get("type") == "message" for part in item.get("content") or ()]
+        parts = [part for item in items if item.get("type") == "message" for part in _parts(item.get("content"))]
         refusal = "".join(str(part.get("refusal") or "") for part in parts if part.get("type") == "refusal")
         text = "".join(str(part.get("text") or "") for part in parts)
         reason = str((body.get("incomplete_details") or {}).get("reason") or "")
         finish: FinishReason = "tool" if calls else "refusal" if refusal else "stop"
-        if body.get("status") == "incomplete":
+        if body.get("status") in ("incomplete", "cancelled"):
             finish = ENDINGS.get(reason, "length")
         reply = Reply(
             text=text or refusal,
@@ -153,11 +153,13 @@ class ResponsesWire:
         body: Json = {}
         items: dict[int, Json] = {}
         for event in events:
-            kind = event.get("type")
+            kind = str(event.get("type"))
             if isinstance(event.get("response"), dict):
                 body = event["response"]
             elif kind in ("response.output_item.added", "response.output_item.done"):
-                items[int(event.get("output_index") or 0)] = event["item"]
+                items[int(event.get("output_index") or 0)] = dict(event["item"])
+            elif kind in PIECES:
+                _add_piece(items.setdefault(int(event.get("output_index") or 0), {}), *PIECES[kind], event)
             elif kind == "error":
                 return {"error": event.get("error") or event}
         if not body:
@@ -168,6 +170,31 @@ class ResponsesWire:
             # The connection ended first: what is there may be used, and was cut off.
             body = {**body, "status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
         return body
+
+
+PIECES: Mapping[str, tuple[str, str]] = {
+    "response.output_text.delta": ("message", "text"),
+    "response.refusal.delta": ("message", "refusal"),
+    "response.function_call_arguments.delta": ("function_call", "arguments"),
+}
+"""Which item a piece belongs to, and its field there. Items that come to their end replace their pieces."""
+
+
+def _add_piece(item: Json, kind: str, field: str, event: Json) -> None:
+    item.setdefault("type", kind)
+    piece = str(event.get("delta") or "")
+    if kind == "function_call":
+        item[field] = str(item.get(field) or "") + piece
+    else:
+        part = {"type": "refusal" if field == "refusal" else "output_text", field: piece}
+        item["content"] = [*(item.get("content") or ()), part]
+
+
+def _parts(content: Any) -> list[Json]:
+    """What a message is made of; some servers write a plain text."""
+    if isinstance(content, str):
+        return [{"type": "output_text", "text": content}]
+    return [part for part in content or () if isinstance(part, dict)]
 
 
 def _settings(request: Request, facts: ModelFacts) -> Json:

@@ -63,13 +63,49 @@ NO_CREDIT = (
     "spend_limit",
     "usage_limit_exceeded",
     "billing_error",
+    "billing_hard_limit",
+    "billing_not_active",
     "credit balance is too low",
     "insufficient balance",
+    "insufficient credits",
+    "run out of credits",
+    "available credits",
+    "any credits",
+    "spending limit",
 )
 """Words that tell an empty account from a crowded service: both answer 429."""
 WRONG_KEY = ("api_key_invalid", "invalid_api_key", "incorrect api key", "invalid api key", "authentication_error")
-TOO_LONG = ("too long", "context_length", "context length", "exceed_context", "too_many_prompt_tokens", "too large")
+TOO_LONG = (
+    "too long",
+    "too large",
+    "too_large",
+    "context_length",
+    "context length",
+    "context window",
+    "exceed_context",
+    "exceed context",
+    "too_many_prompt_tokens",
+    "input token count",
+    "maximum prompt length",
+    "maximum number of tokens",
+)
+NOT_OF_THE_KEY = ("model_not_found", "access to model", "moderation", "flagged", "country", "region", "location")
+"""Words of a 403 that is about the model, the words of the request or the place it was sent from."""
+ERROR_STATUS: Mapping[str, int] = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "api_error": 500,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+"""Errors of Anthropic that come within a stream or a batch, as the status they would have had."""
 OVERLOADED = ("overloaded", "slow_down", "rate_limit", "unavailable")
+OUTPUT_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxoutputtokens")
 SETTINGS = {
     "tool_choice": ("tool_choice", "tool choice", "toolconfig", "function_calling_config"),
     "schema": ("response_format", "json_schema", "output_config.format", "responsejsonschema", "text.format"),
@@ -89,6 +125,7 @@ SETTINGS = {
     "tier": ("service_tier", "servicetier"),
     "sealed": ("reasoning_content", "reasoning_details", "'reasoning'", "encrypted_content", "messages.reasoning"),
     "stream": ("stream_options",),
+    "max_tokens": OUTPUT_LIMITS,
 }
 """What a refusal is about, by words in the provider's message. The first setting that is named and was sent counts."""
 LONGEST_MESSAGE = 300
@@ -131,10 +168,15 @@ class HttpFailure:
     @property
     def code(self) -> int:
         """The status that counts: OpenRouter answers 200 and puts the one behind it into the error."""
+        if self.status != 200:
+            return self.status
         inner = _get(self._error, "code")
-        if self.status == 200:
-            return inner if isinstance(inner, int) and inner >= 400 else 502
-        return self.status
+        if isinstance(inner, int) and inner >= 400:
+            return inner
+        words = self.words
+        # Faults of the request are named so, within a stream too; all else may pass when it is sent again.
+        ours = any(word in words for word in ("invalid", "policy", *TOO_LONG))
+        return ERROR_STATUS.get(str(_get(self._error, "type")), 400 if ours else 502)
 
     @property
     def wait(self) -> float | None:
@@ -157,21 +199,24 @@ class HttpFailure:
     def error(self, request: Request, key: str) -> ModelError:
         """One of our errors, in one line that never holds a key."""
         words, status, model = self.words, self.code, request.model
-        if status in (401, 403) or any(word in words for word in WRONG_KEY):
-            # Providers quote the key they refuse, sometimes only in part: their words stay out.
-            return KeyRefused(f"{model}: the provider does not accept the key (HTTP {status})")
         message = redact_key(self.message, key)
         text = f"{model}: HTTP {status}" + (f": {message}" if message else "")
         if status == 402 or any(word in words for word in NO_CREDIT):
             return OutOfCredit(f"{text} (no credit is left)")
+        about_key = status == 401 or (status == 403 and not any(word in words for word in NOT_OF_THE_KEY))
+        if about_key or any(word in words for word in WRONG_KEY):
+            # Providers quote the key they refuse, sometimes only in part: their words stay out.
+            return KeyRefused(f"{model}: the provider does not accept the key (HTTP {status})")
         again = self.headers.get("x-should-retry")
         if again != "false" and (status in BUSY or status >= 500 or again == "true"):
             return ModelBusy(text, wait=self.wait)
         if again != "false" and any(word in words for word in OVERLOADED):
             return ModelBusy(text, wait=self.wait)
-        if status in (400, 413, 422) and any(word in words for word in TOO_LONG):
+        setting = _refused_setting(words, request) if status in (400, 404, 422) else None
+        about_output = setting == "max_tokens" and "context" not in words
+        if status == 413 or (status in (400, 422) and not about_output and any(word in words for word in TOO_LONG)):
             return ContextTooLong(text)
-        if status in (400, 404, 422) and (setting := _refused_setting(words, request)):
+        if setting is not None:
             return SettingRefused(text, setting=setting)
         return ModelRefused(text)
 
@@ -188,6 +233,7 @@ def _refused_setting(words: str, request: Request) -> str | None:
         "tier": settings.tier is not None,
         # Nobody complains of it where the wire did not send it.
         "stream": True,
+        "max_tokens": request.max_tokens is not None,
         "sealed": any(isinstance(message, AssistantMessage) and message.sealed for message in request.messages),
     }
     return next((name for name, clues in SETTINGS.items() if sent[name] and any(clue in words for clue in clues)), None)
@@ -256,17 +302,17 @@ def counted(
     request: Request, reply: Reply, *, read: int | None, written: int | None, parts: Mapping[str, int | None]
 ) -> TokenCount:
     """What the provider counted, with an estimate for what it did not, so that a budget of tokens still holds."""
-    if written is None:
+    # Nothing was read or said for nothing: 0 tokens of a prompt, or of a text, are ones that were not counted.
+    if not written:
         size = len(reply.text) + len(reply.thinking) + sum(len(call.arguments) for call in reply.calls)
-        written_or_estimate = int(size / BYTES_PER_TOKEN) + 1
+        written_or_estimate = 0 if written == 0 and not size else int(size / BYTES_PER_TOKEN) + 1
     else:
         written_or_estimate = written
-    # Nothing was read for nothing: a prompt of 0 tokens is one that was not counted.
     read_or_estimate = read or estimate_tokens(request).input
     return TokenCount(
         input=read_or_estimate,
         output=written_or_estimate,
-        estimated=written is None or not read,
+        estimated=written is None or written != written_or_estimate or not read,
         **{
             name: min(value or 0, written_or_estimate if name == "reasoning" else read_or_estimate)
             for name, value in parts.items()

@@ -1,1 +1,17 @@
 """The leak audit: did anything from after the cutoff reach a forecast?"""
+
+from foretell.interface import offer
+
+HOMES = {
+    "foretell.studies.audit.auditor": "AuditCase AuditedText Auditor clustered_rate fence_matrix",
+    "foretell.studies.audit.material": "AuditScope MATERIAL_INSTRUCTION audit_material draw_sample",
+    "foretell.studies.audit.memory": (
+        "READ_INSTRUCTION SUPPORT_INSTRUCTION agent_notes audit_memory past_tense_after_cutoff training_cutoff_notes"
+    ),
+    "foretell.studies.audit.passages": (
+        "AuditPassage MaterialOrigin ShownMaterial TextLocation TrialTrace collect_passages"
+    ),
+}
+"""Module → what the rest of the house uses of it."""
+
+__getattr__, __dir__ = offer(__name__, HOMES)

@@ -1,1 +1,15 @@
 """When was this written? Dates in texts of many languages, and which of them a text gives to itself."""
+
+from foretell.interface import offer
+
+HOMES = {
+    "foretell.tools.dates.addresses": "late_address",
+    "foretell.tools.dates.ages": "age_stamp without_age",
+    "foretell.tools.dates.find": "find_dates",
+    "foretell.tools.dates.records": "late_entry late_row told_state",
+    "foretell.tools.dates.refusal": "date_refusal",
+    "foretell.tools.dates.stamps": "MOST_LATE_DATES is_after late_stamp",
+}
+"""Module → what the rest of the house uses of it."""
+
+__getattr__, __dir__ = offer(__name__, HOMES)

@@ -3,25 +3,29 @@
 import re
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
+from itertools import islice
 from urllib.parse import unquote
 
 from foretell.questions.as_of import AsOf
 from foretell.tools.addresses import UnreadableAddress, address_of
 from foretell.tools.dates.find import find_in_folded, month_numbers
 from foretell.tools.dates.folding import fold, lower
-from foretell.tools.dates.records import late_period
+from foretell.tools.dates.periods import late_period
 from foretell.tools.dates.stamps import is_after
 from foretell.tools.dates.words import FIXTURE, PLANNED, SCHEDULED
 
 _FOLDERS = re.compile(r"/((?:19|20)\d{2})/(\d{1,2}|[a-z]{3,9})(?:/(\d{1,2}))?(?=/|$)|/((?:19|20)\d{2})-(\d{2})(?=/|$)")
+_FOLDED = re.compile(r"/(20\d\d)(0[1-9]|1[0-2])/(0[1-9]|[12]\d|3[01])(?=/|$)")
 _COMPACT = re.compile(r"(?<!\d)(20\d\d)[-_.]?(0[1-9]|1[0-2])[-_.]?(0[1-9]|[12]\d|3[01])(?!\d)")
-_LONG_COMPACT = re.compile(
-    r"(?<!\d)(20\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(?:[01]\d|2[0-3])[0-5]\d(?:[0-5]\d)?(?!\d)"
-)
+_LONG_COMPACT = re.compile(r"(?<!\d)(20\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])\d{2,6}(?!\d)")
+_DAY_FIRST = re.compile(r"(?<!\d)(0[1-9]|[12]\d|3[01])(0[1-9]|1[0-2])(20\d\d)(?!\d)")
+_SHORT_YEAR = re.compile(r"(?<=[-_/])(\d\d)([-_.])(\d\d)\2(\d\d)(?=[./?#]|$|[-_][a-z])")
 _SHORT_COMPACT = re.compile(r"(?<=/)(2\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(?=[-_][a-z])")
-_PARTS = re.compile(r"\bd(?:ay)? (\d{1,2}) m(?:onth)? (\d{1,2}) y(?:ear)? (20\d\d)(?!\d)")
+_PARTS = re.compile(r"\bd(?:ay)? (?P<d>\d{1,2}) m(?:onth)? (?P<m>\d{1,2}) y(?:ear)? (?P<y>20\d\d)(?!\d)")
+_PARTS_BACK = re.compile(r"\by(?:ear)? ?(?P<y>20\d\d) m(?:onth)? ?(?P<m>\d{1,2}) d(?:ay)? ?(?P<d>\d{1,2})(?!\d)")
 _WEEK = re.compile(r"(?<!\d)(20\d\d)-?w(\d\d)(?!\w)")
 _SPACED = re.compile(r"(?<!\d)(\d{1,2}) (\d{1,2}) (20\d\d)(?!\d)")
+_OLDEST = 2015
 _DIGIT = re.compile(r"\d")
 _SEPARATORS = re.compile(r"[-_+./?&=#,%]+")
 
@@ -45,7 +49,7 @@ def late_address(url: str, as_of: AsOf, *, title: str = "") -> str | None:
     for text, before, days in _in_folders(place):
         if all(is_after(day, as_of) for day in days) and not SCHEDULED.search(before):
             return text
-    if (moment := _late_moment(address.params, as_of)) is not None:
+    if (moment := _late_moment(address.params, as_of) or _late_number(address.host, place, as_of)) is not None:
         return moment
     words = f"{_SEPARATORS.sub(' ', place)} "
     late = _late_words(place, words, as_of)
@@ -84,6 +88,45 @@ def _late_moment(params: frozenset[tuple[str, str]], as_of: AsOf) -> str | None:
     return None
 
 
+_POST = re.compile(r"/status(?:es)?/(\d{15,20})(?!\d)")
+_TWITTER = re.compile(r"(?:^|\.)(?:twitter|x|fxtwitter|vxtwitter|fixupx|nitter)\b")
+_POSTS = (
+    (_TWITTER, _POST, 22, 1288834974657),
+    (re.compile(r"(?:^|\.)discord"), re.compile(r"/(\d{17,20})(?=[/?#]|$)"), 22, 1420070400000),
+    (re.compile(r""), re.compile(r"/@[\w.@-]{1,60}/(1[01]\d{16})(?!\d)"), 16, 0),
+)
+"""Hosts, where their addresses hold the number of a post, and how its milliseconds are in it."""
+_MOMENT = re.compile(r"/(1[67]\d{8})(?:\d{3})?(?=[/?#]|$|[-_.][a-z])")
+
+
+def _late_number(host: str, place: str, as_of: AsOf) -> str | None:
+    """The number of a post, which tells when it was written, or seconds since 1970 as a folder."""
+    for hosts, number, shift, epoch in _POSTS:
+        for found in number.finditer(place) if hosts.search(host) else ():
+            moment = datetime.fromtimestamp(((int(found[1]) >> shift) + epoch) / 1000, UTC)
+            if not as_of.admits(moment):
+                return found[0]
+    for found in _MOMENT.finditer(place):
+        if not as_of.admits(datetime.fromtimestamp(int(found[1]), UTC)):
+            return found[0]
+    return None
+
+
+_LINK = re.compile(r"(?:https?://|(?:href|src)=[\"']/|\]\(/)[^\s\"'<>)\]]{4,300}")
+_MOST_LINKS = 200
+
+
+def late_link(text: str, as_of: AsOf, *, title: str = "") -> str | None:
+    """A link in a text whose address is dated after the cutoff: nobody could have set it before."""
+    if "//" not in text and "=" not in text and "](" not in text:
+        return None
+    for found in islice(_LINK.finditer(text), _MOST_LINKS):
+        link = found[0] if found[0].startswith("http") else f"https://a.example/{found[0].partition('/')[2]}"
+        if _DIGIT.search(link) is not None and (late := late_address(link, as_of, title=title)) is not None:
+            return late
+    return None
+
+
 def _in_folders(place: str) -> Iterator[tuple[str, str, tuple[date, ...]]]:
     """Dates that folders make, each with what stands before it."""
     for found in _FOLDERS.finditer(place):
@@ -95,15 +138,22 @@ def _in_folders(place: str) -> Iterator[tuple[str, str, tuple[date, ...]]]:
 
 
 def _in_digits(place: str, words: str) -> Iterator[tuple[str, tuple[date, ...]]]:
-    for pattern in (_COMPACT, _LONG_COMPACT, _SHORT_COMPACT):
+    for pattern in (_COMPACT, _FOLDED, _LONG_COMPACT, _SHORT_COMPACT):
         for found in pattern.finditer(place):
             year = int(found[1]) + (2000 if len(found[1]) == 2 else 0)
             yield found[0], tuple(_valid(year, int(found[2]), int(found[3])))
+    for found in _DAY_FIRST.finditer(place):
+        yield found[0], tuple(_valid(int(found[3]), int(found[2]), int(found[1])))
+    for found in _SHORT_YEAR.finditer(place):
+        a, b, c = int(found[1]), int(found[3]), int(found[4])
+        days = (*_valid(2000 + c, b, a), *_valid(2000 + c, a, b), *_valid(2000 + a, b, c))
+        yield found[0], tuple(day for day in days if day.year >= _OLDEST)
     for found in _WEEK.finditer(place):
         if 1 <= int(found[2]) <= 52:
             yield found[0], (date.fromisocalendar(int(found[1]), int(found[2]), 1),)
-    for found in _PARTS.finditer(words):
-        yield found[0], tuple(_valid(int(found[3]), int(found[2]), int(found[1])))
+    for pattern in (_PARTS, _PARTS_BACK):
+        for found in pattern.finditer(words):
+            yield found[0], tuple(_valid(int(found["y"]), int(found["m"]), int(found["d"])))
     for found in _SPACED.finditer(words):
         a, b, year = (int(one) for one in found.groups())
         yield found[0], (*_valid(year, b, a), *_valid(year, a, b))

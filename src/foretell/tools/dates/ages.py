@@ -37,10 +37,26 @@ _LEADING_AGE = re.compile(
 _MOST_WORDS = 6
 
 
+_SHORTER = (
+    ("vor {} ", "std. std stdn min. min tg. tagen"), ("il y a {} ", "h min mn j"), ("hace {} ", "h min d"),
+    ("há {} ", "h min d"), ("منذ {} ", "ساعات ساعة دقيقة دقائق يوم أيام أسابيع أسبوع أشهر شهر"),
+)  # fmt: skip
+_SHORTER_BEFORE = (
+    (" назад", "ч ч. мин мин. дн"), (" fa", "h ore min"), (" temu", "godz. godz min. dni"), (" geleden", "u uur min"),
+    (" yang lalu", "jam menit hari"), (" lalu", "jam menit hari"), (" önce", "sa dk saat dakika"),
+    (" sedan", "tim min"), (" siden", "t min timer"), (" sitten", "t min h"),
+    (" atrás", "horas minutos dias"), (" тому", "год хв годин"),
+)  # fmt: skip
+"""Ways that the CLDR does not have: the unit after or before the other words."""
+
+
 @cache
 def _spaced() -> frozenset[tuple[str, ...]]:
     """The ways to tell an age in languages that put spaces between words, word by word."""
-    return frozenset(tuple(_words(one)) for one in age_patterns() if not _UNSPACED.search(one))
+    shorter = [f"{lead}{unit}" for lead, units in _SHORTER for unit in units.split()]
+    shorter += [f"{{}} {unit}{end}" for end, units in _SHORTER_BEFORE for unit in units.split()]
+    told = (*age_patterns(), *(lower(fold(one)) for one in shorter))
+    return frozenset(tuple(_words(one)) for one in told if not _UNSPACED.search(one))
 
 
 @cache

@@ -71,23 +71,13 @@ _CLOCK_WITHIN = re.compile(
     r"\b(?P<m>[a-z]{3,9}) {1,2}(?P<d>\d{1,2}),? \d{2}:\d{2}(?::\d{2})?(?: [a-z]{3,4})? (?P<y>20\d\d)$"
 )
 _WEEK = re.compile(r"(?P<y>20\d\d)-?w(?P<w>\d\d)(?:-?(?P<d>[1-7]))?(?!\w)")
-_WEEK_WORDS = (
-    "kw",
-    "kalenderwoche",
-    "cw",
-    "week",
-    "wk",
-    "semaine",
-    "semana",
-    "settimana",
-    "vecka",
-    "viikko",
-    "tydzien",
-)
-_WEEK_FIRST = re.compile(rf"\b(?:{'|'.join(_WEEK_WORDS)})\.? ?(?P<w>\d{{1,2}})(?:,? (?:of )?|/)(?P<y>20\d\d)(?!\d)")
+_ORDINAL = re.compile(r"(?P<y>20\d\d)(?P<s>-?)(?P<n>[0-3]\d\d)(?!\d|-\d|[.,]\d{3})")
+_ORDINAL_WORDS = re.compile(r"\bday (?P<n>\d{1,3}),? (?:of )?(?P<y>20\d\d)(?!\d)")
 _NO_DATE_BEFORE = frozenset("0123456789.,/$€£-")
 _NO_YEAR_BEFORE = frozenset(",$€£")
 _EAST_ASIAN = re.compile(r"(?P<y>\d{4})\s*[年년]\s*(?P<m>\d{1,2})\s*[月월](?:\s*(?P<d>\d{1,2})\s*[日号號일])?")
+_THAI = re.compile(r"(?P<d>\d{1,2}) ?(?P<m>[\u0e01-\u0e2e]{2,10})\.? ?(?P<y>[67]\d)(?!\d)")
+_YEAR_LAST = re.compile(r"(?P<m>\d{1,2})[月월]\s?(?P<d>\d{1,2})[日号號일][^\d\n]{0,4}(?P<y>20\d\d)[年년](?!\s?\d)")
 _ERA = re.compile(
     r"(?P<era>令和|平成|民[國国])\s*(?P<n>\d{1,3}|元)\s*年\s*(?P<m>\d{1,2})\s*月(?:\s*(?P<d>\d{1,2})\s*日)?"
 )
@@ -105,7 +95,8 @@ _FILLERS = frozenset(
     _WORD.findall(
         "of de del di d den the st nd rd th er re e o a os as ano r y u yil yili year anno annee г года год року р ж "
         "gada m men ga ta ste ого го η ος της του bv an vom la el en do em ad ce nam i fundit ko oni оны พศ ศ พ ค สน "
-        "ه م میلادی لسنة عام سنة शक सन"
+        "ه م میلادی لسنة عام سنة शक सन dhu dhul qi al "
+        "الاخر الاول الثانی الاولی الاخرة"
     )
 )
 """Words between day, month and year."""
@@ -163,9 +154,14 @@ def _in_signs(low: str, *, chinese: bool) -> Iterator[FoundDate]:
         for one in _ERA.finditer(low):
             year = _ERA_START[one["era"]] + (1 if one["n"] == "元" else int(one["n"]))
             yield _signed(one, year)
-    for pattern in (_EAST_ASIAN,) * east_asian + (_VIETNAMESE,) * any(map(low.__contains__, _VIETNAMESE_MONTHS)):
+    for pattern in (_EAST_ASIAN, _YEAR_LAST) * east_asian + (_VIETNAMESE,) * any(
+        map(low.__contains__, _VIETNAMESE_MONTHS)
+    ):
         for one in pattern.finditer(low):
             yield _signed(one, int(one["y"]))
+    for one in _THAI.finditer(low) if not low.isascii() else ():
+        days = (day for month in month_numbers(one["m"]) for day in _day(2500 + int(one["y"]), month, int(one["d"])))
+        yield FoundDate(one.start(), one.end(), tuple(days))
     if chinese:
         for one in _SHORT_ERA.finditer(low):
             yield _signed(one, 2018 + int(one["n"]))
@@ -181,7 +177,8 @@ def _in_digits(low: str, order: Order, *, chinese: bool) -> Iterator[FoundDate]:
         before, after = low[max(0, one.start() - 2) : one.start()], low[one.end() : one.end() + 2]
         clock = before[-1:] == ":" and before[:1].isdigit()
         longer = after[:1] in (".", "/") and after[1:].isdigit()
-        year_first = before[-1:] == "," and one[0][:4].isdigit()
+        # "rates,2024-06-05" and "rates-2024-06-05.csv"
+        year_first = one[0][:4].isdigit() and (before[-1:] == "," or (before[-1:] == "-" and before[:1].isalpha()))
         if (year_first or before[-1:] not in _NO_DATE_BEFORE) and not clock and not longer and after[:1] != "%":
             days = _numeric(one[0], one["s"], order, taiwanese=chinese)
             yield FoundDate(one.start(), one.end(), tuple(dict.fromkeys(days)))
@@ -190,9 +187,15 @@ def _in_digits(low: str, order: Order, *, chinese: bool) -> Iterator[FoundDate]:
         if not low[max(0, one.start() - 1) : one.start()].isdigit() and (len(digits) == 8 or digits[8:12] < "2400"):
             days = tuple(_day(int(digits[:4]), int(digits[4:6]), int(digits[6:8])))
             yield FoundDate(one.start(), one.end(), days)
-    for pattern in (_WEEK,) * ("w" in low) + (_WEEK_FIRST,) * any(map(low.__contains__, _WEEK_WORDS)):
-        for one in pattern.finditer(low):
-            yield FoundDate(one.start(), one.end(), tuple(_week(one)))
+    for one in _WEEK.finditer(low) if "w" in low else ():
+        yield FoundDate(one.start(), one.end(), tuple(_week(one)))
+    for one in _ORDINAL.finditer(low):
+        # 2024158 may be any number: it counts as a day where a word of publishing stands right before it.
+        bare = not one["s"] and low[max(0, one.start() - 2) : one.start()] != ": "
+        if low[max(0, one.start() - 1) : one.start()] not in _NO_DATE_BEFORE and not bare:
+            yield FoundDate(one.start(), one.end(), tuple(_day_of_year(one)))
+    for one in _ORDINAL_WORDS.finditer(low) if "day " in low else ():
+        yield FoundDate(one.start(), one.end(), tuple(_day_of_year(one)))
 
 
 def _week(one: re.Match[str]) -> Iterator[date]:
@@ -201,6 +204,12 @@ def _week(one: re.Match[str]) -> Iterator[date]:
         yield date.fromisocalendar(int(one["y"]), int(one["w"]), int(one.groupdict().get("d") or 1))
     except ValueError:
         return
+
+
+def _day_of_year(one: re.Match[str]) -> Iterator[date]:
+    """The day by its number in the year, such as 2024-158."""
+    if 1 <= int(one["n"]) <= 366:
+        yield date(int(one["y"]), 1, 1) + timedelta(days=int(one["n"]) - 1)
 
 
 def _numeric(text: str, separator: str, order: Order, *, taiwanese: bool = False) -> list[date]:
@@ -251,7 +260,7 @@ def _in_words(low: str, year: re.Match[str]) -> FoundDate | None:
     """A date with the name of its month, before or after a year."""
     for backwards in (True, False):
         start, end = (max(0, year.start() - _BEFORE), year.start()) if backwards else (year.end(), year.end() + _AFTER)
-        day, month, edge = _day_and_month(_tokens(low, start, end, backwards=backwards), backwards=backwards)
+        day, month, edge = _day_and_month(low, _tokens(low, start, end, backwards=backwards), backwards=backwards)
         if month:
             days = tuple(one for number in month for one in _day(int(year[0]), number, day or 1))
             place = (edge, year.end()) if backwards else (year.start(), edge)
@@ -259,12 +268,23 @@ def _in_words(low: str, year: re.Match[str]) -> FoundDate | None:
     return None
 
 
-def _day_and_month(tokens: list[tuple[str, int, int]], *, backwards: bool) -> tuple[int, tuple[int, ...], int]:
+_DECIMAL_BEFORE = re.compile(r"\d[.,]$")
+
+
+def _day_and_month(
+    low: str, tokens: list[tuple[str, int, int]], *, backwards: bool
+) -> tuple[int, tuple[int, ...], int]:
     """The day (0 for none), the months that may be meant, and where the date ends on that side."""
     day, month, edge, roman = 0, (), 0, False
     for word, start, end in tokens:
         if word.isdigit():
-            if day or len(word) > 2 or not 1 <= int(word) <= 31:
+            # Decimals are no days: in a table, the line above may end in one.
+            if (
+                day
+                or len(word) > 2
+                or not 1 <= int(word) <= 31
+                or _DECIMAL_BEFORE.search(low, max(0, start - 2), start)
+            ):
                 break
             day = int(word)
         elif not month and (numbers := month_numbers(word)):
@@ -308,13 +328,23 @@ def month_numbers(word: str) -> tuple[int, ...]:
         return numbers
     if (number := _OTHER_MONTHS.get(word)) is not None:
         return (number,)
-    # Hebrew "in June" is one word.
-    if word[:1] == "ב" and (numbers := table.get(word[1:])) is not None:
-        return numbers
+    # Hebrew "in June" is one word; Latvian and Basque have cases.
+    for base in _bases(word):
+        if (numbers := table.get(base)) is not None:
+            return numbers
     # Abbreviations of four and five letters that CLDR writes with three, and inflected endings.
     if len(word) >= 4 and word.isascii():
         return table.get(word[:3], ()) if word in _LONGER_ABBREVIATIONS else ()
     return ()
+
+
+def _bases(word: str) -> Iterator[str]:
+    if word[:1] == "ב":
+        yield word[1:]
+    if word.endswith(("ija", "ila", "ta")):
+        yield f"{word[:-1]}s"
+    if word.endswith(("aren", "ren")) and len(word) > 6:
+        yield from (word[:-3], word[:-2], f"{word[:-3]}a")
 
 
 _LONGER_ABBREVIATIONS = frozenset(("sept", "juin", "juil", "mars", "avril", "mayo", "janv", "fevr"))
@@ -323,12 +353,18 @@ _PERSIAN = (
 )  # fmt: skip
 _ISLAMIC = {
     1: ("محرم",), 2: ("صفر",), 7: ("رجب",), 8: ("شعبان",), 9: ("رمضان",), 10: ("شوال",), 11: ("القعدة", "القعده"),
-    12: ("الحجة", "الحجه"),
+    12: ("الحجة", "الحجه"), 4: ("ربيع",), 6: ("جمادى",),
 }  # fmt: skip
 """Months whose names are one word, or end in one that is theirs alone."""
-_OTHER_MONTHS = {fold(name): 100 + place for place, name in enumerate(_PERSIAN, start=1)} | {
-    fold(name): 200 + place for place, forms in _ISLAMIC.items() for name in forms
-}
+_PERSIAN_LATIN = "farvardin ordibehesht khordad tir mordad shahrivar mehr aban azar dey bahman esfand"
+_ISLAMIC_LATIN = "muharram safar - - - - rajab shaban ramadan shawwal qidah hijjah"
+_OTHER_MONTHS = (
+    {fold(name): 100 + place for place, name in enumerate(_PERSIAN, start=1)}
+    | {name: 100 + place for place, name in enumerate(_PERSIAN_LATIN.split(), start=1) if len(name) > 4}
+    | {fold(name): 200 + place for place, forms in _ISLAMIC.items() for name in forms}
+    | {name: 200 + place for place, name in enumerate(_ISLAMIC_LATIN.split(), start=1) if name != "-"}
+    | {"qadah": 211, "qada": 211, "dah": 211, "hijja": 212, "ramazan": 209}
+)
 
 
 def _day(year: int, month: int, day: int) -> Iterator[date]:
@@ -336,6 +372,9 @@ def _day(year: int, month: int, day: int) -> Iterator[date]:
     try:
         if 2500 <= year < 2600:
             yield date(year - 543, month, day)
+        elif month > 100 and not 1300 <= year < 1500:
+            # "Ramadan 2024": a month of one calendar with a year of another is no day.
+            return
         elif month > 200:
             yield _islamic(year, month - 200, day)
         elif month > 100 or 1300 <= year < 1410:

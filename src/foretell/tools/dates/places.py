@@ -27,17 +27,21 @@ _AS_OF = re.compile(
     r"|until)|\bcurrent (?:as of|to|through)|\bstand|\bau|\bal"
     r"|по состоянию(?: на)?|時点|现在|截至|截止)\W{0,4}(?:[a-z]{3,9},?\s+)?$"
 )
-_LABEL = re.compile(r"^[\W_]{0,8}([^\W\d_]+(?:[\s'-]{1,3}[^\W\d_]+){0,4})\s{0,2}[:：]\s*$")
+_LABEL = re.compile(r"^[\W_]{0,8}([^\W\d_]+(?:[\s'-]{1,3}[^\W\d_]+){0,6})\s{0,2}[:：]\s*$")
 _CLOCK_AFTER = re.compile(
     r"^[\s,t|·•@-]{0,6}(?:at|um|a las|kl\.?|as|alle|ore)?\s?\d{1,2}\s?(?:[:h]\s?\d{2}|\.\d{2}\s?uhr|\s?[ap]\.?m\b)"
 )
 _ASIAN_CLOCK = re.compile(r"^[\s\d:時时分秒시분초()\[\]日曜月火水木金土,.-]{0,18}")
 _CITY_BEFORE = re.compile(
     r"^[\W_]{0,8}(?:\([^)\n]{2,30}\)\s?)?[^\W\d_][^\d\n|:;?!()]{1,40}?(?:\([^)\n]{2,25}\))?\s?[,/:-]?\s?"
-    r"(?:[^\W\d_]{2,12}\.?,?\s+)?$"
+    r"(?:[^\W\d_]{2,12}\.?,?\s+)?$|^[^\W\d_]{3,20}(?: [^\W\d_]{3,20})?(?:\. |--?\([^)\n]{2,25}\)--?)$"
+)
+_BRACKETED_CITY, _BRACKETED_AGENCY = (
+    re.compile(r"^\W{0,3}\([a-z][\w .-]{2,30}, $"),
+    re.compile(r"^,? [a-z][\w ]{1,20}\)"),
 )
 _AGENCY_AFTER = re.compile(
-    r"^[\s,]{0,4}(?:\([^)\n]{2,30}\)\s?(?:--?|:)|/[^/\n]{2,30}/|(?:--?|:)\s?\([^)\n]{2,30}\)|\s--?\s)"
+    r"^[\s,.]{0,4}(?:\([^)\n]{2,30}\)\s?(?:--?|:)|/[^/\n]{2,30}/|(?:--?|:)\s?\([^)\n]{2,30}\)|\s--?\s|--\s|(?<=\.)\s[^\W\d_]{2,10}\.\s)"
 )
 _BYLINE = re.compile(
     r"^[\W_]{0,8}(?:by|von|par|por|di|door|av|af|od|autor|auteur|author|oleh|автор|от|yazan|ecrit par|text|reporter"
@@ -47,10 +51,12 @@ _BRACKET_BEFORE = re.compile(r"^[^\n(\[]{0,30}[(\[]\s*$")
 _BRACKET_AFTER = re.compile(r"^(?:[,\s]{1,2}\d{1,2}:\d{2}(?::\d{2})?(?:\s?[ap]m)?)?\s{0,3}[)\]]\s{0,3}\S[^(]*$")
 _WORDS = re.compile(r"[^\W\d_]+")
 _CONDITION = re.compile(r"\b(?:if|whether|unless|provided that|resolves?)\b")
+_CLAUSE_END = re.compile(r"\n\n|;")
 _SEPARATOR_BEFORE, _SEPARATOR_AFTER = re.compile(r"[|·•]\s{0,4}$"), re.compile(r"^\s{0,4}[|·•]")
 _HEAD_LINES, _HEAD_CHARACTERS = 3, 300
 _LONGEST_HEAD_LINE = 160
 _BY_NAME = re.compile(r"\b[Bb]y (?=[A-Z@]|u/|the (?!end|time|deadline))")
+_BY_WHOM = re.compile(r"\bby (?:our|an?|the) (?!end|time|deadline)")
 _TO_BE = re.compile(r"\b(?:to be|(?:is|are|was|were|due|set|expected|planned) to|may|might|could|should|must|if)\b")
 _SENTENCE = 160
 _REACH = 200
@@ -70,6 +76,7 @@ _STAMP_KEY = re.compile(
     r"|^ts$|time$|^day$|^[xt]$|saved|built|build|revis|version|sent|receiv|filed|decided|signed|record|taken|aired"
     r"|resolved|settled|closed|ended|finish|complet|died|death|scan|print|tdrc|tdor|posted|seen|_at$|_on$|issued"
 )
+_STAMP_META = re.compile(r"=.?[\w:.-]{0,40}(?:modif|publi|updat|creat|\bdate\b|issued)[\w:.-]{0,20}[\"'\s]")
 _EVENT_NEAR = re.compile(
     r"\bvenue|\bwhere\b|\blocation\b|\btime:|\btickets?|\bplace:|\bort:|\blieu\b|\blugar\b|\bdoors\b|event"
 )
@@ -115,8 +122,11 @@ _CHAT_AFTER = re.compile(
 _HEADING = re.compile(r"^\s{0,3}(?:#{1,6}|\*\*|==+)\s?$")
 _AUTHOR_AFTER = re.compile(r"^[\s,]{1,4}[^\n<]{2,40}<[^\s<>@]{1,40}@")
 _WROTE_AFTER = re.compile(
-    r"^[^\n]{0,60}\b(?:wrote|schrieb|escribio|scrisse|a ecrit|escreveu|schreef|skrev|napisal|написал\w*)\s?:"
+    r"^[^\n:]{0,60}(?:\d:\d[^\n:]{0,60})?\b(?:wrote|ha scritto|schrieb|escribio|scrisse|a ecrit|escreveu|schreef|skrev"
+    r"|napisal\w*|napsal\w*|kirjoitti|yazdi|написал\w*|написав\w*|a scris|irta|viet|menulis)\b[^\n:]{0,60}:"
 )
+_NAME_AFTER = re.compile(r"^[^\n:\d]{0,14}\d{1,2}:\d{2}(?::\d{2})?(?:\s?[ap]m)?,?\s[^\n:]{1,60}:\s?$")
+"""How a mail names the one it answers to, in any language: "14 окт. 2024 г. в 09:05, Lee:"."""
 _CITY_ALONE = re.compile(
     r"^\W{0,4}(?:(?:fait|done|dado|given) (?:a|at|en) )?[A-Z][\w.'-]{2,20}(?: [A-Z][\w.'-]{2,20}){0,2}, (?:den |am "
     r"|this |le "
@@ -131,7 +141,15 @@ _SCORE = re.compile(
 _FIGURE_AFTER = re.compile(r"^\W{0,2}[:=]\s?[$€£¥]?[-+]?\d(?!\d?[:h]\d\d)")
 _SPAN_BEFORE = re.compile(r"\b(?:from|until|till|to|by|ab|bis|a partir|dal|desde) $")
 _DECIMAL = re.compile(r"\d[.,]\d")
-_LONGEST_LEAD = 60
+_LONGEST_LEAD, _SHORT_LEAD = 60, 6
+_FILE_BEFORE = re.compile(r"(?:^|[\s\"'(/:=])[\w.%+-]{0,80}$")
+_FILE_AFTER = re.compile(
+    r"^(?: at \d\d\.\d\d\.\d\d)?[\w%+-]{0,30}\.(?:"
+    r"pdf|xlsx?|csv|tsv|docx?|pptx?|odt|jpe?g|png|gif|webp|heic|tiff?|mp[34]|mov|wav|zip|gz|json|xml|html?"
+    r"|txt|md|log|parquet|eml)\b"
+)
+_HASH_AFTER = re.compile(r"^[\s,]{1,3}\(?(?=[a-f]{0,39}\d)(?=\d{0,39}[a-f])[0-9a-f]{7,40}\b")
+_HASH_BEFORE = re.compile(r"(?:^|[\s*])(?=[a-f]{0,39}\d)(?=\d{0,39}[a-f])[0-9a-f]{7,40}[\s,(]{1,3}$")
 _ON_DAY = frozenset(("on", "am", "le", "el", "il", "em", "op", "den", "dne", "dnia", "at", "in", "the"))
 _CLOCK_LIKE = re.compile(r"\b(?:[01]?\d|2[0-3])[:.][0-5]\d\b")
 _VOTES = re.compile(r"\d{1,2}(?:[.,]\d{1,2})?\s?%")
@@ -206,9 +224,10 @@ class DatePlace:
 
     def sentence_before(self, place: int, reach: int = 90) -> str:
         """The sentence up to a place."""
-        part = self.plain[max(0, place - reach) : place]
-        ends = [one.end() for one in SENTENCE_END.finditer(part)]
-        return lower(part[ends[-1] :] if ends else part)
+        first = max(0, place - reach)
+        # One character more: the end of a sentence is known by how the next one begins.
+        ends = [one.end() for one in SENTENCE_END.finditer(self.plain, first, place + 1) if one.end() <= place]
+        return self.low[ends[-1] if ends else first : place]
 
     def sentence_after(self, reach: int = 90) -> str:
         """The rest of the sentence behind the date."""
@@ -234,8 +253,16 @@ class DatePlace:
             or self._leading_stamp()
             or self._figure()
             or self._scored()
+            or self._named_file()
             or self._told_as_done()
         )
+
+    def _named_file(self) -> bool:
+        """Whether the date stands in the name of a file, or beside the hash of a change to one."""
+        if _HASH_AFTER.match(self.after) or _HASH_BEFORE.search(self.before):
+            return True
+        named = _FILE_AFTER.match(self.after) and _FILE_BEFORE.search(self.before)
+        return bool(named) and not self.planned
 
     def _told_as_done(self) -> bool:
         """Whether its sentence tells what happened on that day."""
@@ -273,7 +300,7 @@ class DatePlace:
 
     def _stamp_word_after(self) -> bool:
         """Whether a stamp word follows the date, as in many languages of Asia, in Turkish and in brackets."""
-        after = self.low[self.found.end : self.found.end + 40].split("\n\n", 1)[0]
+        after = _CLAUSE_END.split(self.low[self.found.end : self.found.end + 40], maxsplit=1)[0]
         if looks_ahead(self.sentence_before(self.found.start)[-50:]) or FUTURE_SIGN.search(after):
             return False
         if _CONDITION.search(self.sentence_before(self.found.start, _SENTENCE)):
@@ -296,20 +323,27 @@ class DatePlace:
         return not (looks_ahead(f"{sentence} {self.after[:60]}") or self.under_a_plan)
 
     def _labelled(self) -> bool:
-        """Whether the line is a label in a language of other letters and the date: most likely when it was written."""
+        """Whether the line is a label and the date: one with a word of publishing, or in other letters."""
         label = _LABEL.match(self.plain[self.line_start : self.found.start]) if self.opens_line else None
-        if label is None or label[1].isascii() or TOKEN.search(_CLOCK_AFTER.sub("", self.after)):
+        if label is None or TOKEN.search(_CLOCK_AFTER.sub("", self.after)):
             return False
-        return not (looks_ahead(self.before) or SCHEDULED.search(self.before) or PLANNED.search(self.before))
+        if label[1].isascii() and not any(map(is_stamp, TOKEN.findall(label[1].lower()))):
+            return False
+        words = _BY_WHOM.sub("", self.before)
+        return not (looks_ahead(words) or SCHEDULED.search(words) or PLANNED.search(words))
 
     # Fields and clocks.
 
     def _keyed(self) -> bool:
         """Whether the date is the value of a field that says when something was done."""
+        if self.segment.startswith("<meta") and _STAMP_META.search(self.segment):
+            return True
         key = _KEY.search(self.segment)
         if key is None or _STAMP_KEY.search(key["key"]) is None or PLAN_KEY.search(self.segment):
             return False
         word = key["key"].strip(" \"'<")
+        if looks_ahead(self.segment[: key.start()][-20:]):
+            return False
         if word in ("date", "datum", "data", "fecha", "time") and key["sign"] == ":" and '"' not in self.segment:
             if len(_WORDS.findall(self.before)) > 2:
                 return False
@@ -343,6 +377,8 @@ class DatePlace:
             return False
         if _AGENCY_AFTER.match(after) and (_CITY_BEFORE.match(before) or after.lstrip()[:1] in ("(", "/")):
             return True
+        if _BRACKETED_CITY.match(before) and _BRACKETED_AGENCY.match(after):
+            return True
         if _BRACKET_BEFORE.match(before) and _BRACKET_AFTER.match(after):
             return True
         if (in_head or _CLOCK_AFTER.match(after)) and self._alone():
@@ -367,6 +403,8 @@ class DatePlace:
         if not self.opens_line or self.planned or FIXTURE.search(f"{self.before} {self.after}"):
             return False
         if _VERSION_BEFORE.search(self.before) or _AUTHOR_AFTER.match(self.after) or _WROTE_AFTER.match(self.after):
+            return True
+        if len(TOKEN.findall(self.before)) <= 1 and _NAME_AFTER.match(self.after):
             return True
         if not self.before.strip(" [") and _CHAT_AFTER.match(self.plain[self.found.end : self.line_end]):
             return True
@@ -394,7 +432,8 @@ class DatePlace:
         if not self.short_line or len(self.before) > _LONGEST_LEAD or self.after.strip(" .)"):
             return False
         words = TOKEN.findall(self.before)
-        return bool(words) and words[-1] in _ON_DAY and any(map(is_stamp, words[:2])) and not self.planned
+        near = bool(words) and (words[-1] in _ON_DAY or len(words) <= _SHORT_LEAD)
+        return near and any(map(is_stamp, words[:2])) and not (self.planned or looks_ahead(self.before))
 
     def _scored(self) -> bool:
         """Whether the line tells a score or shares of votes."""

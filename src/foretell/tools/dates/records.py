@@ -7,6 +7,7 @@ from datetime import date
 from foretell.questions.as_of import AsOf
 from foretell.tools.dates.find import find_in_folded
 from foretell.tools.dates.folding import fold, lower
+from foretell.tools.dates.periods import EXPECTED, RESULT
 from foretell.tools.dates.places import DatePlace, looks_ahead
 from foretell.tools.dates.stamps import is_after, is_late, settled_by
 from foretell.tools.dates.words import FIXTURE, PLANNED, SCHEDULED
@@ -28,7 +29,7 @@ _STATE = re.compile(
     r"|final outcome|verdict|winner|ergebnis|resultat|resultado|risultato|результат|итог|結果|结果|결과)"
     r"\s*[:=]\s*\**\s*"
     rf"(?:{_ENDED}|final\b|yes\b|no\b|ja\b|nein\b|oui\b|non\b|si\b|да\b|нет\b|はい|いいえ|是|否)"
-    r"|(?:^|\n)\W{0,8}(?:this )?(?:market|question|contract)?\W{0,3}(?:has |was |is )?(?:resolved|settled)"
+    r"|(?:^|[\n·•|])\W{0,8}(?:this )?(?:market|question|contract)?\W{0,3}(?:has |was |is )?(?:resolved|settled)"
     r"\s*(?:as|to|:)?\s*[\"'*]*(?:yes|no)\b",
 )
 _STATE_WORDS = (
@@ -36,7 +37,6 @@ _STATE_WORDS = (
     "risult", "результат", "итог", "結果", "结果", "결과",
 )  # fmt: skip
 """One of them is in every state."""
-_STATE_WORD = re.compile("|".join(_STATE_WORDS))
 _STATE_SIGNS = (":", "=", "resolved", "settled")
 """And one of these."""
 _AROUND = 80
@@ -48,38 +48,6 @@ _LIVE_REPORT = re.compile(
     r"|\bminute[- ]by[- ]minute\b|\brolling coverage\b|^live:|\| live\b"
     r"|\bliveticker\b|\ben direct\b|\ben vivo\b|\bao vivo\b"
 )
-
-
-_RESULT = re.compile(
-    r"\b(?:results?|minutes|earnings|transcript|review|recap|report(?:ed|s)?|f[ae]lls?|r[io]ses?|beats?|wins?|won"
-    r"|jump(?:s|ed)"
-    r"|drop(?:s|ped)|inflation|gdp|cpi|revenue|profits?|loss(?:es)?|grew|shrank|came in|actual|added|payrolls"
-    r"|unemployment|retail sales|turnout|missed|was|were"
-    r"|final table|annual report|issue|edition|vol\.|published|who won|winners?|champions|resultats|benefice|bilanz"
-    r"|gewinn|umsatz|\w{0,10}ergebnis(?:se)?|resultados|ganancias"
-    r"|risultati|utili)\b"
-)
-_EXPECTED = re.compile(
-    r"\b(?:expect\w*|forecast\w*|guid\w+|outlook|estimat\w*|project\w*|plan\w*|will|would|due|targets?|goals?"
-    r"|consensus|preview"
-    r"|ahead|before|by|could|may|might|should|set to|to report|to publish|to release|upcoming|next|budget|predict\w*"
-    r"|if|until"
-    r"|calendar|schedul\w*|view on|hope\w*|aim\w*|seen|likely|futures|contract|questions?|resol\w+|exceeds?|whether"
-    r"|compared|means|refers?|bid|draw|preparations?|candidates?)\b"
-)
-_PERIOD = re.compile(
-    r"\bq(?P<q1>[1-4])[ -]?(?P<y1>20\d\d)\b|\b(?P<y2>20\d\d)[ -]?q(?P<q2>[1-4])\b"
-    r"|\b(?P<q3>[1-4])q ?'?(?P<y3>(?:20)?[2-4]\d)\b"
-    r"|\b(?P<q4>first|second|third|fourth)[- ]quarter (?:of )?(?P<y4>20\d\d)\b|\bh(?P<h5>[12])[ -]?(?P<y5>20\d\d)\b"
-    r"|\b(?:fy ?|full[- ]year |annual (?:report|results) )(?P<y6>20\d\d)\b|\b(?:season|saison) (?P<y7>20\d\d)[/-]\d\d"
-    r"|\b(?P<s8>spring|summer|autumn|fall|winter) (?P<y8>20\d\d)\b|\b(?P<y9>20\d\d)(?= results\b)"
-    r"|(?<=results )(?P<y10>20\d\d)\b"
-    r"|(?<=champions )(?P<y11>20\d\d)\b|(?<=winner )(?P<y12>20\d\d)\b|(?<=winners )(?P<y13>20\d\d)\b"
-    r"|(?<=bilanz )(?P<y14>20\d\d)\b"
-)
-_QUARTERS = {"first": 1, "second": 2, "third": 3, "fourth": 4}
-_SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
-_FISCAL = re.compile(r"fiscal|\bfy|financial year")
 
 
 def late_title(title: str, as_of: AsOf, *, published: date | None = None) -> str | None:
@@ -94,7 +62,7 @@ def late_title(title: str, as_of: AsOf, *, published: date | None = None) -> str
                 continue
             if FIXTURE.search(rest) and not _SCORE.search(rest):
                 continue
-            if found.precision == "day" or (_RESULT.search(rest) and not _EXPECTED.search(rest)):
+            if found.precision == "day" or (RESULT.search(rest) and not EXPECTED.search(rest)):
                 return title
     return None
 
@@ -104,71 +72,6 @@ _FOR = re.compile(
     r"\b(?:called|set|due|slated|tickets?|booked|fixed|agenda|plans?|candidates?|date|fixed|needed|why|matters?"
     r"|to) (?:for |on )?$"
 )
-
-
-def late_period(text: str, as_of: AsOf) -> str | None:
-    """The result of a quarter, a half, a year or a season that began after the cutoff."""
-    low = lower(fold(text))
-    for one in _periods(low, as_of.at.year):
-        begins = _begins(one)
-        near = low[max(0, one.start() - 60) : one.end() + 60]
-        if _FISCAL.search(near):
-            # Years of accounts begin up to a year before those of the calendar.
-            begins = date(begins.year - 1, begins.month, 1)
-        if not is_after(begins, as_of):
-            continue
-        sentence = _sentence(low, one.start(), one.end())
-        if _RESULT.search(sentence) and not _EXPECTED.search(sentence) and not SCHEDULED.search(sentence):
-            return one[0]
-    return _late_month(low, as_of)
-
-
-def _late_month(low: str, as_of: AsOf) -> str | None:
-    """The result of a month that began after the cutoff: "CPI for June 2024 came in at 2.4 %"."""
-    for found in find_in_folded(low):
-        if found.precision != "month" or not all(is_after(day, as_of) for day in found.readings):
-            continue
-        sentence = _sentence(low, found.start, found.end)
-        ahead = _EXPECTED.search(sentence) or SCHEDULED.search(sentence) or PLANNED.search(sentence)
-        figure = _FIGURE.search(sentence.replace(low[found.start : found.end], ""))
-        if figure is not None and _RESULT.search(sentence) and not ahead:
-            return low[found.start : found.end]
-    return None
-
-
-_FIGURE = re.compile(r"\d(?:[.,]\d|\d{2}|\s?%)|:\s?[-+]?\d")
-
-
-_NEAR_YEAR, _NEAR_QUARTER = re.compile(r"20[2-4]\d(?!\d)"), re.compile(r"q(?<=[1-4]q) ?'?[2-4]\d(?!\d)")
-
-
-def _periods(low: str, year: int) -> Iterator[re.Match[str]]:
-    """The periods of that year and later ones, looked for around their years."""
-    near = [one.span() for one in _NEAR_YEAR.finditer(low) if int(one[0]) >= year]
-    near += [(one.start() - 1, one.end()) for one in _NEAR_QUARTER.finditer(low)]
-    for start, end in sorted(near):
-        one = _PERIOD.search(low, max(0, start - 24), end + 9)
-        if one is not None and one.start() <= start < one.end():
-            yield one
-
-
-def _begins(one: re.Match[str]) -> date:
-    named = {key: value for key, value in one.groupdict().items() if value}
-    year = next(int(value) + (2000 if len(value) == 2 else 0) for key, value in named.items() if key[0] == "y")
-    quarter = next((_QUARTERS.get(value) or int(value) for key, value in named.items() if key[0] == "q"), None)
-    if quarter is not None:
-        return date(year, 3 * quarter - 2, 1)
-    if "h5" in named:
-        return date(year, 6 * int(named["h5"]) - 5, 1)
-    if "y7" in named:
-        return date(year, 7, 1)
-    return date(year, _SEASONS[named["s8"]] if "s8" in named else 1, 1)
-
-
-def _sentence(low: str, start: int, end: int, reach: int = 90) -> str:
-    """The words around a place, up to the ends of its sentence and its line."""
-    before, after = low[max(0, start - reach) : start], low[end : end + reach]
-    return before.rpartition("\n")[2].rpartition(". ")[2] + low[start:end] + after.partition("\n")[0].partition(". ")[0]
 
 
 _CELLS = re.compile(r"</?t[dhr][^<>]{0,60}>|[,;|\t]")
@@ -214,12 +117,20 @@ def told_state(text: str) -> str | None:
     low = lower(fold(text))
     if not any(map(low.__contains__, _STATE_SIGNS)):
         return None
-    for word in _STATE_WORD.finditer(low):
-        start, end = max(0, word.start() - _AROUND), word.end() + _AROUND
+    for place in sorted(place for word in _STATE_WORDS for place in _places(low, word)):
+        start, end = max(0, place - _AROUND), place + _AROUND
         signed = any(map(low[start:end].__contains__, _STATE_SIGNS))
         if signed and (found := _STATE.search(low, start, end)) is not None:
             return found[0].strip()
     return None
+
+
+def _places(low: str, word: str) -> Iterator[int]:
+    """Where a word stands: to look for each of a few is quicker than a pattern of all."""
+    place = low.find(word)
+    while place >= 0:
+        yield place
+        place = low.find(word, place + 1)
 
 
 def late_entry(title: str, text: str, as_of: AsOf) -> str | None:

@@ -4,10 +4,11 @@ from datetime import datetime, time
 
 from foretell.questions.as_of import AsOf, instant
 from foretell.tools.blocklist import is_living
-from foretell.tools.dates.addresses import late_address
+from foretell.tools.dates.addresses import late_address, late_link
 from foretell.tools.dates.ages import age_stamp, without_age
 from foretell.tools.dates.find import Order
-from foretell.tools.dates.records import late_entry, late_period, late_row, late_title, told_state
+from foretell.tools.dates.periods import late_period
+from foretell.tools.dates.records import late_entry, late_row, late_title, told_state
 from foretell.tools.dates.stamps import late_stamp, late_yearless_stamp
 from foretell.tools.tool import SourceItem
 
@@ -76,6 +77,8 @@ def _states_late_date(item: SourceItem, as_of: AsOf) -> str | None:
         return f"it tells results of a time after the cutoff: {period!r}"
     if (entry := late_entry(item.title, words, as_of)) is not None:
         return f"a live report with an entry after the cutoff: {entry!r}"
+    if (link := late_link(words, as_of, title=item.title)) is not None:
+        return f"it holds a link to a page of a day after the cutoff: {link!r}"
     for url in (item.url, *item.hops):
         if url and (path := late_address(url, as_of, title=item.title)) is not None:
             return f"its address is dated after the cutoff: {path!r}"

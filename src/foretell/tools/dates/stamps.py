@@ -67,6 +67,9 @@ def late_stamps(
 
 _MONTH_FIRST = re.compile(r"\b[A-Z][a-z]{2,8}\.? \d{1,2}, (?:19|20)\d\d\b|\b\d{1,2}:\d\d ?(?:[AP]M|[ap]\.?m\.?)\b")
 _DAY_FIRST = re.compile(r"\b\d{1,2} [A-Z][a-z]{2,8} (?:19|20)\d\d\b|\b\d{1,2}\.\d{1,2}\.(?:19|20)\d\d\b")
+_DAY_FIRST_BEFORE = re.compile(
+    r"\b(?:le|du|am|vom|el|del|al|il|dal|em|op|den|dnia|dne|la|na|ngay|tanggal|jour|dia|di|de)\W{1,3}$|[^\x00-\x7f]\W{0,4}$"
+)
 _AROUND = 2_000
 
 
@@ -76,6 +79,10 @@ def _read_otherwise(found: FoundDate, plain: str, as_of: AsOf) -> bool:
         return False
     near = plain[max(0, found.start - _AROUND) : found.end + _AROUND]
     month_first, day_first = _MONTH_FIRST.search(near) is not None, _DAY_FIRST.search(near) is not None
+    if month_first == day_first and "/" in plain[found.start : found.end]:
+        # Languages other than English put the day first.
+        day_first = _DAY_FIRST_BEFORE.search(plain, max(0, found.start - 16), found.start) is not None
+        month_first = False
     # The first reading is the one with the day first.
     return month_first != day_first and not is_after(found.readings[0 if day_first else 1], as_of)
 
@@ -118,10 +125,11 @@ _COPYRIGHT = re.compile(
 )
 _UNIX_TIME = re.compile(r"1\d{9}(?:\d{3})?(?!\d)")
 _UNIX_KEY = re.compile(
-    r"(?:timestamp|updated|modified|published|created|resolved|settled|retrieved|fetched|last|\bts|\btime|\bt)"
-    r"[a-z_]*\"?\s?[:=]\s?\"?$|(?:^|[\n\[{|;,])\s?\"?$"
+    r"(?:timestamp|updated|modified|published|created|posted|sent|seen|resolved|settled|retrieved|fetched|last|epoch"
+    r"|\bts|\btime|\bt)[a-z_]*\"?\s?[:=]\s?\"?$|(?<!end)(?<!close)(?<!start)(?:_at|_time|_date|_utc|_on|_ts|time|date)"
+    r"\"?\s?[:=]\s?\"?$|\bepoch $|(?:^|[\n\[{|;,])\s?\"?$"
 )
-_UNIX_ROW = re.compile(r"\"?\s?[,;|\t ]\s?(?:[a-z_]{1,20}[\s=]\s?)?[-+\"$]?\d+(?:[.,]\d+)?(?![\d:])")
+_UNIX_ROW = re.compile(r"(?<=\d)\] |\"?\s?[,;|\t ]\s?(?:[a-z_]{1,20}[\s=]\s?)?[-+\"$]?\d+(?:[.,]\d+)?(?![\d:])")
 _ROMAN_ENDS = {"": 0, "i": 1, "ii": 2, "iii": 3, "iv": 4, "v": 5, "vi": 6, "vii": 7, "viii": 8, "ix": 9, "x": 10}
 
 
@@ -144,7 +152,7 @@ def _late_unix_time(low: str, as_of: AsOf) -> Iterator[tuple[int, str]]:
         key = _UNIX_KEY.search(low, max(0, one.start() - 30), one.start())
         if key is None or as_of.admits(datetime.fromtimestamp(int(one[0][:10]), UTC)):
             continue
-        if ":" in key[0] or "=" in key[0] or _UNIX_ROW.match(low, one.end()):
+        if ":" in key[0] or "=" in key[0] or "epoch" in key[0] or _UNIX_ROW.match(low, one.end()):
             yield one.start(), key[0] + one[0]
 
 
@@ -162,13 +170,37 @@ _MONTH_DAY = re.compile(
 
 def late_yearless_stamp(text: str, published: date, as_of: AsOf) -> str | None:
     """A day without a year beside a word of update ("Updated June 5"), which is the next such day after publication."""
-    low = lower(fold(text))
+    plain = fold(text)
+    if (dateline := _late_dateline(plain[:_HEAD], published, as_of)) is not None:
+        return dateline
+    low = lower(plain)
     for start, end, month, day in _yearless(low):
         following = _following(published, month, day)
         if following is not None and is_after(following, as_of):
             place = DatePlace(low, low, FoundDate(start, end, (following,)))
             if place.stamp_word_before():
                 return place.shown()
+    return None
+
+
+_HEAD = 600
+_LONGEST_LAG = 120
+_DATELINE = re.compile(
+    r"(?:^|\n)[A-Z][A-Z .'/-]{2,40}(?:, [A-Z][a-z.]{2,12})?, (?:(?P<m>[A-Z][a-z]{2,8})\.? (?P<d>\d{1,2})"
+    r"|(?P<d2>\d{1,2})\.? (?P<m2>[A-Za-z]{3,10})\.?) ?(?:\([A-Z][^)\n]{1,25}\) ?-|--? )"
+)
+
+
+def _late_dateline(head: str, published: date, as_of: AsOf) -> str | None:
+    """A dateline without a year, "OSLO, June 6 (Reuters) -", whose day next to publication lies after the cutoff."""
+    for one in _DATELINE.finditer(head) if ") -" in head or ")-" in head or " -" in head else ():
+        for month in month_numbers((one["m"] or one["m2"]).lower()):
+            years = (published.year - 1, published.year, published.year + 1)
+            days = [day for year in years for day in _valid(year, month, int(one["d"] or one["d2"]))]
+            nearest = min(days, key=lambda day: abs((day - published).days), default=published)
+            # A report that is months older than its page was not written on the day it claims.
+            if is_after(nearest, as_of) or (published - nearest).days > _LONGEST_LAG:
+                return one[0].strip()
     return None
 
 
@@ -199,11 +231,12 @@ def _yearless(low: str) -> Iterator[tuple[int, int, int, int]]:
 
 def _following(published: date, month: int, day: int) -> date | None:
     """The day of that name at or after publication; a few days before it count as the same."""
-    for year in (published.year, published.year + 1):
-        try:
-            found = date(year, month, day)
-        except ValueError:
-            continue
-        if (found - published).days >= -3:
-            return found
-    return None
+    days = [found for year in (published.year, published.year + 1) for found in _valid(year, month, day)]
+    return next((found for found in days if (found - published).days >= -3), None)
+
+
+def _valid(year: int, month: int, day: int) -> Iterator[date]:
+    try:
+        yield date(year, month, day)
+    except ValueError:
+        return

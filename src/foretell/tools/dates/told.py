@@ -1,7 +1,9 @@
+# ruff: noqa: E501 (tables of words)
 """Sentences that tell something as done on a day: "The bank cut its rate on 6 June 2024"."""
 
 import re
 
+from foretell.tools.dates.folding import fold
 from foretell.tools.dates.words import FUTURE_SIGN, TOKEN, WILL, AnyOf
 
 _AHEAD = re.compile(
@@ -25,12 +27,28 @@ _DONE = re.compile(
     r"|entered|received|issued|sank|seized|captured|freed|returned|arrived|met|announced|confirmed|said|reported"
     r"|declared|decided|ousted|toppled|declined|surged|plunged|tumbled|soared|edged|ticked|topped|exceeded)\b"
 )
+_DONE_LAST = re.compile(r"\b(?!need|indeed|feed|speed|expected|limited|related|based|named|dated|united)[a-z]{3,}ed$")
+"""Any other verb, where it stands right before the day: "promised a vote on 6 June" tells of no vote."""
 _ON = re.compile(
     r"(?:\bon|\bon the|\bon (?:mon|tues|wednes|thurs|fri|satur|sun)day,?|\b(?:mon|tues|wednes|thurs|fri|satur"
     r"|sun)day,?)\s?$"
 )
-_OPENS = re.compile(r"^[\s\"'(]{0,3}(?:on\s|in\s)?(?:the\s)?(?:[a-z]{3,9},?\s)?$")
+_OPENS = re.compile(
+    r"^[\s\"'(]{0,3}(?:on\s|in\s)?(?:the\s)?(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day,?\s|(?:early|late)\s(?:on\s)?)?$"
+)
 _SINCE = re.compile(r"\b(?:since|seit(?: dem)?|depuis(?: le)?|sinds|ever since)\s$")
+_SUPPOSED = re.compile(r"\b(?:suppos\w+|imagin\w+|assum\w+|what if|hypothe\w+|scenario|fiction\w*|had the|were the)\b")
+_PAPER_BEFORE = re.compile(
+    r"\b(?:in|to|from|with|by) (?:an?|the|its|his|her|their|our) $|\b(?:a|its|his|her|their) $|\bthe $"
+)
+_PAPER_AFTER = re.compile(
+    r"^,? (?:\w{3,12} )?(?:statement|report|interview|speech|press release|filing|letter|memo|article|post|tweet|ruling|note"
+    r"|decision|announcement|minutes|testimony|briefing|order|judgment|survey|poll|blog|column|editorial|cut|vote|attack|raid"
+    r"|crash|storm|quake|earthquake|election)\b(?! (?:is|will|may|could|date|day|deadline|are|would))"
+)
+_TOLD_TO = re.compile(
+    r"\btold (?:\w+ ){1,3}$|\bsaid (?:in|at|during|to) (?:\w+ ){1,4}$|\b(?:spoke|testified|speaking) (?:\w+ ){0,3}$"
+)
 _UNTIL = re.compile(r"^\W{0,3}(?:until|up to|till|bis zum|jusqu'au|hasta el|fino al)\s$")
 _WAS = re.compile(r"^,?\s(?:[a-z]{1,12}\s){0,3}(?:was|were|had|war|etait|era)\b")
 
@@ -41,7 +59,7 @@ _DONE_ELSEWHERE = tuple(
     for written, done in (
         (
             r"\b(?:am|vom|den|dem)\s\W?$|^\W?(?:am|vom)\s",
-            r"\b(?:hat|haben|wurde|wurden|war|waren)\b[^.]{0,90}\b(?:ge\w{2,}|\w{2,}ge\w{2,}|\w{3,}(?:iert|worden))\b"
+            r"\b(?:sagte|teilte|erklarte|gab|beschloss|entschied|kundigte|meldete)\b|\b(?:hat|haben|wurde|wurden|war|waren)\b[^.]{0,90}\b(?:ge\w{2,}|\w{2,}ge\w{2,}|\w{3,}(?:iert|worden))\b"
             r"|^\W?\s?(?:\w{3,}te|sank|stieg|fiel|starb|gewann|verlor|trat|hob|nahm|kam|brach|begann|schloss|wies)\b",
         ),
         (
@@ -51,49 +69,165 @@ _DONE_ELSEWHERE = tuple(
         ),
         (
             r"\b(?:el|dia)\s$",
-            r"\b(?:bajo|subio|gano|perdio|murio|aprobo|recorto|firmo|cayo|dimitio|renuncio|voto|rechazo|decidio"
-            r"|redujo|elevo"
+            r"\b(?!precio|servicio|inicio|cambio|municipio|negocio|edificio|principio|ejercicio|premio|estudio|barrio|medio|comercio"
+            r"|palacio|espacio|territorio|ministerio|laboratorio|calendario|aniversario|anuncio|comicio|sitio|plazo)\w{3,}io (?:el|dia)\s"
+            r"|\b(?:bajo|subio|gano|perdio|murio|aprobo|recorto|firmo|cayo|dimitio|renuncio|voto|rechazo|decidio"
+            r"|redujo|elevo|dijo|declaro|afirmo|senalo|explico|confirmo|informo|aseguro|indico|presento|publico|llego|logro|nombro"
             r"|mantuvo|fallecio|vencio|derroto|cerro|fue (?:elegid|detenid|aprobad)\w|ha (?:bajad|subid|ganad"
             r"|aprobad|firmad)o)\b",
         ),
         (
             r"\b(?:il|l')\s?$",
-            r"\b(?:ha|hanno)\s(?:\w{2,9}\s)?\w{2,}(?:ato|uto|ito|so|tto|sto)\b|\be (?:stat|mort|cadut)[oa]\b",
+            r"\b(?:ha|hanno)\s(?:\w{2,9}\s)?\w{2,}(?:ato|uto|ito|so|tto|sto)\b|\b(?:e|sono)\s\w{3,}(?:to|ta|ti|te|so|sa|si|se)\b",
         ),
         (
             r"\b(?:em|dia)\s$",
-            r"\b\w{3,}(?:ou|iu)\b|\b(?:morreu|venceu|perdeu|foi (?:eleit|pres|aprovad|assinad)[oa])\b",
+            r"\b\w{3,}(?:ou|iu|eu)\b|\b(?:disse|fez|teve|morreu|venceu|perdeu|foi (?:eleit|pres|aprovad|assinad)[oa])\b",
+        ),
+        (
+            r"\w{2,}(?:ades|ede|pnet|ket)\s(?:igjen\s|igen\s|den\s)?$",
+            r".",
         ),
         (r"\bop\s$", r"^\s\w{4,}(?:de|te)\s|\b(?:heeft|hebben|werd|werden)\b"),
         (r"\bden\s$", r"^\s\w{4,}(?:de|te)\s|\b(?:har|hade|blev)\s\w{3,}(?:t|ts|d|dt)\b"),
     )
 )
 """By the word before the date."""
-_DONE_BY_MONTH = tuple(
-    (re.compile(months), re.compile(done))
-    for months, done in (
+_DONE_BY_WORDS = tuple(
+    (re.compile(fold(told_by)), re.compile(fold(done)))
+    for told_by, done in (
+        # Polish, Turkish, Czech and Slovak, Croatian and Serbian and Slovene, Romanian, Hungarian, Finnish, Estonian,
+        # Latvian, Lithuanian, Catalan, Indonesian and Malay, Vietnamese, Swahili, Filipino
         (
-            "stycznia|lutego|marca|kwietnia|maja|czerwca|lipca|sierpnia|wrzesnia|pazdziernika|listopada|grudnia",
-            r"\b\w{4,}(?:yl|il|al|yla|ila|ala|ylo|ilo|alo|yli|ili|ali|eli)\b",
+            "stycznia|lutego|marca|kwietnia|maja|czerwca|lipca|sierpnia|wrzesnia|pazdziernika|listopada|grudnia|\\bdnia\\b",
+            r"\b(?!kanal|final|material|kvartal|kwartal|general|terminal|portal|festival|serial|signal|model|hotel|skandal|jubil|profil|kapital|personal|april|fiskal|lokal|poziom|kancel|stal|cel|udzial|oddzial|podzial|przedzial|artykul)\w{3,}(?:yl|il|al|yla|ila|ala|ylo|ilo|alo|yli|ili|ali|eli|ono|ano|rto|eto)\b",
         ),
         (
-            "ocak|subat|mart|nisan|mayis|haziran|temmuz|agustos|eylul|ekim|kasim|aralik",
+            "ocak|subat|mart|nisan|mayis|haziran|temmuz|agustos|eylul|ekim|kasim|aralik|tarihinde",
             r"\b\w{3,}(?:di|du|ti|tu)\b\W{0,2}$",
         ),
-        ("[а-я]", r"\b\w{3,}(?:ил|ал|ел|ыл|ила|ала|ела|ило|ало|или|али|ели|лся|лась|лось|лись)\b"),
+        (
+            r"\bdne\b|\bdna\b|ledna|unora|brezna|dubna|kvetna|cervna|cervence|srpna|zari|rijna|listopadu|prosince|januara"
+            r"|februara|marca|aprila|maja|juna|jula|augusta|septembra|oktobra|novembra|decembra",
+            r"\b(?!kanal|final|material|kvartal|kwartal|general|terminal|portal|festival|serial|signal|model|hotel|skandal|jubil|profil|kapital|personal|april|fiskal|lokal|poziom|kancel|stal|cel|udzial|oddzial|podzial|przedzial|artykul)\w{3,}(?:il|al|el|ila|ala|ela|ilo|alo|elo|ili|ali|eli|ly|sla|slo|sli)\b|\b(?:byl|byla|bylo|byli|bol|bola|bolo|boli)\b",
+        ),
+        (
+            r"\bdana\b|sijecnja|veljace|ozujka|travnja|svibnja|lipnja|srpnja|kolovoza|rujna|listopada|studenog|prosinca"
+            r"|junija|julija|januarja|februarja|avgusta|juna|jula|јуна|јула|маја|марта|априла",
+            r"\b(?:je|su|sta|so|јесу|је|су)\b[^.]{0,60}\b(?!kanal|final|general)\w{2,}(?:io|la|lo|li|le|ao|il|al|en|ена|ио|ла|ло|ли)\b"
+            r"|\b\w{3,}(?:io|ila|ala|ili|ali|ao)\b[^.]{0,20}\b(?:je|su)\b",
+        ),
+        (
+            "ianuarie|februarie|martie|aprilie|iunie|iulie|august|septembrie|octombrie|noiembrie|decembrie",
+            r"\b(?:a|au|s-a|s-au)\s(?:fost\s)?\w{2,}(?:at|ut|it|s|t)\b",
+        ),
+        (
+            "januar|februar|marcius|aprilis|majus|junius|julius|augusztus|szeptember|oktober|november|december",
+            r"\b\w{3,}(?:ottak|ettek|attak|ottuk|tak|ette|otta|atta|tett|tott|ott|ett|ult|olt|ult|jelentette|nyert|halt)\b",
+        ),
+        (
+            r"\w{3,}kuuta\b|\w{3,}kuun\b|\d\.\d{1,2}\.20\d\d",
+            r"\b(?:laski|nosti|voitti|havisi|paatti|ilmoitti|kertoi|sanoi|hyvaksyi|hylkasi|erosi|kuoli|alensi|julkisti|allekirjoitti"
+            r"|piti|teki|\w{3,}(?:ttiin|stiin))\b",
+        ),
+        (
+            "jaanuar|veebruar|marts|aprill|juuni|juuli|august|septemb|oktoob|novemb|detsemb",
+            r"\b\w{3,}(?:tas|das|stas|tis|ras|nes|utas)\b|\b(?:oli|voitis|suri|kaotas)\b",
+        ),
+        (
+            r"\bgada\b|janvar|februar|marta|aprili|maija|junija|julija|august|septemb|oktob|novemb|decemb",
+            r"\b\w{3,}(?:inaja|oja|aja|ija|eja|uva|eca|uca)\b|\btika \w{3,}",
+        ),
+        (
+            r"\bm\. \w{4,}|sausio|vasario|kovo|balandzio|geguzes|birzelio|liepos|rugpjucio|rugsejo|spalio|lapkricio|gruodzio",
+            r"\b\w{3,}(?:ino|ejo|ojo|avo|ande|nde|ske|lbe|are|ome|emo|ijo|iko)\b|\bbuvo\b",
+        ),
+        (
+            "gener|febrer|marc|abril|maig|juny|juliol|agost|setembre|octubre|novembre|desembre",
+            r"\bvan? \w{2,}(?:ar|ir|er|re)\b|\bha \w{2,}(?:at|ut|it)\b",
+        ),
+        (
+            r"\bpada\b|\btanggal\b",
+            r"\b(?:telah|sudah|memangkas|menurunkan|menaikkan|mengumumkan|memutuskan|mengatakan|menyatakan|menandatangani"
+            r"|menang|memenangkan|kalah|meninggal|mengundurkan|menyetujui|menolak|menang|resmi \w+|ditangkap|terpilih)\b",
+        ),
+        (r"\bngay\b|\bthang\b", r"\b(?:da|vua)\b (?:\w+)|\b(?:tuyen bo|thong bao|cong bo|cho biet)\b"),
+        (r"\b(?:tarehe|mwezi|januari|juni|julai|agosti|machi)\b", r"\b(?:ili|ali|wali|zili|yali)\w{4,}\b"),
+        (r"\bnoong\b", r"\w{3,}"),
     )
 )
-"""By the name of the month."""
+"""By other words of the sentence: names of months and prepositions."""
+_DONE_BY_LETTERS = tuple(
+    (re.compile(letters), re.compile(fold(done)))
+    for letters, done in (
+        # Russian and its kin, Bulgarian, Greek, Arabic and Persian and Urdu, Hebrew, Hindi, Bengali, Tamil, Telugu, Thai,
+        # Georgian, Armenian
+        (
+            r"[\u0430-\u044f]",
+            r"\b(?!канал|квартал|материал|финал|журнал|капитал|персонал|портал|терминал|филиал|потенциал|генерал|сериал|сигнал|отдел|предел|раздел|фестивал|апрел|профил|спектакл)\w{3,}(?:ил|ал|ел|ыл|ул|ила|ала|ела|ыла|ило|ало|или|али|ели|ыли|ули|лся|лась|лось|лись|ив|ав|ився|вся)\b",
+        ),
+        (
+            "януари|февруари|март|април|май|юни|юли|август|септември|октомври|ноември|декември",
+            r"\b(?:намали|обяви|реши|понижи|повиши|каза|спечели|загуби|подписа|прие|одобри|почина|бе|беше|бяха|отхвърли)\b",
+        ),
+        (
+            r"[\u03b1-\u03c9]",
+            r"\b\w{2,}(?:ωσε|ησε|ισε|ασε|υσε|ξε|ψε|θηκε|θηκαν|σαν|ξαν)\b|\b(?:ειπε|ηταν|εγινε|πεθανε|κερδισε)\b",
+        ),
+        (
+            r"[\u0600-\u06ff]",
+            r"(?:^|\s)(?:و|ف)?(?:خفض|اعید|فتح|اغلق|دخل|وصل|خرج|تولی|نفذ|بدا|انتهی|شن|رفع|اعلن|قرر|قال|اكد|صرح|فاز|خسر|وقع|توفي|استقال|وافق|رفض|صوت|انتخب|اعتقل|تم|كان|كانت|شهد|بلغ|اصدر|ابقى|ثبت"
+            r"|انهار|قتل|اطلق|افتتح|عقد|هزم|اقر|عين|اقال|ادان|حكم)(?:ت|وا|ا)?(?=\s|$|[.,])|"
+            r"(?:کرد|کردند|شد|شدند|داد|دادند|گفت|گفتند|بود|رفت|یافت|گرفت|درگذشت|کیا|کی|دیا|گیا|گئی|ہوا|ہوئی|تھا|تھی)\W{0,3}$",
+        ),
+        (
+            r"[\u05d0-\u05ea]",
+            r"(?:^|\s)(?:ה?בנק )?(?:הוריד|הורידה|העלה|העלתה|הודיע|הודיעה|החליט|החליטה|אמר|אמרה|ניצח|ניצחה|הפסיד|חתם|חתמה|נפטר|התפטר|התפטרה"
+            r"|אישר|אישרה|דחה|דחתה|נבחר|נבחרה|הפחית|הפחיתה|היה|היתה|הייתה|קבע|קבעה|פרסם|מסר|נעצר|נפתח|נפתחה|נסגר|נסגרה|אתמול|נחתם|התקיים|התקיימה)(?=\s|$|[.,])",
+        ),
+        (
+            r"[\u0900-\u097f]",
+            "(?:की|किया|किए|दी|दिया|गया|गई|गए|था|थी|थे|हुआ|हुई|हुए|कहा|बताया|जीता|जीती|लिया|रखा|घटाई|बढाई|केला|केली|झाला|झाली|आला)(?: है| हैं)?[।.|]?\\W{0,2}$",
+        ),
+        (
+            r"[\u0980-\u09ff]",
+            "(?:করেছে|করেছেন|করেন|করে|করল|করলেন|ছিল|ছিলেন|হয়েছে|হয়|দিয়েছে|বলেছেন|বলেন|জানায়|জানিয়েছে|কমিয়েছে|জিতেছে)[।.|]?\\W{0,2}$",
+        ),
+        (r"[\u0b80-\u0bff]", "(?:தது|ததார|ததன|டடது|யது|னார|றது|ததனர)\\W{0,2}$"),
+        (r"[\u0c00-\u0c7f]", "(?:ంచింది|ంచారు|ారు|ింది|ంది)\\W{0,2}$"),
+        (
+            r"[\u0e00-\u0e7f]",
+            "ได้(?:ลด|ปรับ|ประกาศ|ตัดสิน|อนุมัติ|ลงนาม|ชนะ|เสียชีวิต|มีมติ|แถลง)|ประกาศ(?:ลด|ขึ้น|ผล)|แล้ว|มีมติ|เสียชีวิต|กล่าวว่า|แถลงว่า",
+        ),
+        (r"[\u10d0-\u10f0]", r"\b\w{3,}(?:და|ეს|ნა|ცა|ვა|რა|ლა)\b"),
+        (r"[\u0561-\u0586]", r"\b\w{3,}(?:եց|ցավ|ել է|վել է|եցին)\b"),
+    )
+)
+"""By the letters of the sentence."""
+_VIETNAMESE = re.compile(r"\bngay\b")
+_ENGLISH = re.compile(r"\b(?:the|and|with|that|its)\b")
+_PLANNED_ASIA = re.compile("延期|予定|変更|推迟|推遲|改期|定于|定於|拟于|擬於|预定|연기|예정|변경|미뤄|계획|เลื่อน")
+_DONE_BEFORE = re.compile("已(?:经|經)?(?:于|於|在)?$|(?<![将將定拟擬])[于於]$|" + fold("เมื่อวันที่") + r"\s?$")
 _DONE_ASIA = re.compile(
-    r"(?:した|された|った|なった|れた|いた|んだ)[。.]?\s?$|了[。.]?\s?$|已经|宣布|[했됐였었았]다[.]?\s?$|[했됐였었았]습니다[.]?\s?$"
+    r"(?:した|された|った|なった|れた|いた|んだ|ました|でした)[。.]?\s?$|了[。.]?\s?$|已经|宣布|表示|下调|上调|降息|加息|当选|去世|逝世|辞职|签署|通过了?|否决|决定"
+    r"|[했됐였었았렸겼났졌]다[.]?\s?$|[했됐였었았렸겼났졌]습니다[.]?\s?$|밝혔|발표했"
 )
 _PLANNED_ELSEWHERE = AnyOf(
-    r"angesetzt|verschob|geplant|festgelegt|terminier|verlanger|kundigt|angekundigt|einberuf|rief|ladt|\bbis\b"
-    r"|\bab\b|prevu"
-    r"|fixe|reporte|prolonge|annonc|convoque|avant|jusqu|prochain|previst|fijad|aplazad|convoc|anunci|hasta|antes|desde"
-    r"|prorrog|fissat|rinviat|convocat|entro|prossim|marcad|adiad|ate\b|gepland|uitgesteld|aangekondigd|volgend|planer"
-    r"|inplaner|uppskjut|zaplanow|przeloz|wyznacz|ogłosil|oglosil|zapowied|planovan|odloz|назнач|отлож|перенес|объяви"
-    r"|заплан|продл|призна|ertele|planlan|acikla|olacak|ecek\b|acak\b"
+    fold(
+        r"angesetzt|verschob|geplant|festgelegt|terminier|verlanger|kundigt|angekundigt|einberuf|rief|ladt|\bbis\b"
+        r"|\bab\b|prevu"
+        r"|fixe|reporte|prolonge|annonc|convoque|avant|jusqu|prochain|previst|fijad|aplazad|convoc|anunci|hasta|antes|desde"
+        r"|prorrog|fissat|rinviat|convocat|entro|prossim|marcad|adiad|ate\b|gepland|uitgesteld|aangekondigd|volgend|planer"
+        r"|inplaner|uppskjut|zaplanow|przeloz|wyznacz|ogłosil|oglosil|zapowied|planovan|odloz|назнач|отлож|перенес|объяви"
+        r"|заплан|продл|призна|ertele|planlan|olacak|ecek\b|acak\b|\bще\b|будет|будут|буде|відбудеться|состоится|пройдет"
+        r"|\bbude\b|budou|odbedzie|zostanie|zamierza|zakaz|planuj|ce se|bo potek|va avea|va fi|urmeaza|lesz\b|tervez|elhalaszt"
+        r"|pidetaan|suunnitel|siirret|toimub|lukka|notiks|\btiks\b|atlikt|vyks|ivyks|atide|planuo|\bθα\b|προγραμματ|αναβληθ"
+        r"|\bakan\b|dijadwal|ditunda|rencana|menjelang|sebelum|se dien ra|se duoc|du kien|hoan lai|truoc ngay"
+        r"|itafanyika|utafanyika|atafanya|سوف|(?<!\w)سی\w|(?<!\w)ست\w|من المقرر|المقرر|المقبل|القادم|موعد|تأجیل|تاجیل|حتي|حتی|قبل|قرار است|خواهد|آینده"
+        r"|יתקיים|תתקיים|צפוי|נקבע|נדחה|עד |הבא|होगा|होगी|होंगे|निर्धारित|तक|टाल|হবে|নির্ধারিত|நடைபெறும்|நடைபெற|จะ|กำหนด|เลื่อน"
+        r"|uskutocni|\bkona\b|konat|odrzat|odrzan|zakazan|tindra|se celebr|tendra lugar|aura lieu|\bdoit\b|devra|debera|sollen|\bsoll\b"
+        r"|findet|statt|stattfinden|plaatsvind|\bzal\b|zullen|\bska\b|\bskal\b|\bvil\b|afholdes|holdes|\bhalls\b"
+    )
 )
 
 
@@ -106,6 +240,10 @@ def is_told_as_done(before: str, day: str, after: str) -> bool:
     False
     """
     if _SINCE.search(before):
+        return True
+    if _SUPPOSED.search(before):
+        return False
+    if _PAPER_AFTER.match(after) and _PAPER_BEFORE.search(before):
         return True
     if _UNTIL.search(before) and _WAS.search(after):
         return True
@@ -127,8 +265,10 @@ def _in_english(before: str, after: str) -> bool:
     on = _ON.search(before)
     if on is None:
         return False
+    if _TOLD_TO.search(before, 0, on.start()):
+        return True
     clause = " ".join(before[: on.start()].split()[-14:])
-    found = list(_DONE.finditer(clause))
+    found = list(_DONE.finditer(clause)) or list(_DONE_LAST.finditer(clause))
     if not found or len(clause[found[-1].end() :].split()) > 7:
         return False
     attached = not clause[found[-1].end() :].strip()
@@ -149,11 +289,18 @@ def _planned_after(words: str) -> bool:
 
 
 def _elsewhere(before: str, day: str, after: str) -> bool:
-    if not after.isascii() and _DONE_ASIA.search(after):
+    done = not (before.isascii() and after.isascii()) and (_DONE_ASIA.search(after) or _DONE_BEFORE.search(before))
+    if done and not _PLANNED_ASIA.search(f"{before}{after}"):
         return True
     if _PLANNED_ELSEWHERE.search(before) or _PLANNED_ELSEWHERE.search(after):
         return False
     whole = f"{before} {after}"
     if any(written.search(before) and (done.search(after) or done.search(whole)) for written, done in _DONE_ELSEWHERE):
         return True
-    return any(months.search(day) and done.search(whole) for months, done in _DONE_BY_MONTH)
+    near = f"{before} {day} {after}"
+    if not near.isascii() and any(letters.search(near) and done.search(whole) for letters, done in _DONE_BY_LETTERS):
+        return True
+    # Names of months are often those of English, whose words may end like past tenses elsewhere.
+    if _ENGLISH.search(whole) and not _VIETNAMESE.search(before):
+        return False
+    return any(told_by.search(near) and done.search(whole) for told_by, done in _DONE_BY_WORDS)

@@ -12,7 +12,8 @@ from foretell.tools.dates.folding import fold, lower
 
 STAMPS = {
     "en": "updated update! updates! updating modified edited revised revision corrected correction "
-    "amended published publication editor's! released posted! reviewed accessed retriev archived "
+    "amended published publication editor's! released posted! reviewed accessed retriev archived cited! cit! "
+    "changed! commented! "
     "captured cached crawled fetched filed! issued! uploaded timestamp datemodified datepublished "
     "datecreated lastmod "
     "lastupdate lastbuild pubdate refreshed generated checked verified printed created written submitted recorded "
@@ -31,7 +32,7 @@ STAMPS = {
     "änderung stand! besucht datenstand dateistand aufnahmedatum aufgenommen gedruckt verfasst geschrieben eingestellt",
     "fr": "mis mise! écrit! posté! enregistré actualis publié publie modifi consult édité révisé corrigé parution "
     "paru! créé rédigé",
-    "es": "actualiz publicad publicac modificad consultad editad revisad corregid cread",
+    "es": "actualiz recuperad publicad publicac modificad consultad editad revisad corregid cread",
     "pt": "atualiz actualiz publicad publicaç modificad acessad acesso postad criad editad alterad",
     "it": "aggiorn pubblicat pubblicaz modificat consultat corrett creata creato",
     "nl": "gecreëerd bijgewerkt gepubliceerd geüpdatet geupdate gewijzigd geraadpleegd geplaatst aangemaakt",
@@ -44,7 +45,7 @@ STAMPS = {
     "pl": "aktualiz zaktualiz opublikow publikac zmodyfikow zmieni utworz dodan dostęp",
     "cs": "aktualiz publikov zveřejn vydán uprav vytvoř změn",
     "sk": "aktualiz publikov zverejn vydan uprav vytvor zmen",
-    "hr": "ažurir objavlj objavij izmijen izmjen stvar stvor kreir posodob spremen ustvar",
+    "hr": "ažurir objavlj objavij izmijen izmjen stvar stvor kreir posodob spremen spremem izmen ustvar",
     "sr": "ажурир објав измен промен креир створ",
     "mk": "создад ажурир",
     "bg": "обнов актуализ публик промен създад промян",
@@ -102,8 +103,8 @@ TOKEN = re.compile(r"\d+|[^\W\d_]+(?:'[a-z]\b)?")
 """A number or a word."""
 
 ASIAN_STAMP = re.compile(
-    "更新|公開|公开|掲載|配信|発表|発行|投稿|修正|改訂|编辑|編輯|编辑|发布|發布|發佈|发表|發表|刊登|刊載|出版|公布|転載|取得|閲覧|访问|檢索|作成|创建|創建|建立"
-    "|업데이트|입력|수정|등록|발행|게시|작성|승인|갱신|개정|보도|생성|변경|"
+    "更新|公告|公表|公示|检索|發稿|公開|公开|掲載|配信|発表|発行|投稿|修正|改訂|编辑|編輯|编辑|发布|發布|發佈|发表|發表|刊登|刊載|出版|公布|転載|取得|閲覧|访问|檢索|作成|创建|創建|建立"
+    "|[电電讯訊](?=[\\s(:,])|업데이트|입력|수정|등록|발행|게시|작성|승인|갱신|개정|보도|생성|변경|"
     + "|".join(
         lower(fold(word))
         for word in (
@@ -168,7 +169,7 @@ SMALL = frozenset(
             "darrera azken diweddariad olaf lasta ħ kini asal fil tarikh శ దినాంకం ದಿನಾಂಕ ಕೊನೆಯ "
             "التحديث آخر اخر شده اخرین آخرین "
             "viimeisin paskutinis pēdējais bolo ბოლო վերջին сүүлийн последнее последняя последна "
-            "останнє апошняе последно"
+            "останнє апошняе последно تاریخ تاريخ"
         )
     ).split()
 )
@@ -190,7 +191,7 @@ class AnyOf:
 
 SCHEDULED = AnyOf(
     r"event|calend|schedul|fixture|agenda|conferen|ticket|preview|upcoming|deadline|expect|forecast|outlook|webinar"
-    r"|summit|register|save the date|what to|how to|ahead of|guide|timetable|programm|kick-?off|doors|venue"
+    r"|summit|register|save the date|what to|how to|ahead of|guide|timetable|programm|kick-?off|doors|\bvenue"
     r"|\bplan|\bwill\b|\bto be\b|\bnext\b|\bbefore\b|\buntil\b|\bby\b|\bdue\b|candidate|odds|\bpoll\b|prediction"
     r"|project|launch|\bbegins?\b|\bstarts?\b|\bopens?\b|\btour\b|meeting|festival|\bexpo\b|course|seminar|workshop"
     r"|holiday|eclipse|anniversar|countdown|expir|maturit|effective|termin|vorschau|kommend|prognos|anmeld|veranstalt"
@@ -221,10 +222,11 @@ PLANNED = re.compile(
     r"|coming|next"
     r"|valid|matur\w+|targets?|consensus|guidance|planned|set for|called for|postponed|regist\w+|tickets?|doors"
     r"|venue|kick-?off|fixtures?|agenda"
-    r"|calendar"
-    r"|available|ships?|release date|out on|in cinemas|pre-?order\w*|departure|arrival|check-(?:in|out)|embargo\w*"
-    r"|hearing|trial|election day|polling day|draft(?: pick)?:|tour|festival|summit|anniversary|applications?|auction"
-    r"|notes due|coupon|strike|expiry|call date|notice day|trading day|lease|guaranteed|warranty|best before|use by"
+    r"|calendar|available"
+    r"|ships? (?:on|in|from|by)|release date|out on|in cinemas|pre-?order\w*|departure|arrival|check-(?:in|out)"
+    r"|embargo\w*|hearing|trial|election day|polling day|draft(?: pick)?:|tour|festival|summit|anniversary"
+    r"|applications?|auction|notes due|coupon|strike|expiry|call date|notice day"
+    r"|trading day|lease|guaranteed|warranty|best before|use by"
     r"|vesting|patent|end of life|support ends|offer|visa|term|frist|termin|gultig|laufzeit|echeance|valable|scadenza"
     r"|vence|vencimiento|plazo|prazo|validade|limite|срок|действ|wazn\w+|termin|lejar\w*|vade|son tarih)\b"
     r"|満期|期限|締切|締め切り|截止|到期|满期|有效期|만기|마감|기한|กำหนด|हिन्दी|अंतिम तिथि|مهلت|الموعد|מועד"

@@ -1,0 +1,322 @@
+# ruff: noqa: E501 (tables of words)
+"""Results of weeks, quarters, halves, seasons and years that were not over at the cutoff: "Q2 2024 results"."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from foretell.questions.as_of import AsOf
+from foretell.tools.dates.find import find_in_folded
+from foretell.tools.dates.folding import fold, lower
+from foretell.tools.dates.stamps import is_after
+from foretell.tools.dates.words import FUTURE_SIGN, PLANNED, SCHEDULED, TOKEN, WILL
+
+# What is told of a period. Beginnings of words in folded letters, by language.
+
+_OUTCOMES = (
+    r"results?|minutes|earnings|transcript|review|recap|wrap|round-?up|summary|reports? (?:net|a|first|second|third"
+    r"|fourth|record)|final table|annual report|who won|winners?|champions|figures|gewinn|umsatz|\w{0,12}ergebnis(?:se)?"
+    r"|bilanz|\w{0,10}bericht|ruckblick|resultats?|benefice|chiffre d'affaires|compte rendu|bilan|retrospective"
+    r"|resultados?|ganancias|balance|beneficios?|ingresos|resumen|lucro|receita|balanco|resumo|risultati|utili|ricavi"
+    r"|bilancio|riepilogo|winst|omzet|kwartaalcijfers|terugblik|jaarverslag|vinst|resultat\w*|delarsrapport|omsattning\w*"
+    r"|kvartalsrapport|arsrapport|wyniki|zysk\w*|przychod\w*|podsumowanie|vysledky|zisk|trzby|eredmeny\w*|rezultat\w*"
+    r"|profitul|tulos|liikevaihto|katsaus|αποτελεσματα|κερδη|sonuclari|bilanco|net kari?|kar|gelir\w*|результат\w*|итоги?"
+    r"|прибыль|выручка|отчет\w*|прибуток|laba|pendapatan|kinerja|doanh thu|loi nhuan|نتائج|ارباح|سود|नतीजे|परिणाम"
+)
+_MOVES = (
+    r"\w{3,}ed|hausse|recul|croissance|crescita|calo|crecimiento|growth|decline|increase|okade|minskade|(?:ver|be|er|ent)\w{3,}te"
+    r"|\w{3,}(?:aron|ieron|aram|eram|iram)|a \w{3,}e|reported|f[ae]ll|fell|rose|beats?|wins?|won|jump(?:s|ed)|drop(?:s|ped)|inflation|gdp|cpi|revenue|profits?"
+    r"|loss(?:es)?|grew|shrank|came in|actual|added|payrolls|unemployment|retail sales|turnout|missed|was|were|issue"
+    r"|edition|vol\.|published|climbed|slipped|gained|declined|slowed|stood at|ended|closed|lowered|raised|showed|held"
+    r"|eased|hit|reached|up|down|cut|saw|contracted|expanded|totall?ed|stieg\w*|sank\w*|fiel\w*|wuchs\w*|betrug|legte"
+    r"|senkte|gesunken|gestiegen|gesenkt|lag|schrumpfte|a (?:baisse|augmente|recule|progresse|cru|atteint)"
+    r"|ont (?:baisse|augmente|recule|progresse)|s'est etabli|subio|bajo|cayo|crecio|aumento|alcanzo|se situo|registro"
+    r"|cresceu|caiu|subiu|recuou|atingiu|ficou|avancou|e (?:salit|sces|cresciut|calat)[oa]|ha raggiunto|steeg|daalde"
+    r"|groeide|kromp|bedroeg|steg|sjonk|vaxte|faldt|falt|voksede|okte|nousi|laski|kasvoi|wzros\w+|spad\w+|wyni\w+sl[aoy]"
+    r"|vzrostl\w*|klesl\w*|nott|csokkent|emelkedett|a crescut|a scazut|artti|azaldi|geriledi|yukseldi|buyudu"
+    r"|вырос\w*|упал\w*|снизил\w*|составил\w*|сократил\w*|увеличил\w*|зрос\w*|знизи\w*|naik|turun|tumbuh|tang|giam|dat"
+    r"|ارتفع\w*|انخفض\w*|تراجع\w*|نما|نمت|بلغ\w*|افزایش یافت|کاهش یافت|بڑھ\w*|बढ़\w*|बढ\w*|घट\w*|गिर\w*|बढा|रहा|रही"
+)
+_ASIAN = re.compile(
+    r"业绩|業績|净利|淨利|营收|營收|增长|增長|下降|上升|同比|决算|決算|増益|減益|実績|결산|실적|증가|감소|상승|하락|기록|매출|영업이익|なった|った|した|報告|报告"
+    r"|总结|總結|回顾|回顧|まとめ|降息|加息|ผลประกอบการ|กำไร|รายได้"
+)
+_STRONG = re.compile(fold(rf"\b(?:{_OUTCOMES})\b"))
+RESULT = re.compile(fold(rf"\b(?:{_OUTCOMES}|report(?:ed|s)?|{_MOVES})\b"))
+"""Words of results."""
+EXPECTED = re.compile(
+    fold(
+        r"\b(?:expect\w*|forecast\w*|guid\w+|outlook|estimat\w*|project\w*|plan\w*|will|would|due|targets?|goals?"
+        r"|consensus|preview|ahead|before|by|could|may|might|should|set to|to report|to publish|to release|upcoming|next"
+        r"|budget\w*|predict\w*|if|until|calendar|schedul\w*|view on|hope\w*|aim\w*|seen|likely|futures|contract|questions?"
+        r"|resol\w+|exceeds?|whether|compared|means|refers?|bid|draw|preparations?|candidates?|reserved|deliver\w*|ships? (?:in|from|by)"
+        r"|start\w*|begin\w*|launch\w*|pilot|roll-?out|timeline|roadmap|milestones?|later|coming|from|in time for|is|are|be"
+        r"|erwart\w*|prognos\w*|geplant|plant|soll\w*|wird|werden|durfte|liefer\w*|ab|bis|attend\w*|prev\w+|devrait|sera"
+        r"|seront|d'ici|avant|espera\w*|proyect\w*|sera[n]?|deber\w*|hasta|antes|esper\w+|deve\w*|ate|dovrebbe\w*|atteso|entro"
+        r"|verwacht\w*|zal|zullen|vantas|vantar|forvent\w*|spodziew\w*|ocekava\w*|bude|beklen\w*|bekleniyor|ожида\w*"
+        r"|прогноз\w*|план\w*|будет|очiку\w*|очіку\w*|diperkirakan|akan|du kien|se|المتوقع|يتوقع|متوقع|سوف|انتظار|उम्मीद|अनुमान)\b"
+        r"|预计|預計|预期|予想|見通し|予定|계획|예상|전망|예정|指引|展望"
+    )
+)
+"""Words of what is awaited."""
+
+# How a period is named: a word for its length beside a number, near a year.
+
+_MONTHS_LONG = {
+    3: "q quarter quartal quartals trimestre trimestral trim kwartaal kvartal kvartalet kvartals kwartal kwartale kwartalu "
+    "ctvrtleti stvrtrok negyedev neljannes neljanneksella τριμηνο τριμηνου квартал квартале квартала квартал кварталі "
+    "тримесечие ceyrek ceyrekte ceyregi ceyreginde الربع kuartal triwulan suku quy tremujor t cetvrtletje kvartalu",
+    6: "h half halbjahr halbjahres semestre semester semestr s halvar halvaret halvår halvaar полугодие полугодии полугодия "
+    "півріччя полугодие semestru semestrze pololeti polrok felev النصف semester halfjaar ημιχρονο",
+}
+_LENGTHS = {word: months for months, words in _MONTHS_LONG.items() for word in lower(fold(words)).split()}
+_WEEK_WORDS = (
+    "wochenbericht kw kalenderwoche cw week weeks wk semaine semana settimana vecka viikko uke uge "
+    "tydzien tyden неделя неделю недели hafta setmana tuan minggu w woche"
+)
+_WEEKS = frozenset(lower(fold(_WEEK_WORDS)).split())
+_NUMBERS = (
+    "first 1st erste ersten erstes erster premier premiere primer primero primeiro primo primul prima eerste forsta forste "
+    "pierwszy pierwszym pierwszego prvni prvnim elso ensimmainen ensimmaisella α первый первом первое первого перший ilk "
+    "birinci الاول pertama i 1er 1ere",
+    "second 2nd zweite zweiten zweites zweiter deuxieme seconde segundo segon secondo doilea doua tweede andra andet andre "
+    "annen drugi drugim drugiego druhe druhem masodik toinen toisella β второй втором второе второго другий другому ikinci "
+    "الثانی kedua ii 2e 2eme",
+    "third 3rd dritte dritten drittes dritter troisieme tercer tercero terceiro terzo treilea derde tredje trzeci trzecim "
+    "trzeciego treti tretim harmadik kolmas kolmannella γ третий третьем третьего третій третьому ucuncu الثالث ketiga iii "
+    "3e 3eme",
+    "fourth 4th final vierte vierten viertes vierter quatrieme cuarto quarto patrulea vierde fjarde fjerde czwarty czwartym "
+    "czwartego ctvrty ctvrtem negyedik neljas neljannella δ четвертый четвертом четвертого четвертий dorduncu الرابع keempat "
+    "iv 4e 4eme last",
+)
+_ORDINALS = {word: place for place, words in enumerate(_NUMBERS, start=1) for word in lower(fold(words)).split()}
+_SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
+_FISCAL = re.compile(r"fiscal|\bfy|financial year|geschaftsjahr|exercice|ejercicio|esercizio|年度")
+_YEARS = re.compile(
+    r"\b(?:fy ?|fiscal (?:year )?|full[- ]year |annual (?:report|results) |geschaftsjahr |exercice |ejercicio |esercizio )"
+    r"(?P<y1>(?:20)?[2-4]\d)\b|\b(?:season|saison) (?P<y2>20\d\d)[/-]\d\d|\b(?P<s>spring|summer|autumn|fall|winter) "
+    r"(?P<y3>20\d\d)\b|\b(?P<y4>20\d\d)(?= results\b)|(?<=results )(?P<y5>20\d\d)\b|(?<=champions )(?P<y6>20\d\d)\b"
+    r"|(?<=winner )(?P<y7>20\d\d)\b|(?<=winners )(?P<y8>20\d\d)\b|(?<=bilanz )(?P<y9>20\d\d)\b"
+)
+_EAST_ASIAN = re.compile(
+    r"(?P<y>20\d\d)\s?[年년]\s?(?:第?(?P<q>[1-4一二三四])\s?(?:季度?|四半期|분기)|(?P<h>[上下상하])(?:半年|半期|반기)|(?P<a>\d{1,2})[-~〜](?P<b>\d{1,2})月期?)"
+)
+_SHORT = re.compile(r"\b(?:(?P<n1>[1-4])(?P<u1>[qht])|(?P<u2>[qht])(?P<n2>[1-4])) ?(?:fy)?'?(?P<y>[2-4]\d)(?![\d%.,])")
+_QUOTED_YEAR = re.compile(r"'[2-4]\d(?!\d)")
+_SHORT_WEEK = re.compile(r"\b(?:kw|wk|cw|week) ?(?P<w>\d{1,2})[ /,]{0,2}'(?P<y>[2-4]\d)(?!\d)")
+_NEAR_YEAR = re.compile(r"20[2-4]\d(?!\d)")
+_NEAR_WORD = re.compile(r"[^\W\d_]+|\d+")
+_BREAK = re.compile(r"[\n;:!?()|]|(?<=[^\W\d])\.\s+[a-z]{3}")
+_SENTENCE_END = re.compile(r"\n|(?<!\d)\. |(?<=\d\d)\. ")
+_BEFORE, _AFTER = 40, 24
+_ENDED_AT = re.compile(
+    r"\b(?:year|quarter|half|months?|weeks?|period|season|semester|fiscal year|trimestre|quartal|halbjahr|geschaftsjahr"
+    r"|semestre|exercice|ejercicio|woche|semaine|semana) (?:of|to|ended|ending|through|bis|bis zum|zum|clos le|terminado el"
+    r"|au|cerrado el)\W{1,3}(?:on )?(?:[a-z]{3,9},? )?$"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Period:
+    """A named stretch of time and where it is named."""
+
+    start: int
+    end: int
+    first: date
+    after: date
+    """The day after its last."""
+    strict: bool = False
+    """Whether its name alone, at the head of a line, is that of a report on it."""
+
+
+def late_period(text: str, as_of: AsOf) -> str | None:
+    """The result of a week, a quarter, a half, a year or a season that was not over at the cutoff."""
+    low = lower(fold(text))
+    for one in _periods(low, as_of.at.year):
+        near = low[max(0, one.start - 60) : one.end + 60]
+        # Years of accounts begin up to a year before those of the calendar.
+        shift = timedelta(days=366 if _FISCAL.search(near) else 0)
+        last = one.after - shift - timedelta(days=1)
+        if not is_after(last, as_of):
+            continue
+        sentence = _sentence(low, one.start, one.end)
+        # Of a time that is half over something may be told, but not its result.
+        begun = not is_after(one.first - shift + (one.after - one.first) / 2, as_of)
+        told = (_STRONG if begun else RESULT).search(sentence) or (not sentence.isascii() and _ASIAN.search(sentence))
+        if (told or (one.strict and _is_heading(low, one))) and not _awaited(sentence):
+            return low[one.start : one.end]
+    return _late_month(low, as_of) or _late_end(low, as_of)
+
+
+_BEATEN = re.compile(
+    r"\b(?:beat|beats|topped|missed|above|below|exceeded|over|under)\s(?:\w+\s){0,2}(?:estimates?|expectations?|forecasts?|consensus|guidance)\b"
+)
+
+
+def _awaited(sentence: str) -> bool:
+    sentence = _BEATEN.sub("", sentence)
+    ahead = EXPECTED.search(sentence) or SCHEDULED.search(sentence) or PLANNED.search(sentence)
+    return bool(ahead) or FUTURE_SIGN.search(sentence) is not None or not WILL.isdisjoint(TOKEN.findall(sentence))
+
+
+_LONGEST_HEADING = 90
+
+
+def _is_heading(low: str, one: _Period) -> bool:
+    """Whether the line is short and begins or ends with the name of the period."""
+    start, end = low.rfind("\n", 0, one.start) + 1, low.find("\n", one.end)
+    end = len(low) if end < 0 else end
+    line = (low[start : one.start].strip(" #*-,|"), low[one.end : end].strip(" #*.,|"))
+    return end - start <= _LONGEST_HEADING and not all(line)
+
+
+def _late_month(low: str, as_of: AsOf) -> str | None:
+    """The result of a month that was not over at the cutoff: "CPI for June 2024 came in at 2.4 %"."""
+    for found in find_in_folded(low):
+        if found.precision != "month" or not all(is_after(day + timedelta(days=27), as_of) for day in found.readings):
+            continue
+        sentence = _sentence(low, found.start, found.end)
+        named = low[found.start : found.end]
+        rest = sentence.replace(named, "")
+        told = (_FIGURE.search(rest) and RESULT.search(rest)) or _OUTCOME_OF.search(sentence)
+        if told and not _awaited(sentence):
+            return named
+    return None
+
+
+_FIGURE = re.compile(r"\d(?:[.,]\d|\d{2}|\s?%)|:\s?[-+]?\d")
+_OUTCOME_OF = re.compile(
+    r"^\W{0,4}(?:\w{0,12}ergebnis(?:se)?|results?|resultats?|resultados|risultati|wyniki|vysledky)\b"
+)
+
+
+def _late_end(low: str, as_of: AsOf) -> str | None:
+    """The result of a period that is named by its last day: "profit rose in the year to 30 June 2024"."""
+    for found in find_in_folded(low):
+        if found.precision != "day" or not all(is_after(day, as_of) for day in found.readings):
+            continue
+        if low[max(0, found.start - 14) : found.start].count(" ") == 0:
+            continue
+        if _ENDED_AT.search(low, max(0, found.start - 40), found.start) is None:
+            continue
+        sentence = _sentence(low, found.start, found.end)
+        heading = sentence.lstrip().startswith(("week of", "week ending", "week to"))
+        if (heading or RESULT.search(sentence)) and not _awaited(sentence):
+            return low[found.start : found.end]
+    return None
+
+
+def _periods(low: str, year: int) -> Iterator[_Period]:
+    """The periods of that year and later ones, looked for around their years."""
+    for one in _NEAR_YEAR.finditer(low):
+        if int(one[0]) >= year:
+            yield from _named(low, one, int(one[0]))
+    if _SHORT_SEEN.search(low) is not None:
+        for one in _SHORT.finditer(low):
+            length, number = _LENGTHS[one["u1"] or one["u2"]], 2000 + int(one["y"])
+            yield from _part(one.start(), one.end(), number, length, int(one["n1"] or one["n2"]))
+    for quoted in _QUOTED_YEAR.finditer(low) if "'" in low else ():
+        if (one := _SHORT_WEEK.search(low, max(0, quoted.start() - 12), quoted.end())) is not None:
+            yield from _week(one.start(), one.end(), 2000 + int(one["y"]), int(one["w"]))
+    for one in _EAST_ASIAN.finditer(low) if "年" in low or "년" in low else ():
+        yield from _in_signs(one)
+
+
+_SHORT_SEEN = re.compile(r"[1-4](?:[qht]|(?<=[qht].)) ?(?:fy)?'?[2-4]\d(?!\d)")
+
+
+def _named(low: str, year: re.Match[str], number: int) -> Iterator[_Period]:
+    """The period that words beside a year name."""
+    left, right = max(0, year.start() - _BEFORE), min(len(low), year.end() + _AFTER)
+    breaks = [one.end() for one in _BREAK.finditer(low, left, year.start())]
+    stop = _BREAK.search(low, year.end(), right)
+    before = _words(low, breaks[-1] if breaks else left, year.start())
+    after = _words(low, year.end(), stop.start() if stop else right)
+    for words in (before[-5:], after[:6]):
+        for place, (word, start, end) in enumerate(words):
+            length = _LENGTHS.get(word)
+            if length is None and word not in _WEEKS:
+                continue
+            for beside in (place + 1, place - 1):
+                if not 0 <= beside < len(words):
+                    continue
+                named_number = words[beside][0]
+                count = (
+                    int(named_number)
+                    if named_number.isdigit() and len(named_number) < 3
+                    else _ORDINALS.get(named_number)
+                )
+                if count is None:
+                    continue
+                span = min(start, words[beside][1], year.start()), max(end, words[beside][2], year.end())
+                if length is None:
+                    yield from _week(*span, number, count)
+                else:
+                    yield from _part(*span, number, length, count)
+                return
+    if (named := _YEARS.search(low, left, year.end() + 9)) is not None and named.start() <= year.start() < named.end():
+        yield _year(named, number)
+
+
+_NUMBER_ENDS = frozenset(("e", "er", "eme", "o", "a", "nd", "rd", "th", "st", "и", "м", "го"))
+
+
+def _words(low: str, start: int, end: int) -> list[tuple[str, int, int]]:
+    """Words and numbers with their places, but for what makes a number an ordinal: "3e trimestre"."""
+    found = [(one[0], one.start(), one.end()) for one in _NEAR_WORD.finditer(low, start, end)]
+    return [one for one in found if one[0] not in _NUMBER_ENDS or not low[max(0, one[1] - 1)].isdigit()]
+
+
+def _week(start: int, end: int, year: int, week: int) -> Iterator[_Period]:
+    try:
+        first = date.fromisocalendar(year, week, 1)
+    except ValueError:
+        return
+    yield _Period(start, end, first, first + timedelta(days=7), strict=True)
+
+
+def _part(start: int, end: int, year: int, months: int, number: int) -> Iterator[_Period]:
+    """The nth quarter or half of a year."""
+    if 1 <= number <= 12 // months:
+        first = date(year, months * (number - 1) + 1, 1)
+        yield _Period(start, end, first, _later(first, months))
+
+
+def _later(day: date, months: int) -> date:
+    place = day.month - 1 + months
+    return date(day.year + place // 12, place % 12 + 1, 1)
+
+
+def _year(one: re.Match[str], year: int) -> _Period:
+    if one["s"]:
+        first = date(year, _SEASONS[one["s"]], 1)
+        return _Period(one.start(), one.end(), first, _later(first, 3))
+    if one["y2"]:
+        return _Period(one.start(), one.end(), date(year, 7, 1), date(year + 1, 7, 1))
+    if one["y1"]:
+        return _Period(one.start(), one.end(), date(year, 1, 1), date(year + 1, 1, 1))
+    # "Results 2024" may be those of any day of that year.
+    return _Period(one.start(), one.end(), date(year, 1, 1), date(year, 1, 2))
+
+
+_HAN = {"一": 1, "二": 2, "三": 3, "四": 4}
+
+
+def _in_signs(one: re.Match[str]) -> Iterator[_Period]:
+    year = int(one["y"])
+    if one["q"]:
+        yield from _part(one.start(), one.end(), year, 3, _HAN.get(one["q"]) or int(one["q"]))
+    elif one["h"]:
+        yield from _part(one.start(), one.end(), year, 6, 1 if one["h"] in "上상" else 2)
+    elif 1 <= int(one["a"]) <= int(one["b"]) <= 12:
+        first = date(year, int(one["a"]), 1)
+        yield _Period(one.start(), one.end(), first, _later(first, int(one["b"]) - int(one["a"]) + 1))
+
+
+def _sentence(low: str, start: int, end: int, reach: int = 90) -> str:
+    """The words around a place, up to the ends of its sentence and its line."""
+    first = max(0, start - reach)
+    ends = [one.end() for one in _SENTENCE_END.finditer(low, first, start)]
+    stop = _SENTENCE_END.search(low, end, end + reach)
+    return low[ends[-1] if ends else first : stop.start() if stop else end + reach]
