@@ -147,6 +147,8 @@ def _question_text(question: Question, resolutions: Sequence[Resolution], rates:
     }
 
 
+LONGEST_TIP = 300
+"""Characters of a claim where it is said in passing."""
 MOST_SCORED, LONGEST_TEXT = 3_000, 20_000
 """Questions of a run, and characters of one, for which base rates are made while somebody waits for a page."""
 
@@ -198,7 +200,9 @@ def finding_of(view: Mapping[str, Any]) -> str:
         moved = [one for one in view["moved"] if sign * one["move"] > 0]
         if moved:
             points = f"{100 * abs(moved[0]['move']):.0f}"
-            parts.append(f"What pulled it {word} most, by {points} points: {moved[0]['claim'].rstrip('.')}.")
+            parts.append(
+                f"What pulled it {word} most, by {points} points: {moved[0]['claim'][:LONGEST_TIP].rstrip('.')}."
+            )
     return " ".join(parts)
 
 
@@ -345,7 +349,7 @@ def _trajectory(trial: dict[str, Any], target: str) -> Trajectory:
         points=[(point["step"], point["p"][target]) for point in trial["trace"]["path"] if target in point["p"]],
         final=(trial["p"] or {}).get(target),
         found={
-            point["step"]: point["cited"][0]["claim"] if point["cited"] else point["reason"]
+            point["step"]: (point["cited"][0]["claim"] if point["cited"] else point["reason"])[:LONGEST_TIP]
             for point in trial["trace"]["path"]
         },
     )

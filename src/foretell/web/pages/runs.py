@@ -246,6 +246,7 @@ def _run_page(  # noqa: PLR0913 - the page, and what was typed into its form
         "rulers": [answer_ruler(line["leading"]) for line in view["questions"]],
         "settings": {**_settings_of(row), **(given or {})},
         "problem": problem,
+        "titles": {one.question.id: one.question.text for one in scores.answers if one.failed},
         **score_figures(scores),
     }
     return html_page(request, "run.html", view, status=422 if problem else 200, **more)
@@ -288,6 +289,8 @@ def _run_view(here: WebState, row: RunRow, filters: AnswerFilters, offset: int) 
     last = here.store.last_event()
     line, totals = run_row_view(here.store, row), here.totals(row.id)
     scores = here.scores(row, finished=line.finished)
+    background = here.jobs.of(row.id)
+    going = line.state == "running" or (background is not None and background.state == "running")
     chosen = filters.chosen(scores.answers)
     view = {
         "run": line,
@@ -298,7 +301,7 @@ def _run_view(here: WebState, row: RunRow, filters: AnswerFilters, offset: int) 
         "spec": row.spec,
         "services": row.services,
         # Cells that have begun and are not over.
-        "under_way": 0 if line.finished else here.store.database.read(_BEGUN_SQL, (row.id, row.id))[0][0],
+        "under_way": here.store.database.read(_BEGUN_SQL, (row.id, row.id))[0][0] if going else 0,
         "spending": totals.spending,
         # Calls whose price is not known yet, and lost ones that may have been billed.
         "unsettled": here.unsettled(row.id),
@@ -311,7 +314,7 @@ def _run_view(here: WebState, row: RunRow, filters: AnswerFilters, offset: int) 
         "offset": offset,
         "size": QUESTIONS_PER_PAGE,
         "finished": line.finished,
-        "background": here.jobs.of(row.id),
+        "background": background,
         "last": last,
     }
     return view, scores
