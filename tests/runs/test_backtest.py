@@ -162,7 +162,19 @@ def test_plain_functions_forecast():
     ]
     (failure,) = result.failures
     assert failure.error.startswith("odd gave no probabilities")
-    (failure,) = backtest(later, [DATED]).failures
-    assert "return a mapping with one for each target" in failure.error
     with pytest.raises(InputError, match="is no forecaster"):
         backtest([3], [PRICED])
+
+
+def test_one_number_answers_several_dates_but_not_several_outcomes():
+    assert backtest(lambda question: 0.4, [DATED]).forecasts[0].p == {"2026-01-17": 0.4, "2026-02-09": 0.4}
+    cup = Question(id="cup", source="own", text="?", due="2026-01-10", targets=(Target(id="red"), Target(id="blue")))
+    failed = backtest(lambda question: 0.4, [cup])
+    assert "gave one number for red, blue: return a mapping" in str(failed)
+
+
+def test_a_named_set_comes_with_its_outcomes():
+    benchmark = foretell.open_benchmark("demo")
+    result = backtest("always:p=0.3", "demo")
+    assert len(result.forecasts) == len(benchmark.questions.questions)
+    assert foretell.score(result) == foretell.score(result, benchmark.questions.resolutions)

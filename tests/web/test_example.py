@@ -20,12 +20,35 @@ from foretell.runs import CHECKED_MODELS, KNOWN_MODELS, Settings
 from foretell.web import create_app
 
 SCREENSHOTS = Path(os.environ.get("FORETELL_SCREENSHOTS") or Path(__file__).parents[2] / "out" / "screenshots")
-LOOKS = {1440: (("dark", ["color-contrast"]), ("light", [])), 1024: (("light", []),), 390: (("dark", []),)}
-"""By width, themes and rules: in the dark only colours differ, and they do not depend on the width."""
+WIDTHS, THEMES = (1440, 1024, 390), ("light", "dark")
+COLOURS, PLACES = ["color-contrast", "link-in-text-block"], ["target-size", "scrollable-region-focusable"]
+"""Rules whose answer depends on the theme, and on the width. What shows at a width depends on it too, so colours are
+looked at in each: of text that looks alike on the same ground, one piece."""
 SERIOUS = """async (rules) => {
   const options = { resultTypes: ['violations'] };
   if (rules.length) options.runOnly = { type: 'rule', values: rules };
-  const found = await axe.run(document, options);
+  let where = document;
+  if (rules.includes('color-contrast')) {
+    const alike = new Map(), clear = 'rgba(0, 0, 0, 0)', ground = new Map();
+    const behind = one => {
+      if (!one) return '';
+      if (!ground.has(one)) {
+        const own = getComputedStyle(one).backgroundColor;
+        ground.set(one, own === clear ? behind(one.parentElement) : own);
+      }
+      return ground.get(one);
+    };
+    for (const one of document.querySelectorAll('body *')) {
+      if (![...one.childNodes].some(child => child.nodeType === 3 && child.data.trim())) continue;
+      if (!one.checkVisibility()) continue;
+      const { color, fill, opacity, fontSize, fontWeight, textDecorationLine } = getComputedStyle(one);
+      const told = [one.localName === 'a', one instanceof SVGElement && fill, color, opacity, fontSize, fontWeight,
+        textDecorationLine, behind(one)];
+      if (!alike.has(String(told))) alike.set(String(told), one);
+    }
+    where = { include: [...alike.values()] };
+  }
+  const found = await axe.run(where, options);
   return found.violations.filter(one => ['serious', 'critical'].includes(one.impact))
     .map(one => `${one.id}: ${one.nodes.slice(0, 3).map(node => node.target.join(' ')).join(' | ')}`);
 }"""
@@ -207,12 +230,14 @@ def test_every_page_is_whole_at_every_width_in_light_and_dark(
         page.goto(site.url + address)
         waiting += page.evaluate(LINKS)
         page.evaluate(axe)
-        for width, looks in LOOKS.items():
+        for width in WIDTHS:
             page.set_viewport_size({"width": width, "height": 900})
-            for theme, rules in looks:
+            for theme in THEMES:
                 page.emulate_media(color_scheme=theme)
-                found = page.evaluate(SERIOUS, rules)
+                every = (width, theme) == (WIDTHS[0], THEMES[0])
+                found = page.evaluate(SERIOUS, [] if every else COLOURS)
                 problems += [f"{address} at {width} in {theme}: {one}" for one in found]
+            problems += [f"{address} at {width}: {one}" for one in page.evaluate(SERIOUS, PLACES)]
             if page.evaluate("document.documentElement.scrollWidth") > width:
                 problems.append(f"{address} scrolls sideways at {width}")
             if page.evaluate(CUT):

@@ -346,15 +346,19 @@ def forecast_of(
 ) -> Forecast:
     """A probability, a mapping from targets to probabilities, or a forecast, as a forecast.
 
-    A single number answers a question with one target; `more` are other fields of the forecast.
+    A single number answers a question with one target, and one that asks the same for several dates; `more` are other
+    fields of the forecast.
     """
     if isinstance(result, Forecast):
         return result
     if not isinstance(result, Mapping):
-        if len(question.targets) != 1:
+        dates = question.exclusivity == "independent" and all(
+            one.resolves_at and not one.label for one in question.targets
+        )
+        if len(question.targets) != 1 and not dates:
             targets = ", ".join(target.id for target in question.targets)
             raise CannotForecast(f"{name} gave one number for {targets}: return a mapping with one for each target")
-        result = {question.targets[0].id: result}
+        result = {target.id: result for target in question.targets}
     try:
         return Forecast(
             question_id=question.id,

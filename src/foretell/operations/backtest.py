@@ -1,18 +1,17 @@
 """Backtests of forecasters that ask no model."""
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from foretell.data.datasets.question_set import quarantine_note
 from foretell.data.series.local import CsvSeries
-from foretell.forecasters.forecaster import build_forecaster
 from foretell.operations.requests import BacktestRequest
 from foretell.operations.result import Result
 from foretell.runs.backtest import Backtest, BacktestProgress
 from foretell.runs.backtest import backtest as run_backtest
-from foretell.runs.question_sets import LATE_TEXT_HINT, Benchmark, open_benchmark
+from foretell.runs.question_sets import LATE_TEXT_HINT, open_benchmark
 from foretell.runs.services import SeriesOnDemand
 from foretell.runs.settings import load_settings
 from foretell.scoring.long_tables import forecast_rows, write_backtest
@@ -58,18 +57,9 @@ class BacktestResult(Result):
 def backtest(request: BacktestRequest, progress: BacktestProgress | None = None) -> BacktestResult:
     """Run forecasters over a question set as of its dates, and write the tables that `foretell score` reads."""
     benchmark = open_benchmark(request.dataset, wanted=request.wanted(), folder=request.data)
-    web = SeriesOnDemand(load_settings()) if benchmark.own or request.fetch_series else None
-    series = (benchmark.series or web) if request.series is None else CsvSeries(path=request.series)
-    result = _answers(benchmark, request.forecasters, series, progress)
-    resolutions = benchmark.questions.resolutions
-    written = {} if request.tables is None else write_backtest(result, resolutions, request.tables)
+    series = None if request.series is None else CsvSeries(path=request.series)
+    if series is None and benchmark.series is None and request.fetch_series:
+        series = SeriesOnDemand(load_settings())
+    result = run_backtest(request.forecasters, benchmark, series=series, progress=progress)
+    written = {} if request.tables is None else write_backtest(result, result.resolutions, request.tables)
     return BacktestResult(backtest=result, tables=tuple(written.values()))
-
-
-def _answers(benchmark: Benchmark, names: tuple[str, ...], series: Any, progress: BacktestProgress | None) -> Backtest:
-    questions = benchmark.questions.questions
-    forecasters = [build_forecaster(name) for name in names]
-    answered = run_backtest(
-        forecasters, questions, series=series, past=benchmark.past, progress=progress, late_text="keep"
-    )
-    return replace(answered, quarantined=benchmark.questions.quarantined)

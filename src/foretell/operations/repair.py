@@ -318,7 +318,7 @@ def _rebuild_run(store: RunStore, run: str, settings: Settings) -> Iterator[str]
 
 def _replay_into(folder: Path, prepared: PreparedRun, settings: Settings, services: Sequence[str]) -> None:
     from foretell.runs import event_loop
-    from foretell.runs.backtest import run_sync
+    from foretell.runs.event_loop import run_sync
 
     keys = {KEYS[service][0]: "replayed" for service in services if service in KEYS}
     aside = replace(settings, home=folder, keys=keys, corpus_file=None, database=None, budget=None)

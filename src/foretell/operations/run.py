@@ -29,7 +29,8 @@ from foretell.report.numbers import estimate, plural
 from foretell.report.terminal import show_text
 from foretell.report.trace import describe_event
 from foretell.runs import event_loop
-from foretell.runs.backtest import Backtest, run_sync
+from foretell.runs.backtest import Backtest
+from foretell.runs.event_loop import run_sync
 from foretell.runs.executor import RunProgress
 from foretell.runs.question_sets import folders_of
 from foretell.runs.runner import (

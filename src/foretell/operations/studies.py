@@ -24,7 +24,7 @@ from foretell.report.charts.svg import Chart, chart_of
 from foretell.report.markup import Markup
 from foretell.report.study import StudyChart, StudyResult, chart_titles, study_from_dict
 from foretell.runs import event_loop
-from foretell.runs.backtest import run_sync
+from foretell.runs.event_loop import run_sync
 from foretell.runs.executor import RunProgress
 from foretell.runs.runner import WatchProgress, prepare_run
 from foretell.runs.runtime import forecaster_options, open_runtime

@@ -188,7 +188,7 @@ def operation(kind: type[OperationRequest]) -> Callable[[Callable[..., Any]], Ca
             if not iscoroutine(result):
                 return result
             from foretell.runs import event_loop
-            from foretell.runs.backtest import run_sync
+            from foretell.runs.event_loop import run_sync
 
             return run_sync(result, event_loop.run)
 

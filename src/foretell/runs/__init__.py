@@ -3,12 +3,13 @@
 from foretell.interface import offer
 
 HOMES = {
-    "foretell.runs.backtest": "Backtest run_sync",
+    "foretell.runs.backtest": "Backtest",
     "foretell.runs.cell_queue": "CellQueue QueuedCell RunFollower enqueue not_queued",
     "foretell.runs.claims": "ClaimTable",
     "foretell.runs.combine": (
         "CombinationSettings average_distributions combine_trials combining_by_name one_forecast_per_question"
     ),
+    "foretell.runs.event_loop": "run_sync",
     "foretell.runs.executor": "AnswerCell Executor RunProgress",
     "foretell.runs.grid": "factors_of_specs grid_from_mapping read_grid",
     "foretell.runs.outcomes": "RunOutcomes",

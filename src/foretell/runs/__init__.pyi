@@ -2,7 +2,6 @@
 # ruff: noqa
 
 from foretell.runs.backtest import Backtest as Backtest
-from foretell.runs.backtest import run_sync as run_sync
 from foretell.runs.cell_queue import CellQueue as CellQueue
 from foretell.runs.cell_queue import QueuedCell as QueuedCell
 from foretell.runs.cell_queue import RunFollower as RunFollower
@@ -14,6 +13,7 @@ from foretell.runs.combine import average_distributions as average_distributions
 from foretell.runs.combine import combine_trials as combine_trials
 from foretell.runs.combine import combining_by_name as combining_by_name
 from foretell.runs.combine import one_forecast_per_question as one_forecast_per_question
+from foretell.runs.event_loop import run_sync as run_sync
 from foretell.runs.executor import AnswerCell as AnswerCell
 from foretell.runs.executor import Executor as Executor
 from foretell.runs.executor import RunProgress as RunProgress

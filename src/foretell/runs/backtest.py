@@ -1,36 +1,24 @@
 """Run forecasters over questions, each seen as of its own date, and return every answer and every failure."""
 
-import asyncio
-from collections.abc import Callable, Coroutine, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import Counter
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any
 
-from foretell.data.datasets.set_filter import LateText
+from foretell.data.datasets.set_filter import LateText, SetFilter
 from foretell.data.series.series import SeriesSource
 from foretell.forecasters.base_rates.past import Past
 from foretell.forecasters.forecaster import Context, Forecaster, NoSeries, as_forecaster, attempt
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
+from foretell.questions.resolution import Resolution
+from foretell.runs.event_loop import run_sync
+from foretell.runs.question_sets import Benchmark, open_benchmark
+from foretell.runs.services import SeriesOnDemand
+from foretell.runs.settings import load_settings
 from foretell.tools.late_text import split_late
-
-T = TypeVar("T")
-
-
-def run_sync(work: Coroutine[Any, Any, T], run: Callable[[Coroutine[Any, Any, T]], T] = asyncio.run) -> T:
-    """The result. Where a loop is running already, as in a notebook, the work gets a thread and a loop of its own.
-
-    >>> run_sync(asyncio.sleep(0, "done"))
-    'done'
-    """
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return run(work)
-    with ThreadPoolExecutor(max_workers=1) as pool:
-        return pool.submit(run, work).result()
-
 
 BacktestAnswer = Forecast | Failure
 BacktestProgress = Callable[[int, int], None]
@@ -45,6 +33,8 @@ class Backtest:
     answers: tuple[BacktestAnswer, ...]
     quarantined: tuple[Question, ...] = ()
     """Questions that were not asked, because their own text was written after the moment of asking."""
+    resolutions: tuple[Resolution, ...] = ()
+    """How the questions came out, where they are of a set that knows it."""
 
     @property
     def forecasts(self) -> tuple[Forecast, ...]:
@@ -56,6 +46,12 @@ class Backtest:
         """The answers that broke; they lower the completion rate."""
         return tuple(a for a in self.answers if isinstance(a, Failure))
 
+    def __str__(self) -> str:
+        """How many were asked and answered, and why others were not."""
+        lines = [f"{len(self.questions)} questions, {len(self.forecasts)} forecasts, {len(self.failures)} failures"]
+        reasons = Counter(f"{one.forecaster}: {one.error}" for one in self.failures)
+        return "\n".join([*lines, *(f"{count} times {reason}" for reason, count in reasons.most_common(5))])
+
 
 AnyForecaster = Forecaster | Callable[..., Any] | str
 """A forecaster, a function of a question (and a context), or a name with options such as "always:p=0.3"."""
@@ -63,7 +59,7 @@ AnyForecaster = Forecaster | Callable[..., Any] | str
 
 def backtest(
     forecasters: AnyForecaster | Sequence[AnyForecaster],
-    questions: Sequence[Question],
+    questions: Sequence[Question] | Benchmark | str | Path,
     *,
     series: SeriesSource | AbstractAsyncContextManager[SeriesSource] | None = None,
     past: Past | None = None,
@@ -71,6 +67,9 @@ def backtest(
     late_text: LateText = "quarantine",
 ) -> Backtest:
     """Every forecaster on every question, as of the question's due date; a failure never stops the rest.
+
+    Questions may be named: a file or a data set, as on the command line. They then come with their outcomes, which
+    `foretell.score` finds in the result, with their series, and with the past that forecasters may learn from.
 
     `past` is what forecasters may learn from: each question is shown only what was known before its date. `series` may
     be a context manager, which is opened in the loop that the forecasters run in, and closed at the end.
@@ -83,7 +82,15 @@ def backtest(
     """
     several = [forecasters] if isinstance(forecasters, str) or not isinstance(forecasters, Sequence) else forecasters
     chosen = [as_forecaster(one) for one in several]
-    asked, late = split_late(questions, late_text)
+    resolutions: tuple[Resolution, ...] = ()
+    if isinstance(questions, str | Path):
+        questions = open_benchmark(str(questions), wanted=SetFilter(late_text=late_text))
+    if isinstance(questions, Benchmark):
+        asked, late = questions.questions.questions, questions.questions.quarantined
+        resolutions, past = questions.questions.resolutions, past or questions.past
+        series = series or questions.series or (SeriesOnDemand(load_settings()) if questions.own else None)
+    else:
+        asked, late = split_late(questions, late_text)
     cells = [(question, forecaster) for question in asked for forecaster in chosen]
 
     async def run() -> list[BacktestAnswer]:
@@ -98,4 +105,5 @@ def backtest(
                     progress(len(answers), len(cells))
         return answers
 
-    return Backtest(questions=tuple(asked), answers=tuple(run_sync(run())), quarantined=tuple(late))
+    answers = tuple(run_sync(run()))
+    return Backtest(questions=tuple(asked), answers=answers, quarantined=tuple(late), resolutions=resolutions)

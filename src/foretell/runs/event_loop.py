@@ -2,7 +2,8 @@
 
 import asyncio
 import gc
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -24,3 +25,17 @@ def run(main: Coroutine[Any, Any, T]) -> T:
     """Like `asyncio.run`, on uvloop where it is installed."""
     with runner() as loop:
         return loop.run(main)
+
+
+def run_sync(work: Coroutine[Any, Any, T], run: Callable[[Coroutine[Any, Any, T]], T] = asyncio.run) -> T:
+    """The result. Where a loop is running already, as in a notebook, the work gets a thread and a loop of its own.
+
+    >>> run_sync(asyncio.sleep(0, "done"))
+    'done'
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return run(work)
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        return pool.submit(run, work).result()

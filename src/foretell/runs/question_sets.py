@@ -27,7 +27,7 @@ from foretell.questions.codec import from_dict, to_json
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question
 from foretell.runs import event_loop
-from foretell.runs.backtest import run_sync
+from foretell.runs.event_loop import run_sync
 from foretell.runs.settings import Settings, load_settings
 from foretell.runs.spec import spec_from_json
 from foretell.runs.store import RunStore

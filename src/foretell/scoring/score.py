@@ -76,8 +76,8 @@ def score(
 
     Forecasts may be the id of a stored run (or a list of ids), the result of a backtest, a file (CSV, Parquet, JSONL),
     a data frame or a list of dictionaries. Outcomes may be any table, or a list of resolutions; they may be left out
-    for a run, and where the forecasts have a column `outcome`. `options` are the fields of `ScoringOptions`, for the
-    common case: `score(f, o, by=("source",), reference="crowd price")`.
+    for a run, for a backtest of a named question set, and where the forecasts have a column `outcome`. `options` are
+    the fields of `ScoringOptions`, for the common case: `score(f, o, by=("source",), reference="crowd price")`.
 
     >>> board = score([{"forecaster": "A", "question": "q", "target": "yes", "p": 0.8, "outcome": 1}])
     >>> round(board.scores[0].metrics["brier"].estimate, 3)
@@ -97,8 +97,9 @@ def _sources(
     if isinstance(forecasts, Backtest):
         from foretell.scoring.long_tables import forecast_rows, outcome_rows
 
-        if _all_are(outcomes, Resolution):
-            outcomes = outcome_rows(forecasts.questions, cast("list[Resolution]", outcomes), forecasts.quarantined)
+        if outcomes is None or _all_are(outcomes, Resolution):
+            known = forecasts.resolutions if outcomes is None else cast("list[Resolution]", outcomes)
+            outcomes = outcome_rows(forecasts.questions, known, forecasts.quarantined)
         return forecast_rows(forecasts.forecasts, forecasts.questions), outcomes, None
     runs = [forecasts] if isinstance(forecasts, str) else forecasts
     if not _all_are(runs, str) or any(Path(one).suffix or Path(one).exists() for one in cast("list[str]", runs)):
