@@ -15,6 +15,7 @@ demo: $(VENV)/.demo
 # Bytecode is kept, whatever the shell says: the tests start hundreds of processes, and each would compile everything.
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/.dev
+	$(BIN)/python -m compileall -q src
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 lint: style types

@@ -3,8 +3,9 @@
     python benchmarks/pages.py [ROUNDS]
 
 Prints the median time to the first contentful paint and to the load event for every page, the same for a bare HTML
-file served by Python's own web server, their ratio, and what each page weighs. Wanted: a first paint of at most 3 times
-the plain page's, and at most 150 kB without data.
+file served by Python's own web server, their ratio, and what each page weighs with its script: all of it, and without
+data, which is what stands in the rows of tables and in figures. Wanted: a first paint of at most 3 times the plain
+page's, at most 150 kB without data, and boards and comparisons that the server answers within 5 times a run's page.
 """
 
 import asyncio
@@ -36,7 +37,11 @@ TIMES = """() => new Promise(done => {
     const [paint] = performance.getEntriesByName('first-contentful-paint');
     if (!paint || !nav.loadEventEnd) return setTimeout(told, 10);
     const all = [nav, ...performance.getEntriesByType('resource')];
-    done([paint.startTime, nav.loadEventEnd, all.reduce((sum, one) => sum + one.transferSize, 0)]); };
+    const data = [...document.querySelectorAll('tbody, svg.ft')];
+    const outer = data.filter(one => !one.parentElement.closest('tbody, svg.ft'));
+    const size = outer.reduce((sum, one) => sum + one.outerHTML.length, 0);
+    const weight = all.reduce((sum, one) => sum + one.transferSize, 0);
+    done([paint.startTime, nav.loadEventEnd, weight, weight - size, nav.responseStart - nav.requestStart]); };
   told(); })"""
 
 
@@ -58,6 +63,7 @@ def _served(home: Path) -> tuple[str, dict[str, str]]:
     store = RunStore(home / "runs.db")
     large = StoredRunBuilder(questions=500, trials=5, steps=2).keep(store)
     agent = next(row.id for row in store.runs() if row.name == AGENT_RUN)
+    scored = [row.id for row in store.runs() if row.spec.get("questions", {}).get("dataset") == "demo"]
     store.close()
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
@@ -76,6 +82,9 @@ def _served(home: Path) -> tuple[str, dict[str, str]]:
         "trees": "/trees",
         "tree": "/trees/view/grid_batteries",
         "arena": f"/arena/{ARENA}",
+        "entries of an arena compared": f"/compare?arena={ARENA}&first=crowd%20price&second=hasty%20reader",
+        "runs compared": f"/compare?first={scored[0]}&second={scored[1]}",
+        "runs on one board": "/board?" + "&".join(f"run={one}" for one in scored),
     }
     return f"http://127.0.0.1:{listening.getsockname()[1]}", pages
 
@@ -107,13 +116,18 @@ def main(rounds: int) -> None:
             for name, url in urls.items():
                 times[name].append(_seen(browser, url))
         browser.close()
-    base_paint, base_load = (statistics.median(one[i] for one in times["plain static page"]) for i in (0, 1))
-    print(f"{'page':28} {'first paint':>12} {'ratio':>6} {'loaded':>10} {'ratio':>6} {'weight':>9}   ({rounds} rounds)")
-    for name, found in times.items():
-        paint, load, weight = (statistics.median(one[i] for one in found) for i in (0, 1, 2))
+    middle = {
+        name: [statistics.median(numbers) for numbers in zip(*found, strict=True)] for name, found in times.items()
+    }
+    (base_paint, base_load, *_), run = middle["plain static page"], middle["run of 500 questions x 5"]
+    print(
+        f"{'page':28} {'first paint':>12} {'ratio':>6} {'loaded':>10} {'ratio':>6} {'weight':>9} {'no data':>9} "
+        f"{'server':>8} {'of a run':>8}   ({rounds} rounds)"
+    )
+    for name, (paint, load, weight, bare, server) in middle.items():
         print(
             f"{name:28} {paint:9.0f} ms {paint / base_paint:6.2f} {load:7.0f} ms {load / base_load:6.2f} "
-            f"{weight / 1000:6.1f} kB"
+            f"{weight / 1000:6.1f} kB {bare / 1000:6.1f} kB {server:5.0f} ms {server / run[-1]:8.2f}"
         )
 
 

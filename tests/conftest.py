@@ -15,9 +15,11 @@ from pathlib import Path
 import pytest
 
 from fakes.postgres import LocalPostgres, binaries
+from foretell.data import locked
 
 collect_ignore = ["example_plugin"]
 """A package of its own, which tests install where they use it."""
+LONG = {"e2e", "golden", "web"}
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 LOGGERS = [logging.getLogger(name) for name in ("", "foretell", "httpx2")]
 
@@ -29,6 +31,8 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """With FORETELL_TEST_ORDER=SEED, files and the tests within each come in a random order."""
+    # Long files first, so that at the end no worker is left with one while the others wait.
+    items.sort(key=lambda item: LONG.isdisjoint(item.path.parts))
     seed = os.environ.get("FORETELL_TEST_ORDER")
     if seed:
         chance = random.Random(seed)
@@ -86,20 +90,29 @@ class MadeExample:
 
 @pytest.fixture(scope="session")
 def made_example(tmp_path_factory: pytest.TempPathFactory) -> MadeExample:
-    """`foretell demo`, once in a session: few questions, few days of arena, and all else as a user has it."""
+    """`foretell demo`, once for all workers: few questions, few days of arena, and all else as a user has it."""
     pytest.importorskip("statsmodels")
+    base = tmp_path_factory.getbasetemp()
+    root = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "example"
+    made = MadeExample(home=root / "home", stdout="", page=root / "demo.html", tables=root / "tables")
+    said = root / "stdout.txt"
+    with locked(root / "lock"):
+        if not said.exists():
+            said.write_text(_make_example(made), encoding="utf-8")
+    return replace(made, stdout=said.read_text(encoding="utf-8"))
+
+
+def _make_example(made: MadeExample) -> str:
     from click.testing import CliRunner
 
     from foretell.cli import cli
 
-    root = tmp_path_factory.mktemp("example")
-    made = MadeExample(home=root / "home", stdout="", page=root / "demo.html", tables=root / "tables")
     small = ("--questions", "40", "--days", "4")
     words = ["demo", *small, "--home", str(made.home), "--out", str(made.page), "--tables", str(made.tables)]
     with ThreadPoolExecutor(1) as aside:  # A browser of another fixture may have a loop in this thread.
         result = aside.submit(CliRunner().invoke, cli, words, catch_exceptions=False).result()
     assert result.exit_code == 0, result.output
-    return replace(made, stdout=result.stdout)
+    return result.stdout
 
 
 _DATABASES = count(1)

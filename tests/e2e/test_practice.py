@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from fakes.processes import ForkedCommand
+from fakes.processes import run_forked
 from foretell.operations import WORLD
 from foretell.practice import KEY
 from foretell.runs import RunStore
@@ -36,11 +36,9 @@ class Shell:
     environment: dict[str, str]
 
     def foretell(self, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        process = ForkedCommand(arguments, cwd=self.folder, env=self.environment, **pipes)
-        told = process.communicate(timeout=PATIENCE)
-        assert process.returncode == code, told
-        return subprocess.CompletedProcess(arguments, code, *told)
+        done = run_forked(arguments, cwd=self.folder, env=self.environment, timeout=PATIENCE)
+        assert done.returncode == code, done
+        return done
 
     def run_of(self, *, dataset: str) -> str:
         """The id of the run that asked these questions."""

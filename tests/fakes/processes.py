@@ -21,9 +21,11 @@ import pytest
 IMPORTED = (
     "foretell.cli.main",
     "foretell.cli.commands",
+    "foretell.cli.serve",
     "foretell.operations.ask",
     "foretell.operations.arena",
     "foretell.operations.grid",
+    "foretell.operations.shared_runs",
     "foretell.operations.tournament",
     "foretell.operations.tournament_results",
     "foretell.operations.tournament_round",
@@ -31,6 +33,8 @@ IMPORTED = (
     "foretell.runs.worker",
     "foretell.runs.past",
     "foretell.models.database.postgres",
+    "foretell.mcp.server",
+    "foretell.web.app",
     *(f"foretell.models.providers.{name}" for name in ("chat", "gemini", "llama_cpp", "messages", "responses")),
     *(f"foretell.models.providers.{name}" for name in ("function", "scripted", "services")),
     *(f"foretell.data.search.{name}" for name in ("local", "asknews", "brave", "exa", "gdelt", "perplexity", "tavily")),
@@ -136,6 +140,16 @@ class ForkedCommand:
     def _read(self, place: int, stream: IO[str]) -> None:
         with stream:
             self._told[place] = stream.read()
+
+
+def run_forked(
+    arguments: Iterable[str | Path], *, cwd: str | Path, env: Mapping[str, str], timeout: float
+) -> subprocess.CompletedProcess[str]:
+    """A command carried out to its end in a process of its own, and what it wrote."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = ForkedCommand(arguments, cwd=cwd, env=env, **pipes)
+    told = process.communicate(timeout)
+    return subprocess.CompletedProcess(list(arguments), process.wait(), *told)
 
 
 def _opened(wanted: int | IO[Any]) -> tuple[IO[str] | None, int]:

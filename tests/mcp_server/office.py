@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-FORETELL = [sys.executable, "-m", "foretell.cli.main"]
+from fakes.processes import ForkedCommand, run_forked
+
 INHERITED = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "TMPDIR")
 DOCUMENTS = [
     {
@@ -49,20 +50,17 @@ class Office:
         return self.folder / "files"
 
     @property
-    def command(self) -> list[str]:
-        return [*FORETELL, "mcp"]
-
-    @property
     def whole_environment(self) -> dict[str, str]:
         kept = {name: os.environ[name] for name in INHERITED if name in os.environ}
         away = {"HTTPS_PROXY": "http://127.0.0.1:9", "HTTP_PROXY": "http://127.0.0.1:9", "NO_PROXY": "127.0.0.1"}
         return {**kept, **away, "FORETELL_HOME": str(self.folder / "home"), **self.environment}
 
     def foretell(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-        command = [*FORETELL, *map(str, arguments)]
-        return subprocess.run(
-            command, capture_output=True, text=True, env=self.whole_environment, timeout=60, check=False
-        )
+        return run_forked(arguments, cwd=self.folder, env=self.whole_environment, timeout=60)
+
+    def start(self, *arguments: str | Path, env: dict[str, str]) -> ForkedCommand:
+        """The command in a process of its own."""
+        return ForkedCommand(arguments, cwd=self.folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     @asynccontextmanager
     async def client(self, *options: str | Path) -> AsyncGenerator[Any]:
@@ -70,8 +68,8 @@ class Office:
         from mcp.client.client import Client
         from mcp.client.stdio import StdioServerParameters, stdio_client
 
-        command, *rest = self.command
-        server = StdioServerParameters(command=command, args=[*rest, *map(str, options)], env=self.whole_environment)
+        words = ["-m", "foretell.cli.main", "mcp", *map(str, options)]
+        server = StdioServerParameters(command=sys.executable, args=words, env=self.whole_environment)
         with open(self.folder / "stderr.txt", "w", encoding="utf-8") as noise:
             async with Client(stdio_client(server, errlog=noise)) as client:
                 yield client
@@ -83,8 +81,7 @@ class Office:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         environment = {**self.whole_environment, **({"FORETELL_MCP_TOKEN": token} if token else {})}
-        command = [*self.command, "--http", "--port", str(port), *map(str, options)]
-        process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+        process = self.start("mcp", "--http", "--port", str(port), *options, env=environment)
         try:
             await asyncio.to_thread(_until_open, port, process)
             yield f"http://127.0.0.1:{port}/mcp"
@@ -93,7 +90,7 @@ class Office:
             process.communicate(timeout=20)
 
 
-def _until_open(port: int, process: subprocess.Popen[str]) -> None:
+def _until_open(port: int, process: ForkedCommand) -> None:
     for _ in range(300):
         if process.poll() is not None:
             raise AssertionError(process.communicate()[1])

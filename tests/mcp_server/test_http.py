@@ -3,7 +3,6 @@
 import asyncio
 import json
 import re
-import subprocess
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -69,9 +68,7 @@ def test_the_same_tools_with_the_token(office: Office):
 
 
 def test_a_token_is_made_up_and_told_once(office: Office):
-    process = subprocess.Popen(
-        [*office.command, "--http", "--port", "0"], env=office.whole_environment, stderr=subprocess.PIPE, text=True
-    )
+    process = office.start("mcp", "--http", "--port", "0", env=office.whole_environment)
     assert process.stderr is not None
     first, second = process.stderr.readline(), process.stderr.readline()
     process.terminate()

@@ -26,6 +26,7 @@ from foretell.models import (
     UserMessage,
 )
 from foretell.models.providers import batches
+from foretell.practice.models import PracticeModels
 from models.batch_server import BatchProvider, serving
 from models.strict_servers import Json
 
@@ -145,7 +146,7 @@ CHILD = """
 import asyncio, sys
 sys.path[:0] = {path!r}
 from contextlib import closing
-from foretell.models.journal import Journal
+from foretell.models import Journal
 from foretell.models.providers import batches
 from models.test_batches import ask, requests
 batches.GATHER_SECONDS = batches.FIRST_POLL = batches.LONGEST_POLL = 0.05
@@ -200,3 +201,15 @@ def test_a_provider_without_batches_answers_at_once_at_its_price():
     reply, seen = asyncio.run(main())
     assert (reply.text, reply.tier) == ("now", "standard")
     assert "service_tier" not in seen[0]
+
+
+@pytest.mark.parametrize("provider_name", list(MODELS))
+def test_the_practice_world_answers_batches(provider_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batches, "GATHER_SECONDS", 0.01)
+
+    async def main() -> list[Any]:
+        async with PracticeModels() as world:
+            return await ask(world.url, None, requests(MODELS[provider_name], "rain", "snow"))
+
+    replies = asyncio.run(main())
+    assert all(isinstance(reply, Reply) and reply.text and reply.finish == "stop" for reply in replies), replies

@@ -240,6 +240,40 @@ def test_slots_of_one_who_is_gone_are_used_by_the_others(place: Place):
     asyncio.run(main())
 
 
+def test_what_a_stopped_process_has_sent_counts_until_it_is_over(postgres: str):
+    """It counts as gone after its silence, but a provider goes on with its calls; those of a killed one are over."""
+    import psycopg
+
+    stopped = 4711
+
+    async def main() -> None:
+        with closing(Journal(postgres)) as journal, psycopg.connect(postgres, autocommit=True) as session:
+            # Of a stopped process the server has an open session with its lock, and no sign for long.
+            session.execute("select pg_try_advisory_lock(%s)", (stopped,))
+            assert journal.database.life.id
+            journal.database.write(
+                "insert into life (id, name, role, since, seen, gone) select ?, 'x', '', ago, ago, ago"
+                " from (select clock_timestamp() - interval '1 hour' as ago) as times",
+                (stopped,),
+            )
+            until = journal.database.now() + 300
+            journal.database.write("insert into lease values ('p', ?, 1, 3, 6, ?)", (stopped, until))
+            slots = SharedConcurrency(journal.database, "p", 6)
+            for _ in range(3):
+                await asyncio.wait_for(slots.__aenter__(), 20)
+            waiting = [asyncio.create_task(slots.__aenter__()) for _ in range(3)]
+            await asyncio.sleep(0.4)
+            assert not any(task.done() for task in waiting), "six calls and the three of the stopped one"
+            # Its calls are over: by the clock, or because it was killed and its session is gone with it.
+            session.close()
+            async with asyncio.timeout(20):
+                await asyncio.gather(*waiting)
+            for _ in range(6):
+                await slots.__aexit__()
+
+    asyncio.run(main())
+
+
 def test_two_semaphores_of_one_process_hold_together(place: Place):
     async def main() -> None:
         journal = Journal(place)

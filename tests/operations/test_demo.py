@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import urllib.request
 from contextlib import closing
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 import foretell
+from fakes.processes import ForkedCommand
 from foretell.cli import cli
 from foretell.forecasters.tree import read_tree_file
 from foretell.questions import InputError
@@ -68,23 +68,22 @@ def test_serve_example_shows_it_and_asks_there_but_never_in_the_own_home(made_ex
         "OPENAI_API_KEY": "sk-mine",
         "FORETELL_MODEL": "openai:mine",
     }
-    environment["PYTHONPATH"] = os.pathsep.join(sys.path)
-    command = [sys.executable, "-m", "foretell", *words]
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            address = process.stdout.readline().split("at ")[1].partition("/login")[0]
-            assert json.loads(_get(f"{address}/api/home"))["run_count"] == 8
-            asking = json.loads(_get(f"{address}/api/ask"))
-            assert asking["model"] == "openai:practice"
-            question = {"question": "Will it snow in Oslo by Christmas 2026?", "search": ["brave"]}
-            body = json.dumps(question | {"model": asking["model"]}).encode()
-            begun = json.loads(_get(f"{address}/api/ask", body, token))
-            assert not begun["warnings"]  # Its models are known to cost nothing.
-            stream = _get(f"{address}/api/runs/{begun['run']}/stream?after=0")
-            assert "ForecastMade" in stream
-        finally:
-            process.terminate()
+    process = ForkedCommand(words, cwd=tmp_path, env=environment, stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        address = process.stdout.readline().split("at ")[1].partition("/login")[0]
+        assert json.loads(_get(f"{address}/api/home"))["run_count"] == 8
+        asking = json.loads(_get(f"{address}/api/ask"))
+        assert asking["model"] == "openai:practice"
+        question = {"question": "Will it snow in Oslo by Christmas 2026?", "search": ["brave"]}
+        body = json.dumps(question | {"model": asking["model"]}).encode()
+        begun = json.loads(_get(f"{address}/api/ask", body, token))
+        assert not begun["warnings"]  # Its models are known to cost nothing.
+        stream = _get(f"{address}/api/runs/{begun['run']}/stream?after=0")
+        assert "ForecastMade" in stream
+    finally:
+        process.terminate()
+        process.communicate()
     assert not own.exists() or not any(own.rglob("*.db"))
 
 

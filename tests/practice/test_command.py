@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from fakes.processes import ForkedCommand, run_forked
 from foretell.models import forget_facts
 from foretell.operations import UNSET, ModelCheck, ModelsCheckRequest, check_model, practice_environment, shell_lines
 from foretell.plugins import PAIR
@@ -20,39 +21,36 @@ from foretell.practice import KEY
 from foretell.practice.models import PracticeModels, agent_script
 from foretell.runs import KEYS, Settings, load_settings
 
-FORETELL = [sys.executable, "-m", "foretell.cli.main"]
 PATIENCE = 60.0
 QUESTION = "Will Norges Bank cut its rate before 2027?"
 
 
 def foretell(*arguments: str, env: Path | None = None, **more: str) -> subprocess.CompletedProcess[str]:
-    """Perhaps in a shell that evaluated a file of lines."""
-    shell = [] if env is None else ["sh", "-c", '. "$0"; exec "$@"', str(env)]
-    return subprocess.run(
-        [*shell, *FORETELL, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-        env={**os.environ, **more},
-    )
+    """Perhaps with what a shell has that evaluated a file of lines."""
+    environment = {**os.environ, **more}
+    if env is not None:
+        shell = ["sh", "-c", '. "$0"; exec env -0', str(env)]
+        values = subprocess.run(shell, capture_output=True, text=True, check=True, env=environment).stdout
+        environment = dict(value.split("=", 1) for value in values.split("\0") if value)
+    return run_forked(arguments, cwd=Path.cwd(), env=environment, timeout=PATIENCE)
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[Path]:
     """The file of shell lines, there once everything listens."""
     env = tmp_path / "practice.env"
-    command = [*FORETELL, "practice", "--env-file", str(env), "--home", str(tmp_path / "home of practice")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        until = time.monotonic() + PATIENCE
-        while not env.exists() and process.poll() is None and time.monotonic() < until:
-            time.sleep(0.05)
-        try:
-            assert env.exists(), process.stderr.read() if process.stderr and process.poll() is not None else "too slow"
-            yield env
-        finally:
-            process.send_signal(signal.SIGTERM)
-            out, err = process.communicate(timeout=PATIENCE)
+    command = ["practice", "--env-file", str(env), "--home", str(tmp_path / "home of practice")]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = ForkedCommand(command, cwd=tmp_path, env=os.environ, **pipes)
+    until = time.monotonic() + PATIENCE
+    while not env.exists() and process.poll() is None and time.monotonic() < until:
+        time.sleep(0.05)
+    try:
+        assert env.exists(), process.communicate() if process.poll() is not None else "too slow"
+        yield env
+    finally:
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0
     assert "Serving until Ctrl-C" in err
     assert "foretell ask" in err
@@ -126,7 +124,7 @@ def test_a_taken_port_is_one_line(tmp_path: Path):
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        (("dev", "fakes"), "foretell.cli.main dev` is now"),
+        (("dev", "fakes"), "`foretell dev` is now"),
         (("practice", "--port-base", "8100"), "the new spelling is --port PORT"),
         (("practice", "--print-env", "x.env"), "the new spelling is --env-file FILE"),
     ],

@@ -2,10 +2,11 @@
 
 import asyncio
 import json
+import os
 import signal
-import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -16,6 +17,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from fakes.markets import FakeMetaculus, FakeProphetArena
+from fakes.processes import ForkedCommand
 from foretell.cli import operation_command
 from foretell.data.datasets import DownloadCache
 from foretell.practice import PracticeServer
@@ -368,12 +370,14 @@ class Deadly(MetaculusInbox):
     """Kills whoever sends, at the n-th thing sent: after it was taken, or before."""
 
     def arm(self, at: int, *, after: bool) -> None:
-        self.victim: subprocess.Popen[bytes] | None = None
+        self.victim: ForkedCommand | None = None
         self.at, self.after, self.seen = at, after, 0
 
     def take(self, request: Any, posts: Any) -> tuple[int, Any]:
         self.seen += 1
-        deadly = self.seen == self.at and self.victim is not None
+        deadly = self.seen == self.at
+        while deadly and self.victim is None:
+            time.sleep(0.001)
         answer = super().take(request, posts) if self.after or not deadly else (503, {})
         if deadly and self.victim is not None:
             self.victim.kill()
@@ -392,8 +396,7 @@ def test_killed_while_sending_and_started_again(home: Path, monkeypatch: pytest.
     arguments = (ran(home, ids=("metaculus/101", "metaculus/102")), "--to", "metaculus", "--comment", "--yes")
     with listening(fake.server()) as server:
         monkeypatch.setenv("FORETELL_METACULUS_URL", f"{server.url}/api")
-        program = "from foretell.cli.commands import operation_command; operation_command('submit')()"
-        inbox.victim = subprocess.Popen([sys.executable, "-c", program, *arguments], stdout=subprocess.DEVNULL)
+        inbox.victim = ForkedCommand(["submit", *arguments], cwd=Path.cwd(), env=os.environ)
         assert inbox.victim.wait(60) == -signal.SIGKILL
         again = told(*arguments)
     assert again.exit_code == 0, again.output

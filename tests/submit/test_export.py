@@ -1,14 +1,14 @@
 """`foretell export`: from a run in the store to a file that can be handed in."""
 
 import json
-import subprocess
-import sys
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
+from fakes.processes import run_forked
 from foretell.cli import operation_command
 from foretell.data.datasets import DownloadCache, read_pulled, read_submission
 from foretell.questions import Failure, Forecast, InputError, Question
@@ -140,14 +140,11 @@ def test_from_a_spec_to_a_file_in_real_processes(home: Path):
     Path("run.yaml").write_text(
         f"questions: {{dataset: forecastbench, rounds: ['{DUE}']}}\nforecaster: 'always:p=0.4'\n", encoding="utf-8"
     )
-    ran_it = subprocess.run(
-        [sys.executable, "-m", "foretell.cli.main", "run", "run.yaml"], capture_output=True, text=True, check=False
-    )
+    here: dict[str, Any] = {"cwd": Path.cwd(), "env": os.environ, "timeout": 120}
+    ran_it = run_forked(["run", "run.yaml"], **here)
     assert ran_it.returncode == 0, ran_it.stderr
     run = ran_it.stdout.split()[1].rstrip(":")
-    code = "from foretell.cli.commands import operation_command as c; c('export')(prog_name='foretell export')"
-    told = ["forecastbench", run, "--organization", "Example", "--model", "always"]
-    sent = subprocess.run([sys.executable, "-c", code, *told], capture_output=True, text=True, check=False)
+    sent = run_forked(["export", "forecastbench", run, "--organization", "Example", "--model", "always"], **here)
     assert sent.returncode == 0, sent.stderr
     found = read_submission(f"{DUE}.Example.1.json")
     assert {p for one in found.forecasts for p in one.p.values()} == {0.4}

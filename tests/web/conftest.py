@@ -20,10 +20,13 @@ from foretell.data import server_config
 from foretell.runs import RunStore, Settings
 from foretell.web import create_app
 
+FAILED = pytest.StashKey[bool]()
 TALLEST = 12_000
 """Pixels of a page that is kept as a picture from top to bottom."""
 TOKEN = "test-token-0123456789-canary"
-CHROMIUM = os.environ.get("FORETELL_CHROMIUM", "/usr/bin/chromium")
+SHELL, BROWSER = "/usr/bin/chromium-headless-shell", "/usr/bin/chromium"
+CHROMIUM = os.environ.get("FORETELL_CHROMIUM") or (SHELL if Path(SHELL).exists() else BROWSER)
+"""The shell is the same browser without windows: a new page takes it a quarter of the processor time."""
 ARGUMENTS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -164,9 +167,17 @@ def open_page(
 
     yield opened
     for n, context in enumerate(contexts):
-        _keep(context, f"{request.node.name}-{n}")
+        if request.node.stash.get(FAILED, False):
+            _keep(context, f"{request.node.name}-{n}")
         context.close()
     watched.check()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]):
+    """What failed is pictured as it stood."""
+    item.stash[FAILED] = item.stash.get(FAILED, False) or call.excinfo is not None
+    return (yield)
 
 
 def _local(url: str) -> bool:

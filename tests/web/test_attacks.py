@@ -272,7 +272,7 @@ def harmless(answer: Any, attack: Attack) -> None:
     if headers.get("cache-control") != "no-store":
         assert attack.path.startswith("/static/")
     assert SCRIPT not in answer.text or headers["content-type"] != "text/html; charset=utf-8"
-    assert "root:" not in answer.text
+    assert not re.search(r"root:[^:\s]*:\d", answer.text)  # A line of /etc/passwd; styles have a root, too.
     assert not re.search(r"(href|src|action)=.?(https?:)?//evil\.example", answer.text)
     if location := headers.get("location"):
         assert urlsplit(location).netloc in ("", urlsplit(OURS).netloc)

@@ -4,7 +4,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,18 +11,17 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from fakes.processes import ForkedCommand
 from fakes.stored_run import StoredRunBuilder
 from foretell.runs import RunStore
 
-COMMAND = [sys.executable, "-c", "from foretell.cli.serve import serve; serve()"]
-
 
 @pytest.fixture
-def started(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def started(tmp_path: Path) -> Iterator[tuple[ForkedCommand, str]]:
     environment = {**os.environ, "FORETELL_HOME": str(tmp_path), "PYTHONUNBUFFERED": "1"}
     environment.pop("FORETELL_TOKEN", None)
-    process = subprocess.Popen(
-        [*COMMAND, "--port", "0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    process = ForkedCommand(
+        ["serve", "--port", "0"], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     assert process.stdout is not None
     link = process.stdout.readline().split()[-1]
@@ -40,7 +38,7 @@ def started(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
 
 
 def test_it_prints_a_link_that_logs_in_and_ends_with_streams_open(
-    started: tuple[subprocess.Popen[str], str], tmp_path: Path
+    started: tuple[ForkedCommand, str], tmp_path: Path
 ) -> None:
     process, link = started
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/login\?token=[\w-]{32}", link)
@@ -61,11 +59,11 @@ def test_it_prints_a_link_that_logs_in_and_ends_with_streams_open(
     assert "Traceback" not in errors
 
 
-def test_a_port_that_is_taken_is_said(started: tuple[subprocess.Popen[str], str]) -> None:
+def test_a_port_that_is_taken_is_said(started: tuple[ForkedCommand, str]) -> None:
     from click.testing import CliRunner
 
-    from foretell.cli.serve import serve
+    from foretell.cli import cli
 
     port = re.findall(r":(\d+)/", started[1])[0]
-    result = CliRunner().invoke(serve, ["--port", port, "--token", "x" * 20])
+    result = CliRunner().invoke(cli, ["serve", "--port", port, "--token", "x" * 20])
     assert f"cannot listen at 127.0.0.1, port {port}" in str(result.exception)

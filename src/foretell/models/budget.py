@@ -9,7 +9,7 @@ import asyncio
 from dataclasses import dataclass
 from math import inf
 
-from foretell.models.canonical import request_key
+from foretell.models.canonical import quick_json, request_key
 from foretell.models.database.interface import Database, Statements
 from foretell.models.facts import facts_of
 from foretell.models.model import (
@@ -220,7 +220,7 @@ def estimate_tokens(request: Request) -> TokenCount:
         elif isinstance(message, ToolResult):
             size += len(message.name)
     size += sum(len(tool.description) + len(tool.parameters_json) for tool in request.tools)
-    size += len(str(request.schema)) if request.schema else 0
+    size += len(quick_json(request.schema)) if request.schema else 0
     longest = facts_of(ModelName.read(request.model).name).max_output or DEFAULT_OUTPUT_TOKENS
     output = request.settings.max_tokens or min(longest, DEFAULT_OUTPUT_TOKENS)
     return TokenCount(input=int(size / BYTES_PER_TOKEN) + 1, output=output)

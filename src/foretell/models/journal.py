@@ -66,6 +66,8 @@ JOURNAL_TABLES = (
     DELETE FROM pace;
     ALTER TABLE pace ADD COLUMN written REAL NOT NULL DEFAULT 0;
     """,
+    # Until when calls that were sent may be under way, by the clock of the database.
+    "ALTER TABLE lease ADD COLUMN until REAL NOT NULL DEFAULT 0;",
 )
 """Each entry brings the tables one version further; existing entries never change."""
 _NOBODY = 0

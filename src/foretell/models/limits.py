@@ -159,5 +159,7 @@ def limit_model(inner: Model, limits: ModelLimits, place: str, database: Databas
     if not limits.shared or database is None:
         return LimitedModel(inner, limits)
     pace = SharedRateLimiter(database, place, limits.rates) if limits.rates != RateLimits() else None
-    slots = SharedConcurrency(database, place, limits.at_once) if limits.at_once < UNLIMITED else None
+    if limits.at_once >= UNLIMITED:
+        return LimitedModel(inner, limits, pace=pace)
+    slots = SharedConcurrency(database, place, limits.at_once, seconds=limits.seconds)
     return LimitedModel(inner, limits, pace=pace, slots=slots)

@@ -258,10 +258,13 @@ TURN_SECONDS = 5.0
 """Seconds after which another process comes first where there are fewer slots than processes."""
 DEMAND_DECAY = 0.9
 """How much of an earlier peak is still asked for at the next look: calls come and go."""
-_READ_LEASES = "SELECT owner, part, held, wanted FROM lease WHERE place = ?"
+LONGEST_CALL = 300.0
+"""Seconds after which a call that nobody hears of any more is over, where nothing else is said."""
+_READ_LEASES = "SELECT owner, part, held, wanted, until FROM lease WHERE place = ?"
 _WRITE_LEASE = """
-INSERT INTO lease VALUES (?, ?, ?, ?, ?)
-ON CONFLICT (place, owner, part) DO UPDATE SET held = excluded.held, wanted = excluded.wanted"""
+INSERT INTO lease (place, owner, part, held, wanted, until) VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT (place, owner, part)
+DO UPDATE SET held = excluded.held, wanted = excluded.wanted, until = excluded.until"""
 _DELETE_LEASE = "DELETE FROM lease WHERE place = ? AND owner = ? AND part = ?"
 _PARTS = count(1)
 SlotHolder = tuple[int, int]
@@ -286,11 +289,14 @@ class SharedConcurrency:
     """A semaphore over many processes. Never more than `slots` are held by those who live.
 
     Slots are leased in bulk and used again at once by whoever waits here; every half second, and when somebody waits,
-    the leases are settled anew so that nobody goes short. For one event loop.
+    the leases are settled anew so that nobody goes short. The slots of one who is stopped count until the calls it had
+    sent are over: a provider goes on with them. For one event loop.
     """
 
-    def __init__(self, database: Database, place: str, slots: int) -> None:
+    def __init__(self, database: Database, place: str, slots: int, *, seconds: float = LONGEST_CALL) -> None:
+        """`seconds` is the longest that a call may take without a word from the other side."""
         self._db = database
+        self._seconds = seconds
         self._place = place
         self._slots = slots
         self._part = next(_PARTS)
@@ -367,19 +373,24 @@ class SharedConcurrency:
         term = self._db.life.term
         me = (self._db.life.id, self._part)
         gone = self._db.life.gone({owner for owner, *_ in self._db.read(_READ_LEASES, (self._place,))})
+        asleep = self._db.life.asleep(gone)
 
         def work(statements: Statements) -> tuple[int, int]:
+            now = statements.now()
             rows = {(owner, part): rest for owner, part, *rest in statements.read(_READ_LEASES, (self._place,))}
             for holder in [holder for holder in rows if holder[0] in gone]:
+                if holder[0] in asleep and rows[holder][2] > now:
+                    continue
                 statements.write(_DELETE_LEASE, (self._place, *holder))
                 del rows[holder]
             rows.pop(me, None)
-            wants = {holder: max(held, want) for holder, (held, want) in rows.items()} | {me: wanted}
-            share = fair_shares(self._slots, wants, int(statements.now() / TURN_SECONDS))[me]
-            left = self._slots - sum(held for held, _ in rows.values())
+            # One who sleeps wants no more than it has.
+            wants = {holder: held if holder[0] in gone else max(held, want) for holder, (held, want, _) in rows.items()}
+            share = fair_shares(self._slots, wants | {me: wanted}, int(now / TURN_SECONDS))[me]
+            left = self._slots - sum(held for held, *_ in rows.values())
             held = max(used, min(share, left))
             if held or wanted:
-                statements.write(_WRITE_LEASE, (self._place, *me, held, wanted))
+                statements.write(_WRITE_LEASE, (self._place, *me, held, wanted, now + self._seconds))
             else:
                 statements.write(_DELETE_LEASE, (self._place, *me))
             # One who comes back and finds that others have its slots hands out none until they are given back.

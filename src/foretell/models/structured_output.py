@@ -2,9 +2,11 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
+from string import ascii_letters
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from foretell.models.model import AssistantMessage, Message, Model, ModelError, Reply, Request, UserMessage
@@ -237,6 +239,46 @@ def closed_object(properties: Mapping[str, Any], description: str = "") -> dict[
         "additionalProperties": False,
     }
     return schema | ({"description": description} if description else {})
+
+
+WORTH_SHARING, SHORTEST_SHARED = 100, 40
+"""Characters that a definition must save, and that it must have."""
+
+
+def without_repeats(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The same schema with parts that stand in it several times defined once: twenty options have one shape.
+
+    >>> shape = {"type": "integer", "minimum": 0, "maximum": 100}
+    >>> short = without_repeats(closed_object({name: shape for name in "abcdefgh"}))
+    >>> short["properties"]["a"], short["$defs"]
+    ({'$ref': '#/$defs/a'}, {'a': {'type': 'integer', 'minimum': 0, 'maximum': 100}})
+    """
+    seen = Counter(json.dumps(part) for part in _subschemas(schema))
+    saved = {written: (times - 1) * len(written) - 20 * times for written, times in seen.items()}
+    worth = {part for part, saving in saved.items() if len(part) >= SHORTEST_SHARED and saving >= WORTH_SHARING}
+    worth = set(sorted(worth, key=saved.__getitem__)[-len(ascii_letters) :])
+    names: dict[str, str] = {}
+
+    def shortened(part: Any) -> Any:
+        if isinstance(part, list):
+            return [shortened(one) for one in cast("list[Any]", part)]
+        if not isinstance(part, dict):
+            return part
+        if (written := json.dumps(part)) in worth:
+            # The outermost counts: what stands within a definition stands in the schema once.
+            return {"$ref": f"#/$defs/{names.setdefault(written, ascii_letters[len(names)])}"}
+        return {key: shortened(one) for key, one in cast("dict[str, Any]", part).items()}
+
+    short = shortened(dict(schema))
+    return {**short, "$defs": {name: json.loads(written) for written, name in names.items()}} if names else short
+
+
+def _subschemas(schema: Any) -> Iterator[Mapping[str, Any]]:
+    """Every schema within a schema, the outer ones first."""
+    parts: list[Any] = [*schema.get("properties", {}).values(), *schema.get("anyOf", ())]
+    for part in (*parts, *([schema["items"]] if "items" in schema else ())):
+        yield part
+        yield from _subschemas(part)
 
 
 # Typed answers: a model's text or arguments as a value, with the faults told back to the model a few times.

@@ -46,6 +46,7 @@ from foretell.operations.result import Result, plain
 from foretell.operations.table import operation
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
+from foretell.report.numbers import dollars
 from foretell.report.terminal import show_text
 from foretell.runs.settings import Settings
 
@@ -131,11 +132,11 @@ class TreeEditResult(Result):
     def _plan(self) -> list[str]:
         lines = [
             f"{step.claim}: {step.do}, about {step.calls} calls"
-            + ("" if step.dollars is None else f", about ${step.dollars:.4f}")
+            + ("" if step.dollars is None else f", about {dollars(step.dollars)}")
             for step in self.steps
             if step.calls
         ]
-        total = "price not known" if self.dollars is None else f"about ${self.dollars:.4f}"
+        total = "price not known" if self.dollars is None else f"about {dollars(self.dollars)}"
         computed = sum(not step.calls for step in self.steps)
         return [*lines, f"{self.calls} calls, {total}; {computed} claims by arithmetic"]
 

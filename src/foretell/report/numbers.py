@@ -104,6 +104,18 @@ def percent(share: float) -> str:
     return "<1 %" if 0 < share < 0.01 else f"{100 * share:.0f} %"
 
 
+def dollars(amount: float | None) -> str:
+    """An amount of money as people write it: cents, and below a cent the first digit that is not 0.
+
+    >>> dollars(0.0), dollars(0.00421), dollars(0.063), dollars(1234.5), dollars(None)
+    ('$0', '$0.004', '$0.06', '$1,234.50', '–')
+    """
+    if amount is None or math.isnan(amount):
+        return "–"
+    places = 2 if abs(amount) >= 0.0095 or not amount else -math.floor(math.log10(abs(amount)))
+    return f"${amount:,.{places}f}" if amount else "$0"
+
+
 def probability_text(p: float) -> str:
     """A probability in whole percent, with one decimal near the ends.
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
@@ -46,6 +46,7 @@ def excerpt(text: str, limit: int = EXCERPT_LENGTH) -> str:
     return text if len(text) <= limit else text[:limit] + "…"
 
 
+@lru_cache(maxsize=256)  # The same pages are read again and again.
 def markdown(text: str, limit: int = EXCERPT_LENGTH) -> Markup:
     r"""Markdown with HTML shown as text, links to the web only, and images as links.
 

@@ -143,7 +143,8 @@ ADVICE = (
     "it with --model.",
 )
 CAPTION = "Tuned and judged: by rules alone. Stand-in and models: by rules and filter; a model, of those it was asked."
-AT_ONCE = 40
+BATCHES_AT_ONCE = 4
+"""Requests in flight: the time of one runs while it waits in the queue of a model on this machine."""
 MODEL_SECONDS = 600.0
 """For a batch: a model on this machine may be slow, and a late answer would count as a drop."""
 COLUMNS = (words("must"), words("tuned"), words("judged"), words("stand-in"))
@@ -156,6 +157,9 @@ class LeakOptions(StudyOptions):
         (), "A model as the filter, provider:name; repeatable.", flag="--model", metavar="MODEL"
     )
     limit: int = setting(200, "Texts that each model is asked about, at equal distances.", ge=1)
+    batch: int = setting(
+        10, "Texts in a request; with 1, a very small model is also held to the form of a reply.", ge=1
+    )
     max_tokens: int | None = setting(
         None, "Tokens of a reply at most: a very small model may never come to an end.", metavar="N", ge=16
     )
@@ -182,8 +186,8 @@ async def study(inputs: StudyServices, options: LeakOptions) -> StudyResult:
     places = evenly_spaced(range(len(cases)), options.limit)
     for name in options.models:
         async with inputs.model("leaks", name, options.budget) as setup:
-            counted = _Counted(_leak_filter(setup, options.max_tokens))
-            by_model[name] = await _ask_model(setup, counted, cases, refused, places)
+            counted = _Counted(_leak_filter(setup, options))
+            by_model[name] = await _ask_model(setup, counted, cases, refused, places, BATCHES_AT_ONCE * options.batch)
             silent += counted.told(name)
             spent.append(setup.cost)
     result = leak_study(cases, refused, stand_in, by_model)
@@ -216,9 +220,16 @@ class _Counted:
         ]
 
 
-def _leak_filter(setup: StudyModels, max_tokens: int | None) -> LeakFilter:
-    settings = ModelSettings(max_tokens=max_tokens)
-    return LeakFilter(model=setup.model, name=setup.name, seconds=MODEL_SECONDS, settings=settings, marked=True)
+def _leak_filter(setup: StudyModels, options: LeakOptions) -> LeakFilter:
+    return LeakFilter(
+        model=setup.model,
+        name=setup.name,
+        seconds=MODEL_SECONDS,
+        settings=ModelSettings(max_tokens=options.max_tokens),
+        marked=True,
+        batch=options.batch,
+        held=options.batch == 1,
+    )
 
 
 async def _ask_model(
@@ -227,16 +238,18 @@ async def _ask_model(
     cases: Sequence[LeakCase],
     refused: Sequence[bool],
     places: Sequence[int],
+    at_once: int,
 ) -> dict[int, bool]:
     """What the rules and a model as the filter stop of some of the cases."""
-    chosen = [cases[place] for place in places]
-    found: list[bool] = []
-    setup.progress(0, len(chosen))
-    for start in range(0, len(chosen), AT_ONCE):
-        part = slice(start, start + AT_ONCE)
-        found += await _stopped(leak_filter, chosen[part], [refused[place] for place in places[part]])
-        setup.progress(len(found), len(chosen))
-    return dict(zip(places, found, strict=True))
+    found = {place: refused[place] for place in places}
+    left = [place for place in places if not refused[place]]
+    setup.progress(0, len(left))
+    for start in range(0, len(left), at_once):
+        part = left[start : start + at_once]
+        stopped = await _stopped(leak_filter, [cases[place] for place in part], [False] * len(part))
+        found |= dict(zip(part, stopped, strict=True))
+        setup.progress(start + len(part), len(left))
+    return found
 
 
 async def _stopped(leak_filter: ContentFilter, cases: Sequence[LeakCase], refused: Sequence[bool]) -> list[bool]:

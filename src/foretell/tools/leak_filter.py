@@ -6,7 +6,7 @@ Only an explicit KEEP keeps. A missing, doubled, garbled or late verdict is a DR
 import asyncio
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import islice
@@ -42,20 +42,16 @@ Answer with one JSON object and nothing else:
 {"verdicts": [{"id": "<id>", "verdict": "KEEP" or "DROP", "reason": "<a few words>"}]}
 with exactly one verdict for every id."""
 
-SCHEMA = closed_object(
-    {
-        "verdicts": {
-            "type": "array",
-            "items": closed_object(
-                {
-                    "id": {"type": "string"},
-                    "verdict": {"type": "string", "enum": ["KEEP", "DROP"]},
-                    "reason": {"type": "string"},
-                }
-            ),
-        }
-    }
-)
+
+def _schema(id: Mapping[str, Any], reason: Mapping[str, Any], **count: int) -> dict[str, Any]:
+    verdict = {"type": "string", "enum": ["KEEP", "DROP"]}
+    row = closed_object({"id": id, "verdict": verdict, "reason": reason})
+    return closed_object({"verdicts": {"type": "array", "items": row, **count}})
+
+
+SCHEMA = _schema({"type": "string"}, {"type": "string"})
+LONGEST_REASON = 80
+"""Letters of a reason from a model that is held to the ids: a very small one would go on for ever."""
 FENCE = re.compile(r"\A```(?:json)?\s*\n(.*?)\n?```\Z", re.DOTALL)
 MAX_NOTED = 5
 LONGEST_ADDRESS = 400
@@ -112,6 +108,10 @@ class LeakFilter:
     """Whether ids of texts carry a mark that no text can know, addresses are shown, and what is unclear is asked about
     once more by itself; in runs of older versions not, so that they replay as they were."""
 
+    held: bool = False
+    """Whether the form of the reply names the ids and bounds the reasons, for a very small model, which writes down
+    other ids else; not in runs, whose replies must be found again."""
+
     async def judge(self, excerpts: Sequence[Excerpt], as_of: AsOf, question: str) -> list[LeakVerdict]:
         """One verdict per excerpt, in their order."""
         alone = [place for place, one in enumerate(excerpts) if self.marked and _speaks_to_the_filter(one)]
@@ -141,7 +141,7 @@ class LeakFilter:
         request = Request(
             model=self.name,
             messages=(SystemMessage(text=INSTRUCTION), UserMessage(text=task)),
-            schema=SCHEMA,
+            schema=_schema(*_held_to(ids), minItems=len(ids), maxItems=len(ids)) if self.held else SCHEMA,
             settings=self.settings,
         )
         try:
@@ -152,6 +152,10 @@ class LeakFilter:
         except ModelError as error:
             return [_dropped(f"the filter failed: {error}")] * len(excerpts)
         return read_verdicts(reply.text, ids)
+
+
+def _held_to(ids: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    return {"type": "string", "enum": list(ids)}, {"type": "string", "maxLength": LONGEST_REASON}
 
 
 _SPEAKS = re.compile(

@@ -19,7 +19,7 @@ from foretell.report.charts.rulers import interval_ruler
 from foretell.report.charts.svg import Chart, SeriesStyle, mark, series_styles
 from foretell.report.headline import flip_comparison
 from foretell.report.markup import Markup, element
-from foretell.report.numbers import bracket, difference, number
+from foretell.report.numbers import bracket, difference, dollars, number
 from foretell.report.study_report import study_parts
 from foretell.scoring.arena_leaderboard import LEAD_TIMES, MAIN_METRIC, ArenaLeaderboardRow, lead_time_of
 from foretell.scoring.arena_table import ArenaEntry
@@ -93,10 +93,6 @@ def _plain(value: Callable[[ArenaLeaderboardRow], tuple[float, str]]) -> CellOf:
     return cell
 
 
-def _dollars(value: float) -> str:
-    return f"${value:.3f}" if value else "$0"
-
-
 BOARD_COLUMNS: Mapping[str, BoardColumn] = {
     "brier": _metric("brier", usual=True),
     "market": BoardColumn(
@@ -116,7 +112,7 @@ BOARD_COLUMNS: Mapping[str, BoardColumn] = {
     "cost": BoardColumn(
         label="Cost a forecast",
         tip="mean dollars of a forecast",
-        cell=_plain(lambda line: (line.entry.dollars, _dollars(line.entry.dollars))),
+        cell=_plain(lambda line: (line.entry.dollars, dollars(line.entry.dollars))),
         usual=True,
     ),
     "events": BoardColumn(

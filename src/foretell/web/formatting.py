@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from foretell.report.numbers import bracket, signed
+from foretell.report.numbers import bracket, dollars, signed
 from foretell.report.prose import excerpt, markdown, web_address
 
 
@@ -19,19 +19,6 @@ def percent(p: float | None) -> str:
     near = min(p, 1 - p)
     decimals = 0 if near >= 0.0995 or near == 0 else 1 if near >= 0.00095 else 2
     return f"{100 * p:.{decimals}f} %"
-
-
-def dollars(amount: float | None) -> str:
-    """An amount of money; cents of cents matter for small models.
-
-    >>> dollars(0.0), dollars(0.00421), dollars(0.18), dollars(None)
-    ('$0', '$0.0042', '$0.18', '–')
-    """
-    if amount is None:
-        return "–"
-    if amount == 0:
-        return "$0"
-    return f"${amount:.4f}" if amount < 0.1 else f"${amount:,.2f}"
 
 
 def count(number: int) -> str:

@@ -189,3 +189,19 @@ def test_a_leap_day_is_a_day_like_any_other() -> None:
         AskedSeries(days, values, np.datetime64("2024-02-29"), np.array(["2025-02-28", "2028-02-29"], "M8[D]"))
     )
     assert ((chances.above > 0.2) & (chances.above < 0.8)).all()
+
+
+@pytest.mark.parametrize("step", [7, 31])
+def test_a_reference_value_that_is_not_out_yet_is_not_taken_for_the_last_one(step: int) -> None:
+    """Noise around a mean falls back after a high value, but not from a value that nobody knows."""
+    days = np.datetime64("2025-10-25") - step * np.arange(600)[::-1]
+    values = np.random.default_rng(2).normal(100.0, 5.0, len(days))
+    values[-1] = 112.0
+    due, end = np.datetime64("2025-10-26"), np.datetime64("2025-10-26") + step
+    on_time = choices(AskedSeries(days, values, due, np.array([end])))[0]
+    late = choices(AskedSeries(days - step, values, due, np.array([end])))[0]
+    assert on_time.above < 0.2
+    assert 0.35 < late.above < 0.65
+    # A fixed threshold is compared with what comes, whenever the last value is of.
+    fixed = choices(AskedSeries(days - step, values, due, np.array([end]), threshold=112.0))[0]
+    assert fixed.above < 0.2

@@ -164,6 +164,31 @@ def test_rows_of_a_table_end_at_the_cutoff(tables: Endpoint) -> None:
     assert len(call(tables, {"name": "polls"}, AsOf.day("2026-01-01"))["rows"]) == 3
 
 
+def test_words_of_a_table_stand_behind_the_same_rules_as_a_page(tmp_path: Path) -> None:
+    """The day of a row says nothing of a note beside it that was written later, nor of columns of days to come."""
+    lines = [
+        "day,note,deadline,2025-10-20,2025-12-01",
+        "2025-10-01,quiet,2026-01-31,1,9",
+        '2025-10-02,"Updated 7 December 2025: the bank cut its rate",2026-01-31,1,9',
+        "2025-10-03,The bank cut its rate on 6 December 2025.,2026-01-31,1,9",
+        "2025-10-04,Q4 2025 results: profit rose,2026-01-31,1,9",
+        "2025-10-05,see https://a.example/2025/12/07/cut,2026-01-31,1,9",
+        "2025-10-06,The vote is due on 6 December 2025.,2026-01-31,1,9",
+        "2025-10-07,Die Bank senkte am 6. Dezember 2025 den Zins.,2026-01-31,1,9",
+        "2025-10-08,updated 2025-10-07,2026-01-31,1,9",
+    ]
+    (tmp_path / "notes.csv").write_text("\n".join(lines), encoding="utf-8")
+    endpoint = local_files_endpoint(
+        tmp_path, notes=LocalFile(path=Path("notes.csv"), meaning="notes", date_column="day")
+    )
+    found = call(endpoint, {"name": "notes"})
+    assert found["columns"] == ["day", "note", "deadline", "2025-10-20"]
+    assert [row["day"][-2:] for row in found["rows"]] == ["01", "06", "08"]
+    assert found["rows"][0]["deadline"] == "2026-01-31"
+    assert len(call(endpoint, {"name": "notes"}, LIVE)["rows"]) == 8
+    assert len(call(endpoint, {"name": "notes", "offset": 1}, CUTOFF)["rows"]) == 2
+
+
 def test_tables_without_dates_need_a_day_in_a_backtest(tables: Endpoint) -> None:
     assert call(tables, {"name": "codes"})["rows"][0] == {"code": "007", "name": "Bond"}
     assert call(tables, {"name": "undated"}, LIVE)["rows"]

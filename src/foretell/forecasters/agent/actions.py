@@ -25,6 +25,7 @@ from foretell.models.structured_output import (
     closed_object,
     read_object,
     schema_errors,
+    without_repeats,
 )
 from foretell.tools.names import SUBMIT
 
@@ -88,11 +89,11 @@ class AgentToolset:
             properties[ACTIONS] = {"type": "array", "items": one, "minItems": 1}
         else:
             properties[ACTION] = one
-        return _bounded(closed_object(properties))
+        return without_repeats(_bounded(closed_object(properties)))
 
     def numbers_alone(self) -> dict[str, Any]:
         """The shortest answer there is, for a model that managed nothing else."""
-        return closed_object({self.form.field: self.form.schema()})
+        return without_repeats(closed_object({self.form.field: self.form.schema()}))
 
 
 BELIEF_HERE = {"type": "object", "description": f"Where you stand now; its fields as in `{SUBMIT}`."}

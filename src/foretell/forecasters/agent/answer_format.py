@@ -150,11 +150,15 @@ SAFE_KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
 def target_keys(question: Question) -> dict[str, str]:
-    """The key that stands for each target: its id, or target_1, target_2, … where an id is no safe name."""
+    """The key that stands for each target: its id, or target_1, target_2, … where an id is no safe name.
+
+    Of many, each key is shorter: it is written out three times.
+    """
     ids = [target.id for target in question.targets]
     if all(SAFE_KEY.fullmatch(target) for target in ids):
         return {target: target for target in ids}
-    return {f"target_{place}": target for place, target in enumerate(ids, start=1)}
+    name = "t" if len(ids) > MANY_TARGETS else "target_"
+    return {f"{name}{place}": target for place, target in enumerate(ids, start=1)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,7 +227,7 @@ class AnswerFormat:
             key: self._number() if key == id or self.many else {**self._number(), "description": id[:80]}
             for key, id in self.targets.items()
         }
-        return closed_object(numbers, SUMS[self.exclusivity].format(whole=self.whole))
+        return closed_object(numbers, "" if self.many else SUMS[self.exclusivity].format(whole=self.whole))
 
     def read(self, given: Mapping[str, Any]) -> StatedProbabilities:
         """What an object says about the targets; never raises."""

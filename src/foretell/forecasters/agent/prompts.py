@@ -232,7 +232,9 @@ def _tools_as_text(offer: AgentToolset) -> str:
     for spec in offer.tools:
         own = {name: part for name, part in spec.parameters.get("properties", {}).items() if name != BELIEF}
         # In short: the schema that goes along holds the rest.
-        arguments = [f"`{name}` ({part.get('description') or part.get('type', '')})" for name, part in own.items()]
+        arguments = [
+            f"`{name}`" + (f" ({part['description']})" if "description" in part else "") for name, part in own.items()
+        ]
         lines.append(f"- `{spec.name}`: {spec.description} Arguments: {', '.join(arguments) or 'none'}")
     if offer.variant.belief:
         lines.append(f"\nBefore `{ACTION}` stands `{BELIEF}`.")

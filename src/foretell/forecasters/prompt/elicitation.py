@@ -21,7 +21,7 @@ from foretell.forecasters.prompt.answers import (
 from foretell.forecasters.prompt.prediction_context import PredictionContext
 from foretell.forecasters.prompt.rendering import ContextView, render
 from foretell.models.model import Message, SystemMessage, UserMessage
-from foretell.models.structured_output import closed_object
+from foretell.models.structured_output import closed_object, without_repeats
 from foretell.questions.errors import InputError
 
 Kind = Literal["probability", "complement", "vote", "confident"]
@@ -195,7 +195,8 @@ def _schema(kind: Kind, outcomes: OutcomeNames) -> dict[str, Any]:
         "confident": closed_object({"answer": decision, "confidence": number}),
     }[kind]
     field = "answers" if kind in ("vote", "confident") else "probabilities"
-    return closed_object({"rationale": {"type": "string"}, field: closed_object(dict.fromkeys(outcomes.keys, one))})
+    answers = closed_object(dict.fromkeys(outcomes.keys, one))
+    return without_repeats(closed_object({"rationale": {"type": "string"}, field: answers}))
 
 
 def _reader(kind: Kind, outcomes: OutcomeNames) -> Reader:

@@ -117,7 +117,8 @@ class BacktestedModels:
             said[name] = change.beyond(fitted, self.offset)
         tried["frequency"], said["frequency"] = _frequency(change, self.offset)
         evidence = {name: _gain(p, tried["walk"], change) for name, p in tried.items()}
-        if self._normals is not None:
+        # Seasonal normals compare with a value that is known.
+        if self._normals is not None and not self.past.wait:
             threshold = self.past.last if self.threshold is None else self.threshold
             said["season"] = SeasonalNormal(normals=self._normals, horizon=horizon).chances(threshold)
             evidence["season"] = self._seasonal(change, tried["walk"])

@@ -140,11 +140,13 @@ class Changes:
     horizon: int
     drift: float
     """Expected drift per unit of yearly spread before seeing the series."""
+    wait: int = 0
+    """Steps from an origin to the value that the change starts from."""
 
     @cached_property
     def lead(self) -> int:
         """Origins until an outcome is known."""
-        return max(1, -(-self.horizon // self.apart))
+        return max(1, -(-(self.wait + self.horizon) // self.apart))
 
     @cached_property
     def spread(self) -> Floats:
@@ -154,13 +156,14 @@ class Changes:
     @cached_property
     def moved(self) -> Floats:
         """The raw change after each origin whose outcome is known."""
-        start = self._started
+        start = self._started + self.wait
         return self.level[start + self.horizon] - self.level[start]
 
     @cached_property
     def valid(self) -> Bools:
         """Origins and outcomes that were read from fresh values."""
-        return self.fresh[self._started] & self.fresh[self._started + self.horizon]
+        start = self._started + self.wait
+        return self.fresh[start] & self.fresh[start + self.horizon]
 
     @cached_property
     def outcomes(self) -> OriginOutcomes:
@@ -281,6 +284,7 @@ def from_motion(motion: Motion, history: SeriesHistory, horizon: int, *, drift: 
         per_year=history.per_year,
         horizon=horizon,
         drift=drift,
+        wait=history.wait,
     )
 
 

@@ -8,7 +8,7 @@ from foretell.forecasters.forecaster import CannotForecast, Context, forecast_of
 from foretell.forecasters.series.auto import NOTHING_KNOWN, TRUST_OF_PRICES, Expectation, choices
 from foretell.forecasters.series.changes import walk
 from foretell.forecasters.series.climatology import climatology
-from foretell.forecasters.series.history import AskedSeries, SeriesChances
+from foretell.forecasters.series.history import AskedSeries, SeriesChances, history
 from foretell.forecasters.series.seasonal import Neighbourhood, hybrid, knn, linear, safe
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
@@ -151,8 +151,9 @@ class Auto:
         chosen = choices(asked, PRICES if prices else NOTHING_KNOWN)
         chances = SeriesChances.of([(one.above, one.below) for one in chosen])
         days = (asked.resolution - asked.due).astype(int).tolist()
+        open_ = history(asked).wait > 0
         # Which models were listened to at the first and the last date.
-        trusted: list[str] = []
+        trusted = ["The value that counts as that of the due date is not out yet."] if open_ else list[str]()
         for i in sorted({0, len(chosen) - 1}):
             if not chosen[i].weights:
                 trusted.append(f"{days[i]} days: no new value is expected by then, so that the last one stands.")

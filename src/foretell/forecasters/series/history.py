@@ -1,7 +1,7 @@
 """The past of a series as equally spaced steps, and the origins from which its models are tried."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -14,6 +14,8 @@ DAYS_PER_YEAR = 365.2425
 WEEK = 7
 SLOWEST_DAILY_GAP = 8.0
 """Median days between observations up to which a series is laid out by calendar day, not by observation."""
+WEEKLY_GAP = 5.0
+"""Median days between observations from which each of them counts: with daily ones a missing day changes little."""
 STALE_AFTER = 10.0
 LONGEST_DAYS = 25 * 365
 """A daily record is read no further back: older days cost time and describe another climate or market."""
@@ -84,6 +86,8 @@ class SeriesHistory:
     months: int
     """Months between observations of a slow series that keeps to the calendar, else 0."""
     gap: float
+    wait: int = 0
+    """Steps from the last known value to the reference value: values dated before the due day may come out after it."""
 
     @cached_property
     def per_year(self) -> float:
@@ -111,8 +115,13 @@ class SeriesHistory:
         if not self.slow:
             late = max(0, int(self.due - self.day[-1]) - int(STALE_AFTER)) if from_last else 0
             return np.where(resolution > self.due, resolution - self.due + late, 0)
-        passed = 0 if from_last else self._observations_until(np.array([self.due]))[0]
+        passed = 0 if from_last else self.unseen
         return np.where(resolution > self.due, np.maximum(self._observations_until(resolution) - passed, 0), 0)
+
+    @property
+    def unseen(self) -> int:
+        """How many observations of a slow series are dated on or before the due day and not out yet."""
+        return max(0, int(self._observations_until(np.array([self.due]))[0]))
 
     def _observations_until(self, day: Ints) -> Ints:
         """How many observations after the last one are to be expected on or before a day."""
@@ -137,7 +146,7 @@ def history(asked: AskedSeries) -> SeriesHistory:
     gap = float(np.median(np.diff(number))) if len(number) > 1 else 1.0
     if gap > SLOWEST_DAILY_GAP:
         months = round(gap / (DAYS_PER_YEAR / 12)) if gap >= 28 else 0
-        return SeriesHistory(
+        slow = SeriesHistory(
             values=values,
             day=number.astype(np.float64),
             fresh=np.ones(len(number), dtype=np.bool_),
@@ -147,7 +156,11 @@ def history(asked: AskedSeries) -> SeriesHistory:
             months=months,
             gap=months * DAYS_PER_YEAR / 12 if months else gap,
         )
-    day = np.arange(number[0], today + 1, dtype=np.int64)
+        return slow if asked.threshold is not None else replace(slow, wait=slow.unseen)
+    # A weekly value that is due by now but not out yet is the reference all the same: both ends of the change are open.
+    unseen = int((today - number[-1]) // gap) if gap >= WEEKLY_GAP and asked.threshold is None else 0
+    wait = unseen * round(gap)
+    day = np.arange(number[0], max(int(number[-1]), today - wait) + 1, dtype=np.int64)
     index = np.searchsorted(number, day, side="right") - 1
     age = day - number[index]
     # A due day far beyond the record adds nothing but carried values: stop where the last value is still fresh.
@@ -162,6 +175,7 @@ def history(asked: AskedSeries) -> SeriesHistory:
         slow=False,
         months=0,
         gap=gap,
+        wait=wait,
     )
 
 

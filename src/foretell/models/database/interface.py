@@ -57,6 +57,10 @@ class Liveness(Protocol):
         """Those of them that are not."""
         ...
 
+    def asleep(self, ids: Iterable[int]) -> set[int]:
+        """Those of them that count as gone for their silence only: what they sent may still be under way."""
+        ...
+
     def close(self) -> None:
         """Sign off."""
         ...

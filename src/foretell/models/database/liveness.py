@@ -57,6 +57,10 @@ class FileLiveness:
         """Those of them that are not."""
         return {id for id in ids if not self.alive(id)}
 
+    def asleep(self, ids: Iterable[int]) -> set[int]:
+        """Nobody counts as gone while its process is there."""
+        return set()
+
     def close(self) -> None:
         """Take the sign away."""
         if self._file is not None:
@@ -137,11 +141,12 @@ LIVENESS_TABLES = (
     "alter table life add column seen timestamptz not null default clock_timestamp();",
 )
 # The lock of 64 bits stands in two columns of 32.
-_UPDATE_GONE = """
-with held as (
-    select (classid::bigint << 32) | objid::bigint as id from pg_locks
-    where locktype = 'advisory' and objsubid = 1 and granted
-        and database = (select oid from pg_database where datname = current_database())
+_HELD = """
+select (classid::bigint << 32) | objid::bigint as id from pg_locks
+where locktype = 'advisory' and objsubid = 1 and granted
+    and database = (select oid from pg_database where datname = current_database())"""
+_UPDATE_GONE = f"""
+with held as ({_HELD}
 ), looked_at as (
     select life.id, held.id is not null and seen > clock_timestamp() - make_interval(secs => %s) as here
     from life left join held on held.id = life.id
@@ -204,6 +209,11 @@ class SessionLiveness:
         """Those of them that are not."""
         asked = set(ids)
         return asked - self.living().keys() if asked else asked
+
+    def asleep(self, ids: Iterable[int]) -> set[int]:
+        """Those of them that are stopped: a session with their lock is open still."""
+        asked = set(ids)
+        return asked & {id for (id,) in self._database.read(_HELD)} if asked else asked
 
     def living(self, role: str | None = None) -> dict[int, str]:
         """All who are there, or those with a role, with machine and process."""

@@ -3,7 +3,9 @@
 import json
 from collections.abc import Callable, Iterable
 from hashlib import sha256
+from typing import Any
 
+from foretell.practice.models.batches import PracticeBatches
 from foretell.practice.models.deep_research import PracticeDeepResearch
 from foretell.practice.models.formats import ModelQuery, ProviderFormat, ScriptedReply, format_of
 from foretell.practice.models.improvise import improvise
@@ -28,6 +30,7 @@ class PracticeModels(PracticeServer):
         super().__init__(latency=latency, port=port)
         self.script = script if callable(script) else improvise if script is None else _in_order(script)
         self.research = PracticeDeepResearch()
+        self.batches = PracticeBatches(self._answer_one)
         self.route("POST", "*", self.respond)
         self.route("GET", "*", self.respond)
 
@@ -38,6 +41,8 @@ class PracticeModels(PracticeServer):
 
     def respond(self, request: ServerRequest) -> ServerResponse:
         """The answer to any request."""
+        if (batch := self.batches.respond(request)) is not None:
+            return batch
         if request.method == "GET" and "/responses/" in request.path:
             return json_response(self.research.state(request.path.rpartition("/")[2]))
         format = format_of(request.path)
@@ -50,6 +55,11 @@ class PracticeModels(PracticeServer):
         if any(tool.get("type") == "mcp" for tool in query.json.get("tools") or ()):
             return json_response(self.research.begin(query.json))
         return self.complete(format, query)
+
+    def _answer_one(self, path: str, body: dict[str, Any]) -> ServerResponse:
+        """The answer to one request of a batch."""
+        written = json.dumps(body, separators=(",", ":")).encode()
+        return self.respond(ServerRequest(method="POST", path=path, target=path, query={}, headers={}, body=written))
 
     def complete(self, format: ProviderFormat, query: ModelQuery) -> ServerResponse:
         """The script's reply."""

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from statistics import median
 
 from foretell.metrics.bootstrap import Interval
@@ -65,6 +66,11 @@ def probability_ruler(shown: ShownAnswer, *, large: bool = False) -> Chart:
     """An answer between 0 and 100 %, its trials, market and base rate, and what happened at one of the ends."""
     if large:
         return responsive(*(_probabilities(shown, width, large=True) for width in (WIDE, NARROW)))
+    return _small_probabilities(replace(shown, trials=tuple(shown.trials)))
+
+
+@lru_cache(maxsize=4096)  # Dozens stand on a page, and many are alike.
+def _small_probabilities(shown: ShownAnswer) -> Chart:
     return replace(_probabilities(shown, 150, large=False), small=True)
 
 

@@ -59,7 +59,9 @@ _DONE_ELSEWHERE = tuple(
     for written, done in (
         (
             r"\b(?:am|vom|den|dem)\s\W?$|^\W?(?:am|vom)\s",
-            r"\b(?:sagte|teilte|erklarte|gab|beschloss|entschied|kundigte|meldete)\b|\b(?:hat|haben|wurde|wurden|war|waren)\b[^.]{0,90}\b(?:ge\w{2,}|\w{2,}ge\w{2,}|\w{3,}(?:iert|worden))\b"
+            r"\b(?:sagte|teilte|erklarte|gab|beschloss|entschied|kundigte|meldete|senkte|erhohte|hob|trat|siegte|verlor|gewann"
+            r"|starb|sturzte|endete|eroffnete|schloss|stimmte|lehnte|billigte|verabschiedete|unterzeichnete|verkundete|stieg|sank"
+            r"|veroffentlichte|beliess|kurzte|stoppte|startete|wahlte|ernannte|verhaftete|totete|explodierte|brach|fiel)\b|\b(?:hat|haben|wurde|wurden|war|waren)\b[^.]{0,90}\b(?:ge\w{2,}|\w{2,}ge\w{2,}|\w{3,}(?:iert|worden))\b"
             r"|^\W?\s?(?:\w{3,}te|sank|stieg|fiel|starb|gewann|verlor|trat|hob|nahm|kam|brach|begann|schloss|wies)\b",
         ),
         (

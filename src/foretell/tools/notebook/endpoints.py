@@ -1,7 +1,8 @@
 """Data that notebooks may ask for by a path: fenced tools, series, prices, and tables of this machine."""
 
 import csv
-from collections.abc import Awaitable, Callable, Mapping
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from itertools import islice
@@ -18,8 +19,14 @@ from foretell.questions.as_of import AsOf, instant
 from foretell.questions.errors import InputError
 from foretell.questions.question import SeriesRef
 from foretell.questions.trace import EmitEvent, ignore_event
+from foretell.tools.dates.addresses import late_link
+from foretell.tools.dates.find import find_dates
+from foretell.tools.dates.periods import late_period
+from foretell.tools.dates.stamps import is_after
+from foretell.tools.dates.words import PLAN_KEY
 from foretell.tools.fence import AdmittedSource, FencedTools
 from foretell.tools.journal import stored_result
+from foretell.tools.late_text import tells_late
 from foretell.tools.names import FETCH_WIKIPEDIA, LOOKUP_URL, WEB_SEARCH
 from foretell.tools.prices import known_prices
 from foretell.tools.series import WithProvenance, known_ahead, known_series
@@ -161,7 +168,11 @@ MOST_ROWS = 50_000
 
 @dataclass(frozen=True, kw_only=True)
 class LocalFile:
-    """A CSV file that notebooks may read. In a backtest it needs a column of dates, or a day on which all was known."""
+    """A CSV file that notebooks may read. In a backtest it needs a column of dates, or a day on which all was known.
+
+    Its words stand behind the same rules as a page: a row with a cell that was written later, or that tells of later
+    days as past, is left out, and so is a column that is named after a day to come.
+    """
 
     path: Path
     meaning: str
@@ -193,11 +204,37 @@ class LocalFile:
         """Its columns, the known rows from `offset` on, and whether there are more than `limit` of them."""
         with self.path.open(newline="", encoding="utf-8-sig") as stream:
             reader = csv.DictReader(stream)
-            columns = list(reader.fieldnames or ())
-            known = (row for row in reader if self.admitted(row, as_of))
+            columns = [name for name in reader.fieldnames or () if not _late_column(name, as_of)]
+            known = (row for row in reader if self.admitted(row, as_of) and not self._tells_late(row, columns, as_of))
             rows = list(islice(known, offset, offset + limit))
             more = next(known, None) is not None
         return columns, [{name: _value(row.get(name)) for name in columns} for row in rows], more
+
+    def _tells_late(self, row: Mapping[str, str | None], columns: Sequence[str], as_of: AsOf) -> bool:
+        """Whether any words of a row are of a later day. A bare date is judged with the name of its column."""
+        if as_of.mode == "live":
+            return False
+        cells = ((name, row.get(name) or "") for name in columns if name != self.date_column)
+        return any(_is_late_cell(name, text[:LONGEST_CELL], as_of) for name, text in cells if _DIGIT.search(text))
+
+
+def _is_late_cell(name: str, text: str, as_of: AsOf) -> bool:
+    if isinstance(_value(text), int | float):
+        return False
+    told = f"{name}: {text}"
+    if tells_late(told, as_of) or tells_late(text, as_of):
+        return len(find_dates(text)) != 1 or not PLAN_KEY.search(name.lower())
+    return late_period(told, as_of) is not None or late_link(text, as_of) is not None
+
+
+def _late_column(name: str, as_of: AsOf) -> bool:
+    """Whether a column holds the values of a day or a month that had not begun, as wide tables have it."""
+    found = find_dates(name) if as_of.mode != "live" else []
+    return any(all(is_after(day, as_of) for day in one.readings) for one in found)
+
+
+LONGEST_CELL = 24_000
+_DIGIT = re.compile(r"\d")
 
 
 def _value(text: str | None) -> str | float | int | None:

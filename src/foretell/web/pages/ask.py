@@ -72,11 +72,13 @@ def read_ask(here: CurrentState) -> dict[str, Any]:
 def model_choices(here: WebState, usual: str, search: tuple[str, ...]) -> list[dict[str, Any]]:
     """Models that there is a key for, the usual one first, each with what a trial will cost and how long it takes."""
     known = [row["model"] for row in list_models(ModelsListRequest(usable=True), here.settings).models]
-    rows = [row for row in here.store.runs() if not row.archived][:RECENT_RUNS]
+    every = here.store.runs()
+    rows = [row for row in every if not row.archived][:RECENT_RUNS]
     used = [str(row.spec.get("models", {}).get("agent", "")) for row in rows]
     services = here.settings.services
     recent = [name for name in dict.fromkeys(used) if name and _is_usable(name, services)]
-    measured = measured_costs(here.store)
+    cells = tuple((row.id, row.done, row.failed) for row in every)
+    measured = here.boards.kept(("costs",), (here.store.last_event(), cells), lambda: measured_costs(here.store))
     found: list[dict[str, Any]] = []
     for name in list(dict.fromkeys(filter(None, [usual, *recent, *known])))[:MAX_MODELS]:
         try:

@@ -54,7 +54,7 @@ from foretell.web.state import CurrentState, WebState
 from foretell.web.streaming import STREAM, After, Brief, event_to_dict, stream
 
 router = APIRouter()
-QUESTIONS_PER_PAGE = 100
+QUESTIONS_PER_PAGE = 50
 MAX_REASONS, MAX_EXAMPLES, MAX_ENDINGS = 20, 5, 20
 MAX_TEXT = 1_000_000
 """Characters that a browser still lays out at once; what is longer is offered as a file."""

@@ -59,7 +59,12 @@ export class TreeCanvas {
     this.drag();
     this.pinch();
     this.steer();
-    addEventListener('resize', () => { if (this.shown) { this.breadth = canvas.clientWidth; this.zoom(this.scale); } });
+    addEventListener('resize', () => {
+      if (!this.shown) return;
+      const whole = Math.abs(this.scale - this.whole()) < 0.01; // Who saw all of it sees all of it.
+      this.breadth = canvas.clientWidth;
+      if (whole && this.root) this.begin(this.root); else this.zoom(this.scale);
+    });
   }
 
   get shown() { return this.canvas.classList.contains('graph'); }
@@ -152,6 +157,7 @@ export class TreeCanvas {
 
   // The first view: all of it where that can be read, else as much as can be read around the root.
   begin(root) {
+    this.root = root;
     const all = this.whole();
     this.zoom(all > 0.85 * READABLE ? all : READABLE); // A little smaller than that is better than a part cut off.
     this.show(root);
