@@ -3,7 +3,6 @@ from pathlib import Path
 import pytest
 
 from foretell.data.datasets import DEMO
-from foretell.data.datasets.demo import demo
 from foretell.forecasters import build_forecaster, make_forecaster
 from foretell.plugins import BUILT_IN
 from foretell.questions import InputError
@@ -36,7 +35,7 @@ def test_options_are_read_and_checked():
 
 def test_the_demo_asks_enough_and_keeps_its_rounds_apart():
     pytest.importorskip("statsmodels")
-    benchmark = demo()
+    benchmark = open_benchmark("demo")
     assert len(benchmark.questions.questions) >= 400
     assert {q.source for q in benchmark.questions.questions} == set(DEMO)
     assert all(every_days > max(horizons) for every_days, horizons in DEMO.values())

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from fakes.stored_run import StoredRunBuilder
 from foretell.arena import ARENA_PREFIX, ArenaStore
-from foretell.cli.study import study
+from foretell.cli import cli
 from foretell.forecasters.prompt import ContextBuild, PredictionContext
 from foretell.operations import open_study
 from foretell.questions import Forecast, InputError, Question, Target, instant
@@ -45,7 +45,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(study, [str(one) for one in arguments])
+    return CliRunner().invoke(cli, ["study", *map(str, arguments)])
 
 
 def data(*arguments: str | Path) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from foretell.questions.clock_jump import ClockReading
+from foretell.questions import ClockReading
 
 HERE = Path(__file__).parent
 

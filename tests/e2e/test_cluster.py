@@ -316,8 +316,8 @@ def test_a_run_started_twice_that_also_works_pays_once(site: Site):
 
 SCHEDULE = """
 import sys, time
-from foretell.runs.claims import ClaimTable
-from foretell.runs.store import RunStore
+from foretell.runs import ClaimTable
+from foretell.runs import RunStore
 place, stuck_at = sys.argv[1:]
 once = ClaimTable(RunStore(place).database)
 moments = [f"2026-11-15T08:{minute:02}:00+00:00" for minute in range(12)]

@@ -19,8 +19,8 @@ OWN_MOUNTS = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-
 CHILD = """
 import asyncio, contextlib, io, json, sys
 from click.testing import CliRunner
-from foretell.cli.main import cli
-from foretell.questions.errors import InputError
+from foretell.cli import cli
+from foretell.questions import InputError
 ends = []
 for home, *words in json.loads(sys.argv[1]):
     end = CliRunner().invoke(cli, words, env={"FORETELL_HOME": home})

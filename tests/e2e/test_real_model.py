@@ -18,9 +18,9 @@ from fakes.stored_run import run_id_of
 from foretell.questions import Failure, Forecast
 from foretell.runs import RunStore
 
-SHORT, WHOLE = 256, 4096
-"""Tokens that the server can read."""
-IN_EARNEST = [WHOLE] if os.environ.get("FORETELL_REHEARSAL") else []
+SHORT, WHOLE, IN_PROCESS = 256, 4096, 0
+"""Tokens that the server can read; none where there is no server, and the model runs in the command's own process."""
+IN_EARNEST = [WHOLE, IN_PROCESS] if os.environ.get("FORETELL_REHEARSAL") else []
 QUESTIONS: dict[str, dict[str, Any]] = {
     "yes or no": {"targets": [{"id": "yes"}]},
     "options": {"targets": [{"id": "Ann"}, {"id": "Bob"}, {"id": "Carl"}], "exclusivity": "exactly one"},
@@ -40,11 +40,13 @@ def gguf() -> Path:
 
 @pytest.fixture(scope="module")
 def serve(gguf: Path) -> Iterator[Callable[[int], str]]:
-    """Starts llama.cpp's own server with a context of so many tokens; the name of its model."""
+    """Starts llama.cpp's own server with a context of so many tokens, or none; the name of the model."""
     llama: Any = import_module("xllamacpp")
     servers: dict[int, Any] = {}
 
     def start(context: int) -> str:
+        if context == IN_PROCESS:
+            return f"local:{gguf}"
         if context not in servers:
             wanted = llama.CommonParams()
             wanted.model.path = str(gguf)

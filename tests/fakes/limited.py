@@ -13,9 +13,9 @@ BLOCKED_AFTER = 3
 CLIENT = """
 import asyncio, os, sys
 from pathlib import Path
-from foretell.data.http import AsyncHttpClient
-from foretell.data.known_services import parse_pace
-from foretell.data.pace import ServiceAccess
+from foretell.data import AsyncHttpClient
+from foretell.data import parse_pace
+from foretell.data import ServiceAccess
 
 async def main(url, home, pace, calls):
     pairs = [one.split("=") for one in calls.split(",")]

@@ -8,8 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from foretell.models import is_loopback, open_provider
-from foretell.models.router import ProviderClient
+from foretell.models import ProviderClient, is_loopback, open_provider
 
 CANARY = "sk-canary-0123456789-do-not-leak"
 KEYS = {name: CANARY for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "OPENROUTER_API_KEY")}

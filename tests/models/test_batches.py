@@ -26,7 +26,7 @@ from foretell.models import (
     UserMessage,
 )
 from foretell.models.providers import batches
-from foretell.practice.models.server import PracticeModels
+from foretell.practice.models import PracticeModels
 from models.batch_server import BatchProvider, serving
 from models.strict_servers import Json
 
@@ -146,7 +146,7 @@ CHILD = """
 import asyncio, sys
 sys.path[:0] = {path!r}
 from contextlib import closing
-from foretell.models.journal import Journal
+from foretell.models import Journal
 from foretell.models.providers import batches
 from models.test_batches import ask, requests
 batches.GATHER_SECONDS = batches.FIRST_POLL = batches.LONGEST_POLL = 0.05

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from fakes.models import FakeModels, ModelFault
-from foretell.models import Journal, ModelError, ModelLimits, ModelRouter, Request, UserMessage
-from foretell.models.router import ProviderClient
+from foretell.models import Journal, ModelError, ModelLimits, ModelRouter, ProviderClient, Request, UserMessage
 
 FAULTS = [
     ModelFault(kind="status", status=401, message="Incorrect API key provided: {key}"),

@@ -15,9 +15,7 @@ import pytest
 
 from fakes.postgres import LocalPostgres
 from foretell.models import Journal, JournalRequest, content_key
-from foretell.models.database import open_database
-from foretell.models.database.interface import Statements
-from foretell.models.database.sqlite import DiskFlush
+from foretell.models.database import DiskFlush, Statements, open_database
 
 
 def test_many_share_one_flush_and_nobody_rides_on_one_that_started_before(
@@ -53,7 +51,7 @@ def test_many_share_one_flush_and_nobody_rides_on_one_that_started_before(
 Place = Path | str
 CHILD = """
 import sys, time
-from foretell.models.journal import JournalRequest, Journal
+from foretell.models import JournalRequest, Journal
 journal = Journal(sys.argv[1])
 assert journal.intend(JournalRequest(key=sys.argv[2], kind="tool"))
 print(journal.database.life.id, flush=True)

@@ -23,6 +23,7 @@ from foretell.models import (
     ReplyLost,
     ReplyTooLong,
     Request,
+    SettingRefused,
     SystemMessage,
     TokenCount,
     ToolCall,
@@ -31,9 +32,7 @@ from foretell.models import (
     UserMessage,
     open_provider,
 )
-from foretell.models.model import SettingRefused
-from foretell.models.providers import ChatWire, GeminiWire, HttpFailure, MessagesWire, ResponsesWire, client
-from foretell.models.providers.wire import Wire
+from foretell.models.providers import ChatWire, GeminiWire, HttpFailure, MessagesWire, ResponsesWire, Wire, client
 from foretell.practice.models import ModelQuery, ScriptedCall, ScriptedReply
 
 SUBMIT = ToolSpec(name="submit", description="Give p.", parameters={"type": "object", "properties": {"p": {}}})
@@ -276,7 +275,7 @@ def test_an_error_in_a_list_is_an_error(code: int, kind: type[ModelError]):
 
 FULL = Request(
     model="openai:x",
-    messages=(UserMessage(text="q"),),
+    messages=(UserMessage(text="q"), AssistantMessage(text="a", sealed="{}"), UserMessage(text="and?")),
     settings=ModelSettings(max_tokens=16_384, temperature=0.2, effort="high", seed=1),
     force="submit",
 )
@@ -295,6 +294,8 @@ FULL = Request(
         (400, ContextTooLong, {"error": {"message": "input length and `max_tokens` exceed context limit: 9 + 8 > 10"}}),
         (400, SettingRefused, {"error": {"message": "max_tokens is too large: 16384. At most 4096 are supported"}}),
         (400, SettingRefused, {"error": "Invalid tool_choice type: 'object'"}),
+        (400, SettingRefused, {"error": {"message": "messages.1.content.0: Invalid `signature` in `thinking` block"}}),
+        (400, SettingRefused, {"error": {"message": "Corrupted thought signature.", "status": "INVALID_ARGUMENT"}}),
         (200, ModelBusy, {"type": "error", "error": {"type": "overloaded_error", "message": "later"}}),
         (200, ModelBusy, {"error": {"code": "server_error", "message": "An error occurred"}}),
         (200, ModelRefused, {"type": "error", "error": {"type": "invalid_request_error", "message": "bad"}}),

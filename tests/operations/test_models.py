@@ -11,9 +11,7 @@ from aiohttp import web
 
 from fakes.models import BackgroundModels
 from foretell import ask
-from foretell.models import Journal, PriceList, facts_of, use_facts_from
-from foretell.models.check import unknown_models
-from foretell.models.facts import FILE, UNKNOWN
+from foretell.models import Journal, PriceList, facts_of, unknown_models, use_facts_from
 from foretell.operations import (
     AskRequest,
     ModelsCheckRequest,
@@ -155,7 +153,6 @@ def test_newer_facts_come_from_an_address_too(home: Path, monkeypatch: pytest.Mo
 
 
 def test_the_table_that_comes_along_can_be_read():
-    assert FILE.is_file()
     assert facts_of("claude-opus-5-5").force == "no"
     assert facts_of("gemini-2.5-flash").effort("none") == "none"
     assert facts_of("gpt-6-astra").effort("none") == "low"
@@ -180,7 +177,7 @@ def test_a_model_nobody_knows_is_tried_once_before_it_is_paid_for(home: Path, ca
         assert without < first <= without + 4
         assert "unheard-of" in caplog.text
         assert "FORETELL_CHECK_MODELS=no" in caplog.text
-        assert facts_of("unheard-of") is not UNKNOWN
+        assert facts_of("unheard-of") is not facts_of("never-named")
         assert asked("Will it hail in Oslo?") == without
     with closing(Journal(settings.journal)) as journal:
         assert journal.spent()[model].calls == 2 * without + first

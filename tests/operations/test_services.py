@@ -30,8 +30,8 @@ from foretell.operations import (
 from foretell.operations.doctor import doctor
 from foretell.plugins import PAIR
 from foretell.practice import KEY, PracticeServer, ServiceOptions, all_services, json_response
-from foretell.questions import InputError
-from foretell.runs import KEYS, RunStore, Settings, load_settings
+from foretell.questions import Forecast, InputError, Question, Target
+from foretell.runs import KEYS, RunCell, RunStore, Settings, load_settings
 
 CANARY = "sk-canary-77"
 
@@ -222,9 +222,22 @@ def test_the_doctor_sets_edited_replies_of_a_server_aside(tmp_path: Path, postgr
             journal.intend(asked)
             journal.keep(asked, JournalEntry(body=b"{}"))
         journal.database.write("UPDATE kept SET answer = ? WHERE key = ?", (b"[]", bytes.fromhex(keys[1])))
+    due = datetime(2026, 1, 1, tzinfo=UTC)
+    question = Question(id="q", source="own", text="?", due=due, targets=(Target(id="yes"),))
+    with closing(RunStore(postgres)) as store:
+        store.begin("r", "{}", "2026-01-01T00:00:00+00:00")
+        for trial in (0, 1):
+            made = Forecast(question_id="q", forecaster="t", as_of=question.as_of, p={"yes": 0.5}, trial=trial)
+            store.finish_cell(RunCell(run="r", question=question, trial=trial).key, made)
+        store.database.write("UPDATE cell SET forecast = replace(forecast, '0.5', '0.9') WHERE trial = 1")
     found = asyncio.run(doctor(DoctorRequest(repair=True), settings))
-    assert [one.state for one in found.findings if one.notes] == ["repaired"]
+    assert [one.state for one in found.findings if one.notes] == ["repaired", "repaired"]
     assert keys[1] in next(tmp_path.glob("journal.db.set-aside-*.jsonl")).read_text()
+    assert "0.9" in next(tmp_path.glob("runs.db.set-aside-*.jsonl")).read_text()
+    with closing(RunStore(postgres)) as store:
+        assert [answer.trial for answer in store.answers("r")] == [0]
+    sound = asyncio.run(doctor(DoctorRequest(repair=True), settings))
+    assert [one.state for one in sound.findings if "on the server" in one.detail] == ["ok", "ok"]
     with closing(Journal(postgres)) as journal:
         assert [journal.find(key) for key in keys] == [b"{}", None, b"{}"]
 

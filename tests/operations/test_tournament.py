@@ -16,6 +16,7 @@ from fakes.background import Background
 from fakes.markets import FakeMetaculus
 from fakes.models import BackgroundModels
 from fakes.processes import forks
+from foretell.data import locked
 from foretell.operations import (
     ATTEMPTS,
     TESTING_AREA,
@@ -38,7 +39,6 @@ from foretell.practice.markets import (
 from foretell.questions import InputError
 from foretell.runs import Settings, load_settings
 from foretell.submit import SubmissionLedger
-from foretell.submit.ledger import locked
 
 TOKEN, KEY = "metaculus-canary-123", "provider-canary-456"
 BRAIN = "foretell.practice.models.scripts:agent_script"

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from tests.studies.made_trials import SIMULATED
 
-from foretell.cli.study import study as command
+from foretell.cli import cli
 from foretell.metrics import Comparison, Interval
 from foretell.operations import open_study, save_study, saved_studies
 from foretell.questions import InputError
@@ -184,7 +184,7 @@ def test_a_damaged_file_is_named(settings: Settings, text: str):
 @pytest.mark.parametrize("name", sorted(SIMULATED))
 def test_studies_are_kept_from_the_command_line(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("FORETELL_HOME", str(tmp_path))
-    result = CliRunner().invoke(command, [name, "--worlds", "4", "--draws", "100", "--keep", "--json"])
+    result = CliRunner().invoke(cli, ["study", name, "--worlds", "2", "--draws", "100", "--keep", "--json"])
     assert result.exit_code == 0, (result.output, result.exception)
     found, pictures = open_study(load_settings(), name)
     assert found.to_dict() == json.loads(result.stdout)

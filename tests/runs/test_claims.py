@@ -11,8 +11,8 @@ Place = Path | str
 MOMENT = "2026-11-15T08:00:00+00:00"
 CHILD = """
 import sys, time
-from foretell.runs.claims import ClaimTable
-from foretell.runs.store import RunStore
+from foretell.runs import ClaimTable
+from foretell.runs import RunStore
 print(ClaimTable(RunStore(sys.argv[1]).database).take("collect", sys.argv[2]), flush=True)
 time.sleep(600)
 """

@@ -1,6 +1,6 @@
 from contextlib import closing
 
-from foretell.models.database.liveness import SessionLiveness
+from foretell.models.database import SessionLiveness
 from foretell.questions import Failure, Forecast, Question, Target, instant
 from foretell.runs import CellQueue, QueuedCell, RunStore, cells_of, enqueue, not_queued
 from foretell.runs.worker import MAX_TAKEOVERS, Reaper

@@ -54,11 +54,11 @@ SPEC = RunSpec(
 CHILD = """
 import asyncio, sys
 from pathlib import Path
-from foretell.models.budget import Budget
-from foretell.models.journal import Journal
-from foretell.models.model import ModelSettings, Request, UserMessage
-from foretell.models.prices import PriceList, TokenPrice
-from foretell.models.router import ModelRouter
+from foretell.models import Budget
+from foretell.models import Journal
+from foretell.models import ModelSettings, Request, UserMessage
+from foretell.models import PriceList, TokenPrice
+from foretell.models import ModelRouter
 
 async def main(url, path, run):
     name = f"compat:m@{url}/v1"

@@ -8,12 +8,10 @@ from pathlib import Path
 import pytest
 
 from fakes.background import Background
-from foretell.data.datasets import DownloadCache, read_pulled
-from foretell.data.datasets.forecastbench_download import price_file
+from foretell.data.datasets import DownloadCache, price_file, read_pulled
 from foretell.practice.markets import PracticeManifold, SampleManifoldBet
 from foretell.questions import InputError
-from foretell.runs import load_settings
-from foretell.runs.due_prices import keep_due_prices
+from foretell.runs import keep_due_prices, load_settings
 
 DAY = "2025-10-26"
 CONTRACT = "abcDEF123456"

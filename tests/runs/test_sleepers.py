@@ -26,9 +26,7 @@ from foretell.models import (
     RequestInFlight,
     UserMessage,
 )
-from foretell.models.database import liveness
-from foretell.models.database.interface import Statements
-from foretell.models.database.liveness import SessionLiveness
+from foretell.models.database import SessionLiveness, Statements, liveness
 from foretell.models.rate_limiter import SharedConcurrency
 from foretell.questions import EmitEvent, Failed, Forecast, Question, Target
 from foretell.runs import Executor, RunCell, RunProgress, RunStore
@@ -204,8 +202,8 @@ def test_slots_that_others_have_are_not_handed_out(place: Place) -> None:
 
 CHILD = """
 import sys, time
-from foretell.runs.claims import ClaimTable
-from foretell.runs.store import RunStore
+from foretell.runs import ClaimTable
+from foretell.runs import RunStore
 store = RunStore(sys.argv[1])
 claims = ClaimTable(store.database)
 print(claims.take("cell r", "q"), flush=True)

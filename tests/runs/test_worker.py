@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, closing
 
 import pytest
 
-from foretell.models.database.liveness import SessionLiveness
+from foretell.models.database import SessionLiveness
 from foretell.questions import EmitEvent, Forecast, ForecastMade, InputError, Question, Target, instant
 from foretell.runs import (
     AnswerCell,

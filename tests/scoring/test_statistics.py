@@ -5,12 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from foretell import score
+from foretell import score, study
 from foretell.metrics import expanded_level
 from foretell.metrics.bootstrap import expanded_p
 from foretell.operations import PlanRequest, plan
 from foretell.studies import StudyData
-from foretell.studies.coverage import SHARED_DAYS, CoverageOptions, study
 
 
 def tables(*, forecasters: int = 2, clusters: int = 40, days: int = 20, seed: int = 0) -> tuple[Any, Any]:
@@ -63,8 +62,9 @@ def test_few_clusters_widen_the_level_and_the_p_value_alike():
 
 
 def test_intervals_hold_what_they_promise_where_days_are_shared():
-    found = study(StudyData(tables={}), CoverageOptions(worlds=60, draws=200)).tables[0]
-    assert found.numbers("expanded, two-way")[SHARED_DAYS] > found.numbers("expanded")[SHARED_DAYS] + 5
+    found = study("coverage", StudyData(tables={}), worlds=60, draws=200).tables[0]
+    shared = "100 clusters, 20 shared days"
+    assert found.numbers("expanded, two-way")[shared] > found.numbers("expanded")[shared] + 5
 
 
 def test_a_plan_stands_on_the_level_of_its_pilot():

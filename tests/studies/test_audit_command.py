@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from foretell.cli.study import audit
+from foretell.cli import cli
 from foretell.data import Corpus, CorpusDocument
 from foretell.questions import InputError, instant
 from foretell.runs import QuestionsSpec, RunSpec, execute_run, load_settings, prepare_run
@@ -102,7 +102,7 @@ def run(one: RunSpec) -> str:
 
 
 def audited(*arguments: str) -> tuple[str, dict]:
-    result = CliRunner().invoke(audit, [*arguments, "--out", "audit.json"], catch_exceptions=False)
+    result = CliRunner().invoke(cli, ["audit", *arguments, "--out", "audit.json"], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     written = json.loads(Path("audit.json").read_text())
     return result.output, {**written, **written["details"]}

@@ -177,7 +177,7 @@ WRITER = """
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from foretell.submit.ledger import LedgerDraft, SubmissionLedger
+from foretell.submit import LedgerDraft, SubmissionLedger
 ledger = SubmissionLedger(Path(sys.argv[1]))
 for n in range(40):
     drafts = [LedgerDraft(kind="intention", platform="p", account=sys.argv[2], question=f"q{n}", part="forecast",

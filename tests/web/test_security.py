@@ -167,16 +167,16 @@ def test_a_spec_is_sent_and_never_named_as_a_file_of_the_server(client: TestClie
 
 
 def test_a_token_that_could_be_guessed_is_refused() -> None:
-    from foretell.cli.serve import serve
+    from foretell.cli import cli
 
-    result = CliRunner().invoke(serve, ["--token", "short"])
+    result = CliRunner().invoke(cli, ["serve", "--token", "short"])
     assert "short enough to be guessed" in str(result.exception)
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     import builtins
 
-    from foretell.cli.serve import serve
+    from foretell.cli import cli
 
     real = builtins.__import__
 
@@ -186,7 +186,7 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
         return real(name, *args, **more)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    result = CliRunner().invoke(serve, [])
+    result = CliRunner().invoke(cli, ["serve"])
     assert "pip install 'foretell[web]'" in str(result.exception)
 
 

@@ -62,8 +62,8 @@ def test_it_prints_a_link_that_logs_in_and_ends_with_streams_open(
 def test_a_port_that_is_taken_is_said(started: tuple[ForkedCommand, str]) -> None:
     from click.testing import CliRunner
 
-    from foretell.cli.serve import serve
+    from foretell.cli import cli
 
     port = re.findall(r":(\d+)/", started[1])[0]
-    result = CliRunner().invoke(serve, ["--port", port, "--token", "x" * 20])
+    result = CliRunner().invoke(cli, ["serve", "--port", port, "--token", "x" * 20])
     assert f"cannot listen at 127.0.0.1, port {port}" in str(result.exception)

@@ -7,7 +7,6 @@ import time
 from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
 from http import HTTPStatus
@@ -26,6 +25,7 @@ from foretell.data.pace import (
     ServiceTurns,
 )
 from foretell.data.public_address import leads_inside
+from foretell.questions.retry_after import retry_after
 
 if TYPE_CHECKING:
     import ssl
@@ -155,28 +155,8 @@ def check_status(response: "httpx2.Response", url: str, *, good: Container[int],
     reason = f"the server answered {status} {response.reason_phrase}".rstrip()
     reason += f": {explanation}" if explanation else ""
     if status in RETRY_STATUS:
-        raise ServerBusy(reason, url=url, status=status, wait=_retry_after(response))
+        raise ServerBusy(reason, url=url, status=status, wait=retry_after(response.headers))
     raise (NotFound if status == HTTPStatus.NOT_FOUND else SourceError)(reason, url=url, status=status)
-
-
-def _retry_after(response: "httpx2.Response") -> float | None:
-    """Seconds the server asked to wait, given as a number or as a date relative to its own clock."""
-    wait = response.headers.get("retry-after")
-    if wait is None:
-        return None
-    try:
-        return max(0.0, float(wait))
-    except ValueError:
-        pass
-    try:
-        until, now = parsedate_to_datetime(wait), parsedate_to_datetime(response.headers.get("date", ""))
-    except ValueError:
-        return None
-    return max(0.0, (_aware(until) - _aware(now)).total_seconds())
-
-
-def _aware(moment: datetime) -> datetime:
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _length(response: "httpx2.Response") -> int | None:

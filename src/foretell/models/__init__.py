@@ -6,6 +6,7 @@ HOMES = {
     "foretell.models.budget": "Budget BudgetedModel SharedBudget estimate_tokens",
     "foretell.models.canonical": "content_key pack_reply quick_json request_key unpack_reply",
     "foretell.models.capabilities": "check_knowledge_cutoff knowledge_cutoff",
+    "foretell.models.check": "unknown_models",
     "foretell.models.facts": "ModelFacts facts_of forget_facts known_facts use_facts_from",
     "foretell.models.journal": (
         "DamagedReply JOURNAL_TABLES Journal JournalEntry JournalReadingModel JournalRequest JournalWritingModel "
@@ -15,11 +16,11 @@ HOMES = {
     "foretell.models.model": (
         "AssistantMessage BudgetExceeded ContextTooLong EFFORTS FinishReason KeyRefused Message Model ModelBusy "
         "ModelError ModelRefused ModelSettings NotInJournal OutOfCredit Reply ReplyLost ReplyTooLong Request "
-        "RequestInFlight ServiceTier SystemMessage TokenCount ToolCall ToolResult ToolSpec UserMessage"
+        "RequestInFlight ServiceTier SettingRefused SystemMessage TokenCount ToolCall ToolResult ToolSpec UserMessage"
     ),
     "foretell.models.names": "MODEL_ROLES ModelName ModelRole ModelRoles default_effort default_efforts is_loopback",
     "foretell.models.prices": "FREE_OF_CHARGE PriceList TokenPrice read_price",
-    "foretell.models.provider": "Provider ProviderConfig",
+    "foretell.models.provider": "Provider ProviderClient ProviderConfig",
     "foretell.models.router": "ModelRouter open_provider",
     "foretell.models.structured_output": (
         "NoJsonFound NoUsableAnswer UnusableReply ask_typed ask_until_usable closed_object object_in read_json "

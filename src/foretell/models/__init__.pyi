@@ -12,6 +12,7 @@ from foretell.models.canonical import request_key as request_key
 from foretell.models.canonical import unpack_reply as unpack_reply
 from foretell.models.capabilities import check_knowledge_cutoff as check_knowledge_cutoff
 from foretell.models.capabilities import knowledge_cutoff as knowledge_cutoff
+from foretell.models.check import unknown_models as unknown_models
 from foretell.models.facts import ModelFacts as ModelFacts
 from foretell.models.facts import facts_of as facts_of
 from foretell.models.facts import forget_facts as forget_facts
@@ -48,6 +49,7 @@ from foretell.models.model import ReplyTooLong as ReplyTooLong
 from foretell.models.model import Request as Request
 from foretell.models.model import RequestInFlight as RequestInFlight
 from foretell.models.model import ServiceTier as ServiceTier
+from foretell.models.model import SettingRefused as SettingRefused
 from foretell.models.model import SystemMessage as SystemMessage
 from foretell.models.model import TokenCount as TokenCount
 from foretell.models.model import ToolCall as ToolCall
@@ -66,6 +68,7 @@ from foretell.models.prices import PriceList as PriceList
 from foretell.models.prices import TokenPrice as TokenPrice
 from foretell.models.prices import read_price as read_price
 from foretell.models.provider import Provider as Provider
+from foretell.models.provider import ProviderClient as ProviderClient
 from foretell.models.provider import ProviderConfig as ProviderConfig
 from foretell.models.router import ModelRouter as ModelRouter
 from foretell.models.router import open_provider as open_provider

@@ -71,6 +71,10 @@ class ModelFacts:
         """Whether the model thinks first when it is asked so."""
         return (self.effort(wanted) or self.default or "none") != "none"
 
+    def samples(self, wanted: ReasoningEffort | None) -> bool:
+        """Whether the model takes a temperature when it is asked to think so long."""
+        return self.sampling == "yes" or (self.sampling == "without_thinking" and not self.thinks(wanted))
+
 
 UNKNOWN = ModelFacts()
 

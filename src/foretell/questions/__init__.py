@@ -1,6 +1,7 @@
 """What is asked, when, of whom, and how it came out: frozen values, no I/O."""
 
 from foretell.questions.as_of import AsOf, AsOfMode, Clock, UtcDatetime, instant
+from foretell.questions.clock_jump import ClockReading, steady_seconds
 from foretell.questions.codec import from_dict, from_json, to_json
 from foretell.questions.errors import InputError, MissingExtra, NoAnswer
 from foretell.questions.exclusivity import EXCLUSIVITIES, Exclusivity, even_chance, read_exclusivity, scaled
@@ -31,6 +32,7 @@ __all__ = [
     "BeliefRevised",
     "Categorical",
     "Clock",
+    "ClockReading",
     "Cost",
     "EmitEvent",
     "Exclusivity",
@@ -66,5 +68,6 @@ __all__ = [
     "instant",
     "read_exclusivity",
     "scaled",
+    "steady_seconds",
     "to_json",
 ]

@@ -9,6 +9,7 @@ HOMES = {
     "foretell.runs.combine": (
         "CombinationSettings average_distributions combine_trials combining_by_name one_forecast_per_question"
     ),
+    "foretell.runs.due_prices": "keep_due_prices",
     "foretell.runs.event_loop": "run_sync",
     "foretell.runs.executor": "AnswerCell Executor RunProgress",
     "foretell.runs.grid": "factors_of_specs grid_from_mapping read_grid",

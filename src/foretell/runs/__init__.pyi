@@ -13,6 +13,7 @@ from foretell.runs.combine import average_distributions as average_distributions
 from foretell.runs.combine import combine_trials as combine_trials
 from foretell.runs.combine import combining_by_name as combining_by_name
 from foretell.runs.combine import one_forecast_per_question as one_forecast_per_question
+from foretell.runs.due_prices import keep_due_prices as keep_due_prices
 from foretell.runs.event_loop import run_sync as run_sync
 from foretell.runs.executor import AnswerCell as AnswerCell
 from foretell.runs.executor import Executor as Executor

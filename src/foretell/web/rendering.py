@@ -15,7 +15,7 @@ from foretell.report.prose import sanitise_text
 from foretell.web.formatting import FILTERS
 from foretell.web.forms import form_value
 from foretell.web.security import Visitor, visitor_of
-from foretell.web.static_files import first_script, sheet_element, static_address
+from foretell.web.static_files import first_script, icon_address, sheet_element, static_address
 
 ViewFunction = TypeVar("ViewFunction", bound=Callable[..., Any])
 
@@ -109,6 +109,7 @@ def render(name: str, view: Any, *, visitor: Visitor | None = None, **more: Any)
         "static": static_address,
         "sheet": partial(sheet_element, still=visitor.still),
         "first_script": first_script(still=visitor.still),
+        "icon": icon_address(),
         "nav": NAVIGATION,
         **more,
     }

@@ -18,7 +18,9 @@ from foretell import plugins
 from foretell.forecasters import Context
 from foretell.forecasters.tree import (
     TEXT_FORMATS,
+    Body,
     FormulaLink,
+    Gates,
     Grounding,
     GroundingResult,
     InvalidTree,
@@ -36,12 +38,11 @@ from foretell.forecasters.tree import (
     evaluated,
     link_in_numbers,
     link_in_words,
+    object_schema,
     read_tree,
     rule_named,
     write_tree,
 )
-from foretell.forecasters.tree.arithmetic.gates import Body, Gates
-from foretell.forecasters.tree.grow.prompting import object_schema
 from foretell.forecasters.tree.what_if import what_if
 from foretell.models import Request
 from foretell.models.providers import ScriptedModel

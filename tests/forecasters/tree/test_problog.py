@@ -9,6 +9,7 @@ import pytest
 from tests.forecasters.tree.random_trees import claim, random_tree, tree_of
 
 from foretell.forecasters.tree import (
+    SCALINGS,
     AverageLink,
     FormulaAssumption,
     FormulaLink,
@@ -16,13 +17,14 @@ from foretell.forecasters.tree import (
     LinearLink,
     Tree,
     bayes_net,
+    bayes_net_faults,
     evaluated,
     scale_tree,
+    scaled,
     to_bif,
     to_problog,
     to_xmlbif,
 )
-from foretell.forecasters.tree.arithmetic.scaling import SCALINGS, bayes_net_faults, scaled
 
 COMPUTED = ("linear", "formula", "noisy_or", "inhibited_noisy_or", "average")
 

@@ -30,6 +30,7 @@ from foretell.forecasters.tree import (
     Synthesizer,
     SynthesizeSettings,
     Tree,
+    bayes_net_faults,
     evaluate,
     read_tree,
     read_tree_file,
@@ -39,7 +40,6 @@ from foretell.forecasters.tree import (
     tree_failures,
     tree_spread,
 )
-from foretell.forecasters.tree.arithmetic.scaling import bayes_net_faults
 from foretell.forecasters.tree.what_if import what_if
 from foretell.models import BudgetExceeded, ModelError
 from foretell.models.providers import ScriptedModel, model_name

@@ -15,12 +15,12 @@ from foretell.forecasters.tree import (
     NoisyOrLink,
     Proposition,
     Tree,
+    bayes_net_faults,
     compile_tree,
     leaves,
     run_many,
 )
 from foretell.forecasters.tree import formula as ex
-from foretell.forecasters.tree.arithmetic.scaling import bayes_net_faults
 from foretell.metrics import Floats
 from foretell.studies.trees import LinkKind, TreeWorld, TreeWorldSettings, draw_questions, draw_world
 from foretell.studies.trees.fitted_links import chance_of, fitted_tree, parametric_tree, plain_formulas

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.forecasters.tree import LinearLink, evaluate, post_order, tree_problems
-from foretell.forecasters.tree.arithmetic.scaling import bayes_net_faults
+from foretell.forecasters.tree import LinearLink, bayes_net_faults, evaluate, post_order, tree_problems
 from foretell.studies.trees import (
     LINK_KINDS,
     LinkKind,

@@ -105,11 +105,11 @@ def test_daemons_end_with_their_notebook(last: str, tight_pool: KernelPool, loop
 
 HOST = """
 import asyncio, sys
-from foretell.questions.as_of import AsOf
-from foretell.tools.notebook.notebook import PythonCell
-from foretell.tools.notebook.pool import KernelPool
+from foretell.questions import AsOf
+from foretell.tools.notebook import PythonCell
+from foretell.tools.notebook import KernelPool
 from foretell.tools.notebook.process import PREFIX, sweep
-from foretell.tools.notebook.session import open_notebook
+from foretell.tools.notebook import open_notebook
 
 async def main():
     async with KernelPool(warm=1, preload=()) as pool, open_notebook(pool, AsOf.day("2025-10-26")) as session:

@@ -11,7 +11,7 @@ HOMES = {
         "read_question_set read_resolution_set read_round read_rounds read_submission resolution_revisions subtype_of"
     ),
     "foretell.data.datasets.forecastbench_download": (
-        "FORECASTBENCH_URL ForecastBenchDownload PulledFile pulled_rounds read_pulled"
+        "FORECASTBENCH_URL ForecastBenchDownload PulledFile price_file pulled_rounds read_pulled"
     ),
     "foretell.data.datasets.forecastbench_tables": "QUESTION_COLUMNS read_question_tables",
     "foretell.data.datasets.payoff_tasks": (

@@ -16,6 +16,7 @@ from foretell.data.datasets.forecastbench import subtype_of as subtype_of
 from foretell.data.datasets.forecastbench_download import FORECASTBENCH_URL as FORECASTBENCH_URL
 from foretell.data.datasets.forecastbench_download import ForecastBenchDownload as ForecastBenchDownload
 from foretell.data.datasets.forecastbench_download import PulledFile as PulledFile
+from foretell.data.datasets.forecastbench_download import price_file as price_file
 from foretell.data.datasets.forecastbench_download import pulled_rounds as pulled_rounds
 from foretell.data.datasets.forecastbench_download import read_pulled as read_pulled
 from foretell.data.datasets.forecastbench_tables import QUESTION_COLUMNS as QUESTION_COLUMNS

@@ -11,7 +11,8 @@ HOMES = {
     "foretell.forecasters.tree.arithmetic.compiler": "TooManySharedClaims compile_tree",
     "foretell.forecasters.tree.arithmetic.error_bar": "error_bar leaf_spread next_trials",
     "foretell.forecasters.tree.arithmetic.evaluation": "evaluate evaluated stale_claims",
-    "foretell.forecasters.tree.arithmetic.scaling": "scale_tree",
+    "foretell.forecasters.tree.arithmetic.gates": "Body Gates",
+    "foretell.forecasters.tree.arithmetic.scaling": "SCALINGS bayes_net_faults scale_tree scaled",
     "foretell.forecasters.tree.arithmetic.sensitivity": "beta_paths ranges sensitivities tornado tree_spread",
     "foretell.forecasters.tree.description": (
         "claim_marks link_in_numbers link_in_words outline stale_parts tree_failures"
@@ -36,7 +37,7 @@ HOMES = {
     "foretell.forecasters.tree.grow.event_log": "EventLog TreeJob",
     "foretell.forecasters.tree.grow.ground": "CannotGround GroundSettings Grounder GroundingPool GroundingResult Leaf",
     "foretell.forecasters.tree.grow.grow": "TreeGrowth TreeSettings",
-    "foretell.forecasters.tree.grow.prompting": "ClaimSurroundings TreeQuestion",
+    "foretell.forecasters.tree.grow.prompting": "ClaimSurroundings TreeQuestion object_schema",
     "foretell.forecasters.tree.grow.rules": "SynthesisRule rule_named",
     "foretell.forecasters.tree.grow.synthesize": "SynthesizeSettings Synthesizer",
     "foretell.forecasters.tree.history": (

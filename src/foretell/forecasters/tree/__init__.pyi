@@ -11,7 +11,12 @@ from foretell.forecasters.tree.arithmetic.error_bar import next_trials as next_t
 from foretell.forecasters.tree.arithmetic.evaluation import evaluate as evaluate
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated as evaluated
 from foretell.forecasters.tree.arithmetic.evaluation import stale_claims as stale_claims
+from foretell.forecasters.tree.arithmetic.gates import Body as Body
+from foretell.forecasters.tree.arithmetic.gates import Gates as Gates
+from foretell.forecasters.tree.arithmetic.scaling import SCALINGS as SCALINGS
+from foretell.forecasters.tree.arithmetic.scaling import bayes_net_faults as bayes_net_faults
 from foretell.forecasters.tree.arithmetic.scaling import scale_tree as scale_tree
+from foretell.forecasters.tree.arithmetic.scaling import scaled as scaled
 from foretell.forecasters.tree.arithmetic.sensitivity import beta_paths as beta_paths
 from foretell.forecasters.tree.arithmetic.sensitivity import ranges as ranges
 from foretell.forecasters.tree.arithmetic.sensitivity import sensitivities as sensitivities
@@ -74,6 +79,7 @@ from foretell.forecasters.tree.grow.grow import TreeGrowth as TreeGrowth
 from foretell.forecasters.tree.grow.grow import TreeSettings as TreeSettings
 from foretell.forecasters.tree.grow.prompting import ClaimSurroundings as ClaimSurroundings
 from foretell.forecasters.tree.grow.prompting import TreeQuestion as TreeQuestion
+from foretell.forecasters.tree.grow.prompting import object_schema as object_schema
 from foretell.forecasters.tree.grow.rules import SynthesisRule as SynthesisRule
 from foretell.forecasters.tree.grow.rules import rule_named as rule_named
 from foretell.forecasters.tree.grow.synthesize import SynthesizeSettings as SynthesizeSettings

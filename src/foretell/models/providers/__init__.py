@@ -12,7 +12,7 @@ HOMES = {
     "foretell.models.providers.responses": "ResponsesWire",
     "foretell.models.providers.scripted": "ScriptCue ScriptedModel",
     "foretell.models.providers.services": "ANTHROPIC COMPATIBLE_SERVER DEEPSEEK GOOGLE MISTRAL OPENAI OPENROUTER XAI",
-    "foretell.models.providers.wire": "HttpFailure server_events",
+    "foretell.models.providers.wire": "HttpFailure Wire server_events",
 }
 """Module → what the rest of the house uses of it."""
 

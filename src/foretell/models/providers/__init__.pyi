@@ -20,4 +20,5 @@ from foretell.models.providers.services import OPENAI as OPENAI
 from foretell.models.providers.services import OPENROUTER as OPENROUTER
 from foretell.models.providers.services import XAI as XAI
 from foretell.models.providers.wire import HttpFailure as HttpFailure
+from foretell.models.providers.wire import Wire as Wire
 from foretell.models.providers.wire import server_events as server_events

@@ -99,11 +99,8 @@ class ChatWire:
     def _settings(self, request: Request, facts: ModelFacts) -> Json:
         settings = request.settings
         effort = facts.effort(settings.effort) if facts.efforts else settings.effort
-        sampled = facts.sampling == "yes" or (
-            facts.sampling == "without_thinking" and not facts.thinks(settings.effort)
-        )
         sent: Json = {
-            "temperature": settings.temperature if sampled else None,
+            "temperature": settings.temperature if facts.samples(settings.effort) else None,
             self.seed: settings.seed,
             self.length: request.max_tokens,
             "service_tier": None if settings.tier in (None, "standard") else settings.tier,
@@ -142,7 +139,7 @@ class ChatWire:
             sealed=_sealed(message, raw_calls, ids),
         )
         return replace(
-            reply, tokens=self._tokens(body.get("usage"), request, reply), dollars=_dollars(body.get("usage"))
+            reply, tokens=self._tokens(body.get("usage"), request, reply), dollars=stated_dollars(body.get("usage"))
         )
 
     def _tokens(self, usage: Any, request: Request, reply: Reply) -> Any:
@@ -297,7 +294,7 @@ def _sealed(message: Json, calls: list[Json], ids: list[str]) -> str:
     return seal("chat", {"fields": fields, "calls": extras}) if fields or extras else ""
 
 
-def _dollars(usage: Any) -> float | None:
+def stated_dollars(usage: Any) -> float | None:
     """What the provider says it charged: OpenRouter in dollars, xAI in ticks."""
     if not isinstance(usage, dict):
         return None

@@ -22,7 +22,7 @@ from foretell.models.model import (
     ToolResult,
     UserMessage,
 )
-from foretell.models.providers.chat import DOLLARS_PER_TICK, is_strict
+from foretell.models.providers.chat import is_strict, stated_dollars
 from foretell.models.providers.wire import (
     Json,
     answered_tier,
@@ -146,7 +146,7 @@ class ResponsesWire:
                 "reasoning": count(usage, "output_tokens_details", "reasoning_tokens"),
             },
         )
-        return replace(reply, tokens=tokens, dollars=_dollars(usage))
+        return replace(reply, tokens=tokens, dollars=stated_dollars(usage))
 
     def joined(self, events: Iterable[Json]) -> Json:
         """The body that a streamed reply adds up to: the last event holds it whole; until then the items that ended."""
@@ -200,10 +200,9 @@ def _parts(content: Any) -> list[Json]:
 def _settings(request: Request, facts: ModelFacts) -> Json:
     settings = request.settings
     effort = facts.effort(settings.effort) if facts.efforts else settings.effort
-    sampled = facts.sampling == "yes" or (facts.sampling != "no" and not facts.thinks(settings.effort))
     sent = {
         "reasoning": None if effort is None else {"effort": effort},
-        "temperature": settings.temperature if sampled else None,
+        "temperature": settings.temperature if facts.samples(settings.effort) else None,
         "max_output_tokens": None if request.max_tokens is None else max(request.max_tokens, LEAST_OUTPUT),
         "service_tier": None if settings.tier == "standard" else settings.tier,
     }
@@ -278,11 +277,3 @@ def _thinking(items: list[Json]) -> str:
         for part in [*(item.get("summary") or ()), *(item.get("content") or ())]
     ]
     return "\n\n".join(str(part["text"]) for part in parts if isinstance(part, dict) and part.get("text"))
-
-
-def _dollars(usage: Any) -> float | None:
-    ticks = count(usage, "cost_in_usd_ticks")
-    if ticks is not None:
-        return ticks * DOLLARS_PER_TICK
-    stated = usage.get("cost") if isinstance(usage, dict) else None
-    return float(stated) if isinstance(stated, int | float) and not isinstance(stated, bool) else None

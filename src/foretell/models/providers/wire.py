@@ -5,8 +5,6 @@ import math
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any, Protocol, cast
 
 from foretell.models.budget import BYTES_PER_TOKEN, estimate_tokens
@@ -26,6 +24,7 @@ from foretell.models.model import (
     TokenCount,
     ToolCall,
 )
+from foretell.questions.retry_after import read_seconds, retry_after
 
 Json = dict[str, Any]
 
@@ -123,7 +122,18 @@ SETTINGS = {
     ),
     "seed": ("seed",),
     "tier": ("service_tier", "servicetier"),
-    "sealed": ("reasoning_content", "reasoning_details", "'reasoning'", "encrypted_content", "messages.reasoning"),
+    "sealed": (
+        "reasoning_content",
+        "reasoning_details",
+        "'reasoning'",
+        "encrypted_content",
+        "messages.reasoning",
+        "thought_signature",
+        "thought signature",
+        "`signature`",
+        "thinking` block",
+        "redacted_thinking",
+    ),
     "stream": ("stream_options",),
     "max_tokens": OUTPUT_LIMITS,
 }
@@ -185,7 +195,7 @@ class HttpFailure:
         for detail in _list(_get(self._error, "details")):
             delay = _get(detail, "retryDelay")
             if asked is None and isinstance(delay, str) and delay.endswith("s"):
-                asked = _seconds(delay[:-1])
+                asked = read_seconds(delay[:-1])
         return asked
 
     @property
@@ -243,35 +253,6 @@ def redact_key(text: str, key: str) -> str:
     """Text that may be shown: shortened, on one line, and without the key."""
     clean = " ".join((text.replace(key, "***") if len(key) >= SHORTEST_KEY else text).split())
     return clean if len(clean) <= LONGEST_MESSAGE else clean[:LONGEST_MESSAGE] + "…"
-
-
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds a server asked us to wait: in milliseconds, in seconds, or as a date by its own clock.
-
-    >>> retry_after({"retry-after": "1.5"}), retry_after({"retry-after-ms": "250"}), retry_after({})
-    (1.5, 0.25, None)
-    """
-    for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        seconds = _seconds(headers.get(name, ""))
-        if seconds is not None:
-            return seconds * scale
-    try:
-        until, now = parsedate_to_datetime(headers["retry-after"]), parsedate_to_datetime(headers["date"])
-    except (KeyError, ValueError):
-        return None
-    return max(0.0, (_aware(until) - _aware(now)).total_seconds())
-
-
-def _seconds(text: str) -> float | None:
-    try:
-        seconds = float(text)
-    except ValueError:
-        return None
-    return max(0.0, seconds) if math.isfinite(seconds) else None
-
-
-def _aware(moment: datetime) -> datetime:
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 # Reading what may be odd: a paid reply is not lost because its count is a text.
