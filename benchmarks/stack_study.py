@@ -3,7 +3,7 @@
 Reads the tables under $FORETELL_DATA (default: ../shared/data beside the repository), prints Markdown tables and
 writes them into docs/studies/stack.md between the markers.
 
-    python benchmarks/stack_study.py            # about five minutes on one core
+    python benchmarks/stack_study.py            # about two minutes on one core
     python benchmarks/stack_study.py --quick    # every eighth question, nothing is written
 """
 
@@ -38,14 +38,6 @@ SERIES = {
     "ts_yfinance_close": ("ticker", "close", "{}"),
     "meteofrance_daily_tmean": ("wmo", "tmean", "meteofrance/TEMPERATURE/celsius.{}.D"),
 }
-
-
-class NoRates:
-    """Knows no base rate, so that the stack's models stand alone."""
-
-    def rate(self, question: Question, target: object, as_of: object) -> float | None:
-        """Never one."""
-        return None
 
 
 @dataclass(frozen=True)
@@ -226,7 +218,9 @@ def apart(found: Table, p: np.ndarray, rows: np.ndarray) -> str:
     compared = compare_paired(
         found.loss("stack", rows), other, design, statistic=brier_index_from_sums, resampling=RESAMPLING
     )
-    return f"{compared.diff:+.1f} [{compared.low:+.1f}, {compared.high:+.1f}]"
+    # A rival that took part in one round has one day at each horizon, which tells nothing of other days.
+    one_day = len(np.unique(found.columns["resolution"][rows])) < 2
+    return f"{compared.diff:+.1f} " + ("(one day)" if one_day else f"[{compared.low:+.1f}, {compared.high:+.1f}]")
 
 
 def horizons_table(found: Table, rows: np.ndarray, rival: np.ndarray) -> list[str]:
@@ -318,8 +312,6 @@ def main() -> None:
     stack, started = Stack(), perf_counter()
     said = {"stack": said_by(stack, questions, series, past)}
     seconds = perf_counter() - started
-    said["no series"] = said_by(stack, questions, None, past)
-    said["models alone"] = said_by(Stack(rates=NoRates()), questions, series, past)
     said["base rate by horizon"] = rated_by(BaseRates(past=past.outcomes), questions)
     said["baseline"] = rated_by(baseline, questions)
     found = table(questions, rounds.outcomes(), said)
@@ -337,7 +329,7 @@ def main() -> None:
         "rounds after (kept for confirming)": (found, ~early),
         "all rounds": (found, early | ~early),
     }
-    methods = ("baseline", "base rate by horizon", "no series", "models alone", "stack")
+    methods = ("baseline", "base rate by horizon", "stack")
     lines = ["### Ahead of the paper's baseline", "", *sets_table(sets), ""]
     others = rivals(found, ~early)
     longest = max(others.values(), key=lambda p: int((~np.isnan(p)).sum()))
