@@ -52,7 +52,7 @@ EXPECTED = re.compile(
         r"|budget\w*|predict\w*|if|until|calendar|schedul\w*|view on|hope\w*|aim\w*|seen|likely|futures|contract|questions?"
         r"|resol\w+|exceeds?|whether|compared|means|refers?|bid|draw|preparations?|candidates?|reserved|deliver\w*|ships? (?:in|from|by)"
         r"|start\w*|begin\w*|launch\w*|pilot|roll-?out|timeline|roadmap|milestones?|later|coming|from|in time for|is|are|be"
-        r"|erwart\w*|prognos\w*|geplant|plant|soll\w*|wird|werden|durfte|liefer\w*|ab|bis|attend\w*|prev\w+|devrait|sera"
+        r"|erwart\w*|prognos\w*|geplant|plant|soll\w*|wird|werden|durfte|liefer\w*|ab|bis|attendu\w*|prev\w+|devrait|sera"
         r"|seront|d'ici|avant|espera\w*|proyect\w*|sera[n]?|deber\w*|hasta|antes|esper\w+|deve\w*|ate|dovrebbe\w*|atteso|entro"
         r"|verwacht\w*|zal|zullen|vantas|vantar|forvent\w*|spodziew\w*|ocekava\w*|bude|beklen\w*|bekleniyor|ожида\w*"
         r"|прогноз\w*|план\w*|будет|очiку\w*|очіку\w*|diperkirakan|akan|du kien|se|المتوقع|يتوقع|متوقع|سوف|انتظار|उम्मीद|अनुमान)\b"

@@ -25,7 +25,7 @@ _DONE = re.compile(
     r"|escaped|attacked|invaded|released|published|vetoed|adopted|ratified|sworn|inaugurated|appointed|fired|dismissed"
     r"|overturned|upheld|blocked|granted|denied|settled|stepped|quit|reached|completed|merged|defaulted|erupted|burned"
     r"|entered|received|issued|sank|seized|captured|freed|returned|arrived|met|announced|confirmed|said|reported"
-    r"|declared|decided|ousted|toppled|declined|surged|plunged|tumbled|soared|edged|ticked|topped|exceeded)\b"
+    r"|declared|decided|sacked|suspended|hired|crowned|banned|fined|jailed|raided|bombed|shelled|ousted|toppled|declined|surged|plunged|tumbled|soared|edged|ticked|topped|exceeded)\b"
 )
 _DONE_LAST = re.compile(r"\b(?!need|indeed|feed|speed|expected|limited|related|based|named|dated|united)[a-z]{3,}ed$")
 """Any other verb, where it stands right before the day: "promised a vote on 6 June" tells of no vote."""
@@ -47,7 +47,7 @@ _PAPER_AFTER = re.compile(
     r"|crash|storm|quake|earthquake|election)\b(?! (?:is|will|may|could|date|day|deadline|are|would))"
 )
 _TOLD_TO = re.compile(
-    r"\btold (?:\w+ ){1,3}$|\bsaid (?:in|at|during|to) (?:\w+ ){1,4}$|\b(?:spoke|testified|speaking) (?:\w+ ){0,3}$"
+    r"\btold (?!to\b)(?:\w+ ){1,3}$|\bsaid (?:in|at|during|to) (?:\w+ ){1,4}$|\b(?:spoke|testified|speaking) (?:\w+ ){0,3}$"
 )
 _UNTIL = re.compile(r"^\W{0,3}(?:until|up to|till|bis zum|jusqu'au|hasta el|fino al)\s$")
 _WAS = re.compile(r"^,?\s(?:[a-z]{1,12}\s){0,3}(?:was|were|had|war|etait|era)\b")
@@ -80,7 +80,7 @@ _DONE_ELSEWHERE = tuple(
         ),
         (
             r"\b(?:il|l')\s?$",
-            r"\b(?:ha|hanno)\s(?:\w{2,9}\s)?\w{2,}(?:ato|uto|ito|so|tto|sto)\b|\b(?:e|sono)\s\w{3,}(?:to|ta|ti|te|so|sa|si|se)\b",
+            r"\b(?:ha|hanno)\s(?:\w{2,9}\s)?\w{2,}(?:ato|uto|ito|so|tto|sto|nto|rto|lto)\b|\b(?:e|sono)\s\w{3,}(?:to|ta|ti|te|so|sa|si|se)\b",
         ),
         (
             r"\b(?:em|dia)\s$",
@@ -90,8 +90,14 @@ _DONE_ELSEWHERE = tuple(
             r"\w{2,}(?:ades|ede|pnet|ket)\s(?:igjen\s|igen\s|den\s)?$",
             r".",
         ),
-        (r"\bop\s$", r"^\s\w{4,}(?:de|te)\s|\b(?:heeft|hebben|werd|werden)\b"),
-        (r"\bden\s$", r"^\s\w{4,}(?:de|te)\s|\b(?:har|hade|blev)\s\w{3,}(?:t|ts|d|dt)\b"),
+        (
+            r"\bop\s$",
+            r"^\s\w{4,}(?:de|te)\s|^\s(?:won|verloor|stierf|trad|nam|kwam|viel|steeg|hief|sloot|brak|ging)\s|\b(?:heeft|hebben|werd|werden)\b",
+        ),
+        (
+            r"\bden\s$",
+            r"^\s\w{4,}(?:de|te)\s|^\s(?:vann|vandt|vant|dog|dode|avgick|sjonk|steg|foll|falt|faldt|tog|fick|slot)\s|\b(?:har|hade|blev)\s\w{3,}(?:t|ts|d|dt)\b",
+        ),
     )
 )
 """By the word before the date."""
@@ -211,7 +217,7 @@ _ENGLISH = re.compile(r"\b(?:the|and|with|that|its)\b")
 _PLANNED_ASIA = re.compile("延期|予定|変更|推迟|推遲|改期|定于|定於|拟于|擬於|预定|연기|예정|변경|미뤄|계획|เลื่อน")
 _DONE_BEFORE = re.compile("已(?:经|經)?(?:于|於|在)?$|(?<![将將定拟擬])[于於]$|" + fold("เมื่อวันที่") + r"\s?$")
 _DONE_ASIA = re.compile(
-    r"(?:した|された|った|なった|れた|いた|んだ|ました|でした)[。.]?\s?$|了[。.]?\s?$|已经|宣布|表示|下调|上调|降息|加息|当选|去世|逝世|辞职|签署|通过了?|否决|决定"
+    r"(?:した|された|った|なった|れた|いた|んだ|ました|でした)[。.]?\s?$|了[。.]?\s?$|已经|宣布|表示|下调|上调|赢得|战胜|击败|获胜|夺冠|降息|加息|当选|去世|逝世|辞职|签署|通过了?|否决|决定"
     r"|[했됐였었았렸겼났졌]다[.]?\s?$|[했됐였었았렸겼났졌]습니다[.]?\s?$|밝혔|발표했"
 )
 _PLANNED_ELSEWHERE = AnyOf(
@@ -225,7 +231,7 @@ _PLANNED_ELSEWHERE = AnyOf(
         r"|\bbude\b|budou|odbedzie|zostanie|zamierza|zakaz|planuj|ce se|bo potek|va avea|va fi|urmeaza|lesz\b|tervez|elhalaszt"
         r"|pidetaan|suunnitel|siirret|toimub|lukka|notiks|\btiks\b|atlikt|vyks|ivyks|atide|planuo|\bθα\b|προγραμματ|αναβληθ"
         r"|\bakan\b|dijadwal|ditunda|rencana|menjelang|sebelum|se dien ra|se duoc|du kien|hoan lai|truoc ngay"
-        r"|itafanyika|utafanyika|atafanya|سوف|(?<!\w)سی\w|(?<!\w)ست\w|من المقرر|المقرر|المقبل|القادم|موعد|تأجیل|تاجیل|حتي|حتی|قبل|قرار است|خواهد|آینده"
+        r"|itafanyika|utafanyika|atafanya|سوف|(?<!\w)سی\w{3,}|(?<!\w)ست\w|من المقرر|المقرر|المقبل|القادم|موعد|تأجیل|تاجیل|حتي|حتی|قبل|قرار است|خواهد|آینده"
         r"|יתקיים|תתקיים|צפוי|נקבע|נדחה|עד |הבא|होगा|होगी|होंगे|निर्धारित|तक|टाल|হবে|নির্ধারিত|நடைபெறும்|நடைபெற|จะ|กำหนด|เลื่อน"
         r"|uskutocni|\bkona\b|konat|odrzat|odrzan|zakazan|tindra|se celebr|tendra lugar|aura lieu|\bdoit\b|devra|debera|sollen|\bsoll\b"
         r"|findet|statt|stattfinden|plaatsvind|\bzal\b|zullen|\bska\b|\bskal\b|\bvil\b|afholdes|holdes|\bhalls\b"
@@ -271,7 +277,8 @@ def _in_english(before: str, after: str) -> bool:
         return True
     clause = " ".join(before[: on.start()].split()[-14:])
     found = list(_DONE.finditer(clause)) or list(_DONE_LAST.finditer(clause))
-    if not found or len(clause[found[-1].end() :].split()) > 7:
+    # Behind a comma begins another clause: "the hall, opened in 1998, hosts the final on 31 May".
+    if not found or len(clause[found[-1].end() :].split()) > 7 or "," in clause[found[-1].end() :]:
         return False
     attached = not clause[found[-1].end() :].strip()
     if _AHEAD.search(clause[found[-1].end() :]) or (_SAID.search(clause) and not attached):
