@@ -1,5 +1,6 @@
 """What holds for all of pytest: tests and the examples in docstrings."""
 
+import gc
 import os
 from pathlib import Path
 
@@ -17,3 +18,9 @@ def pytest_collect_file(file_path: Path):
     if file_path.suffix == ".py" and ">>>" not in file_path.read_text(encoding="utf-8"):
         found = [one for one in found if not isinstance(one, DoctestModule)]
     return found
+
+
+def pytest_collection_finish() -> None:
+    """What is imported and collected stays: the garbage collector need not look through it again and again."""
+    gc.collect()
+    gc.freeze()

@@ -9,7 +9,7 @@ HOMES = {
     "foretell.inspect_tasks.logs": "read_inspect_log",
     "foretell.operations.ask": "AskResult ask",
     "foretell.operations.requests": "AskRequest RunRequest ShowRequest TreeRequest WhatIfRequest",
-    "foretell.operations.run": "ReplayResult RunResult ShowResult replay run show",
+    "foretell.operations.run": "ReplayResult RunResult ShowResult replay resume_run run show",
     "foretell.operations.runs": "RunsResult list_runs",
     "foretell.operations.studies": "study",
     "foretell.operations.tournament": "TournamentResult enter_metaculus",

@@ -104,6 +104,7 @@ __all__ = [
     "read_tree",
     "replay",
     "report_tree",
+    "resume_run",
     "resynthesize_tree",
     "run",
     "score",
@@ -674,7 +675,7 @@ def list_runs(
     *,
     find: str = "",
     tag: Sequence[str] = (),
-    state: Literal["running", "stopped", "failed", "done"] | None = None,
+    state: Literal["running", "waiting", "stopped", "dead", "broken", "failed", "done"] | None = None,
     archived: bool = False,
     limit: int | None = None,
     offset: int = 0,
@@ -715,6 +716,23 @@ def report_tree(
     Args:
         file: The tree's file.
         lasting: Standard deviation of what the grounder gets wrong every time: widens the error bar.
+    """
+
+def resume_run(
+    run: str,
+    *,
+    set: Mapping[str, str] = ...,
+    concurrency: int = 50,
+    where: Literal["auto", "here", "workers", "both"] = "auto",
+    settings: Settings | None = None,
+) -> RunResult:
+    """Go on with a run of this machine: open and failed cells are answered, nothing is paid twice.
+
+    Args:
+        run: The run's id, or how that begins.
+        set: Another value for a field of its spec, by dots; null takes it away.
+        concurrency: Cells at once.
+        where: Who answers, as in `foretell run`.
     """
 
 def resynthesize_tree(

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from foretell import run, score
-from foretell.operations import list_runs, remove_runs, rename_run, resolve_run, show, tag_run
+from foretell import resume_run, run, score
+from foretell.operations import OPERATIONS, ScoreRequest, list_runs, remove_runs, rename_run, resolve_run, show, tag_run
 from foretell.questions import InputError
 from foretell.runs import RunStore, Settings
 from foretell.scoring import score_run
@@ -128,9 +128,81 @@ def test_a_run_that_somebody_works_at_is_running_and_is_not_removed(settings: Se
         store.database.write("delete from cell where run = ? and question = 'hail'", (id,))
         (stopped,) = list_runs(settings=settings).stored
         assert stopped.state == "stopped"
+        # Queued for workers; then taken by a process that is gone; then one that says why it gave up.
+        store.queue(id, queued=True)
+        assert list_runs(settings=settings, state="waiting").total == 1
+        store.queue(id, queued=False)
+        store.database.write("insert into tick (name, due, owner) values (?, '', 987654321)", (f"run {id}",))
+        listed = list_runs(settings=settings)
+        assert listed.stored[0].state == "dead"
+        assert "its process ended without a word; foretell runs resume" in " ".join(str(listed).split())
+        store.label(id, problem="nothing is left of the budget")
+        listed = list_runs(settings=settings)
+        assert listed.stored[0].state == "broken"
+        assert "broke: nothing is left of the budget; mended" in " ".join(str(listed).split())
         store.database.write(
             "insert into tick (name, due, owner) values (?, 'hail', ?)", (f"cell {id}", store.database.life.id)
         )
         assert list_runs(settings=settings).stored[0].state == "running"
         with pytest.raises(InputError, match="is running"):
             remove_runs((id,), yes=True, settings=settings)
+
+
+def test_a_run_goes_on_and_is_mended_in_place(settings: Settings):
+    id = made(settings)
+    rename_run(id, "autumn", settings=settings)
+    tag_run(id, ("cheap",), note="before", settings=settings)
+    with closing(RunStore(settings.store)) as store:
+        store.database.write("delete from cell where run = ? and question = 'hail'", (id,))
+    assert resume_run("autumn", settings=settings).run == id
+    assert list_runs(settings=settings).stored[0].state == "done"
+    for name, value, told in (
+        ("questions.dataset", "demo", "other questions are another run"),
+        ("colour", "red", "no such setting"),
+        ("trials.more", "2", "it has no parts"),
+        ("trials", "0", "not a number of trials"),
+    ):
+        with pytest.raises(InputError, match=told):
+            resume_run("autumn", set={name: value}, settings=settings)
+    changed = resume_run("autumn", set={"options.p": "0.7", "trials": "2"}, settings=settings).run
+    (found,) = list_runs(settings=settings).stored
+    assert (found.id, found.row.name, found.row.tags, found.row.note) == (changed, "autumn", ("cheap",), "before")
+    assert (found.row.spec["options"], found.row.done, changed != id) == ({"p": 0.7}, 8, True)
+    old = next(one for one in list_runs(archived=True, settings=settings).stored if one.id == id)
+    assert (old.row.archived, old.row.name, old.row.done) == (True, "", 4)
+    # One that had no answer yet leaves nothing behind.
+    with closing(RunStore(settings.store)) as store:
+        store.database.write("delete from cell where run = ?", (changed,))
+    mended = resume_run("autumn", set={"trials": "null"}, settings=settings).run
+    assert {one.id for one in list_runs(archived=True, settings=settings).stored} == {id, mended}
+
+
+def board_of(settings: Settings, **given: Any) -> Any:
+    return OPERATIONS["score"].function(ScoreRequest(**given), settings).board
+
+
+def test_runs_and_tables_of_ones_own_stand_on_one_board(settings: Settings):
+    low, high = made(settings), made(settings, p=0.7)
+    rename_run(low, "low", settings=settings)
+    both = board_of(settings, runs=("low", high))
+    assert [(one.forecaster, one.n) for one in both.scores if one.n == 3][:1] == [("low", 3)]
+    # A table says the question and the number; target, due date and its own name follow from the runs and the file.
+    mine = write(Path("mine.csv"), [{"question": "snow", "p": "0.1"}])
+    full = [{"forecaster": "low", "question": r["id"], "target": "yes", "due": r["due"], "p": "0.4"} for r in ROWS]
+    boards = [board_of(settings, runs=("low", high), forecasts=table) for table in (mine, full)]
+    named = [{one.forecaster: one.metrics["brier"].estimate for one in b.scores} for b in boards]
+    assert named[0]["mine"] == pytest.approx(0.01)
+    assert named[1]["low (table)"] == pytest.approx((0.36 + 0.16 + 0.16) / 3)
+    assert named[0]["low"] == named[1]["low"] == pytest.approx(0.24)
+    # Outcomes of one's own add to what is known; several tables stand under their names, without any run too.
+    hail = [{"question": "hail", "outcome": "1"}]
+    more = board_of(settings, runs=("low",), forecasts={"x.csv": full}, outcomes=hail)
+    assert {one.n for one in more.scores if one.forecaster == "low"} == {4}
+    alone = {name: [{"question": "q", "target": "yes", "p": p, "outcome": 1}] for name, p in (("a", 0.9), ("b", 0.4))}
+    board = board_of(settings, forecasts=alone)
+    assert {one.forecaster for one in board.scores} >= {"a", "b"}
+    for wrong, told in (([{"question": "snow", "p": "7"}], "outside"), ([{"p": "0.5"}], "question")):
+        with pytest.raises(InputError, match=told):
+            board_of(settings, runs=("low",), forecasts=wrong)
+    with pytest.raises(InputError, match="nothing is given to score"):
+        board_of(settings)

@@ -21,6 +21,8 @@ from foretell.runs import RunStore, Settings
 from foretell.web import create_app
 
 FAILED = pytest.StashKey[bool]()
+PATIENCE = 60_000
+"""Milliseconds for a page to become what is expected, on a machine that is busy with other things."""
 TALLEST = 12_000
 """Pixels of a page that is kept as a picture from top to bottom."""
 TOKEN = "test-token-0123456789-canary"
@@ -115,6 +117,7 @@ def chromium() -> Iterator[Any]:
     sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     if not Path(CHROMIUM).exists():
         pytest.skip(f"no Chromium at {CHROMIUM}: install it or set FORETELL_CHROMIUM")
+    sync_api.expect.set_options(timeout=PATIENCE)
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
         yield browser
@@ -157,7 +160,7 @@ def open_page(
         context = chromium.new_context(**options)
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(10_000)
+        page.set_default_timeout(PATIENCE)
         page.on(
             "console", lambda told: watched.console.append(told.text) if told.type in ("error", "warning") else None
         )

@@ -160,6 +160,20 @@ def test_what_people_want_takes_few_clicks(page: Any, example_app: FastAPI, serv
     expect(page.locator("main .lead").first).to_contain_text("leads")
     assert visitor.clicks <= 3
 
+    visitor = start()  # A table of one's own beside them.
+    visitor.click(page.get_by_role("link", name="Runs", exact=True))
+    visitor.click(page.get_by_role("link", name="compare 6 runs on demo"))
+    address = "/api/runs/auto%3A%20the%20best%20series%20model%20by%20its%20past/answers.csv"
+    mine = page.request.get(site.url + address).body()
+    page.locator("#files").set_input_files({"name": "mine.csv", "mimeType": "text/csv", "buffer": mine})
+    expect(page.get_by_label("Name", exact=True)).to_have_value("mine.csv")
+    visitor.click(page.get_by_role("button", name="Put them on the board"))
+    expect(page.get_by_role("heading", name="6 runs and 1 table on one board")).to_be_visible()
+    rows = page.locator("main table").first.locator("tbody tr")
+    same = [rows.filter(has_text=name).locator("td.n").nth(1).inner_text() for name in ("auto: the best", "mine")]
+    assert same[0] == same[1]
+    assert visitor.clicks <= 3
+
     visitor = start()  # Watch a run, rename it, remove it.
     visitor.click(page.get_by_role("link", name="always 0.5").first)
     expect(page.locator("#progress [role=status]")).to_contain_text("Finished")

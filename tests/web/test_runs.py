@@ -50,10 +50,16 @@ def test_an_unfinished_run_tells_what_is_open(client: TestClient, store: RunStor
     store.add_events((second.key, event) for event in list(made.events(0))[:2])
     view = client.get(f"/api/runs/{run}").json()
     assert not view["finished"]
-    assert (view["run"]["done"], view["under_way"]) == (1, 1)
+    # Nobody works at it: what was begun is not under way.
+    assert (view["run"]["done"], view["under_way"], view["run"]["state"]) == (1, 0, "stopped")
+    assert "The run was stopped" in client.get(f"/runs/{run}").text
+    store.database.write(
+        "insert into tick (name, due, owner) values (?, '', ?)", (f"run {run}", store.database.life.id)
+    )
+    assert client.get(f"/api/runs/{run}").json()["under_way"] == 1
     told = client.get(f"/runs/{run}").text
     assert "1 of 4 cells done, 1 under way" in told
-    assert "Not finished" in told
+    assert "The run was stopped" not in told
 
 
 def test_spend_is_counted_once_while_it_grows(client: TestClient, store: RunStore) -> None:

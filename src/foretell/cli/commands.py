@@ -32,7 +32,7 @@ GROUPS = {
     "services": """Outside services: markets, search engines, series, archives.
 
     foretell services is short for foretell services list.""",
-    "runs": """Runs on this machine: listed, named, tagged, resolved, removed.
+    "runs": """Runs on this machine: listed, gone on with, mended, named, tagged, resolved, removed.
 
     foretell runs is short for foretell runs list.""",
     "calibrate": """Learn from resolved forecasts how to combine and correct the next ones.

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -13,6 +14,7 @@ from foretell.operations.requests import (
     AskRequest,
     ForecastBenchRoundRequest,
     RunRequest,
+    RunsResumeRequest,
     ScoreRequest,
     TournamentFields,
     TournamentResultsRequest,
@@ -26,10 +28,12 @@ from foretell.operations.requests import (
     TreeResynthesizeRequest,
     WhatIfRequest,
 )
+from foretell.operations.run import changed_spec
 from foretell.questions.errors import InputError
 from foretell.request import OperationRequest
 from foretell.runs.settings import Settings
-from foretell.runs.spec import COMBINATIONS, read_spec, spec_from_mapping
+from foretell.runs.spec import COMBINATIONS, RunSpec, read_spec, spec_from_mapping, yaml_mapping
+from foretell.runs.store import RunStore, find_run
 
 Research = TypeVar("Research", AskRequest, TreeRequest, TreeGroundRequest, TreeExpandRequest, TreeResynthesizeRequest)
 TreeResearch = TypeVar("TreeResearch", TreeGroundRequest, TreeExpandRequest, TreeResynthesizeRequest)
@@ -159,6 +163,22 @@ class ServerPermissions:
         """The run that is asked for, where its files, models and engines are on offer."""
         spec = request.spec
         found = read_spec(self.files.find(str(spec))) if isinstance(spec, Path) else spec_from_mapping(spec)
+        self._check_spec(found)
+        questions = found.questions
+        if questions.dataset not in QUESTION_SETS:
+            questions = replace(questions, dataset=str(self.files.find(questions.dataset)))
+        return request.model_copy(update={"spec": json.loads(replace(found, questions=questions).to_json())})
+
+    def check_resume(self, request: RunsResumeRequest) -> RunsResumeRequest:
+        """A stored run, where what it would be with the changes is on offer."""
+        self._check_sizes(request)
+        with closing(RunStore(self.settings.store)) as store:
+            row = store.run(find_run(store, request.run))
+        assert row is not None
+        self._check_spec(changed_spec(row, {name: yaml_mapping(one) for name, one in request.set.items()}))
+        return request
+
+    def _check_spec(self, found: RunSpec) -> None:
         if found.forecaster not in FORECASTERS:
             hint = f"use {', '.join(FORECASTERS)}"
             raise InputError(f"{found.forecaster[:80]!r} is not on offer here", column="forecaster", hint=hint)
@@ -172,10 +192,6 @@ class ServerPermissions:
             raise InputError("notebooks without a sandbox are not on offer here", column="options.unsandboxed")
         if found.aggregate not in COMBINATIONS:
             self.files.find(found.aggregate)
-        questions = found.questions
-        if questions.dataset not in QUESTION_SETS:
-            questions = replace(questions, dataset=str(self.files.find(questions.dataset)))
-        return request.model_copy(update={"spec": json.loads(replace(found, questions=questions).to_json())})
 
     def check_tournament(self, request: Visit) -> Visit:
         """A tournament looked at or rehearsed with this server's models and engines; sending is for people."""

@@ -226,9 +226,23 @@ TOOLS = (
     ),
     McpTool(
         name="list_runs",
-        description="The runs on this machine, the newest first: what was asked, of whom, and how many answers.",
+        description=(
+            "The runs on this machine, the newest first: what was asked, of whom, how many answers, how good, and "
+            "whether each is running, waiting, stopped, dead, broken, failed or done."
+        ),
         request=requests.RunsRequest,
         use=_answer("runs list"),
+    ),
+    McpTool(
+        name="resume_run",
+        description=(
+            "Go on with a run that was stopped, died, broke or has failed answers; `set` mends its spec first, such as "
+            '{"budget.run": "5"}. Nothing is paid twice. Takes minutes and money.'
+        ),
+        request=requests.RunsResumeRequest,
+        use=_answer("runs resume", ServerPermissions.check_resume),
+        spends=True,
+        reads_only=False,
     ),
     McpTool(
         name="show_run",

@@ -20,7 +20,7 @@ from foretell.models.model import Model, ReasoningEffort, ServiceTier
 from foretell.questions.errors import InputError
 from foretell.questions.exclusivity import Exclusivity
 from foretell.request import OperationRequest, fields_of, setting
-from foretell.runs.spec import COMBINE_HELP
+from foretell.runs.spec import COMBINE_HELP, RunState
 
 NO_CHOICE = "none"
 """Written for a model or a search engine where none is wanted although an environment variable names one."""
@@ -333,6 +333,9 @@ TREE_FORMATS: tuple[str, ...] = get_args(TreeExportRequest.model_fields["to"].an
 # Run, show, runs, replay.
 
 
+RunPlace = Literal["auto", "here", "workers", "both"]
+
+
 class RunRequest(OperationRequest):
     """Run the agent described in SPEC (YAML) over its questions.
 
@@ -351,7 +354,7 @@ class RunRequest(OperationRequest):
         None,
         "Service tier of the models, in place of the spec's: flex costs half and takes minutes, batch half and a day.",
     )
-    where: Literal["auto", "here", "workers", "both"] = setting(
+    where: RunPlace = setting(
         "auto",
         "Who answers: this process (here), the workers of the shared database (workers), both of them, or workers "
         "wherever a shared database is set (auto).",
@@ -388,7 +391,7 @@ class RunsRequest(OperationRequest):
 
     find: str = setting("", "Only runs whose name, note, tag, model or questions hold this.", max_length=200)
     tag: tuple[ShortText, ...] = setting((), "Only runs with this tag; may be repeated.")
-    state: Literal["running", "stopped", "failed", "done"] | None = setting(None, "Only runs that stand so.")
+    state: RunState | None = setting(None, "Only runs that stand so.")
     archived: bool = setting(False, "Archived runs too.")
     limit: int | None = setting(None, "At most so many runs.", ge=1)
     offset: int = setting(0, "Leave out so many from the start.", ge=0)
@@ -421,6 +424,22 @@ class RunsRemoveRequest(OperationRequest):
 
     runs: tuple[ShortText, ...] = setting(help="Their names, or how their ids begin.", argument=True, min_length=1)
     yes: bool = setting(False, "Really remove them; without it they are only listed.")
+
+
+class RunsResumeRequest(OperationRequest):
+    """Go on with RUN: what is open or failed is answered, nothing is paid twice.
+
+    --set mends what it broke on, such as `--set budget.run=20`, `--set models.agent=openai:gpt-5` or
+    `--set prices.openai:own=0.5/2`. It then becomes the run of the changed spec on the same questions, and keeps its
+    name, note and tags; replies that fit the new spec come from the journal. What the old one answered is archived.
+    """
+
+    run: str = _RUN
+    set: Mapping[str, ShortText] = setting(
+        {}, "Another value for a field of its spec, by dots; null takes it away.", metavar="NAME=VALUE"
+    )
+    concurrency: int = setting(50, "Cells at once.", ge=1, le=2000)
+    where: RunPlace = setting("auto", "Who answers, as in `foretell run`.")
 
 
 class RunsResolveRequest(OperationRequest):
@@ -688,7 +707,24 @@ class TablesRequest(OperationRequest):
 
 
 class ScoringRequest(TablesRequest):
-    """Two tables, what to compute from them, and how sure to be of it."""
+    """Two tables, what to compute from them, and how sure to be of it.
+
+    Stored runs take their place or stand beside them: `--run autumn --run winter -f mine.csv` puts all on one board.
+    """
+
+    forecasts: Any = setting(
+        None, "Table of forecasts: forecaster, question, target, p.", flag="-f/--forecasts", metavar="FILE"
+    )
+    outcomes: Any = setting(
+        None,
+        "Table of outcomes: question, target, outcome, and columns to group by; runs, and forecasts with a column "
+        "outcome, need none.",
+        flag="-o/--outcomes",
+        metavar="FILE",
+    )
+    runs: tuple[ShortText, ...] = setting(
+        (), "A stored run by its name or how its id begins; may be repeated.", flag="--run", metavar="RUN"
+    )
 
     by: Columns = setting((), "Also score each combination of these columns, e.g. source,horizon.", metavar="COLUMNS")
     metric: str = setting("bi", "The metric that ranks the table.", metavar="NAME", names=METRIC_NAMES)
@@ -721,6 +757,8 @@ class ScoreRequest(ScoringRequest):
     A table of quantiles (forecaster, question, level, value) against outcomes with a column value is scored by CRPS.
 
       foretell score -f forecasts.csv -o outcomes.csv --by source,horizon --out board.html
+
+      foretell score --run autumn --run winter -f mine.csv
     """
 
     metrics: Literal["usual", "all"] = setting(

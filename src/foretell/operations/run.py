@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from rich.text import Text
 from foretell.data.corpus import Corpus
 from foretell.models.journal import Journal
 from foretell.operations.ask import stored_questions
-from foretell.operations.requests import ReplayRequest, RunRequest, ShowRequest
+from foretell.operations.requests import ReplayRequest, RunRequest, RunsResumeRequest, ShowRequest
 from foretell.operations.result import Result
 from foretell.operations.runs import RunMoney, money_of, money_text, run_to_dict
 from foretell.operations.table import operation
@@ -32,10 +33,18 @@ from foretell.runs.backtest import Backtest
 from foretell.runs.event_loop import run_sync
 from foretell.runs.executor import RunProgress
 from foretell.runs.question_sets import folders_of
-from foretell.runs.runner import PreparedRun, WatchProgress, asks_models, check_run, execute_run, prepare_run
+from foretell.runs.runner import (
+    PreparedRun,
+    WatchProgress,
+    asks_models,
+    begin_run,
+    check_run,
+    execute_run,
+    prepare_run,
+)
 from foretell.runs.same_questions import find_run_of
 from foretell.runs.settings import KEYS, Settings, load_settings
-from foretell.runs.spec import read_spec, spec_from_json, spec_from_mapping
+from foretell.runs.spec import RunSpec, read_spec, spec_from_json, spec_from_mapping, yaml_mapping
 from foretell.runs.store import RunRow, RunStore, find_run
 from foretell.scoring.long_tables import write_backtest
 from foretell.scoring.run_scores import QuestionAnswer, RunScores, score_run
@@ -134,6 +143,18 @@ async def run_spec(
     """
     settings = settings or load_settings()
     prepared = prepare(request, settings)
+    done = await _carried_out(prepared, settings, request, watch=watch, tell=tell)
+    return done if request.out is None else replace(done, tables=write_tables(prepared, settings, request.out))
+
+
+async def _carried_out(
+    prepared: PreparedRun,
+    settings: Settings,
+    request: RunRequest | RunsResumeRequest,
+    *,
+    watch: WatchProgress,
+    tell: Callable[[str], None],
+) -> RunResult:
     spec = prepared.spec
     tell(f"run {spec.id}: {len(prepared.questions)} questions × {spec.trials} trials")
     for notice in (*prepared.notes, *prepared.notices):
@@ -149,7 +170,6 @@ async def run_spec(
         progress=progress,
         cautions=prepared.warnings,
         notes=(*prepared.notes, *_unconfirmed_calls(settings)),
-        tables=write_tables(prepared, settings, request.out) if request.out is not None else (),
     )
 
 
@@ -198,12 +218,77 @@ def stored_run(store: RunStore, run: str, dataset: str | None = None) -> Prepare
     return replace(prepared, spec=spec, questions=tuple(kept) or prepared.questions)
 
 
-def resume(store: RunStore, run: str, settings: Settings) -> PreparedRun:
-    """A stored run, ready to go on."""
+def resume(store: RunStore, run: str, settings: Settings, changes: Mapping[str, Any] | None = None) -> PreparedRun:
+    """A stored run, ready to go on; with changes of its spec, the run that it becomes, on the same questions."""
     row = store.run(run)
     assert row is not None
-    check_run(spec_from_json(row.spec), settings)
-    return stored_run(store, run)
+    spec = changed_spec(row, changes or {})
+    check_run(spec, settings)
+    return replace(stored_run(store, run), spec=spec)
+
+
+def changed_spec(row: RunRow, changes: Mapping[str, Any]) -> RunSpec:
+    """The spec of a run with other values for some of its fields, such as budget.run; None takes one away."""
+    if not changes:
+        return spec_from_json(row.spec)
+    written = {name: value for name, value in json.loads(json.dumps(row.spec)).items() if name not in FOUND_OUT}
+    for name, value in changes.items():
+        field, *rest = name.partition(".")
+        rest = rest[1]
+        if field == "questions":
+            raise InputError("other questions are another run", column=name, hint="foretell run SPEC.yaml starts one")
+        if field not in RunSpec.__dataclass_fields__:
+            fields = ", ".join(one for one in RunSpec.__dataclass_fields__ if one not in (*FOUND_OUT, "questions"))
+            raise InputError("a run has no such setting", column=name, hint=f"it has {fields}")
+        if not rest:
+            within, key = written, field
+        elif isinstance(within := written.setdefault(field, {}), dict):
+            key = rest  # The rest may hold dots: models have them in their names.
+        else:
+            raise InputError("it has no parts", column=name, hint=f"write {field}=VALUE")
+        if value is None:
+            within.pop(key, None)
+        else:
+            within[key] = value
+    return spec_from_mapping(written)
+
+
+FOUND_OUT = ("efforts", "marked")
+"""Fields of a spec that are chosen when a run is made."""
+
+
+def replace_run(store: RunStore, old: str, prepared: PreparedRun, settings: Settings) -> None:
+    """Let the run that another became take its name, note and tags; what the other answered is kept in the archive."""
+    row, new = store.run(old), prepared.spec.id
+    if row is None or old == new:
+        return
+    begin_run(store, prepared.spec, datetime.now(UTC), settings.services)
+    store.keep_questions(new, prepared.questions)
+    store.label(old, name="")
+    store.label(new, name=row.name, note=row.note, tags=row.tags)
+    if row.done:
+        store.label(old, archived=True, note=f"became run {new}" + (f"; {row.note}" if row.note else ""))
+    else:
+        store.remove(old)
+
+
+async def resume_stored_run(
+    request: RunsResumeRequest,
+    settings: Settings | None = None,
+    *,
+    watch: WatchProgress = lambda _: None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> RunResult:
+    """Go on with a run of this machine: open and failed cells are answered, nothing is paid twice."""
+    settings = settings or load_settings()
+    with closing(RunStore(settings.store)) as store:
+        old = find_run(store, request.run)
+        prepared = resume(store, old, settings, {name: yaml_mapping(one) for name, one in request.set.items()})
+        replace_run(store, old, prepared, settings)
+    return await _carried_out(prepared, settings, request, watch=watch, tell=tell)
+
+
+resume_run = operation(RunsResumeRequest)(resume_stored_run)
 
 
 def _unconfirmed_calls(settings: Settings) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """Runs on this machine: listed with their state, cost and score; named, tagged, resolved, archived and removed."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -29,8 +30,8 @@ from foretell.report.terminal import TextColumn, show_text, text_table
 from foretell.runs.executor import RunProgress
 from foretell.runs.outcomes import RunOutcomes
 from foretell.runs.settings import Settings, load_settings
-from foretell.runs.spec import TYPED_PREFIX
-from foretell.runs.store import RunRow, RunState, RunStore, cells_each, find_run
+from foretell.runs.spec import TYPED_PREFIX, RunState
+from foretell.runs.store import RunRow, RunStore, cells_each, find_run
 from foretell.scoring.run_scores import KeptScores
 
 
@@ -110,6 +111,8 @@ def money_text(row: Mapping[str, Any]) -> str:
 
 # The list.
 
+MOST_STEPS = 5
+"""Runs of which the list says what to do next."""
 NO_RUNS = "no runs yet; try: foretell ask, or foretell run SPEC.yaml"
 
 
@@ -151,6 +154,8 @@ class RunsResult(Result):
                 for line, run, (name, *_) in zip(lines, self.stored, cells, strict=True)
             ]
             show_text(console, "\n".join([head, *told]) + "\n")
+            for line in list(filter(None, map(_next_step, self.stored)))[:MOST_STEPS]:
+                show_text(console, f"{line}\n")
         if self.archived:
             show_text(console, f"{self.archived} archived: foretell runs --archived lists them too\n")
 
@@ -181,6 +186,25 @@ def _state_text(run: ListedRun) -> str:
             return "done"
         case state:
             return f"{state} {row.done + row.failed}/{cells}"
+
+
+def _next_step(run: ListedRun) -> str:
+    """Why a run is not finished and what to do about it; empty where nothing is."""
+    name = run.row.name or run.row.id
+    again = f"foretell runs resume {shlex.quote(name)}"
+    match run.state:
+        case "broken":
+            return f"{name} broke: {run.row.problem}; mended and gone on with by {again} --set NAME=VALUE"
+        case "dead":
+            return f"{name}: its process ended without a word; {again} goes on"
+        case "stopped":
+            return f"{name} was stopped; {again} goes on"
+        case "waiting":
+            return f"{name} waits for a worker: foretell worker"
+        case "failed":
+            return f"{name}: {again} tries what failed again"
+        case _:
+            return ""
 
 
 @operation(RunsRequest)

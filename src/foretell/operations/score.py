@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from rich.console import Console
@@ -33,12 +33,14 @@ from foretell.operations.result import Result, show_table
 from foretell.operations.score_numbers import NumberScores, score_numbers
 from foretell.questions.errors import InputError
 from foretell.report.terminal import TextColumn, show_text
-from foretell.runs.settings import Settings
+from foretell.runs.settings import Settings, load_settings
 from foretell.scoring.error_analysis import ErrorAnalysis, error_analysis
 from foretell.scoring.join import TRIAL_MARK, ReadOptions, read_costs, read_table
+from foretell.scoring.long_tables import RunRows, add_tables, run_rows
 from foretell.scoring.score import PairComparison, ScoringOptions, compare_pair, pilot_of, score_table
 from foretell.scoring.scoreboard import Scoreboard
 from foretell.scoring.table import ForecastTable, Labels, with_anchors
+from foretell.scoring.table_input import table_columns
 
 DIFFICULTY = "difficulty"
 """A column to group by that is made from the forecasts themselves: how hard a question was for everybody."""
@@ -131,6 +133,7 @@ DETAIL_NOTE = (
 
 def score(request: ScoreRequest, settings: Settings | None = None) -> ScoreResult | NumberScores:
     """Score a table of forecasts against a table of outcomes: probabilities, or quantiles and samples of numbers."""
+    request = with_runs(request, settings)
     if (numbers := score_numbers(request)) is not None:
         return numbers
     table = _table(request)
@@ -186,6 +189,29 @@ def scoring_options(request: ScoringRequest) -> ScoringOptions:
             draws=request.draws, seed=request.seed, level=request.level, interval=request.interval, expanded=True
         ),
     )
+
+
+Scoring = TypeVar("Scoring", bound=ScoringRequest)
+
+
+def with_runs(request: Scoring, settings: Settings | None = None) -> Scoring:
+    """The request with the rows of its runs in its tables."""
+    several = isinstance(request.forecasts, Mapping)
+    if not request.runs and not several:
+        if request.forecasts is None:
+            raise InputError("nothing is given to score", column="--forecasts", hint="-f FILE, or --run RUN")
+        if request.outcomes is None and "outcome" not in table_columns(request.forecasts):
+            hint = "-o FILE, or a column outcome in the forecasts"
+            raise InputError("the outcomes are missing", column="--outcomes", hint=hint)
+        return request
+    found = RunRows(forecasts=[], outcomes=[], names=(), texts={})
+    if request.runs:
+        # With tables of one's own an outcome may stand there.
+        alone = request.outcomes is None and request.forecasts is None
+        found = run_rows(settings or load_settings(), request.runs, decided=alone)
+    found = add_tables(found, request.forecasts, request.outcomes)
+    tables = {"forecasts": found.forecasts, "outcomes": found.outcomes}
+    return request.model_copy(update={**tables, "runs": (), "drop_unknown": True})
 
 
 def _table(request: TablesRequest) -> ForecastTable:
@@ -342,14 +368,14 @@ class CompareResult(Result):
         show_text(console, f"{note}\n")
 
 
-def compare(request: CompareRequest) -> CompareResult:
+def compare(request: CompareRequest, settings: Settings | None = None) -> CompareResult:
     """Whether forecasters are better than a reference, and by more than noise, on the targets both answered."""
     names = list(dict.fromkeys(request.forecasters))
     reference = request.reference or names[-1]
     others = [name for name in names if name != reference]
     if not others:
         raise InputError("there is nobody to compare with", hint="name two forecasters or more")
-    table = _table(request)
+    table = _table(with_runs(request, settings))
     options = replace(scoring_options(request), anchors=False)
     for name in (reference, *others):
         table.require(name)

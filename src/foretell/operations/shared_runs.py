@@ -133,13 +133,20 @@ async def run_together(
         await store.aside(_begin, store, prepared, settings)
         following = RunFollower(queue=queue, store=store, watch=watch, journal=journal)
         followed = asyncio.create_task(_follow(prepared, following))
-        if work is not None:
-            return await _while_helping(followed, settings, WorkerCapacity(here=work))
-        lonely = asyncio.create_task(_notify_when_alone(store, tell))
+        lonely = None
         try:
-            return await followed
+            if work is not None:
+                progress = await _while_helping(followed, settings, WorkerCapacity(here=work))
+            else:
+                lonely = asyncio.create_task(_notify_when_alone(store, tell))
+                progress = await followed
+            if progress.stopped:
+                store.queue(prepared.spec.id, queued=False)
+                store.label(prepared.spec.id, problem=progress.stopped)
+            return progress
         finally:
-            lonely.cancel()
+            if lonely is not None:
+                lonely.cancel()
 
 
 async def _while_helping(
@@ -175,6 +182,7 @@ def _begin(store: RunStore, prepared: PreparedRun, settings: Settings) -> None:
     RunOutcomes(store).keep(spec.id, questions, prepared.benchmark.questions.resolutions)
     store.keep_rates(spec.id, rates_of(questions, prepared.benchmark.past.rates, spec.mode))
     store.forget_failures(spec.id)
+    store.queue(spec.id, queued=True)
 
 
 async def _notify_when_alone(store: RunStore, tell: Notify) -> None:
@@ -193,6 +201,7 @@ async def drop_run(settings: Settings, start: str) -> tuple[str, int]:
     url = shared_url(settings)
     with closing(RunStore(url)) as store:
         run = find_run(store, start)
+        store.queue(run, queued=False)
     with closing(await asyncio.to_thread(CellQueue, url)) as queue:
         return run, await asyncio.to_thread(drop_cells, queue, run)
 

@@ -1,7 +1,7 @@
 """From a run spec to its answers: questions, runtime, forecaster, executor, store."""
 
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing
+from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,6 +27,7 @@ from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
 from foretell.questions.trace import EmitEvent
+from foretell.runs.claims import ClaimTable
 from foretell.runs.executor import AnswerCell, Executor, RunProgress, WatchEvents
 from foretell.runs.outcomes import RunOutcomes
 from foretell.runs.question_sets import LATE_TEXT_HINT, Benchmark, open_benchmark
@@ -154,7 +155,7 @@ async def execute_run(  # noqa: PLR0913 - who watches, and where things go
     cells = cells_of(spec.id, prepared.questions, spec.trials)
     executor = Executor(store, concurrency=concurrency, watch=watch, on_event=on_event)
     try:
-        with ExitStack() as stack:
+        async with ClaimTable(store.database).claim(f"run {spec.id}", ""), AsyncExitStack() as stack:
             if journal is not None or asks_models(spec):
                 journal = stack.enter_context(closing(journal or Journal(settings.journal)))
                 executor.budget = stack.enter_context(open_budget(spec, journal, settings))
@@ -180,8 +181,10 @@ async def execute_run(  # noqa: PLR0913 - who watches, and where things go
                 if progress.stopped:
                     store.label(spec.id, problem=progress.stopped)
                 return progress
-    except InputError as error:
-        store.label(spec.id, problem=str(error))
+    except Exception as error:  # whatever ended the run is what its page and list say of it
+        told = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+        with suppress(Exception):  # Where nothing can be written, the error itself says so.
+            store.label(spec.id, problem=told)
         raise
     finally:
         store.close()

@@ -23,6 +23,9 @@ COMBINE_HELP = (
 )
 
 
+RunState = Literal["running", "waiting", "stopped", "dead", "broken", "failed", "done"]
+"""Somebody works at it; its cells are queued and nobody does; somebody ended it; its process ended without a word; it
+gave up, and says why; every cell has ended, some without an answer; every cell is answered."""
 TYPED_PREFIX = "asked "
 """Begins the name of a question set that a person typed: it is nowhere but in the store."""
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Literal, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from foretell.models.canonical import quick_json
 from foretell.models.database import open_database
@@ -20,6 +20,7 @@ from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
 from foretell.questions.trace import ModelCalled, TraceEvent
+from foretell.runs.spec import RunState
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -168,10 +169,6 @@ class RunRow:
 _SOUND = "forecast is not null and degraded = 0"
 
 
-RunState = Literal["running", "stopped", "failed", "done"]
-"""Somebody works at it; nobody does, and it is not finished; all cells ended, some without an answer; all answered."""
-
-
 def cells_each(spec: Mapping[str, Any]) -> int:
     """Cells of one question: its trials, and the panel that reads them where one does."""
     trials = int(spec.get("trials", 1))
@@ -228,6 +225,8 @@ class RunStore:
             for table in ("cell", "event", "question", "rate", "run_outcome", "run_score"):
                 statements.write(f"delete from {table} where run = ?", (run,))
             statements.write("delete from run where id = ?", (run,))
+            names = (f"cell {run}", f"run {run}", f"queue {run}")
+            statements.write("delete from tick where name in (?, ?, ?)", names)
 
         self._db.together(everything)
 
@@ -237,10 +236,21 @@ class RunStore:
 
     def state(self, row: RunRow, questions: int) -> RunState:
         """How a run of so many questions stands."""
-        if row.done + row.failed < questions * cells_each(row.spec):
-            owners = self._db.read("select distinct owner from tick where name = ? and done = 0", (f"cell {row.id}",))
-            return "running" if any(one and self._db.life.alive(one) for (one,) in owners) else "stopped"
-        return "failed" if row.failed else "done"
+        if row.done + row.failed >= questions * cells_each(row.spec):
+            return "failed" if row.failed else "done"
+        names = (f"cell {row.id}", f"run {row.id}", f"queue {row.id}")
+        claims = self._db.read("select distinct name, owner from tick where name in (?, ?, ?) and done = 0", names)
+        if any(owner and self._db.life.alive(owner) for _, owner in claims):
+            return "running"
+        if row.problem:
+            return "broken"
+        held = {name.partition(" ")[0] for name, _ in claims}
+        return "waiting" if "queue" in held else "dead" if "run" in held else "stopped"
+
+    def queue(self, run: str, *, queued: bool) -> None:
+        """Note that the cells of a run wait for workers, or do so no longer."""
+        words = "insert into tick (name, due, owner) values (?, '', 0) on conflict do nothing"
+        self._db.write(words if queued else "delete from tick where name = ?", (f"queue {run}",))
 
     def specs(self) -> list[tuple[str, dict[str, Any]]]:
         """Every run's id and spec as written, the newest first."""

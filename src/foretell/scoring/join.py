@@ -133,6 +133,14 @@ def check_forecasts(f: InputTable) -> None:
     check_rules(f, [*rules, *(moment_rules(f, "due") if "due" in f.types else ())])
 
 
+def check_table(forecasts: TableSource, name: str) -> None:
+    """Refuse a table of forecasts with a problem, by the name it goes by."""
+    import duckdb
+
+    with duckdb.connect(":memory:") as con, open_table(forecasts, "forecasts", con) as table:
+        check_forecasts(replace(table, name=name))
+
+
 # The join itself.
 
 

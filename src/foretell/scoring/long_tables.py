@@ -4,10 +4,10 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from foretell.data.atomic_file import write_atomically
 from foretell.data.datasets.question_set import QUARANTINED, QuestionSet, asked_key
@@ -25,6 +25,8 @@ from foretell.runs.past import StoredRates
 from foretell.runs.settings import Settings
 from foretell.runs.store import RunRow, RunStore, find_run
 from foretell.runs.taught import combining_of_row
+from foretell.scoring.join import check_table
+from foretell.scoring.table_input import TableSource, table_rows
 
 Row = dict[str, Any]
 
@@ -41,7 +43,7 @@ def outcome_rows(
     if late:
         asked = {asked_key(one): one for one in questions}
         rows = outcome_rows((asked | late).values(), resolutions)
-        keys = {(id, _day(due)) for id, due in late}
+        keys = {(id, day_text(due)) for id, due in late}
         return [{**row, QUARANTINED: 1 if (row["question"], row["due"]) in keys else None} for row in rows]
     known = {(r.question_id, r.due, r.target_id): r for r in resolutions}
     pays = any(r.payoff is not None for r in known.values())
@@ -60,7 +62,7 @@ def _outcome_row(question: Question, target: Target, found: Resolution | None) -
     return {
         "question": question.id,
         "target": target.id,
-        "due": _day(question.due),
+        "due": day_text(question.due),
         "outcome": None if found is None else found.outcome,
         "kind": question.kind,
         "source": question.source,
@@ -77,13 +79,13 @@ def _outcome_row(question: Question, target: Target, found: Resolution | None) -
 
 def forecast_rows(forecasts: Iterable[Forecast], questions: Iterable[Question]) -> list[Row]:
     """One row per forecaster, question, target and trial."""
-    due = {(q.id, q.as_of.at): _day(q.due) for q in questions}
+    due = {(q.id, q.as_of.at): day_text(q.due) for q in questions}
     return [
         {
             "forecaster": forecast.forecaster,
             "question": forecast.question_id,
             "target": target,
-            "due": due.get((forecast.question_id, forecast.as_of.at), _day(forecast.as_of.at)),
+            "due": due.get((forecast.question_id, forecast.as_of.at), day_text(forecast.as_of.at)),
             "trial": forecast.trial,
             "p": p,
         }
@@ -98,7 +100,7 @@ def failure_rows(failures: Iterable[Failure]) -> list[Row]:
         {
             "forecaster": f.forecaster,
             "question": f.question_id,
-            "due": _day(f.as_of.at),
+            "due": day_text(f.as_of.at),
             "trial": f.trial,
             "error": f.error,
         }
@@ -146,7 +148,7 @@ def write_rows(rows: Sequence[Mapping[str, Any]], path: Path) -> Path:
     return path
 
 
-def _day(moment: Any) -> str:
+def day_text(moment: Any) -> str:
     """A question due on a whole day is written as that day, so that the files of one round agree."""
     at = instant(moment)
     return at.date().isoformat() if at == instant(at.date()) else at.isoformat(timespec="seconds")
@@ -192,6 +194,63 @@ def run_rows(settings: Settings, starts: Sequence[str], *, decided: bool = True)
         raise InputError("none of the questions has an outcome yet", hint="give a table of outcomes")
     texts = {question.id: question.text for question in questions}
     return RunRows(forecasts=forecasts, outcomes=outcomes, names=tuple(names), texts=texts)
+
+
+def add_tables(found: RunRows, forecasts: TableSource | None, outcomes: TableSource | None) -> RunRows:
+    """Stored runs with tables of one's own beside them: one, or several by their names.
+
+    A table of forecasts may leave out what is settled elsewhere: the target of a question that has one, and the date of
+    a question that was asked once. Without a column `forecaster` it is called by its name. Outcomes, also those in a
+    column of the forecasts, add to what is known.
+    """
+    told = {(row["question"], row["target"], row["due"]): row for row in found.outcomes}
+    asked: dict[str, list[Row]] = {}
+    for row in found.outcomes:
+        asked.setdefault(row["question"], []).append(row)
+
+    def tell(row: Row) -> None:
+        key = (row.get("question"), row.get("target"), row.get("due"))
+        if key not in told:
+            asked.setdefault(str(key[0]), []).append(row)
+            told[key] = {"due": None, **row}
+        elif row.get("outcome") is not None:
+            told[key] = told[key] | {"outcome": row["outcome"]}
+
+    for row in () if outcomes is None else table_rows(outcomes, "outcomes"):
+        tell(_filled(row, asked))
+    added, called = list[Row](), {row["forecaster"] for row in found.forecasts}
+    for name, table in _named_tables(forecasts):
+        own: list[Row] = []
+        for row in table_rows(table, name):
+            full, who = _filled(row, asked), row.get("forecaster", Path(name).stem)
+            full["forecaster"] = f"{who} (table)" if who in called else who
+            own.append({column: full[column] for column in FORECAST_COLUMNS if full.get(column) is not None})
+            if "outcome" in full:
+                tell({column: value for column, value in full.items() if column not in ("forecaster", "p", "trial")})
+        check_table([dict.fromkeys(("question", "target", "p")) | row for row in own], name)
+        added += own
+    return replace(found, forecasts=[*found.forecasts, *added], outcomes=list(told.values()))
+
+
+FORECAST_COLUMNS = ("forecaster", "question", "target", "due", "trial", "p")
+
+
+def _named_tables(forecasts: Any) -> Sequence[tuple[str, TableSource]]:
+    if forecasts is None or isinstance(forecasts, Mapping):
+        return list(cast("Mapping[str, TableSource]", forecasts or {}).items())
+    return [(str(forecasts) if isinstance(forecasts, str | Path) else "forecasts", forecasts)]
+
+
+def _filled(row: Mapping[str, Any], asked: Mapping[str, Sequence[Row]]) -> Row:
+    """A row with the target and the date of its question, where it says none and there is only one."""
+    known = asked.get(str(row.get("question")), ())
+    full = dict(row)
+    for column in ("target", "due"):
+        if full.get(column) is None and len(values := {one[column] for one in known}) == 1:
+            full[column] = values.pop()
+    with suppress(ValueError, TypeError, InputError):  # What is no date is refused where tables are checked.
+        full["due"] = day_text(full["due"]) if full.get("due") else None
+    return full
 
 
 def _name_of_run(row: RunRow, answers: Iterable[Forecast | Failure]) -> str:

@@ -7,6 +7,8 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from foretell.forecasters.combine.trials import PANEL
 from foretell.metrics.bootstrap import Interval, Resampling
 from foretell.metrics.comparison import Comparison
@@ -17,10 +19,10 @@ from foretell.questions.resolution import Resolution
 from foretell.runs.outcomes import RunOutcomes
 from foretell.runs.store import RunRow, RunStore
 from foretell.scoring.join import ReadOptions, read_table
-from foretell.scoring.long_tables import final_forecasts, forecast_rows, outcome_rows
+from foretell.scoring.long_tables import day_text, final_forecasts, forecast_rows, outcome_rows
 from foretell.scoring.score import ScoringOptions, score_table
 from foretell.scoring.scoreboard import Scoreboard
-from foretell.scoring.table import BASE_RATE, CROWD, ForecastTable
+from foretell.scoring.table import BASE_RATE, CROWD, ForecastTable, base_rate
 
 THIS_RUN = "this run"
 FEWEST_OUTCOMES = 2
@@ -141,6 +143,15 @@ class RunScores:
     def index(self) -> Interval | None:
         """The Brier index."""
         return self.metric("bi")
+
+    def base_rates(self, question: Question) -> dict[str, float]:
+        """By target of a question that is decided, the base rate that the run is held against."""
+        if self.table is None:
+            return {}
+        targets = self.table.targets
+        mine = np.flatnonzero(targets.question.mask(question.id) & targets.groups["due"].mask(day_text(question.due)))
+        rates = base_rate(targets)[mine] if len(mine) else []
+        return {targets.target.names[targets.target.codes[i]]: float(p) for i, p in zip(mine, rates, strict=True)}
 
     def summary(self) -> dict[str, Any]:
         """The run's scores as plain data: what lists show. None for what cannot be said yet."""

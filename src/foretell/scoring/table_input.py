@@ -97,6 +97,19 @@ def open_table(source: TableSource, name: str, con: "DuckDBPyConnection") -> Gen
         yield _from_query(f"{name}_frame", name, name, con)
 
 
+def table_rows(source: TableSource, name: str) -> list[dict[str, str | None]]:
+    """The rows of a table, every value as text, empty as None; problems go by the given name."""
+    import duckdb
+
+    try:
+        with duckdb.connect(":memory:") as con, open_table(source, "given", con) as table:
+            columns = ", ".join(table.text(column) for column in table.columns)
+            rows = con.execute(f"select {columns} from {table.table} order by _row").fetchall()
+            return [dict(zip(table.columns, row, strict=True)) for row in rows]
+    except InputError as error:
+        raise InputError(error.problem, path=name, row=error.row, column=error.column, hint=error.hint) from None
+
+
 def table_columns(source: TableSource) -> set[str]:
     """The names of a table's columns, without reading its rows."""
     if isinstance(source, str | Path):

@@ -1,6 +1,7 @@
 """What the pages of an arena show: events by their titles, one event with what everybody saw and said, one entry."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -19,7 +20,7 @@ from foretell.report.charts.calibration import conservatism_plot, reliability_di
 from foretell.report.charts.rulers import RulerRow, everybody_ruler
 from foretell.report.charts.svg import Chart, SeriesStyle, series_styles
 from foretell.report.charts.timelines import MarketHistory, history_plot
-from foretell.report.numbers import bracket, number
+from foretell.report.numbers import bracket, number, probability_text
 from foretell.scoring.arena_history import EventGap, event_gaps, scores_over_time
 from foretell.scoring.arena_leaderboard import ArenaLeaderboardRow
 from foretell.scoring.scoreboard import plain_data
@@ -103,7 +104,7 @@ def last_answers(event: ArenaEventHistory, entries: Sequence[str]) -> list[Entry
                 entry=entry if entry in entries else "",
                 at=moment.at,
                 p=p,
-                reason=moment.reasons.get(name, ""),
+                reason=OWN_NUMBERS.sub("", moment.reasons.get(name, "")),
                 brier=sum(scored) / len(scored) if scored else None,
                 failed=_last_failure(event.moments, name),
             )
@@ -143,9 +144,34 @@ def event_figures(event: ArenaEventHistory, styles: Mapping[str, SeriesStyle]) -
         for target in event.prices
     ]
     rows = sorted(rows, key=lambda row: (row.outcome != "yes", -(row.price or 0.0)))[:SHOWN_OUTCOMES]
-    return everybody_ruler(rows, styles), [
-        _price_chart(event, target, styles) for target in list(event.prices)[:CHARTED_MARKETS]
-    ]
+    # What came true first, then what the market thought likeliest.
+    newest = {target: prices[-1][1] if prices else 0.0 for target, prices in event.prices.items()}
+    order = sorted(event.prices, key=lambda target: (event.outcomes.get(target) != "yes", -newest[target]))
+    return everybody_ruler(rows, styles), [_price_chart(event, target, styles) for target in order[:CHARTED_MARKETS]]
+
+
+def event_finding(event: ArenaEventHistory, answers: Sequence[EntryAnswer]) -> str:
+    """What became of an event in a sentence: who gave what came true more than the market did."""
+    winners = [target for target, told in event.outcomes.items() if told == "yes"]
+    if len(winners) != 1 or not answers:
+        return ""
+    winner, prices = winners[0], event.prices.get(winners[0])
+    said = {one.name: one.p[winner] for one in answers if winner in one.p and one.name != CROWD}
+    label = event.labels.get(winner, winner)
+    if not said:
+        return ""
+    best = max(said, key=lambda name: said[name])
+    text = f"{label} came true. {best} gave it most, {probability_text(said[best])}"
+    if not prices:
+        return f"{text}."
+    ahead = sum(p > prices[-1][1] for p in said.values())
+    return (
+        f"{text}; {ahead} of {len(said)} entries gave it more than the market's last {probability_text(prices[-1][1])}."
+    )
+
+
+OWN_NUMBERS = re.compile(r"\AForecast: [^\n]{0,4000}\n+")
+"""The first line of a prompt forecaster's text repeats its numbers by the ids of markets; they stand beside it."""
 
 
 def _price_chart(event: ArenaEventHistory, target: str, styles: Mapping[str, SeriesStyle]) -> Chart:

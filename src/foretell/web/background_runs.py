@@ -74,15 +74,20 @@ class BackgroundRuns:
     def start(self, prepared: PreparedRun, *, concurrency: int = 50) -> None:
         """Begin a run, or go on with it; refused where it goes on already, or too many do."""
         run = prepared.spec.id
+        self.refuse_running(run)
         with self._lock:
             going = {id for id, one in self._runs.items() if one.status.state == "running"}
-            if run in going:
-                raise HTTPException(409, f"run {run} is going on already")
             if len(going) >= MAX_RUNS:
                 raise HTTPException(409, f"{MAX_RUNS} runs are going on; wait for one of them or stop it")
             self._runs[run] = BackgroundJob(
                 f"run {run}", lambda: execute_run(prepared, self._settings, concurrency=concurrency)
             )
+
+    def refuse_running(self, run: str) -> None:
+        """A run is not begun twice, and not changed while it goes on."""
+        found = self._runs.get(run)
+        if found is not None and found.status.state == "running":
+            raise HTTPException(409, f"run {run} is going on already")
 
     def of(self, run: str) -> BackgroundStatus | None:
         """How a run stands, if this server started it."""

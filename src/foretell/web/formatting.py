@@ -87,6 +87,23 @@ def points(value: float) -> str:
     return signed(value, 1)
 
 
+def setting_label(name: str) -> str:
+    """A setting of a run by its dotted name, in words.
+
+    >>> [setting_label(name) for name in ("models.agent", "budget.run", "prices.openai:gpt-5", "options.steps")]
+    ['Model: agent', 'Spend at most, dollars', 'Price of openai:gpt-5, read/written per million tokens', 'Steps']
+    """
+    field, _, part = name.partition(".")
+    words = {
+        "models": f"Model: {part}",
+        "prices": f"Price of {part}, read/written per million tokens",
+        "budget": "Spend at most, dollars" if part == "run" else "Spend at most on a question, dollars",
+        "aggregate": "Trials become one by",
+        "search": "Search with",
+    }
+    return words.get(field) or (part or field).replace("_", " ").capitalize()
+
+
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "percent": percent,
     "dollars": dollars,
@@ -99,4 +116,5 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "markdown": markdown,
     "excerpt": excerpt,
     "web": web_address,
+    "setting_label": setting_label,
 }

@@ -46,6 +46,7 @@ ROUTES: Mapping[str, str] = {
     "events": "/arena/{}/events",
     "event": "/arena/{}/event/{}",
     "entry": "/arena/{}/entry/{}",
+    "tournaments": "/tournaments",
     "compare": "/compare",
     "board": "/board",
     "studies": "/studies",

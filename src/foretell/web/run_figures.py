@@ -8,7 +8,7 @@ from foretell.metrics.bootstrap import Interval
 from foretell.metrics.comparison import Comparison
 from foretell.report.charts.calibration import reliability_diagram
 from foretell.report.charts.ranking import ForestRow, forest_plot
-from foretell.report.charts.rulers import probability_ruler, score_ruler
+from foretell.report.charts.rulers import ShownAnswer, probability_ruler, score_ruler
 from foretell.report.charts.svg import Chart
 from foretell.scoring.run_scores import THIS_RUN, RunScores
 from foretell.web.run_rows import RunRowView
@@ -44,7 +44,8 @@ def _estimate(found: Mapping[str, float] | None) -> float | None:
 
 def answer_ruler(shown: Mapping[str, Any]) -> Chart:
     """The answer to a question with its trials, the market's price and what happened."""
-    return probability_ruler(shown["p"], shown["trials"], shown["price"], shown["outcome"])
+    parts = {name: shown[name] for name in ("p", "trials", "price", "outcome")}
+    return probability_ruler(ShownAnswer(**parts))
 
 
 def score_figures(scores: RunScores) -> dict[str, Any]:

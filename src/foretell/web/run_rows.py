@@ -10,8 +10,8 @@ from foretell.operations.runs import chosen_runs
 from foretell.questions.codec import from_json
 from foretell.questions.question import Question
 from foretell.questions.trace import ModelCalled, TraceEvent
-from foretell.runs.spec import TYPED_PREFIX
-from foretell.runs.store import RunRow, RunState, RunStore, cells_each
+from foretell.runs.spec import TYPED_PREFIX, RunState
+from foretell.runs.store import RunRow, RunStore, cells_each
 from foretell.scoring.run_scores import KeptScores
 
 TITLE_LENGTH = 200

@@ -164,7 +164,7 @@ _PLACES = """
 67005:-12.806,45.283 71805:46.766,-56.179 78890:16.335,-61.004 78894:17.901,-62.852 78897:16.264,-61.516
 78922:14.775,-60.875 78925:14.595,-60.996 81401:5.486,-54.032 81405:4.822,-52.365
 """
-PLACES: Mapping[str, str] = dict(one.split(":") for one in _PLACES.split())
+PLACES: Mapping[str, str] = {number: place for number, _, place in (one.partition(":") for one in _PLACES.split())}
 """Latitude and longitude of stations by their WMO number."""
 LEADS: Mapping[int, float] = {1: 0.25, 7: 1.2}
 """Error of a forecast by its days ahead, in spreads of the weather: correlations of 0.97 and 0.64 with what comes."""
@@ -226,9 +226,9 @@ class TemperatureModel(ReadsOwnSeries):
             climate = climate.having_seen(days, values)
         due, last = _number(question.due.date()), question.last_value
         ahead = forecasts(PLACES.get(_station(question)), others, question.due.date())
-        seen = () if last is None else (Report(day=_number(last.at.date()), value=last.value),)
+        measured = [] if last is None else [Report(day=_number(last.at.date()), value=last.value)]
         # A day that was measured needs no forecast.
-        seen += tuple(one for one in ahead if last is None or one.day > seen[0].day)
+        seen = [*measured, *(one for one in ahead if all(one.day > known.day for known in measured))]
         mean, spread = climate.change(due, due + horizons(question), seen)
         words = (
             f"Yearly normals of the station from {source} and {len(earlier)} later reports: a change of "

@@ -50,28 +50,39 @@ def score_ruler(
     return replace(figure(SMALL, TALL, ", ".join([f"Brier index {said}", *beside]), *parts), small=True)
 
 
-def probability_ruler(
-    p: float | None, trials: Sequence[float], price: float | None, outcome: int | None, *, large: bool = False
-) -> Chart:
-    """An answer between 0 and 100 %, its trials, the market's price, and what happened at one of the ends."""
+@dataclass(frozen=True, kw_only=True)
+class ShownAnswer:
+    """What stands on a ruler between 0 and 100 %: an answer, its trials, the yardsticks, and what happened."""
+
+    p: float | None
+    trials: Sequence[float] = ()
+    price: float | None = None
+    rate: float | None = None
+    """The base rate."""
+    outcome: int | None = None
+
+
+def probability_ruler(shown: ShownAnswer, *, large: bool = False) -> Chart:
+    """An answer between 0 and 100 %, its trials, market and base rate, and what happened at one of the ends."""
     if large:
-        return responsive(*(_probabilities(p, trials, price, outcome, width, large=True) for width in (WIDE, NARROW)))
-    return _small_probabilities(p, tuple(trials), price, outcome)
+        return responsive(*(_probabilities(shown, width, large=True) for width in (WIDE, NARROW)))
+    return _small_probabilities(replace(shown, trials=tuple(shown.trials)))
 
 
 @lru_cache(maxsize=4096)  # Dozens stand on a page, and many are alike.
-def _small_probabilities(p: float | None, trials: tuple[float, ...], price: float | None, outcome: int | None) -> Chart:
-    return replace(_probabilities(p, trials, price, outcome, 150, large=False), small=True)
+def _small_probabilities(shown: ShownAnswer) -> Chart:
+    return replace(_probabilities(shown, 150, large=False), small=True)
 
 
-def _probabilities(
-    p: float | None, trials: Sequence[float], price: float | None, outcome: int | None, width: float, *, large: bool
-) -> Chart:
+def _probabilities(shown: ShownAnswer, width: float, *, large: bool) -> Chart:
+    p, trials, price, rate, outcome = shown.p, shown.trials, shown.price, shown.rate, shown.outcome
     height = 64 if large else 20
     middle = 30 if large else height / 2
     x = ChartScale(low=0, high=1, start=8, stop=width - 8)
     parts = [rect(x(0), middle - 2, x(1) - x(0), 4, "f-grid")]
     parts += [element("circle", cx=x(one), cy=float(middle), r="2.5", class_=f"f-{OURS} soft") for one in trials[:50]]
+    if rate is not None:
+        parts.append(_tick(x(rate), middle, RATE, 9 if large else 6, f"base rate {probability_text(rate)}"))
     if price is not None:
         parts.append(_tick(x(price), middle, MARKET, 9 if large else 6, f"market {probability_text(price)}"))
     if p is not None:
@@ -81,11 +92,12 @@ def _probabilities(
         style = SeriesStyle("c", 0) if outcome else SeriesStyle("b", 1)
         parts.append(mark(x(outcome), middle, style, tip=happened))
     if large:
-        parts += _labels(x, p, price, outcome)
+        parts += _labels(x, shown)
     said = [f"answer {probability_text(p)}"] if p is not None else ["no answer"]
     said += [f"market {probability_text(price)}"] if price is not None else []
+    said += [f"base rate {probability_text(rate)}"] if rate is not None else []
     said += [] if outcome is None else ["outcome yes" if outcome else "outcome no"]
-    numbers = {"answer": p, "market": price, "outcome": outcome}
+    numbers = {"answer": p, "market": price, "base rate": rate, "outcome": outcome}
     rows = [numbers, *({"trial": n, "answer": one} for n, one in enumerate(trials, 1))] if large else []
     return figure(width, height, ", ".join(said), *parts, rows=rows)
 
@@ -161,12 +173,24 @@ def interval_ruler(interval: Interval, ends: tuple[float, float], at: float | No
     return replace(figure(SMALL, TALL, said, *parts), small=True)
 
 
-def _labels(x: ChartScale, p: float | None, price: float | None, outcome: int | None) -> list[Markup]:
-    parts = [text(x(0), 60, "0", "s k m"), text(x(1), 60, "100 %", "s k r")]
+def _labels(x: ChartScale, shown: ShownAnswer) -> list[Markup]:
+    p, price, rate, outcome = shown.p, shown.price, shown.rate, shown.outcome
+    parts = [text(x(1), 60, "100 %", "s k r")]
     if p is not None:
         parts.append(text(x(p), 13, f"foretell {probability_text(p)}", f"s w f-{OURS} {_side(p)}"))
-    if price is not None:
-        parts.append(text(x(price), 54, f"market {probability_text(price)}", f"s f-{MARKET} {_side(price)}"))
+    under = [
+        (value, f"{name} {probability_text(value)}", colour)
+        for value, name, colour in ((price, "market", MARKET), (rate, "base rate", RATE))
+        if value is not None
+    ]
+    # Two that stand close are written away from each other.
+    apart = len(under) == 2 and abs(x(under[0][0]) - x(under[1][0])) < 110
+    low = min((value for value, _, _ in under), default=0.0)
+    for value, told, colour in under:
+        side = _side(value) if not apart else "r" if value == low and value > 0.12 else ""
+        parts.append(text(x(value), 54, told, f"s f-{colour} {side}"))
+    if not under or low > 0.1:
+        parts.append(text(x(0), 60, "0", "s k m"))
     if outcome is not None and not (p is not None and abs(p - outcome) < 0.2):
         parts.append(
             text(x(outcome), 13, "YES happened" if outcome else "NO happened", "s w" + (" r" if outcome else ""))

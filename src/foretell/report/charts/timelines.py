@@ -289,17 +289,23 @@ class Trajectory:
     """Step and probability; step 0 is before any research."""
     final: float | None = None
     """What it answered in the end."""
+    found: Mapping[int, str] = field(default_factory=dict[int, str])
+    """By step, what was found there."""
 
 
-def trajectory_plot(trials: Sequence[Trajectory], title: str, *, combined: float | None = None) -> Chart:
-    """All trials in one chart; the combined answer is a dashed line across."""
+def trajectory_plot(
+    trials: Sequence[Trajectory], title: str, *, combined: float | None = None, price: float | None = None
+) -> Chart:
+    """All trials in one chart; the combined answer is a dashed line across, and so is the market's price."""
     shown = [trial for trial in trials if trial.points or trial.final is not None]
     if not shown:
         return empty("No belief yet")
-    return responsive(*(_trajectories(shown, title, combined, width) for width in (WIDE, NARROW)))
+    return responsive(*(_trajectories(shown, title, (combined, price), width) for width in (WIDE, NARROW)))
 
 
-def _trajectories(shown: Sequence[Trajectory], title: str, combined: float | None, width: float) -> Chart:
+def _trajectories(
+    shown: Sequence[Trajectory], title: str, across: tuple[float | None, float | None], width: float
+) -> Chart:
     last = max([1, *(step for trial in shown for step, _ in trial.points)])
     room = min(max(len(trial.name) for trial in shown) + 8, 24) * LETTER
     x = ChartScale(low=0, high=last, start=LEFT, stop=width - room - 40)
@@ -310,10 +316,10 @@ def _trajectories(shown: Sequence[Trajectory], title: str, combined: float | Non
         for i, (trial, end) in enumerate(zip(shown, ends, strict=True))
     ][:NAMED]
     answer: list[Markup] = []
-    if combined is not None:
-        answer.append(line(x.start, y(combined), x.stop + 20, y(combined), "l-ink thin dash"))
-        ink = SeriesStyle("ink", 0)
-        labels.append(EndLabel(name=f"answer {_percent(combined)}", style=ink, x=x.stop + 20, y=y(combined)))
+    for value, name, style in zip(across, ("answer", "market"), (SeriesStyle("ink", 0), MARKET_STYLE), strict=True):
+        if value is not None:
+            answer.append(line(x.start, y(value), x.stop + 20, y(value), f"{style.stroke} thin dash"))
+            labels.append(EndLabel(name=f"{name} {_percent(value)}", style=style, x=x.stop + 20, y=y(value)))
     return figure(
         width,
         HEIGHT,
@@ -336,13 +342,17 @@ def _percent(p: float) -> str:
     return f"{100 * p:.1f} %"
 
 
+def _belief_tip(trial: Trajectory, step: int, p: float) -> str:
+    found = trial.found.get(step)
+    return f"{trial.name}, step {step}: {_percent(p)}" + (f" · {shorten(found, 120)}" if found else "")
+
+
 def _belief(trial: Trajectory, series: int, x: ChartScale, y: ChartScale) -> Markup:
     style = series_style(series)
     places = [(x(step), y(p)) for step, p in trial.points]
     parts: list[Markup] = [polyline(places, f"{style.stroke} bold")] if len(places) > 1 else []
     parts += [
-        mark(x(step), y(p), series, tip=f"{trial.name}, step {step}: {_percent(p)}", together=f"s{step}")
-        for step, p in trial.points
+        mark(x(step), y(p), series, tip=_belief_tip(trial, step, p), together=f"s{step}") for step, p in trial.points
     ]
     if trial.final is not None:
         at = x.stop + 12

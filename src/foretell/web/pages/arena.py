@@ -1,13 +1,20 @@
 """Arenas: the list, the board with its filters, events and the life of one; and two entries or runs compared."""
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
+from starlette.concurrency import run_in_threadpool
 
 from foretell.arena.status import ArenaEventHistory, event_history
 from foretell.arena.store import ArenaStore
 from foretell.metrics.bootstrap import Resampling
+from foretell.operations.requests import ScoreRequest
+from foretell.operations.score import ScoreResult, score
 from foretell.operations.study_data import run_table
 from foretell.questions.errors import InputError
 from foretell.report.arena_report import ArenaReport
@@ -17,9 +24,10 @@ from foretell.report.study import StudyResult
 from foretell.report.study_report import study_parts
 from foretell.runs.store import RunStore
 from foretell.scoring.arena_table import arena_as_table
-from foretell.scoring.score import ScoringOptions, score_table
+from foretell.scoring.score import ScoringOptions
 from foretell.scoring.scoreboard import Scoreboard
 from foretell.scoring.table import CROWD
+from foretell.scoring.table_input import table_rows
 from foretell.studies.comparison import ADVICE, comparison_study
 from foretell.web.arena_board import BOARD_COLUMNS, BoardChoice, board_offer, coming_up
 from foretell.web.arena_pages import (
@@ -30,12 +38,16 @@ from foretell.web.arena_pages import (
     entry_styles,
     entry_view,
     event_figures,
+    event_finding,
     last_answers,
     last_context,
     listed_events,
 )
 from foretell.web.boards import ArenaFilters
+from foretell.web.formatting import some
 from foretell.web.rendering import html_page, json_and_page
+from foretell.web.run_rows import list_runs
+from foretell.web.security import TokenRequired, form_of
 from foretell.web.state import CurrentState, WebState
 
 router = APIRouter()
@@ -183,19 +195,22 @@ def show_event(request: Request, here: CurrentState, arena: Arena, event: Event)
     runs = {row.name: row.run for row in book.entries()}
     styles = entry_styles(list(runs))
     said, moved = event_figures(event, styles)
-    context = last_context(book, event)
+    context, answers = last_context(book, event), last_answers(event, list(runs))
     return html_page(
         request,
         "event.html",
         event,
         arena=arena,
-        answers=last_answers(event, list(runs)),
+        answers=answers,
+        finding=event_finding(event, answers),
+        winner=next((target for target, told in event.outcomes.items() if told == "yes"), None),
         runs=runs,
         said=said,
         moved=moved,
         seen_at=context[0] if context else None,
         context=context[1] if context else None,
         category=_category(book, event.event),
+        link=str(request.url),
     )
 
 
@@ -282,13 +297,76 @@ def read_run_board(here: CurrentState, run: Runs) -> dict[str, Any]:
 @router.get("/board", include_in_schema=False)
 def show_run_board(request: Request, here: CurrentState, run: Runs = ()) -> Response:
     """The board of the runs that were ticked."""
-    study, reason = None, "" if len(run) > 1 else "Tick two runs or more in the list."
-    if not reason:
+    return _board_page(request, here, OwnTables(runs=run))
+
+
+@router.post("/board", include_in_schema=False)
+async def send_board(request: Request, here: CurrentState, _: TokenRequired) -> Response:
+    """The same with tables of one's own beside them; nothing of them is kept."""
+    sent = await form_of(request)
+    named = zip(sent.get("name", ()), sent.get("table", ()), strict=False)
+    tables = {(name or f"table {place}")[:80]: text for place, (name, text) in enumerate(named, 1) if text.strip()}
+    own = OwnTables(runs=tuple(sent.get("run", ())[:50]), tables=tables, outcomes=sent.get("outcomes", [""])[0])
+    return await run_in_threadpool(_board_page, request, here, own)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnTables:
+    """What a board is made of: runs, and tables that were dropped onto the page."""
+
+    runs: tuple[str, ...] = ()
+    tables: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Texts of CSV by their names."""
+    outcomes: str = ""
+
+    def command(self) -> str:
+        """The command that gives the same answer."""
+        runs = [part for run in self.runs for part in ("--run", run)]
+        files = ["-f", next(iter(self.tables))] if self.tables else []
+        return shlex.join(["foretell", "score", *runs, *files, *(["-o", "outcomes.csv"] if self.outcomes else [])])
+
+
+def _board_page(request: Request, here: WebState, own: OwnTables) -> Response:
+    study, reason, listed = None, "", list_runs(here.store, limit=MAX_CHOICES).runs
+    if len(own.runs) + len(own.tables) > 1:
         try:
-            study = board_study(_board(here, run), f"{len(run)} runs")
+            board = _board_with(here, own) if own.tables else _board(here, own.runs)
+            counts = (len(own.runs), "run"), (len(own.tables), "table")
+            parts = [some(number, one) for number, one in counts if number]
+            study = board_study(board, " and ".join(parts))
         except InputError as error:
             reason = str(error)
-    return html_page(request, "board.html", study, reason=reason, parts=study_parts(study, ADVICE) if study else [])
+    elif own.runs or own.tables or request.method == "POST":
+        reason = "Tick two runs or more, or add a table: one alone cannot be compared."
+    chosen = {here.run(one).id for one in own.runs}
+    named = {run.id: run.called for run in listed}
+    more: dict[str, Any] = {
+        "reason": reason,
+        "own": own,
+        "command": replace(own, runs=tuple(named.get(here.run(one).id, one) for one in own.runs)).command(),
+        "choices": [run for run in listed if run.score.get("bi") or run.id in chosen],
+        "chosen": chosen,
+        "parts": study_parts(study, ADVICE) if study else [],
+    }
+    return html_page(request, "board.html", study, status=422 if reason and own.tables else 200, **more)
+
+
+def _board_with(here: WebState, own: OwnTables) -> Scoreboard:
+    """Read as the command reads files, so that it is the same answer; what is wrong is told by the table's name."""
+    with TemporaryDirectory(prefix="foretell-") as folder:
+
+        def rows(place: int, name: str, text: str) -> list[dict[str, str | None]]:
+            path = Path(folder) / f"{place}.csv"
+            path.write_text(text.removeprefix("\ufeff"), encoding="utf-8")
+            return table_rows(path, name)
+
+        tables = {name: rows(place, name, text) for place, (name, text) in enumerate(own.tables.items())}
+        outcomes = rows(len(tables), "outcomes", own.outcomes) if own.outcomes.strip() else None
+        runs = tuple(here.run(one).id for one in dict.fromkeys(own.runs))
+        found = score(ScoreRequest(runs=runs, forecasts=tables, outcomes=outcomes), here.settings)
+    if not isinstance(found, ScoreResult):
+        raise InputError("tables of numbers are scored by the command", hint="foretell score -f FILE -o FILE")
+    return found.board
 
 
 def _runs_state(here: WebState, runs: Sequence[str]) -> tuple[Any, ...]:
@@ -301,8 +379,10 @@ def _board(here: WebState, runs: Sequence[str]) -> Scoreboard:
     ids = tuple(here.run(one).id for one in dict.fromkeys(runs))
 
     def make() -> Scoreboard:
-        table, _, _ = run_table(here.settings, ids)
-        return score_table(table, ScoringOptions(resampling=COMPARE_RESAMPLING))
+        # The same operation as `foretell score --run …`, so that it is the same answer.
+        found = score(ScoreRequest(runs=ids), here.settings)
+        assert isinstance(found, ScoreResult)
+        return found.board
 
     return here.boards.kept(("board", *ids), _runs_state(here, ids), make)
 

@@ -1,23 +1,30 @@
 """The first page, coming in, studies, and the JSON API for people."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
+from foretell.forecasters.tree.proposition import Tree
 from foretell.forecasters.tree.tree_file import read_tree_file
 from foretell.operations.studies import open_study, saved_studies
 from foretell.plugins import names
 from foretell.questions.errors import InputError
+from foretell.report.arena_report import ArenaReport, arena_finding
+from foretell.report.charts.svg import Chart
+from foretell.report.charts.thumbnails import belief_thumbnail, lines_thumbnail, score_thumbnail, tree_thumbnail
 from foretell.report.study import StudyResult
 from foretell.report.study_report import study_parts
 from foretell.runs.services import SEARCH_ENGINES
 from foretell.runs.settings import KEYS, Settings
+from foretell.scoring.arena_history import scores_over_time
 from foretell.studies.registry import study_questions
+from foretell.web.boards import ArenaFilters
 from foretell.web.formatting import percent, some, span
 from foretell.web.pages.arena import arena_rows
+from foretell.web.pages.question import read_question
 from foretell.web.rendering import html_page, json_and_page, link_to
 from foretell.web.run_figures import score_rulers
 from foretell.web.run_rows import RunRowView, list_runs
@@ -56,15 +63,83 @@ def home(here: CurrentState) -> dict[str, Any]:
         "example": here.settings.is_example,
         "engines": usable_engines(here.settings),
         "highlights": _highlights(here, runs.runs, trees, arenas),
-        "unfinished": [run for run in runs.runs if run.state in ("failed", "stopped")],
+        "unfinished": [run for run in runs.runs if run.state not in ("running", "done")],
         **model_keys(here.settings),
     }
 
 
 @router.get("/", include_in_schema=False)
-def show_home(request: Request, view: Annotated[dict[str, Any], Depends(home)]) -> Response:
-    """The first page, with a picture of the score of every run."""
-    return html_page(request, "home.html", view, rulers=score_rulers(view["runs"]))
+def show_home(request: Request, here: CurrentState, view: Annotated[dict[str, Any], Depends(home)]) -> Response:
+    """The first page, with small pictures of what can be opened."""
+    pictures = [_picture(here, one) for one in view["highlights"]]
+    return html_page(request, "home.html", view, rulers=score_rulers(view["runs"]), pictures=pictures)
+
+
+def _picture(here: WebState, one: Mapping[str, Any]) -> Chart | None:
+    """What a card shows beside its sentence."""
+    ids = one["ids"]
+    match one["kind"]:
+        case "run":
+            score = one["score"]
+            said = {"this run": score["bi"], "market": score["price"], "base rate": score["base_rate"]}
+            return score_thumbnail({
+                name: (found["estimate"], found["low"], found["high"]) for name, found in said.items() if found
+            })  # fmt: skip
+        case "question":
+            found = read_question(here, ids[0], ids[1], one["due"])
+            target, combination = found["question"]["targets"][0], found["combination"]
+            if combination is None or len(found["question"]["targets"]) > 1:
+                return None
+            id = target["id"]
+            paths = [[point["p"][id] for point in t["trace"]["path"] if id in point["p"]] for t in found["trials"]]
+            return belief_thumbnail([path for path in paths if path], combination["p"][id], target["price"])
+        case "tree":
+            tree = read_tree_file(here.settings.home / "trees" / f"{ids[0]}.json").tree
+            return tree_thumbnail(_levels(tree))
+        case _:
+            return _arena_picture(here, ids[0])
+
+
+def _levels(tree: Tree) -> list[list[tuple[float | None, int]]]:
+    """The claims of a tree by their depth, each with its probability and the place of its parent."""
+    levels: list[list[tuple[float | None, int]]] = []
+    ids, parents = [tree.root], [0]
+    while ids and len(levels) < MOST_LEVELS:
+        levels.append([(tree.nodes[id].p, parent) for id, parent in zip(ids, parents, strict=True)])
+        below = [(child, place) for place, id in enumerate(ids) for child in tree.nodes[id].children]
+        ids, parents = [child for child, _ in below][:MOST_CLAIMS], [place for _, place in below][:MOST_CLAIMS]
+    return levels
+
+
+def small_board(here: WebState, arena: str) -> ArenaReport | None:
+    """The board of an arena that is made in a moment; None of a large one, or where nothing has come out."""
+    table = here.boards.table(arena) if _is_small(here, arena) else None
+    if table is None:
+        return None
+    try:
+        return here.boards.board(arena, ArenaFilters())
+    except InputError:
+        return None
+
+
+def _is_small(here: WebState, arena: str) -> bool:
+    ((forecasts,),) = here.store.database.read(
+        "select coalesce(sum(t.forecasts), 0) from entry e join tally t on t.entry = e.id where e.arena = ?", (arena,)
+    )
+    return forecasts <= SMALL_ARENA
+
+
+def _arena_picture(here: WebState, arena: str) -> Chart | None:
+    report = small_board(here, arena)
+    if report is None:
+        return None
+    names = [line.entry.name for line in report.view.lines if line.rank]
+    courses = scores_over_time(report.scored, names)
+    plain = {name: [value for _, value in course] for name, course in courses.items()}
+    return lines_thumbnail(plain, 3) if plain else None
+
+
+MOST_LEVELS, MOST_CLAIMS, SMALL_ARENA = 4, 9, 20_000
 
 
 def _highlights(
@@ -78,7 +153,8 @@ def _highlights(
         beside = [f"{label} {score[key]['estimate']:.1f}" for key, label in SCORES_BESIDE if score[key]]
         text = f"Brier index {_index(best):.1f} {span(score['bi'])} on {some(score['decided'], 'decided question')}"
         text += f"; {', '.join(beside)}." if beside else "."
-        found.append({"kind": "run", "title": "A scored backtest", "text": text, "name": best.called, "ids": [best.id]})
+        card = {"kind": "run", "title": "A scored backtest", "text": text, "name": best.called, "ids": [best.id]}
+        found.append({**card, "score": score})
     if (answer := _researched(here, runs)) is not None:
         found.append(answer)
     for path in trees[:NEWEST_TREES]:
@@ -91,10 +167,10 @@ def _highlights(
         found.append({"kind": "tree", "title": "A claim taken apart", "text": text, "name": name, "ids": [name]})
         break
     for arena in arenas[:1]:
+        report, name = small_board(here, arena["name"]), arena["name"]
         text = f"{some(arena['events'], 'event')}, {arena['settled']} settled: who is best, and by more than noise?"
-        found.append(
-            {"kind": "arena", "title": "An arena", "text": text, "name": arena["name"], "ids": [arena["name"]]}
-        )
+        text = arena_finding(report.view) if report else text
+        found.append({"kind": "arena", "title": "A living benchmark", "text": text, "name": name, "ids": [name]})
     return found
 
 

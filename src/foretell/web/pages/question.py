@@ -1,33 +1,37 @@
 """One question of a run: every trial step by step, and how the trials became one number; live while it goes on."""
 
+import asyncio
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 
 from foretell.forecasters.agent.answer_format import LEVELS
+from foretell.forecasters.base_rates.outside_view import OutsideView
 from foretell.forecasters.combine.aggregate import Aggregate
 from foretell.forecasters.combine.trials import PANEL
-from foretell.questions.errors import MissingExtra
+from foretell.forecasters.forecaster import CannotForecast, Context
+from foretell.questions.errors import InputError, MissingExtra
 from foretell.questions.exclusivity import probability_of_none
 from foretell.questions.forecast import Failure, Forecast, Numeric
 from foretell.questions.question import Question
 from foretell.questions.resolution import Resolution
 from foretell.questions.trace import TraceEvent
 from foretell.report.charts.export import figure_png
-from foretell.report.charts.rulers import probability_ruler
+from foretell.report.charts.rulers import ShownAnswer, probability_ruler
 from foretell.report.charts.svg import Chart
 from foretell.report.charts.timelines import Trajectory, stages_plot, trajectory_plot
 from foretell.report.question_card import question_card
 from foretell.runs.combine import CombinationSettings, combine_trials
-from foretell.runs.store import CellKey, cells_each
+from foretell.runs.store import CellKey, RunRow, cells_each
 from foretell.runs.taught import combining_of_row
 from foretell.web.rendering import html_page, link_to
 from foretell.web.run_rows import SpendingView, run_row_view
-from foretell.web.state import CurrentState
+from foretell.web.state import CurrentState, WebState
 from foretell.web.streaming import STREAM, After, Brief, stream
 from foretell.web.trace import trace_view, what_moved
 
@@ -80,7 +84,7 @@ def read_question(
         "run": run_row_view(store, row),
         "mode": str(row.spec.get("mode", "")),
         "clairvoyant": bool(row.spec.get("clairvoyant")),
-        "question": _question_text(asked, here.outcomes.of(row.id, question)),
+        "question": _question_text(asked, here.outcomes.of(row.id, question), base_rates_of(here, row, asked)),
         "asked": moments,
         "trials": trials,
         # Which evidence moved belief how far, on average over trials; of a question with one outcome.
@@ -113,7 +117,7 @@ def _withheld(trials: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _question_text(question: Question, resolutions: Sequence[Resolution]) -> dict[str, Any]:
+def _question_text(question: Question, resolutions: Sequence[Resolution], rates: Mapping[str, float]) -> dict[str, Any]:
     outcomes = {one.target_id: one for one in resolutions if one.due == question.due}
     return {
         "id": question.id,
@@ -123,6 +127,7 @@ def _question_text(question: Question, resolutions: Sequence[Resolution]) -> dic
         "background": question.background,
         "url": question.url,
         "source": question.source,
+        "category": question.category,
         "closes_at": question.closes_at.isoformat() if question.closes_at else None,
         "exclusivity": question.exclusivity,
         "targets": [
@@ -132,12 +137,73 @@ def _question_text(question: Question, resolutions: Sequence[Resolution]) -> dic
                 "resolves_at": target.resolves_at.isoformat() if target.resolves_at else None,
                 # What a market said when the question was asked.
                 "price": target.snapshot.price if target.snapshot else None,
+                # How often what is like it had come true by then.
+                "rate": rates.get(target.id),
                 "outcome": outcomes[target.id].outcome if target.id in outcomes else None,
                 "decided_at": outcomes[target.id].resolved_at if target.id in outcomes else None,
             }
             for target in question.targets
         ],
     }
+
+
+LONGEST_TIP = 300
+"""Characters of a claim where it is said in passing."""
+MOST_SCORED, LONGEST_TEXT = 3_000, 20_000
+"""Questions of a run, and characters of one, for which base rates are made while somebody waits for a page."""
+
+
+def base_rates_of(here: WebState, row: RunRow, question: Question) -> dict[str, float]:
+    """By target, how often what is like it came true, by what was known when it was asked; empty where nobody can say.
+
+    Stored with the run, else from what of the same run had come out by then, as its score has it; of an open question
+    from how questions worded like it ended.
+    """
+    due = question.due.isoformat()
+    stored = {
+        target: rate for (id, at, target), rate in here.store.rates(row.id).items() if (id, at) == (question.id, due)
+    }
+    if stored:
+        return stored
+    if len(question.text) + len(question.criteria) + len(question.background) > LONGEST_TEXT:
+        return {}
+    if here.store.asked().get(row.id, 0) <= MOST_SCORED:
+        scored = here.scores(row, finished=True).base_rates(question)
+        if scored:
+            return scored
+    with suppress(CannotForecast, InputError):
+        context = Context(as_of=question.as_of_in("live" if row.spec.get("mode") == "live" else "backtest"))
+        return dict(asyncio.run(OutsideView().forecast(question, context)).p)
+    return {}
+
+
+def finding_of(view: Mapping[str, Any]) -> str:
+    """The answer to a question of one outcome in a sentence: beside the market and the outcome, and what moved it."""
+    (target,), combination = view["question"]["targets"], view["combination"]
+    if combination is None:
+        return ""
+    p, price, outcome = combination["p"].get(target["id"]), target["price"], target["outcome"]
+    parts: list[str] = []
+    if price is not None and p is not None:
+        gap = 100 * (p - price)
+        beside = (
+            f"{abs(gap):.0f} points {'above' if gap > 0 else 'below'} the market"
+            if abs(gap) >= 0.5
+            else "As the market"
+        )
+        if outcome is not None and abs(gap) >= 0.5:
+            beside = (
+                "Closer than the market" if abs(p - outcome) < abs(price - outcome) else "Further off than the market"
+            )
+        parts.append(f"{beside}.")
+    for word, sign in (("up", 1), ("down", -1)):
+        moved = [one for one in view["moved"] if sign * one["move"] > 0]
+        if moved:
+            points = f"{100 * abs(moved[0]['move']):.0f}"
+            parts.append(
+                f"What pulled it {word} most, by {points} points: {moved[0]['claim'][:LONGEST_TIP].rstrip('.')}."
+            )
+    return " ".join(parts)
 
 
 def _trial(
@@ -224,6 +290,7 @@ def show_question(request: Request, view: Annotated[dict[str, Any], Depends(read
             [_trajectory(trial, target["id"]) for trial in view["trials"]],
             "Belief after each step" if len(targets) == 1 else target["label"],
             combined=p.get(target["id"]),
+            price=target["price"],
         )
         for target in leading
     ]
@@ -237,6 +304,7 @@ def show_question(request: Request, view: Annotated[dict[str, Any], Depends(read
         "command": f"foretell show {run} {shlex.quote(asked['id'])}",
     }
     more: dict[str, Any] = {"targets": leading, "paths": paths, "stages": stages, "ruler": ruler, "shared": shared}
+    more["finding"] = finding_of(view) if len(targets) == 1 else ""
     return html_page(request, "question.html", view, **more)
 
 
@@ -265,7 +333,14 @@ def _ruler(view: dict[str, Any]) -> Chart | None:
         target["id"],
         [trial["p"][target["id"]] for trial in combination["trials"] if target["id"] in trial["p"]],
     )
-    return probability_ruler(combination["p"].get(id), trials, target["price"], target["outcome"], large=True)
+    shown = ShownAnswer(
+        p=combination["p"].get(id),
+        trials=trials,
+        price=target["price"],
+        rate=target["rate"],
+        outcome=target["outcome"],
+    )
+    return probability_ruler(shown, large=True)
 
 
 def _trajectory(trial: dict[str, Any], target: str) -> Trajectory:
@@ -273,6 +348,10 @@ def _trajectory(trial: dict[str, Any], target: str) -> Trajectory:
         name="panel" if trial["panel"] else f"trial {trial['number'] + 1}",
         points=[(point["step"], point["p"][target]) for point in trial["trace"]["path"] if target in point["p"]],
         final=(trial["p"] or {}).get(target),
+        found={
+            point["step"]: (point["cited"][0]["claim"] if point["cited"] else point["reason"])[:LONGEST_TIP]
+            for point in trial["trace"]["path"]
+        },
     )
 
 

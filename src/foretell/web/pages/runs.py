@@ -5,10 +5,12 @@ import csv
 import io
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, cast, get_args
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 from fastapi.responses import PlainTextResponse, RedirectResponse
@@ -27,6 +29,7 @@ from foretell.operations.requests import (
     RunsRenameRequest,
     RunsRequest,
     RunsResolveRequest,
+    RunsResumeRequest,
     RunsTagRequest,
     ShowRequest,
 )
@@ -38,7 +41,7 @@ from foretell.questions.trace import TraceEvent
 from foretell.report.headline import run_headline
 from foretell.request import setting
 from foretell.runs.question_sets import find_set, set_names, sets_here
-from foretell.runs.spec import yaml_mapping
+from foretell.runs.spec import RunState, yaml_mapping
 from foretell.runs.store import CellKey, RunRow, RunStore, cells_each
 from foretell.scoring.run_scores import QuestionAnswer, RunScores
 from foretell.web.forms import body_of, form_fields, form_values
@@ -75,7 +78,7 @@ class RunFilters:
 
     find: ShortWord = ""
     tag: ShortWord = ""
-    state: Literal["", "running", "stopped", "failed", "done"] = ""
+    state: RunState | Literal[""] = ""
     archived: bool = False
 
     def request(self) -> RunsRequest:
@@ -173,11 +176,15 @@ def _runs_page(  # noqa: PLR0913 - the list and the form below it
 ) -> Response:
     filters = filters or RunFilters()
     view, status = list_runs(here.store, filters.request(), offset=offset), 422 if problem else 200
+    spent = {run.id: here.totals(run.id).spending.dollars for run in view.runs}
     more: dict[str, Any] = {
         "filters": filters,
+        "states": get_args(RunState),
+        "counted": Counter(run.state for run in view.runs).most_common(),
         "tags": sorted({tag for row in here.store.runs() for tag in row.tags}),
         "rulers": score_rulers(view.runs),
-        "spent": {run.id: here.totals(run.id).spending.dollars for run in view.runs},
+        "spent": spent,
+        "total_spent": sum(spent.values()),
         "same": _same_questions(here.store, view.runs),
         "fields": form_fields(RunRequest, leave_out=("where",)),
         "picker": form_fields(PickedSet, proposals={"dataset": sets_here()}),
@@ -220,15 +227,70 @@ def show_run(
     offset: Offset = 0,
 ) -> Response:
     """The run as a page, with its pictures."""
-    view, scores = _run_view(here, here.run(run), filters, offset)
-    rulers = [answer_ruler(line["leading"]) for line in view["questions"]]
-    return html_page(request, "run.html", view, filters=filters, rulers=rulers, **score_figures(scores))
+    return _run_page(request, here, here.run(run), filters, offset)
+
+
+def _run_page(  # noqa: PLR0913 - the page, and what was typed into its form
+    request: Request,
+    here: WebState,
+    row: RunRow,
+    filters: AnswerFilters | None = None,
+    offset: int = 0,
+    problem: str = "",
+    given: Mapping[str, str] | None = None,
+) -> Response:
+    filters = filters or AnswerFilters()
+    view, scores = _run_view(here, row, filters, offset)
+    more: dict[str, Any] = {
+        "filters": filters,
+        "rulers": [answer_ruler(line["leading"]) for line in view["questions"]],
+        "settings": {**_settings_of(row), **(given or {})},
+        "problem": problem,
+        "titles": {one.question.id: one.question.text for one in scores.answers if one.failed},
+        **score_figures(scores),
+    }
+    return html_page(request, "run.html", view, status=422 if problem else 200, **more)
+
+
+def _settings_of(row: RunRow) -> dict[str, str]:
+    """What can be changed of a run, by dotted name, as a form shows it."""
+    spec, shown = row.spec, {"forecaster": str(row.spec.get("forecaster", ""))}
+    for field in ("models", "options", "sampling", "prices"):
+        shown |= {f"{field}.{name}": _setting_text(value) for name, value in (spec.get(field) or {}).items()}
+    named = [str(name) for name in (spec.get("models") or {}).values()]
+    shown |= {f"prices.{name}": "" for name in named if f"prices.{name}" not in shown}
+    shown |= {name: _setting_text(spec.get(name)) for name in ("search", "trials", "aggregate")}
+    budget = spec.get("budget") or {}
+    return shown | {f"budget.{name}": _setting_text(budget.get(name)) for name in ("run", "question")}
+
+
+def _setting_text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, cast("Sequence[Any]", value)))
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _changes(row: RunRow, sent: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """What a form says otherwise than the run's spec; an emptied field takes the setting away."""
+    found: dict[str, Any] = {}
+    for name, before in _settings_of(row).items():
+        said = sent.get(name, (before,))[0].strip()
+        if said == before:
+            continue
+        several = name == "search"
+        parts = [part.strip() for part in said.split(",") if part.strip()]
+        found[name] = parts if several else yaml_mapping(said) if said else None
+    return found
 
 
 def _run_view(here: WebState, row: RunRow, filters: AnswerFilters, offset: int) -> tuple[dict[str, Any], RunScores]:
     last = here.store.last_event()
     line, totals = run_row_view(here.store, row), here.totals(row.id)
     scores = here.scores(row, finished=line.finished)
+    background = here.jobs.of(row.id)
+    going = line.state == "running" or (background is not None and background.state == "running")
     chosen = filters.chosen(scores.answers)
     view = {
         "run": line,
@@ -239,7 +301,7 @@ def _run_view(here: WebState, row: RunRow, filters: AnswerFilters, offset: int) 
         "spec": row.spec,
         "services": row.services,
         # Cells that have begun and are not over.
-        "under_way": 0 if line.finished else here.store.database.read(_BEGUN_SQL, (row.id, row.id))[0][0],
+        "under_way": here.store.database.read(_BEGUN_SQL, (row.id, row.id))[0][0] if going else 0,
         "spending": totals.spending,
         # Calls whose price is not known yet, and lost ones that may have been billed.
         "unsettled": here.unsettled(row.id),
@@ -252,7 +314,7 @@ def _run_view(here: WebState, row: RunRow, filters: AnswerFilters, offset: int) 
         "offset": offset,
         "size": QUESTIONS_PER_PAGE,
         "finished": line.finished,
-        "background": here.jobs.of(row.id),
+        "background": background,
         "last": last,
     }
     return view, scores
@@ -441,12 +503,27 @@ def stop_run(here: CurrentState, _: TokenRequired, run: str) -> dict[str, str]:
     return {"run": id, "state": "stopped"}
 
 
+class ResumeBody(body_of(RunsResumeRequest, "run", "where")):
+    """How a run goes on: with what changes, and how many cells at once."""
+
+
 @router.post("/api/runs/{run}/resume", tags=["runs"], status_code=202)
-def resume_run(here: CurrentState, _: TokenRequired, run: str) -> dict[str, str]:
-    """Go on with a run: cells without a forecast are answered, nothing is paid twice. Spends money."""
-    id = here.run(run).id
-    here.jobs.start(operations.resume(here.store, id, here.settings))
-    return {"run": id, "state": "running"}
+def resume_run(here: CurrentState, _: TokenRequired, run: str, body: ResumeBody | None = None) -> dict[str, str]:
+    """Go on with a run: cells without a forecast are answered, nothing is paid twice. Spends money.
+
+    With `set` its spec is changed first: it becomes the run of the new spec on the same questions, whose id comes back.
+    """
+    said = RunsResumeRequest.read({"run": here.run(run).id, **(body.model_dump() if body else {})})
+    changes = {name: yaml_mapping(value) for name, value in said.set.items()}
+    return _go_on(here, said.run, changes, said.concurrency)
+
+
+def _go_on(here: WebState, run: str, changes: Mapping[str, Any], concurrency: int = 50) -> dict[str, str]:
+    prepared = operations.resume(here.store, run, here.settings, changes)
+    here.jobs.refuse_running(run)
+    operations.replace_run(here.store, run, prepared, here.settings)
+    here.jobs.start(prepared, concurrency=concurrency)
+    return {"run": prepared.spec.id, "state": "running"}
 
 
 @router.post("/runs/{run}/stop", include_in_schema=False)
@@ -456,9 +533,15 @@ def send_stop(here: CurrentState, _: TokenRequired, run: str) -> Response:
 
 
 @router.post("/runs/{run}/resume", include_in_schema=False)
-def send_resume(here: CurrentState, _: TokenRequired, run: str) -> Response:
-    """The button that goes on."""
-    return RedirectResponse(link_to("run", resume_run(here, None, run)["run"]), status_code=303)
+async def send_resume(request: Request, here: CurrentState, _: TokenRequired, run: str) -> Response:
+    """The button that goes on, and the form that changes the run first."""
+    sent, row = await form_of(request), here.run(run)
+    try:
+        going = await run_in_threadpool(lambda: _go_on(here, row.id, _changes(row, sent)))
+    except InputError as error:
+        given = {name: values[0] for name, values in sent.items() if name != FIELD}
+        return await run_in_threadpool(partial(_run_page, request, here, row, problem=str(error), given=given))
+    return RedirectResponse(link_to("run", going["run"]), status_code=303)
 
 
 # Texts as they are, whole and plain, for what is too long for a page.

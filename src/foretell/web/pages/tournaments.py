@@ -1,0 +1,43 @@
+"""Own rounds and tournaments: what was entered from here, how it stands, and how good it was beside others."""
+
+import asyncio
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+
+from foretell.operations.requests import TournamentResultsRequest
+from foretell.operations.tournament_results import TournamentResults, score_tournaments
+from foretell.report.leaderboard import board_study
+from foretell.report.study_report import study_parts
+from foretell.studies.comparison import ADVICE
+from foretell.web.rendering import html_page
+from foretell.web.state import CurrentState, WebState
+
+router = APIRouter()
+PLATFORMS = {"forecastbench": "ForecastBench", "metaculus": "Metaculus", "prophet_arena": "Prophet Arena"}
+
+
+def _results(here: WebState) -> TournamentResults:
+    """By what is known here: a page that is only looked at asks nobody for outcomes."""
+    states = sorted((here.settings.home / "tournaments").glob("*/state.json"))
+    seen = (*((str(path), path.stat().st_mtime_ns) for path in states), str(sorted(here.outcomes.count().items())))
+    request = TournamentResultsRequest(offline=True)
+    return here.boards.kept(("tournaments",), seen, lambda: asyncio.run(score_tournaments(request, here.settings)))
+
+
+@router.get("/api/tournaments", tags=["tournaments"])
+def read_tournaments(here: CurrentState) -> dict[str, Any]:
+    """Rounds that were entered from here with their boards: as `foretell tournament results --offline --json` says."""
+    return _results(here).to_dict()
+
+
+@router.get("/tournaments", include_in_schema=False)
+def show_tournaments(request: Request, here: CurrentState) -> Response:
+    """The page of own rounds."""
+    found = _results(here)
+    boards = [
+        (PLATFORMS.get(platform, platform), study, study_parts(study, ADVICE))
+        for platform, result in found.boards.items()
+        for study in [board_study(result.board, PLATFORMS.get(platform, platform))]
+    ]
+    return html_page(request, "tournaments.html", found, boards=boards, platforms=PLATFORMS)
