@@ -55,7 +55,7 @@ from foretell.runs.spec import QuestionsSpec, RunSpec, spec_from_json
 from foretell.runs.store import RunStore
 from foretell.scoring.join import read_table
 from foretell.scoring.long_tables import forecast_rows, outcome_rows, write_backtest
-from foretell.scoring.run_scores import KeptScores
+from foretell.scoring.run_scores import StoredScores
 from foretell.scoring.score import ScoringOptions, score_table
 
 MARKER = EXAMPLE_FILE
@@ -214,7 +214,7 @@ async def make_example(home: Path, size: ExampleSize | None = None, tell: Tell =
         tell("4 of 4: a month of an arena on a simulated exchange …")
         arena = await _arena(home, size)
         with closing(RunStore(settings.store)) as store:
-            KeptScores(store).of(store.runs())  # So that the first page need not make them.
+            StoredScores(store).of(store.runs())  # So that the first page need not make them.
     made = {"made": datetime.now(UTC).isoformat(timespec="seconds"), "note": SCRIPTED_NOTE}
     write_atomically(home / MARKER, json.dumps(made).encode())
     (home / f"{MARKER}.part").unlink()

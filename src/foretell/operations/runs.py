@@ -32,7 +32,7 @@ from foretell.runs.outcomes import RunOutcomes
 from foretell.runs.settings import Settings, load_settings
 from foretell.runs.spec import TYPED_PREFIX, RunState
 from foretell.runs.store import RunRow, RunStore, cells_each, find_run
-from foretell.scoring.run_scores import KeptScores
+from foretell.scoring.run_scores import StoredScores
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,7 +216,7 @@ def list_runs(request: RunsRequest, settings: Settings | None = None) -> RunsRes
         end = None if request.limit is None else request.offset + request.limit
         shown = found[request.offset : end]
         rows, asked = [row for row, _ in shown], store.asked()
-        money, scores = money_of(store, settings, [row.id for row in rows]), KeptScores(store).of(rows)
+        money, scores = money_of(store, settings, [row.id for row in rows]), StoredScores(store).of(rows)
         every = len(store.runs())
     listed = tuple(
         ListedRun(row=row, questions=asked.get(row.id, 0), state=state, money=money[row.id], score=scores[row.id])
@@ -401,7 +401,7 @@ async def resolve_stored_run(request: RunsResolveRequest, settings: Settings | N
         new = RunOutcomes(store).keep(run, questions, {(r.question_id, r.due, r.target_id): r for r in found}.values())
         row = store.run(run)
         assert row is not None
-        score = KeptScores(store).of([row])[run]
+        score = StoredScores(store).of([row])[run]
     return ResolveResult(
         run=row.name or run,
         decided=score["decided"],

@@ -19,7 +19,7 @@ HOMES = {
     "foretell.scoring.long_tables": (
         "failure_rows final_forecasts forecast_rows outcome_rows questions_of_runs write_backtest write_rows"
     ),
-    "foretell.scoring.run_scores": "KeptScores RunScores score_run",
+    "foretell.scoring.run_scores": "StoredScores RunScores score_run",
     "foretell.scoring.score": "PairComparison ScoringOptions compare_pair score_table",
     "foretell.scoring.scoreboard": "Score ScoreDifference Scoreboard group_title rows_as_html rows_as_text",
     "foretell.scoring.table": "ALWAYS_HALF ANCHORS BASE_RATE CROWD ForecastTable Labels OVERALL Targets base_rate",

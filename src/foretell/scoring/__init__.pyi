@@ -42,8 +42,8 @@ from foretell.scoring.long_tables import outcome_rows as outcome_rows
 from foretell.scoring.long_tables import questions_of_runs as questions_of_runs
 from foretell.scoring.long_tables import write_backtest as write_backtest
 from foretell.scoring.long_tables import write_rows as write_rows
-from foretell.scoring.run_scores import KeptScores as KeptScores
 from foretell.scoring.run_scores import RunScores as RunScores
+from foretell.scoring.run_scores import StoredScores as StoredScores
 from foretell.scoring.run_scores import score_run as score_run
 from foretell.scoring.score import PairComparison as PairComparison
 from foretell.scoring.score import ScoringOptions as ScoringOptions

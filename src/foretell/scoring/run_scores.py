@@ -182,7 +182,7 @@ insert into run_score values (?, ?, ?)
 on conflict (run) do update set seen = excluded.seen, summary = excluded.summary"""
 
 
-class KeptScores:
+class StoredScores:
     """The summaries of runs' scores, computed again only where an answer or an outcome came in."""
 
     def __init__(self, store: RunStore) -> None:

@@ -12,7 +12,7 @@ from foretell.questions.question import Question
 from foretell.questions.trace import ModelCalled, TraceEvent
 from foretell.runs.spec import TYPED_PREFIX, RunState
 from foretell.runs.store import RunRow, RunStore, cells_each
-from foretell.scoring.run_scores import KeptScores
+from foretell.scoring.run_scores import StoredScores
 
 TITLE_LENGTH = 200
 """Characters of a title at most."""
@@ -80,7 +80,7 @@ def list_runs(
     """So many of the runs that are wanted, from a place in the list on."""
     chosen, archived = chosen_runs(store, wanted or RunsRequest())
     shown = chosen[offset : offset + limit]
-    scores = KeptScores(store).of([row for row, _ in shown])
+    scores = StoredScores(store).of([row for row, _ in shown])
     views = tuple(run_row_view(store, row, scores[row.id]) for row, _ in shown)
     return RunList(runs=views, total=len(chosen), offset=offset, archived=archived)
 

@@ -285,7 +285,7 @@ class _Gathering:
     submitted: "asyncio.Future[str]"
 
 
-class BatchDesk:
+class BatchQueue:
     """Gathers, hands in and waits, on one event loop."""
 
     def __init__(self, form: BatchFormat, submitted: SubmittedBatches | None = None) -> None:

@@ -22,7 +22,7 @@ from foretell.models.model import (
     UserMessage,
 )
 from foretell.models.names import ModelName
-from foretell.models.providers.batches import LONGEST_RESULTS, BatchDesk, BatchFormat, SubmittedBatches
+from foretell.models.providers.batches import LONGEST_RESULTS, BatchFormat, BatchQueue, SubmittedBatches
 from foretell.models.providers.wire import HttpFailure, Json, Wire, counted, redact_key, server_events
 from foretell.models.sending import NotSent, check_sending, sending_for_all
 from foretell.models.waiting import WaitingReply
@@ -71,7 +71,7 @@ class HttpModel:
         self._wire = wire
         self._batches = batches
         self._submitted = SubmittedBatches(journal) if journal else None
-        self._desks: dict[asyncio.AbstractEventLoop, BatchDesk] = {}
+        self._queues: dict[asyncio.AbstractEventLoop, BatchQueue] = {}
         self._address = address.rstrip("/")
         self._key = key
         self._headers = {**wire.headers(key), **(headers or {}), "Content-Type": JSON_TYPE}
@@ -96,9 +96,9 @@ class HttpModel:
 
     async def close(self) -> None:
         """Close connections."""
-        for desk in self._desks.values():
-            await desk.close()
-        self._desks.clear()
+        for queue in self._queues.values():
+            await queue.close()
+        self._queues.clear()
         for session in self._sessions.values():
             await session.close()
         self._sessions.clear()
@@ -140,9 +140,9 @@ class HttpModel:
                 raise HttpFailure(status=answer.status, headers=answer.headers, body=parsed).error(request, self._key)
             return answer.body
 
-        desk = self._desks.setdefault(asyncio.get_running_loop(), BatchDesk(form, self._submitted))
+        queue = self._queues.setdefault(asyncio.get_running_loop(), BatchQueue(form, self._submitted))
         written = {field: value for field, value in body.items() if field not in ("stream", "stream_options")}
-        item = await desk.ask(request, name, written, send)
+        item = await queue.ask(request, name, written, send)
         reply = self._read(HttpAnswer(status=item.status, headers={}, body=item.body), request)
         return replace(reply, tier=None)  # Billed as a batch, whatever tier the reply names.
 

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from foretell.tools.dates.find import FoundDate, month_numbers, weekdays
 from foretell.tools.dates.folding import lower
-from foretell.tools.dates.told import is_told_as_done
+from foretell.tools.dates.past_tense import is_told_as_done
 from foretell.tools.dates.words import (
     ASIAN_STAMP,
     FIXTURE,
