@@ -384,3 +384,20 @@ def test_a_shorter_longest_reply_is_learned():
 
     asyncio.run(main())
     assert limits == [16_384, 8_192, 8_192]
+
+
+def test_names_with_underscores_are_read_like_those_in_camel_case():
+    call = {"name": "look_up", "args": {"a_word": "x"}}
+    part = {"function_call": call, "thought_signature": "c2ln"}
+    written = {
+        "candidates": [{"content": {"parts": [part]}, "finish_reason": "STOP"}],
+        "usage_metadata": {"prompt_token_count": 3, "candidates_token_count": 2},
+    }
+    reply = GeminiWire().reply(written, plain("google:m"))
+    assert (reply.calls[0].name, json.loads(reply.calls[0].arguments), reply.finish) == (
+        "look_up",
+        call["args"],
+        "tool",
+    )
+    assert (reply.tokens.input, reply.tokens.output, bool(reply.sealed)) == (3, 2, True)
+    assert GeminiWire().reply(GeminiWire().joined([written]), plain("google:m")) == reply

@@ -1,8 +1,9 @@
 """Google's generateContent format."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from foretell.models.facts import ModelFacts
 from foretell.models.model import (
@@ -98,6 +99,7 @@ class GeminiWire:
 
     def reply(self, body: Json, request: Request) -> Reply:
         """What came back; a prompt that was blocked has no candidates."""
+        body = _in_camel_case(body)
         blocked = (body.get("promptFeedback") or {}).get("blockReason")
         usage: Any = body.get("usageMetadata")
         candidates: list[Json] = body.get("candidates") or []
@@ -144,7 +146,7 @@ class GeminiWire:
         body: Json = {}
         parts: list[Json] = []
         candidate: Json = {}
-        for event in events:
+        for event in map(_in_camel_case, events):
             body |= event
             for one in (event.get("candidates") or ())[:1]:
                 candidate |= {k: v for k, v in one.items() if k != "content"}
@@ -156,6 +158,19 @@ class GeminiWire:
             candidate.setdefault("finishReason", "MAX_TOKENS")
             body["candidates"] = [{**candidate, "content": {"role": "model", "parts": parts}}]
         return body
+
+
+def _in_camel_case(value: Any) -> Any:
+    """Names as they are documented; the service's JSON may also write them with underscores. Arguments stay."""
+    if isinstance(value, list):
+        return [_in_camel_case(one) for one in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    named = {UNDERSCORE.sub(lambda m: m[1].upper(), k): v for k, v in cast("Json", value).items()}
+    return {k: v if k == "args" else _in_camel_case(v) for k, v in named.items()}
+
+
+UNDERSCORE = re.compile(r"(?<=[a-z])_([a-z])")
 
 
 def _join_part(parts: list[Json], part: Json) -> None:
