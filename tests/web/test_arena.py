@@ -71,7 +71,7 @@ def test_pages(arena: str, site: Any, page: Any):
     page.get_by_role("link", name="Event 3?", exact=True).click()
     expect(page.locator("h1")).to_contain_text("Event 3?", use_inner_text=True)
     expect(page.locator("svg.ft:visible")).to_have_count(2)
-    expect(page.locator("main")).to_contain_text("yes: yes", use_inner_text=True)
+    expect(page.locator("main")).to_contain_text("yes came true", use_inner_text=True)
 
 
 def test_comparing_two_entries(arena: str, site: Any, page: Any):

@@ -14,12 +14,33 @@ from typing import Any, ClassVar, Literal, cast
 ScriptedFinish = Literal["stop", "tool", "length", "refusal"]
 
 
+def without_references(schema: Any, definitions: Mapping[str, Any] | None = None) -> Any:
+    """A schema with every `$ref` replaced by what it stands for; one that leads back to itself stays.
+
+    >>> without_references({"$defs": {"a": {"type": "number"}}, "properties": {"p": {"$ref": "#/$defs/a"}}})
+    {'properties': {'p': {'type': 'number'}}}
+    """
+    if isinstance(schema, list):
+        return [without_references(one, definitions) for one in cast("list[Any]", schema)]
+    if not isinstance(schema, dict):
+        return schema
+    parts = cast("dict[str, Any]", schema)
+    known = parts.get("$defs", {}) if definitions is None else definitions
+    name = str(parts.get("$ref", "")).removeprefix("#/$defs/")
+    if name in known:
+        return without_references(known[name], {other: part for other, part in known.items() if other != name})
+    return {key: without_references(part, known) for key, part in parts.items() if key != "$defs"}
+
+
 @dataclass(frozen=True, kw_only=True)
 class OfferedTool:
     """A tool that the model may call."""
 
     name: str
     schema: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "schema", without_references(self.schema))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +61,9 @@ class ModelQuery:
     force: str | None = None
     """The tool that must be called; "*" for any."""
     schema: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "schema", without_references(self.schema))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,35 +19,29 @@ def improvise(query: ModelQuery) -> ScriptedReply:
     return ScriptedReply(text=f"You said: {query.last[:200]}")
 
 
-def example(schema: Mapping[str, Any], number: float, *, root: Mapping[str, Any] | None = None) -> Any:
+def example(schema: Mapping[str, Any], number: float) -> Any:
     """A value that fits a JSON schema; numbers are `number` put into their range.
 
     >>> example({"type": "object", "properties": {"p": {"type": "number"}}, "required": ["p"]}, 0.25)
     {'p': 0.25}
     """
-    root = schema if root is None else root
-    if "$ref" in schema:
-        found: Any = root
-        for step in str(schema["$ref"]).removeprefix("#/").split("/"):
-            found = found[step]
-        return example(found, number, root=root)
     for fixed in ("const", "default"):
         if schema.get(fixed) is not None:
             return schema[fixed]
     if schema.get("enum"):
         return schema["enum"][0]
     choices = schema.get("anyOf") or schema.get("oneOf")
-    return example(choices[0], number, root=root) if choices else _of_type(schema, number, root)
+    return example(choices[0], number) if choices else _of_type(schema, number)
 
 
-def _of_type(schema: Mapping[str, Any], number: float, root: Mapping[str, Any]) -> Any:
+def _of_type(schema: Mapping[str, Any], number: float) -> Any:
     kind = schema.get("type", "object" if "properties" in schema else "string")
     match kind[0] if isinstance(kind, list) else str(kind).lower():
         case "object":
             parts: Mapping[str, Any] = schema.get("properties", {})
-            return {name: example(part, number, root=root) for name, part in parts.items()}
+            return {name: example(part, number) for name, part in parts.items()}
         case "array":
-            return [example(schema.get("items") or {}, number, root=root)] * max(1, schema.get("minItems", 1))
+            return [example(schema.get("items") or {}, number)] * max(1, schema.get("minItems", 1))
         case "number":
             return round(_within(schema, number), 6)
         case "integer":

@@ -25,7 +25,7 @@ from foretell.report.charts.svg import (
     text,
 )
 from foretell.report.markup import Markup, element, shorten
-from foretell.report.numbers import bracket, probability_text
+from foretell.report.numbers import bracket, plural, probability_text
 
 MARKET, RATE, OURS = "e", "muted", "a"
 """Colours that mean the same everywhere: the market ochre, the base rate grey, ours blue."""
@@ -156,7 +156,7 @@ def _everybody(rows: Sequence[RulerRow], styles: Mapping[str, SeriesStyle], widt
             shown += [f"median {probability_text(median(row.said.values()))}"] if row.said else []
             for k, one in enumerate(shown):
                 parts.append(text(right + 16, middle + 4 + 14 * (k - (len(shown) - 1) / 2), one, "s"))
-    title = f"What everybody said about {len(rows)} outcomes"
+    title = f"What everybody said about {plural(len(rows), 'outcome')}"
     return figure(width, top + tall * len(rows) + 6, title, *parts, rows=told)
 
 

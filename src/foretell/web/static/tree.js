@@ -241,7 +241,8 @@ const graph = new TreeCanvas(canvas, function* () {
     yield [above.get(card), to, kind.filter(Boolean).join(' '), Number.isNaN(slope) ? 1.5 : 1.5 + 8 * Math.min(1, Math.abs(slope))];
   }
 });
-let asGraph = matchMedia('(min-width: 44rem)').matches;
+const roomy = matchMedia('(min-width: 44rem)');
+let asGraph = roomy.matches, chosen = false;
 
 function visible(card) {
   for (let one = above.get(card); one; one = above.get(one)) if (folded.has(one)) return false;
@@ -311,7 +312,12 @@ part('reset').addEventListener('click', reset);
 part('copy').addEventListener('click', copy);
 part('all').addEventListener('click', () => foldAll(folded.size === 0));
 for (const [id, wanted] of [['shape', true], ['outline', false]]) part(id).addEventListener('click', () => {
-  asGraph = wanted;
+  [asGraph, chosen] = [wanted, true];
+  arrange(true);
+});
+roomy.addEventListener('change', () => {
+  if (chosen) return;
+  asGraph = roomy.matches;
   arrange(true);
 });
 addEventListener('hashchange', readAddress);

@@ -63,7 +63,9 @@ export class TreeCanvas {
       if (!this.shown) return;
       const whole = Math.abs(this.scale - this.whole()) < 0.01; // Who saw all of it sees all of it.
       this.breadth = canvas.clientWidth;
-      if (whole && this.root) this.begin(this.root); else this.zoom(this.scale);
+      if (!whole || !this.root) return void this.zoom(this.scale);
+      this.arrange(...this.arranged); // Another width may want other cards.
+      this.begin(this.root);
     });
   }
 
@@ -71,6 +73,7 @@ export class TreeCanvas {
 
   // With `fit` all of it is shown at once, which also spares setting a thousand cards in full first.
   arrange(root, childrenOf, cards, fit = false) {
+    this.arranged = [root, childrenOf, cards];
     this.measure(root, cards);
     let found = this.lay(root, childrenOf, NARROW, this.tall.usual, 12);
     // What could not be read as a whole is set in lines: lower cards, as wide as the screen has room for.
