@@ -173,10 +173,11 @@ def _moment(written: Payload, offset: timedelta) -> datetime:
         # Numbers count from 1970 in UTC, whatever the offset.
         return written.moment()
     try:
-        return datetime.fromisoformat(written.text()).replace(tzinfo=UTC) - offset
+        found = datetime.fromisoformat(written.text()).replace(tzinfo=UTC) - offset
     except (ValueError, OverflowError):
-        pass
-    written.wrong("a time")
+        found = None
+    # Days are counted on from it.
+    return found if found is not None and found.year < date.max.year else written.wrong("a time")
 
 
 def _number(cell: Payload, notes: list[str]) -> float | None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
-from foretell.practice.models.formats import ModelQuery, ScriptedCall, ScriptedReply
+from foretell.practice.models.formats import ModelQuery, ScriptedCall, ScriptedReply, without_references
 
 
 def improvise(query: ModelQuery) -> ScriptedReply:
@@ -25,13 +25,17 @@ def example(schema: Mapping[str, Any], number: float) -> Any:
     >>> example({"type": "object", "properties": {"p": {"type": "number"}}, "required": ["p"]}, 0.25)
     {'p': 0.25}
     """
+    return _example(without_references(schema), number)
+
+
+def _example(schema: Mapping[str, Any], number: float) -> Any:
     for fixed in ("const", "default"):
         if schema.get(fixed) is not None:
             return schema[fixed]
     if schema.get("enum"):
         return schema["enum"][0]
     choices = schema.get("anyOf") or schema.get("oneOf")
-    return example(choices[0], number) if choices else _of_type(schema, number)
+    return _example(choices[0], number) if choices else _of_type(schema, number)
 
 
 def _of_type(schema: Mapping[str, Any], number: float) -> Any:
@@ -39,9 +43,9 @@ def _of_type(schema: Mapping[str, Any], number: float) -> Any:
     match kind[0] if isinstance(kind, list) else str(kind).lower():
         case "object":
             parts: Mapping[str, Any] = schema.get("properties", {})
-            return {name: example(part, number) for name, part in parts.items()}
+            return {name: _example(part, number) for name, part in parts.items()}
         case "array":
-            return [example(schema.get("items") or {}, number)] * max(1, schema.get("minItems", 1))
+            return [_example(schema.get("items") or {}, number)] * max(1, schema.get("minItems", 1))
         case "number":
             return round(_within(schema, number), 6)
         case "integer":
