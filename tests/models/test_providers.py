@@ -3,7 +3,7 @@
 import asyncio
 import json
 from base64 import b64encode
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 import pytest
@@ -185,11 +185,8 @@ def test_no_server_is_busy_and_nothing_was_lost():
     asyncio.run(main())
 
 
-def served(body: bytes, *, kind: str = "application/json") -> Reply:
-    """The reply to a body that a server sends as it is."""
-
-    async def post(_: web.Request) -> web.StreamResponse:
-        return web.Response(body=body, content_type=kind)
+def asked_of(post: Callable[[web.Request], Awaitable[web.StreamResponse]], before: int = 0, **more: Any) -> Reply:
+    """The last reply of a server of our own, asked the same so many times before."""
 
     async def main() -> Reply:
         app = web.Application()
@@ -200,12 +197,23 @@ def served(body: bytes, *, kind: str = "application/json") -> Reply:
         name = f"compat:m@http://127.0.0.1:{runner.addresses[0][1]}/v1"
         model = open_provider(name, {})
         try:
-            return await model.complete(plain(name))
+            for _ in range(before):
+                await model.complete(plain(name, **more))
+            return await model.complete(plain(name, **more))
         finally:
             await model.close()
             await runner.cleanup()
 
     return asyncio.run(main())
+
+
+def served(body: bytes, *, kind: str = "application/json") -> Reply:
+    """The reply to a body that a server sends as it is."""
+
+    async def post(_: web.Request) -> web.StreamResponse:
+        return web.Response(body=body, content_type=kind)
+
+    return asked_of(post)
 
 
 def test_servers_that_bend_the_format():
@@ -367,22 +375,7 @@ def test_a_shorter_longest_reply_is_learned():
             return web.json_response({"error": {"message": problem}}, status=400)
         return web.json_response({"choices": [{"message": {"content": "yes"}}]})
 
-    async def main() -> None:
-        app = web.Application()
-        app.router.add_post("/{path:.*}", post)
-        runner = web.AppRunner(app)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        name = f"compat:m@http://127.0.0.1:{runner.addresses[0][1]}/v1"
-        model = open_provider(name, {})
-        try:
-            for _ in range(2):
-                assert (await model.complete(plain(name, cap=16_384))).text == "yes"
-        finally:
-            await model.close()
-            await runner.cleanup()
-
-    asyncio.run(main())
+    assert asked_of(post, before=1, cap=16_384).text == "yes"
     assert limits == [16_384, 8_192, 8_192]
 
 

@@ -32,7 +32,7 @@ from foretell.operations.run import changed_spec
 from foretell.questions.errors import InputError
 from foretell.request import OperationRequest
 from foretell.runs.settings import Settings
-from foretell.runs.spec import COMBINATIONS, RunSpec, read_spec, spec_from_mapping, yaml_mapping
+from foretell.runs.spec import COMBINATIONS, RunSpec, parse_yaml, read_spec, spec_from_mapping
 from foretell.runs.store import RunStore, find_run
 
 Research = TypeVar("Research", AskRequest, TreeRequest, TreeGroundRequest, TreeExpandRequest, TreeResynthesizeRequest)
@@ -175,7 +175,7 @@ class ServerPermissions:
         with closing(RunStore(self.settings.store)) as store:
             row = store.run(find_run(store, request.run))
         assert row is not None
-        self._check_spec(changed_spec(row, {name: yaml_mapping(one) for name, one in request.set.items()}))
+        self._check_spec(changed_spec(row, {name: parse_yaml(one) for name, one in request.set.items()}))
         return request
 
     def _check_spec(self, found: RunSpec) -> None:

@@ -44,7 +44,7 @@ from foretell.runs.runner import (
 )
 from foretell.runs.same_questions import find_run_of
 from foretell.runs.settings import KEYS, Settings, load_settings
-from foretell.runs.spec import RunSpec, read_spec, spec_from_json, spec_from_mapping, yaml_mapping
+from foretell.runs.spec import RunSpec, parse_yaml, read_spec, spec_from_json, spec_from_mapping
 from foretell.runs.store import RunRow, RunStore, find_run
 from foretell.scoring.long_tables import write_backtest
 from foretell.scoring.run_scores import QuestionAnswer, RunScores, score_run
@@ -283,7 +283,7 @@ async def resume_stored_run(
     settings = settings or load_settings()
     with closing(RunStore(settings.store)) as store:
         old = find_run(store, request.run)
-        prepared = resume(store, old, settings, {name: yaml_mapping(one) for name, one in request.set.items()})
+        prepared = resume(store, old, settings, {name: parse_yaml(one) for name, one in request.set.items()})
         replace_run(store, old, prepared, settings)
     return await _carried_out(prepared, settings, request, watch=watch, tell=tell)
 
@@ -358,7 +358,7 @@ class ShowResult(Result):
                 for answer in self.answers
             ],
             "total": self.total,
-            **({} if self.scores is None else {"score": self.scores.summary()}),
+            **({} if self.scores is None else self._scored(self.scores)),
         }
         if self.question is not None:
             body["steps"] = {
@@ -370,8 +370,26 @@ class ShowResult(Result):
             }
         return body
 
+    def _scored(self, scores: RunScores) -> dict[str, Any]:
+        """Every question with the answer that its trials make together, and how good all of it was."""
+        return {
+            "questions": [
+                {
+                    "id": one.question.id,
+                    "text": one.question.text,
+                    "as_of": one.question.as_of.at.isoformat(),
+                    "p": {target.id: target.p for target in one.targets},
+                    "price": {target.id: target.price for target in one.targets},
+                    "outcome": {target.id: target.outcome for target in one.targets},
+                    "brier": one.brier,
+                }
+                for one in scores.answers[: self.limit]
+            ],
+            "score": scores.summary(),
+        }
+
     def print(self, console: "Console") -> None:
-        """A table of the questions with their answers; of one question every step to each of its answers."""
+        """The questions with their answers; of one question every step to each of its answers."""
         if self.scores is not None:
             show_text(console, f"{self._overview(self.scores)}\n")
             return

@@ -18,7 +18,7 @@ from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.runs.runner import PreparedRun, asks_models
 from foretell.runs.settings import Settings
-from foretell.runs.spec import BudgetSpec, RunSpec, spec_from_mapping, yaml_mapping
+from foretell.runs.spec import BudgetSpec, RunSpec, parse_yaml, spec_from_mapping
 from foretell.runs.store import RunStore
 
 Row = dict[str, Any]
@@ -26,7 +26,7 @@ Row = dict[str, Any]
 
 def tournament_spec(request: TournamentFields, settings: Settings, questions: str) -> RunSpec:
     """How to forecast: the file of a spec, if there is one, and what the request says beside it."""
-    written: Any = {} if request.spec is None else yaml_mapping(read_text(request.spec))
+    written: Any = {} if request.spec is None else parse_yaml(read_text(request.spec))
     if not isinstance(written, dict):
         raise InputError("is not a run's spec", path=request.spec)
     try:

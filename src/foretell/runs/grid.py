@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from foretell.data.datasets.rows import hint_for, read_text
 from foretell.questions.errors import InputError
-from foretell.runs.spec import RunSpec, spec_from_mapping, yaml_mapping
+from foretell.runs.spec import RunSpec, parse_yaml, spec_from_mapping
 
 GRID_FIELDS = ("name", "base", "factors", "also", "without", "budget")
 SECTIONS = ("questions", "options", "models", "sampling", "prices", "budget")
@@ -172,7 +172,7 @@ def read_grid(path: str | Path) -> Grid:
     if not file.exists():
         raise InputError("no such file", path=file)
     try:
-        return grid_from_mapping(yaml_mapping(read_text(file)), file)
+        return grid_from_mapping(parse_yaml(read_text(file)), file)
     except InputError as error:
         raise error.at(path=file) from None
 

@@ -181,7 +181,8 @@ async def execute_run(  # noqa: PLR0913 - who watches, and where things go
                 if progress.stopped:
                     store.label(spec.id, problem=progress.stopped)
                 return progress
-    except Exception as error:  # whatever ended the run is what its page and list say of it
+    except Exception as error:
+        # Whatever ended the run is what its page and the list of runs say of it.
         told = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
         with suppress(Exception):  # Where nothing can be written, the error itself says so.
             store.label(spec.id, problem=told)

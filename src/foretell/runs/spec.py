@@ -145,12 +145,12 @@ def read_spec(path: str | Path) -> RunSpec:
     if not file.exists():
         raise InputError("no such file", path=file)
     try:
-        return spec_from_mapping(yaml_mapping(read_text(file)))
+        return spec_from_mapping(parse_yaml(read_text(file)))
     except InputError as error:
         raise error.at(path=file) from None
 
 
-def yaml_mapping(text: str) -> Any:
+def parse_yaml(text: str) -> Any:
     """What a text in YAML or JSON says."""
     import yaml
 

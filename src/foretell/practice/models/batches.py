@@ -3,7 +3,8 @@
 import json
 from collections.abc import Callable, Mapping
 from email import message_from_bytes
-from typing import Any
+from email.policy import HTTP
+from typing import Any, cast
 
 from foretell.practice.server import ServerRequest, ServerResponse, json_response
 
@@ -113,8 +114,9 @@ def _lines(answers: list[dict[str, Any]]) -> bytes:
 
 def _uploaded(request: ServerRequest) -> bytes:
     """The file of a form."""
-    form = message_from_bytes(f"Content-Type: {request.headers['content-type']}\n\n".encode() + request.body)
-    for part in form.get_payload():
-        if "filename=" in str(part["Content-Disposition"]):  # type: ignore[index]
-            return part.get_payload(decode=True)  # type: ignore[union-attr,return-value]
+    head = f"Content-Type: {request.headers['content-type']}\n\n".encode()
+    form = message_from_bytes(head + request.body, policy=HTTP)
+    for part in form.iter_parts():
+        if part.get_filename() is not None:
+            return cast("bytes", part.get_payload(decode=True))
     raise ValueError("the form holds no file")

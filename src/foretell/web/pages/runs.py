@@ -41,7 +41,7 @@ from foretell.questions.trace import TraceEvent
 from foretell.report.headline import run_headline
 from foretell.request import setting
 from foretell.runs.question_sets import find_set, set_names, sets_here
-from foretell.runs.spec import RunState, yaml_mapping
+from foretell.runs.spec import RunState, parse_yaml
 from foretell.runs.store import CellKey, RunRow, RunStore, cells_each
 from foretell.scoring.run_scores import QuestionAnswer, RunScores
 from foretell.web.forms import body_of, form_fields, form_values
@@ -281,7 +281,7 @@ def _changes(row: RunRow, sent: Mapping[str, Sequence[str]]) -> dict[str, Any]:
             continue
         several = name == "search"
         parts = [part.strip() for part in said.split(",") if part.strip()]
-        found[name] = parts if several else yaml_mapping(said) if said else None
+        found[name] = parts if several else parse_yaml(said) if said else None
     return found
 
 
@@ -454,7 +454,7 @@ async def send_run(request: Request, here: CurrentState, _: TokenRequired) -> Re
     given = {"spec": "", **form_values(RunRequest, rest)}
 
     def start() -> StartedRun:
-        spec = PickedSet.read(picked).spec(yaml_mapping(given["spec"]))
+        spec = PickedSet.read(picked).spec(parse_yaml(given["spec"]))
         return _start(here, RunBody.read({**given, "spec": spec}), confirmed=confirmed)
 
     def show_again(problem: str) -> Response:
@@ -514,7 +514,7 @@ def resume_run(here: CurrentState, _: TokenRequired, run: str, body: ResumeBody 
     With `set` its spec is changed first: it becomes the run of the new spec on the same questions, whose id comes back.
     """
     said = RunsResumeRequest.read({"run": here.run(run).id, **(body.model_dump() if body else {})})
-    changes = {name: yaml_mapping(value) for name, value in said.set.items()}
+    changes = {name: parse_yaml(value) for name, value in said.set.items()}
     return _go_on(here, said.run, changes, said.concurrency)
 
 
