@@ -11,9 +11,9 @@ import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import cache
-from multiprocessing import forkserver, reduction
+from multiprocessing import connection, forkserver, reduction
 from pathlib import Path
-from threading import Thread
+from threading import Lock, Thread
 from typing import IO, Any
 
 import pytest
@@ -91,6 +91,7 @@ class ForkedCommand:
         self._process = forks().Process(target=_run, args=(given, str(cwd), dict(env), _Stream(out), _Stream(err)))
         self._process.start()
         self.pid: int = self._process.pid
+        self._looking = Lock()
         self._readers: list[Thread] = []
         self._told = ["", ""]
         for number in {out, err}:
@@ -99,7 +100,9 @@ class ForkedCommand:
     @property
     def returncode(self) -> int | None:
         """As a shell has it, below 0 for the signal that ended it; None while it runs."""
-        return self._process.exitcode
+        # It can be read from the fork server once: of two threads that look at a time, the second would read 255.
+        with self._looking:
+            return self._process.exitcode
 
     def poll(self) -> int | None:
         """The same."""
@@ -107,10 +110,10 @@ class ForkedCommand:
 
     def wait(self, timeout: float | None = None) -> int:
         """Until it ends."""
-        self._process.join(timeout)
-        if self.returncode is None:
+        connection.wait([self._process.sentinel], timeout)
+        if (ended := self.returncode) is None:
             raise subprocess.TimeoutExpired(["foretell"], timeout or 0)
-        return self.returncode
+        return ended
 
     def send_signal(self, number: int) -> None:
         """To the process alone; nothing where it has ended."""
