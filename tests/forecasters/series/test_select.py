@@ -157,7 +157,8 @@ def test_days_of_the_month_on_which_money_moves_are_found(every: int) -> None:
     before, after = np.datetime64("2018-01-28"), np.datetime64("2018-02-04")
     rising = auto(AskedSeries(days, values, due, np.array([before]))).above[0]
     falling = auto(AskedSeries(days, values, before, np.array([after]))).above[0]
-    assert rising > 0.7 and falling < 0.3
+    assert rising > 0.7
+    assert falling < 0.3
     # The pattern is read off the past alone, and where there is none nothing is made of it.
     quiet = wandering[::every]
     assert abs(auto(AskedSeries(days, quiet, due, np.array([before]))).above[0] - 0.5) < 0.12
