@@ -15,6 +15,7 @@ HOMES = {
     "foretell.operations.models": "ModelCheck ModelsUpdate check_model list_models update_models",
     "foretell.operations.practice": "UNSET WORLD practice_environment shell_lines",
     "foretell.operations.prompts": "ExamplePrompt example_prompts example_questions",
+    "foretell.operations.question_view": "combination_of what_moved",
     "foretell.operations.questions": "check_questions fetch",
     "foretell.operations.requests": (
         "ArenaDemoRequest AskRequest BacktestRequest ClaimsRequest CompareRequest DecideRequest DoctorRequest "

@@ -11,6 +11,7 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment
 
 from foretell.report.html import make_environment
+from foretell.report.pdf import find_chromium
 from foretell.report.prose import sanitise_text
 from foretell.web.formatting import FILTERS
 from foretell.web.forms import form_value
@@ -38,6 +39,7 @@ ROUTES: Mapping[str, str] = {
     "question": "/runs/{}/questions/{}",
     "raw": "/runs/{}/raw/{}",
     "preview": "/runs/{}/preview.png",
+    "report": "/api/runs/{}/report.{}",
     "run-stream": "/api/runs/{}/stream",
     "question-stream": "/api/runs/{}/questions/{}/stream",
     "arenas": "/arena",
@@ -112,6 +114,7 @@ def render(name: str, view: Any, *, visitor: Visitor | None = None, **more: Any)
         "first_script": first_script(still=visitor.still),
         "icon": icon_address(),
         "nav": NAVIGATION,
+        "can_print": find_chromium() is not None,
         **more,
     }
     return environment().get_template(name).render(values, visitor=visitor)
