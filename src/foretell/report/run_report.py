@@ -136,7 +136,7 @@ def finding_of(view: Mapping[str, Any]) -> str:
 
 def question_report(view: Mapping[str, Any], made: Sequence[tuple[str, str]] = ()) -> ReportDocument:
     """The report on a question as `question_view` describes it; `made` says how the run was made, pair by pair."""
-    charts = question_charts(view)
+    charts, reasons = question_charts(view), (view["combination"] or {}).get("rationale", "")
     sections: list[Section] = [
         ("answer", "The answer", list(_answer_blocks(view, charts))),
         ("moved", "What moved it", list(_moved(view))),
@@ -147,6 +147,7 @@ def question_report(view: Mapping[str, Any], made: Sequence[tuple[str, str]] = (
             [HtmlBlock(bullets=[text for text, _ in view["open"]])] if view["open"] else [],
         ),
         ("stages", "From trials to the answer", list(_stage_blocks(view, charts))),
+        ("why", "The reasons in full", [HtmlBlock(prose=reasons)] if reasons else []),
         ("withheld", "Held back from the agent", list(_withheld(view["withheld"]))),
         (
             "trials",
@@ -220,9 +221,6 @@ def _answer_blocks(view: Mapping[str, Any], charts: QuestionCharts) -> Iterator[
         )
     if any(trial["trace"]["path"] for trial in view["trials"]):
         yield HtmlBlock(charts=charts.paths)
-    if combination is not None and combination["rationale"]:
-        yield HtmlBlock(heading="Why")
-        yield HtmlBlock(prose=combination["rationale"])
 
 
 def _source(claim: str, source: Mapping[str, Any] | None, *more: str) -> LinkItem:
