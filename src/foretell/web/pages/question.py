@@ -21,9 +21,8 @@ from foretell.questions.forecast import Failure, Forecast, Numeric
 from foretell.questions.question import Question
 from foretell.questions.resolution import Resolution
 from foretell.questions.trace import TraceEvent
-from foretell.report.charts.export import figure_png
 from foretell.report.charts.rulers import ShownAnswer, probability_ruler
-from foretell.report.charts.svg import Chart
+from foretell.report.charts.svg import Chart, figure_png
 from foretell.report.charts.timelines import Trajectory, stages_plot, trajectory_plot
 from foretell.report.question_card import question_card
 from foretell.runs.combine import CombinationSettings, combine_trials
