@@ -14,13 +14,15 @@ from foretell.operations.arena_demo import demo_world as demo_world
 from foretell.operations.ask import AskResult as AskResult
 from foretell.operations.ask import prepare_ask as prepare_ask
 from foretell.operations.calibrate import METHODS as METHODS
+from foretell.operations.data import check_questions as check_questions
+from foretell.operations.data import fetch as fetch
 from foretell.operations.doctor import DoctorResult as DoctorResult
 from foretell.operations.example import serving_example as serving_example
 from foretell.operations.grid import run_grid as run_grid
-from foretell.operations.init_bot import BOT_FILES as BOT_FILES
-from foretell.operations.init_bot import cron as cron
-from foretell.operations.init_bot import packed_wheel as packed_wheel
+from foretell.operations.init_files import BOT_FILES as BOT_FILES
+from foretell.operations.init_files import cron as cron
 from foretell.operations.init_files import init_grid as init_grid
+from foretell.operations.init_files import packed_wheel as packed_wheel
 from foretell.operations.init_files import spec_schema as spec_schema
 from foretell.operations.models import ModelCheck as ModelCheck
 from foretell.operations.models import ModelsUpdate as ModelsUpdate
@@ -34,10 +36,13 @@ from foretell.operations.practice import shell_lines as shell_lines
 from foretell.operations.prompts import ExamplePrompt as ExamplePrompt
 from foretell.operations.prompts import example_prompts as example_prompts
 from foretell.operations.prompts import example_questions as example_questions
+<<<<<<< HEAD
 from foretell.operations.question_view import combination_of as combination_of
 from foretell.operations.question_view import what_moved as what_moved
 from foretell.operations.questions import check_questions as check_questions
 from foretell.operations.questions import fetch as fetch
+=======
+>>>>>>> main
 from foretell.operations.requests import ArenaDemoRequest as ArenaDemoRequest
 from foretell.operations.requests import AskRequest as AskRequest
 from foretell.operations.requests import BacktestRequest as BacktestRequest
@@ -96,10 +101,10 @@ from foretell.operations.shared_runs import ClusterStatus as ClusterStatus
 from foretell.operations.shared_runs import settings_for as settings_for
 from foretell.operations.shared_runs import shared_url as shared_url
 from foretell.operations.studies import open_study as open_study
+from foretell.operations.studies import read_factor_table as read_factor_table
 from foretell.operations.studies import save_study as save_study
 from foretell.operations.studies import saved_studies as saved_studies
 from foretell.operations.studies import study as study
-from foretell.operations.study_data import read_factor_table as read_factor_table
 from foretell.operations.table import OPERATIONS as OPERATIONS
 from foretell.operations.table import PYTHON_NAMES as PYTHON_NAMES
 from foretell.operations.tournament import ATTEMPTS as ATTEMPTS

@@ -25,12 +25,15 @@ from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.trace import TraceEvent
+<<<<<<< HEAD
 from foretell.report.answers import answer_text
 from foretell.report.document import ReportDocument
+=======
+>>>>>>> main
 from foretell.report.numbers import estimate, plural
 from foretell.report.run_report import question_report, run_report
 from foretell.report.terminal import show_text
-from foretell.report.trace import describe_event
+from foretell.report.trace import answer_text, describe_event
 from foretell.runs import event_loop
 from foretell.runs.backtest import Backtest
 from foretell.runs.event_loop import run_sync

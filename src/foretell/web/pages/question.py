@@ -13,7 +13,7 @@ from foretell.operations.question_view import question_view
 from foretell.operations.requests import ShowRequest
 from foretell.operations.run import show
 from foretell.questions.errors import MissingExtra
-from foretell.report.charts.export import figure_png
+from foretell.report.charts.svg import figure_png
 from foretell.report.outputs import Writable, write_outputs
 from foretell.report.question_card import question_card
 from foretell.report.run_report import finding_of, question_charts

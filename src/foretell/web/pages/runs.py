@@ -18,7 +18,7 @@ from starlette.concurrency import run_in_threadpool
 
 from foretell.data.untrusted import for_csv
 from foretell.operations import run as operations
-from foretell.operations.questions import QuestionsResult, check_questions
+from foretell.operations.data import QuestionsResult, check_questions
 from foretell.operations.requests import (
     SET_HELP,
     ListingFields,
