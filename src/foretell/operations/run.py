@@ -25,11 +25,7 @@ from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.trace import TraceEvent
-<<<<<<< HEAD
-from foretell.report.answers import answer_text
 from foretell.report.document import ReportDocument
-=======
->>>>>>> main
 from foretell.report.numbers import estimate, plural
 from foretell.report.run_report import question_report, run_report
 from foretell.report.terminal import show_text

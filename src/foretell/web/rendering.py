@@ -10,8 +10,8 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment
 
+from foretell.report.document import find_chromium
 from foretell.report.html import make_environment
-from foretell.report.pdf import find_chromium
 from foretell.report.prose import sanitise_text
 from foretell.web.formatting import FILTERS
 from foretell.web.forms import form_value
