@@ -10,6 +10,7 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment
 
+from foretell.report.document import find_chromium
 from foretell.report.html import make_environment
 from foretell.report.prose import sanitise_text
 from foretell.web.formatting import FILTERS
@@ -38,6 +39,7 @@ ROUTES: Mapping[str, str] = {
     "question": "/runs/{}/questions/{}",
     "raw": "/runs/{}/raw/{}",
     "preview": "/runs/{}/preview.png",
+    "report": "/api/runs/{}/report.{}",
     "run-stream": "/api/runs/{}/stream",
     "question-stream": "/api/runs/{}/questions/{}/stream",
     "arenas": "/arena",
@@ -111,6 +113,7 @@ def render(name: str, view: Any, *, visitor: Visitor | None = None, **more: Any)
         "first_sheet": first_sheet(still=visitor.still),
         "icon": icon_address(),
         "nav": NAVIGATION,
+        "can_print": find_chromium() is not None,
         **more,
     }
     return environment().get_template(name).render(values, visitor=visitor)
