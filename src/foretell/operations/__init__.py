@@ -7,6 +7,7 @@ HOMES = {
     "foretell.operations.arena_demo": "BOLD BOTH HASTY NEWS ORACLE OUTSIDE_ENTRY demo_spec demo_world",
     "foretell.operations.ask": "AskResult prepare_ask",
     "foretell.operations.calibrate": "METHODS",
+    "foretell.operations.data": "check_questions fetch",
     "foretell.operations.doctor": "DoctorResult",
     "foretell.operations.example": "serving_example",
     "foretell.operations.grid": "run_grid",
@@ -14,7 +15,7 @@ HOMES = {
     "foretell.operations.models": "ModelCheck ModelsUpdate check_model list_models update_models",
     "foretell.operations.practice": "UNSET WORLD practice_environment shell_lines",
     "foretell.operations.prompts": "ExamplePrompt example_prompts example_questions",
-    "foretell.operations.data": "check_questions fetch",
+    "foretell.operations.question_view": "combination_of what_moved",
     "foretell.operations.requests": (
         "ArenaDemoRequest AskRequest BacktestRequest ClaimsRequest CompareRequest DecideRequest DoctorRequest "
         "ErrorsRequest FetchRequest FinancialTasksRequest ForecastBenchRoundRequest GridRequest InitGridRequest "

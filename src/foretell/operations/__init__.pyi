@@ -36,6 +36,8 @@ from foretell.operations.practice import shell_lines as shell_lines
 from foretell.operations.prompts import ExamplePrompt as ExamplePrompt
 from foretell.operations.prompts import example_prompts as example_prompts
 from foretell.operations.prompts import example_questions as example_questions
+from foretell.operations.question_view import combination_of as combination_of
+from foretell.operations.question_view import what_moved as what_moved
 from foretell.operations.requests import ArenaDemoRequest as ArenaDemoRequest
 from foretell.operations.requests import AskRequest as AskRequest
 from foretell.operations.requests import BacktestRequest as BacktestRequest

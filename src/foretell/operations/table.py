@@ -38,7 +38,9 @@ class Operation:
 OPERATIONS = {
     "ask": Operation(requests.AskRequest, "foretell.operations.ask:answer_question"),
     "tree grow": Operation(requests.TreeRequest, "foretell.operations.tree:grow"),
-    "tree show": Operation(requests.TreeShowRequest, "foretell.operations.tree:show_tree"),
+    "tree show": Operation(
+        requests.TreeShowRequest, "foretell.operations.tree:show_tree", (".svg", ".png", ".pdf", *ROWS)
+    ),
     "tree check": Operation(requests.TreeCheckRequest, "foretell.operations.tree:check_tree"),
     "tree edit": Operation(requests.TreeEditRequest, "foretell.operations.tree_edit:edit"),
     "tree ground": Operation(requests.TreeGroundRequest, "foretell.operations.tree_research:ground"),
@@ -70,7 +72,7 @@ OPERATIONS = {
     "runs rm": Operation(requests.RunsRemoveRequest, "foretell.operations.runs:remove_runs"),
     "runs resolve": Operation(requests.RunsResolveRequest, "foretell.operations.runs:resolve_run"),
     "prompts": Operation(requests.PromptsRequest, "foretell.operations.prompts:show_prompts"),
-    "show": Operation(requests.ShowRequest, "foretell.operations.run:show"),
+    "show": Operation(requests.ShowRequest, "foretell.operations.run:show", (*PAGES, ".pdf")),
     "replay": Operation(requests.ReplayRequest, "foretell.operations.run:replay"),
     "models list": Operation(requests.ModelsListRequest, "foretell.operations.models:list_models", ROWS),
     "models check": Operation(requests.ModelsCheckRequest, "foretell.operations.models:check_model", (".json",)),

@@ -58,7 +58,7 @@ from foretell.questions.question import Question
 from foretell.questions.trace import EmitEvent, TreeGrown, ignore_event
 from foretell.report.document import ReportDocument
 from foretell.report.terminal import show_text
-from foretell.report.tree_report import ReportFacts, tree_report
+from foretell.report.tree_report import ReportFacts, picture_of, tornado_of, tree_report
 from foretell.runs.runner import PreparedRun, check_run, execute_run, prepare_run
 from foretell.runs.runtime import TreeOutput
 from foretell.runs.settings import Settings, load_settings
@@ -298,6 +298,10 @@ class ShownTree(Result):
         if self.paths:
             body["paths"] = [{**asdict(one), "product": one.product} for one in beta_paths(tree)]
         return body
+
+    def to_svg(self) -> str:
+        """What the answer hangs on as a tornado chart where inputs were asked for, else the tree as a picture."""
+        return (tornado_of(self.file.tree) if self.inputs else picture_of(self.file.tree)).standalone()
 
     def print(self, console: "Console") -> None:
         """The outline; then a table of inputs, and a line for each path."""

@@ -277,9 +277,7 @@ def _drivers(tree: Tree, found: Sequence[Driver]) -> Iterator[HtmlBlock]:
     if not found:
         yield HtmlBlock(text="Nothing moves it: the answer is given and not worked out.")
         return
-    bars = sorted(found, key=lambda one: -abs(one.if_true - one.if_false))[:BARS]
-    rows = [TornadoRow(name=f"{one.id} {one.claim}", at_low=one.if_false, at_high=one.if_true) for one in bars]
-    yield HtmlBlock(charts=[tornado_plot(rows, tree.nodes[tree.root].p or 0.0)])
+    yield HtmlBlock(charts=[tornado_of(tree, found)])
     groups = {
         "Drivers up": [one for one in found if one.pull > 0],
         "Drivers down": [one for one in found if one.pull < 0],
@@ -364,6 +362,13 @@ def _picture(tree: Tree) -> Iterator[HtmlBlock]:
             for line in outline(tree)
         ]
     )
+
+
+def tornado_of(tree: Tree, found: Sequence[Driver] | None = None) -> Chart:
+    """How far each input moves the answer, the widest bar first."""
+    bars = sorted(drivers(tree) if found is None else found, key=lambda one: -abs(one.if_true - one.if_false))[:BARS]
+    rows = [TornadoRow(name=f"{one.id} {one.claim}", at_low=one.if_false, at_high=one.if_true) for one in bars]
+    return tornado_plot(rows, tree.nodes[tree.root].p or 0.0)
 
 
 def picture_of(tree: Tree) -> Chart:
