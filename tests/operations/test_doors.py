@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 import runpy
 import sys
 from collections.abc import Iterator
@@ -90,7 +91,10 @@ def test_a_question_with_a_rule_of_its_own(doors: Doors) -> None:
     trials = sorted(trial["p"]["yes"] for trial in answer["trials"])
     assert answer["p"]["yes"] == pytest.approx(trials[1])
     assert answer["usage"]["calls"] > 3
-    shown = same(doors.all(ShowRequest, run=answer["run"][:8], question=answer["question_id"]))
+    shows = doors.all(ShowRequest, run=answer["run"][:8], question=answer["question_id"])
+    for one in shows.values():
+        one["report"] = re.sub(r"began: .*", "", one["report"])  # That minute, which is another one for each.
+    shown = same(shows)
     assert shown["total"] == 3
     assert shown["steps"]["trial 0"]
     # The page shows the same number as every other way in.
