@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from foretell.forecasters.tree.problems import InvalidTree
+from foretell.forecasters.tree.text import InvalidTree
 from foretell.mcp.permissions import GROUNDERS, MOST, WITHHELD, ServerPermissions
 from foretell.mcp.search import SearchRequest, search_as_of
 from foretell.operations import requests

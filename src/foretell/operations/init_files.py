@@ -6,7 +6,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
-from foretell.data.atomic_file import write_atomically
+from foretell.data.files import write_atomically
 from foretell.operations.requests import InitGridRequest, InitRunRequest
 from foretell.operations.result import Result
 from foretell.questions.errors import InputError

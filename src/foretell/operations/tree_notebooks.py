@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from foretell.forecasters.tree.description import format_probability
+from foretell.forecasters.tree.exports import format_probability
 from foretell.forecasters.tree.tree_file import read_tree_file
 from foretell.operations.requests import TreeNotebookRequest
 from foretell.operations.result import Result

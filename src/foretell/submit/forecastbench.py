@@ -10,8 +10,8 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from foretell.data.atomic_file import write_atomically
 from foretell.data.datasets.forecastbench import question_file
+from foretell.data.files import write_atomically
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question, QuestionKind, Target
