@@ -825,6 +825,7 @@ def show(
     run: str,
     question: str | None = None,
     *,
+    due: str | None = None,
     limit: int | None = None,
     settings: Settings | None = None,
 ) -> ShowResult:
@@ -833,6 +834,7 @@ def show(
     Args:
         run: The run's id, or how that begins.
         question: One question, with every step.
+        due: For the report on a question that was asked several times: as of when; the newest if left out.
         limit: At most so many answers, and so many steps of each trial.
     """
 

@@ -270,7 +270,10 @@ _LASTING: Any = setting(
 
 
 class TreeShowRequest(TreeFileRequest):
-    """Print the tree in FILE with every probability, worked out from its leaves."""
+    """Print the tree in FILE with every probability, worked out from its leaves.
+
+    --out tree.svg or .png draws the tree; with --inputs, a tornado chart of what the answer depends on.
+    """
 
     inputs: bool = setting(False, "Also what the answer hangs on: slope and share of every input.")
     paths: bool = setting(False, "Also the ways from the root to each leaf, with the product of the slopes.")
@@ -375,10 +378,20 @@ _RUN: Any = setting(help="The run's id, or how that begins.", argument=True, min
 
 
 class ShowRequest(OperationRequest):
-    """Show the answers of RUN, or every step of one QUESTION: searches, beliefs, what was withheld, and the answer."""
+    """Show the answers of RUN, or every step of one QUESTION: searches, beliefs, what was withheld, and the answer.
+
+    --out report.html, .md or .pdf writes a report to send or print: of one question the answer beside market, base rate
+    and outcome, what moved it, with sources; of a run how good it was, and every question. A PDF is printed by
+    Chromium; without one, print the page from your browser.
+    """
 
     run: str = _RUN
     question: str | None = setting(None, "One question, with every step.", argument=True, max_length=2000)
+    due: str | None = setting(
+        None,
+        "For the report on a question that was asked several times: as of when; the newest if left out.",
+        max_length=64,
+    )
     limit: int | None = setting(None, "At most so many answers, and so many steps of each trial.", ge=1)
 
 

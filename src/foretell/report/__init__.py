@@ -11,7 +11,7 @@ HOMES = {
     "foretell.report.markup": "clean compact element escaped join markdown_text shorten",
     "foretell.report.numbers": "CellValue bracket number percent plural signed value_text",
     "foretell.report.outputs": "rows_as_csv write_outputs",
-    "foretell.report.pdf": "find_chromium write_pdf",
+    "foretell.report.document": "find_chromium write_pdf",
     "foretell.report.prose": "EXCERPT_LENGTH markdown quoted_markdown sanitise_text web_address",
     "foretell.report.study": (
         "RowStyle StudyChart StudyColumn StudyResult StudyRow StudyTable cell_number chart_titles study_from_dict"

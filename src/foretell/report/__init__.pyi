@@ -2,6 +2,8 @@
 # ruff: noqa
 
 from foretell.report.arena_report import ArenaReport as ArenaReport
+from foretell.report.document import find_chromium as find_chromium
+from foretell.report.document import write_pdf as write_pdf
 from foretell.report.error_page import error_analysis_page as error_analysis_page
 from foretell.report.headline import pair_headline as pair_headline
 from foretell.report.headline import scope as scope
@@ -29,8 +31,6 @@ from foretell.report.numbers import signed as signed
 from foretell.report.numbers import value_text as value_text
 from foretell.report.outputs import rows_as_csv as rows_as_csv
 from foretell.report.outputs import write_outputs as write_outputs
-from foretell.report.pdf import find_chromium as find_chromium
-from foretell.report.pdf import write_pdf as write_pdf
 from foretell.report.prose import EXCERPT_LENGTH as EXCERPT_LENGTH
 from foretell.report.prose import markdown as markdown
 from foretell.report.prose import quoted_markdown as quoted_markdown

@@ -11,7 +11,7 @@ from foretell.report.html import HtmlBlock, page
 from foretell.report.markup import clean, shorten
 from foretell.report.numbers import column_name, estimate, metric_text, percent, plural
 from foretell.report.study import StudyColumn, StudyRow, StudyTable
-from foretell.scoring.error_analysis import NOTABLE_DIFFERENCE, CalibrationGap, ErrorAnalysis, WorstForecast
+from foretell.scoring.breakdown import NOTABLE_DIFFERENCE, CalibrationGap, ErrorAnalysis, WorstForecast
 
 
 def error_analysis_page(found: ErrorAnalysis, title: str | None = None) -> str:

@@ -8,13 +8,12 @@ HOMES = {
     "foretell.studies.habits": "TracedTrial",
     "foretell.studies.inputs": (
         "AT_ONCE DataInputs SimulationOptions StudyData StudyOptions StudyProgress TableOptions TreeStudyOptions "
-        "gather_bounded ignore_progress"
+        "gather_bounded ignore_progress load_study study_questions"
     ),
     "foretell.studies.layout": "column count table",
     "foretell.studies.protocols": "build_method",
     "foretell.studies.published_trials": "AS_PUBLISHED OUT_OF_SAMPLE TrialAssumptions read_trial_tables",
     "foretell.studies.reasoning": "ReasoningCase",
-    "foretell.studies.registry": "load_study study_questions",
     "foretell.studies.scores": (
         "brier_of groups_of index_of mean_gain mean_index mean_of_runs paired_gains paired_gap reversed_difference "
         "rule_score_table rule_scores"

@@ -16,6 +16,8 @@ from foretell.studies.inputs import TableOptions as TableOptions
 from foretell.studies.inputs import TreeStudyOptions as TreeStudyOptions
 from foretell.studies.inputs import gather_bounded as gather_bounded
 from foretell.studies.inputs import ignore_progress as ignore_progress
+from foretell.studies.inputs import load_study as load_study
+from foretell.studies.inputs import study_questions as study_questions
 from foretell.studies.layout import column as column
 from foretell.studies.layout import count as count
 from foretell.studies.layout import table as table
@@ -25,8 +27,6 @@ from foretell.studies.published_trials import OUT_OF_SAMPLE as OUT_OF_SAMPLE
 from foretell.studies.published_trials import TrialAssumptions as TrialAssumptions
 from foretell.studies.published_trials import read_trial_tables as read_trial_tables
 from foretell.studies.reasoning import ReasoningCase as ReasoningCase
-from foretell.studies.registry import load_study as load_study
-from foretell.studies.registry import study_questions as study_questions
 from foretell.studies.scores import brier_of as brier_of
 from foretell.studies.scores import groups_of as groups_of
 from foretell.studies.scores import index_of as index_of

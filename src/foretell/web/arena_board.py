@@ -12,8 +12,7 @@ from fastapi import Query
 from foretell.arena.store import ArenaStore
 from foretell.metrics.bootstrap import Interval
 from foretell.metrics.metric import METRICS
-from foretell.report.arena_charts import market_weights
-from foretell.report.arena_report import ARENA_ADVICE, ArenaReport
+from foretell.report.arena_report import ARENA_ADVICE, ArenaReport, market_weights
 from foretell.report.charts.calibration import reliability_diagram
 from foretell.report.charts.rulers import interval_ruler
 from foretell.report.charts.svg import Chart, SeriesStyle, mark, series_styles

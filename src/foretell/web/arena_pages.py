@@ -14,15 +14,14 @@ from foretell.metrics.comparison import Comparison
 from foretell.metrics.metric import METRICS
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
-from foretell.report.arena_charts import market_weights, over_time_figure
-from foretell.report.arena_report import ArenaReport
+from foretell.report.arena_report import ArenaReport, market_weights, over_time_figure
 from foretell.report.charts.calibration import conservatism_plot, reliability_diagram
 from foretell.report.charts.rulers import RulerRow, everybody_ruler
 from foretell.report.charts.svg import Chart, SeriesStyle, series_styles
 from foretell.report.charts.timelines import MarketHistory, history_plot
 from foretell.report.numbers import bracket, number, probability_text
-from foretell.scoring.arena_history import EventGap, event_gaps, scores_over_time
 from foretell.scoring.arena_leaderboard import ArenaLeaderboardRow
+from foretell.scoring.arena_view import EventGap, event_gaps, scores_over_time
 from foretell.scoring.scoreboard import plain_data
 from foretell.scoring.table import CROWD
 

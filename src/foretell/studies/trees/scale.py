@@ -23,10 +23,9 @@ from foretell.report.numbers import number
 from foretell.report.study import StudyResult, StudyTable
 from foretell.studies.inputs import DataInputs, WorldOptions
 from foretell.studies.layout import column, table
-from foretell.studies.trees.fitted_links import parametric_tree
 from foretell.studies.trees.inputs import require_simulation
 from foretell.studies.trees.simulation import NoiseStreams, SimulatedGrounder
-from foretell.studies.trees.world import SimulatedQuestions, TreeWorld
+from foretell.studies.trees.world import SimulatedQuestions, TreeWorld, parametric_tree
 
 SIZES = (1, 3, 10, 30, 100)
 WHOLE = 100

@@ -11,15 +11,19 @@ import numpy as np
 from foretell.forecasters.combine.rows import Examples, TrialRows
 from foretell.metrics.arrays import Floats, Ints
 from foretell.studies.inputs import StudyProgress, ignore_progress
-from foretell.studies.trees.fitted_links import BAYES_NET, ParametricTree, TrueChances, fitted_tree, parametric_tree
 from foretell.studies.trees.world import (
+    BAYES_NET,
     LINK_KINDS,
     LinkKind,
+    ParametricTree,
     SimulatedQuestions,
     TreeWorld,
     TreeWorldSettings,
+    TrueChances,
     draw_questions,
     draw_world,
+    fitted_tree,
+    parametric_tree,
 )
 
 

@@ -13,14 +13,14 @@ from foretell.operations.studies import open_study, saved_studies
 from foretell.plugins import names
 from foretell.questions.errors import InputError
 from foretell.report.arena_report import ArenaReport, arena_finding
+from foretell.report.charts.rulers import belief_thumbnail, lines_thumbnail, score_thumbnail, tree_thumbnail
 from foretell.report.charts.svg import Chart
-from foretell.report.charts.thumbnails import belief_thumbnail, lines_thumbnail, score_thumbnail, tree_thumbnail
 from foretell.report.study import StudyResult
 from foretell.report.study_report import study_parts
 from foretell.runs.services import SEARCH_ENGINES
 from foretell.runs.settings import KEYS, Settings
-from foretell.scoring.arena_history import scores_over_time
-from foretell.studies.registry import study_questions
+from foretell.scoring.arena_view import scores_over_time
+from foretell.studies.inputs import study_questions
 from foretell.web.boards import ArenaFilters
 from foretell.web.formatting import percent, some, span
 from foretell.web.pages.arena import arena_rows

@@ -35,10 +35,11 @@ from foretell.forecasters.tree.tree_file import TreeFile, read_tree_file
 from foretell.forecasters.tree.what_if import apply_scenario
 from foretell.operations.requests import (
     TREE_FORMATS,
+    TreeReportRequest,
     TreeRequest,
     WhatIfRequest,
 )
-from foretell.operations.tree import format_tree, prepare_tree, report_facts, stored_tree
+from foretell.operations.tree import format_tree, prepare_tree, report, report_facts, stored_tree
 from foretell.operations.what_if import compare_edits, numbers_by_name
 from foretell.questions.errors import InputError
 from foretell.runs.settings import Settings
@@ -54,6 +55,7 @@ from foretell.web.pages.ask import (
     start_run,
     usable_engines,
 )
+from foretell.web.pages.question import file_response
 from foretell.web.rendering import html_page, json_and_page, link_to
 from foretell.web.security import TokenRequired, form_of
 from foretell.web.state import CurrentState, WebState
@@ -217,7 +219,9 @@ async def add_scenario_by_form(request: Request, here: CurrentState, _: TokenReq
 
 @router.get("/api/tree/export/{form}/{name:path}", response_class=PlainTextResponse, **NO_TREE)
 def read_export(here: CurrentState, file: KnownTree, name: str, form: str) -> Response:
-    """The tree as a logic program, a Bayes net, a graph or a report."""
+    """The tree as a logic program, a Bayes net, a graph or a report; `pdf` is the report as Chromium prints it."""
+    if form == "pdf":
+        return file_response(report(TreeReportRequest(file=tree_path(here.settings, name))), form)
     if form not in TREE_FORMATS:
         raise HTTPException(404, f"there is no form {form!r}; there are {', '.join(TREE_FORMATS)}")
     text = format_tree(file, form, report_facts(tree_path(here.settings, name)))
