@@ -1,4 +1,4 @@
-"""Probabilities for the future, the reasons behind them, and proof of how good they are."""
+"""Forecast the future, see the reasons, and measure how good the forecasts are."""
 
 # pyright: reportUnsupportedDunderAll=false
 from foretell.interface import offer, offered_names

@@ -50,8 +50,6 @@ from foretell.studies.habits import TracedTrial
 from foretell.studies.inputs import (
     AgentStudyOptions,
     AgentTrials,
-    RoleOptions,
-    SimulationOptions,
     Study,
     StudyData,
     StudyModels,
@@ -59,7 +57,6 @@ from foretell.studies.inputs import (
     StudyProgress,
     TableOptions,
     TreeStudyOptions,
-    WorldOptions,
     load_study,
     study_of,
 )
@@ -74,13 +71,12 @@ from foretell.studies.stored_runs import (
     traces_of_runs,
     with_distinct_names,
 )
-from foretell.studies.trees.inputs import ROLES, ForecastCost, read_cost_table, read_role_table, read_trees
-from foretell.studies.trees.simulation import Simulation
+from foretell.studies.trees.inputs import ForecastCost, read_cost_table, read_trees
+from foretell.studies.trees.world import Simulation
 
 # What studies read on this machine: tables of trials, stored runs with outcomes and costs, trees, and arenas.
 
 
-TREE_RUN = "tree"
 FactoredRun = tuple[StoredRun, list[Forecast], RunFactors]
 """A run with its forecasts, and its level of every factor."""
 
@@ -88,11 +84,10 @@ FactoredRun = tuple[StoredRun, list[Forecast], RunFactors]
 def read_study_data(settings: Settings, options: StudyOptions, progress: StudyProgress) -> StudyData:
     """What the options name; a simulated world where they name nothing and the study has one."""
     data = StudyData(tables={}, resampling=options.resampling, progress=progress)
-    if isinstance(options, SimulationOptions | TreeStudyOptions | WorldOptions):
+    if isinstance(options, TreeStudyOptions):
         usual = Simulation()
         world = replace(usual.settings, leaves=options.leaves or usual.settings.leaves)
         data = replace(data, simulation=replace(usual, worlds=options.worlds or usual.worlds, settings=world))
-    if isinstance(options, TreeStudyOptions):
         if options.trees and options.runs:
             raise InputError("a study looks at one thing", hint="give one of --trees and --run")
         data = replace(data, trees={folder.name: read_trees(folder) for folder in options.trees})
@@ -108,16 +103,11 @@ def _with_tables(settings: Settings, options: TableOptions, data: StudyData) -> 
     sources = [name for name in ("data", "forecasts", "runs", "grid") if getattr(options, name)]
     if len(sources) > 1:
         raise InputError("a study looks at one thing", hint="give one of --data, --forecasts, --run and --grid")
-    simulated = isinstance(options, SimulationOptions)
-    if not sources and not simulated:
+    if not sources:
         raise InputError(
             "a study needs trials", hint="give --data DIR, --forecasts and --outcomes, --run RUN, or --grid FILE"
         )
-    if sources and isinstance(options, SimulationOptions) and (options.worlds or options.leaves):
-        raise InputError("--worlds and --leaves are about a simulated world", hint="leave them out")
-    if sources:
-        data = _read_tables(settings, options, data)
-    return _with_facts(options, data)
+    return _with_facts(options, _read_tables(settings, options, data))
 
 
 def _read_tables(settings: Settings, options: TableOptions, data: StudyData) -> StudyData:
@@ -131,19 +121,15 @@ def _read_tables(settings: Settings, options: TableOptions, data: StudyData) -> 
 
 
 def _with_facts(options: TableOptions, data: StudyData) -> StudyData:
-    """The data with what tables say of the forecasters: costs, roles and factors."""
+    """The data with what tables say of the forecasters: costs and factors."""
     factors = read_factor_table(options.factors) if options.factors else {}
     priced: Path | None = getattr(options, "costs", None)
     costs = read_cost_table(priced) if priced else {}
-    roles = read_role_table(options.roles) if isinstance(options, RoleOptions) and options.roles else {}
-    for flag, table in (("--costs", costs), ("--roles", roles), ("--factors", factors)):
-        if table and not data.tables:
-            raise InputError(f"{flag} is about the forecasters of a table", hint="give --forecasts and --outcomes")
+    for flag, table in (("--costs", costs), ("--factors", factors)):
         for name in table:
             if name not in data.tables:
                 raise InputError(f"no forecaster is called {name!r}", column=f"{flag} forecaster")
-    merged = {"costs": {**data.costs, **costs}, "roles": {**data.roles, **roles}}
-    return replace(data, **merged, factors={**data.factors, **factors})
+    return replace(data, costs={**data.costs, **costs}, factors={**data.factors, **factors})
 
 
 def _trial_tables(options: TableOptions) -> dict[str, Any]:
@@ -229,22 +215,18 @@ def read_factor_table(source: TableSource) -> dict[str, dict[str, str]]:
 def _with_runs(
     found: Mapping[str, FactoredRun], settings: Settings, options: TableOptions, data: StudyData
 ) -> StudyData:
-    """The data with all that studies can use of stored runs: trials, cost of a trial, models by role, and factors."""
+    """The data with all that studies can use of stored runs: trials, cost of a trial, and factors."""
     runs = [(replace(run, name=name), forecasts) for name, (run, forecasts, _) in found.items()]
     factors = {name: levels for name, (_, _, levels) in found.items()}
     costs: dict[str, ForecastCost] = {}
-    roles: dict[str, dict[str, str]] = {}
     for run, forecasts in runs:
         spent = [one.usage for one in forecasts]
         costs[run.name] = ForecastCost(
             dollars=float(np.mean([one.dollars for one in spent])),
             seconds=float(np.mean([one.seconds for one in spent])),
         )
-        if run.spec.forecaster == TREE_RUN:
-            agent = run.spec.models.get("agent", "")
-            roles[run.name] = {role: run.spec.models.get(role, agent) for role in ROLES}
     tables = _run_tables(settings, runs, options.outcomes)
-    return replace(data, tables=tables, costs=costs, roles=roles, factors=factors)
+    return replace(data, tables=tables, costs=costs, factors=factors)
 
 
 def _trees_of_runs(settings: Settings, starts: Sequence[str]) -> dict[str, Any]:
@@ -333,8 +315,8 @@ def _contexts(store: RunStore, run: StoredRun) -> Callable[[str], PredictionCont
 def study(name: str | Callable[[Any, Any], Any], inputs: StudyData | None = None, **options: Any) -> StudyResult:
     """The result of a study by name, or of a function `study(inputs, options) -> StudyResult`.
 
-    >>> study("tree-scale", worlds=2, draws=100).name
-    'tree-scale'
+    >>> study("tree-uncertainty", worlds=2, draws=100).name
+    'tree-uncertainty'
 
     Args:
         name: A study that `foretell study` lists, or a function.

@@ -400,21 +400,18 @@ def score_arena(path: str | Path, **options: Any) -> ArenaReport:
 
 def arena_finding(view: ArenaLeaderboard) -> str:
     """The result in a sentence or two."""
-    scale = f"{view.counts.resolved:,} resolved events, {view.counts.markets_scored:,} outcomes scored"
+    scale = f"Based on {view.counts.resolved:,} resolved events with {view.counts.markets_scored:,} outcomes."
     entries = [line for line in view.lines if not line.entry.anchor and MAIN_METRIC in line.scores]
     crowd = next((line for line in view.lines if line.entry.name == CROWD and MAIN_METRIC in line.scores), None)
-    market = f"the crowd's price {crowd.scores[MAIN_METRIC].estimate:.4f}" if crowd else "there is no market"
+    market = f"the market's {crowd.scores[MAIN_METRIC].estimate:.4f}" if crowd else "there is no market price"
     if not entries:
-        return f"No entry has a scored forecast yet; {market} ({scale})."
+        return f"No entry has a scored forecast yet; {market}. {scale}"
     best = entries[0]
-    text = (
-        f"{best.entry.name} leads the entries with a Brier score of {best.scores[MAIN_METRIC].estimate:.4f}, {market}"
-    )
+    text = f"{best.entry.name} is the best entry: Brier score {best.scores[MAIN_METRIC].estimate:.4f}, {market}."
     found = view.versus_crowd.get(best.entry.name)
     if found is not None:
-        sure = "the difference is larger than chance explains" if found.stars else "chance explains the difference"
-        text += f"; on {found.n:,} common events {sure}"
-    return f"{text} ({scale}).{_runner_up(view, entries)}"
+        text += f" The difference to the market {'is more than chance' if found.stars else 'could be chance'}."
+    return f"{text}{_runner_up(view, entries)} {scale}"
 
 
 def _runner_up(view: ArenaLeaderboard, entries: Sequence[ArenaLeaderboardRow]) -> str:
@@ -427,9 +424,7 @@ def _runner_up(view: ArenaLeaderboard, entries: Sequence[ArenaLeaderboardRow]) -
     gap, p = -float(view.pairs.matrix.diff[i, j]), float(view.pairs.matrix.p[i, j])
     if not (math.isfinite(gap) and math.isfinite(p)):
         return ""
-    told = "more than chance explains" if p < 1 - view.settings["level"] else "no more than chance explains"
-    return (
-        f" It is {gap:.4f} better than {second}, the next entry: {told}."
-        if gap >= 0
-        else (f" On the markets both answered {second}, the next entry, is {-gap:.4f} better: {told}.")
-    )
+    sure = "which is more than chance" if p < 1 - view.settings["level"] else "which could be chance"
+    if gap >= 0:
+        return f" It is {gap:.4f} better than {second}, the next entry, {sure}."
+    return f" On the markets both answered, {second}, the next entry, is {-gap:.4f} better, {sure}."

@@ -7,7 +7,7 @@ HOMES = {
     "foretell.studies.consistency": "StatedForecast",
     "foretell.studies.habits": "TracedTrial",
     "foretell.studies.inputs": (
-        "AT_ONCE DataInputs SimulationOptions StudyData StudyOptions StudyProgress TableOptions TreeStudyOptions "
+        "AT_ONCE DataInputs StudyData StudyOptions StudyProgress TableOptions TreeStudyOptions "
         "gather_bounded ignore_progress load_study study_questions"
     ),
     "foretell.studies.layout": "column count table",

@@ -8,7 +8,6 @@ from foretell.studies.consistency import StatedForecast as StatedForecast
 from foretell.studies.habits import TracedTrial as TracedTrial
 from foretell.studies.inputs import AT_ONCE as AT_ONCE
 from foretell.studies.inputs import DataInputs as DataInputs
-from foretell.studies.inputs import SimulationOptions as SimulationOptions
 from foretell.studies.inputs import StudyData as StudyData
 from foretell.studies.inputs import StudyOptions as StudyOptions
 from foretell.studies.inputs import StudyProgress as StudyProgress

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from foretell.studies.habits import TracedTrial
     from foretell.studies.reasoning import ReasoningCase
     from foretell.studies.trees.inputs import ForecastCost
-    from foretell.studies.trees.simulation import Simulation
+    from foretell.studies.trees.world import Simulation
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -89,23 +89,10 @@ class TableOptions(StudyOptions):
     paper_outcomes: bool = setting(False, "Outcomes as they were known when the BLF paper was written.")
 
 
-class SimulationOptions(TableOptions):
-    """Tables as for other studies; without any, a simulated world whose truth is known."""
-
-    worlds: int | None = setting(None, "Number of simulated worlds, where no tables are given.", ge=2)
-    leaves: int | None = setting(None, "Leaves of the trees in simulated worlds.", ge=1)
-
-
-class CostOptions(SimulationOptions):
+class CostOptions(TableOptions):
     """Tables and what each forecaster costs."""
 
     costs: Path | None = setting(None, "Table of forecaster, dollars and perhaps seconds.", metavar="FILE")
-
-
-class RoleOptions(CostOptions):
-    """Tables, what each forecaster costs, and which model had which role."""
-
-    roles: Path | None = setting(None, "Table of forecaster, analyzer, grounder and synthesizer.", metavar="FILE")
 
 
 class TreeStudyOptions(StudyOptions):
@@ -115,13 +102,6 @@ class TreeStudyOptions(StudyOptions):
     runs: tuple[str, ...] = setting((), "A run of this machine that grew trees; repeatable.", flag="--run")
     worlds: int | None = setting(None, "Number of simulated worlds, where no trees are given.", ge=2)
     leaves: int | None = setting(None, "Leaves of the trees in simulated worlds.", ge=1)
-
-
-class WorldOptions(StudyOptions):
-    """A simulated world whose truth is known."""
-
-    worlds: int | None = setting(None, "Number of simulated worlds.", ge=2)
-    leaves: int | None = setting(None, "Leaves of the trees.", ge=1)
 
 
 class RunOptions(StudyOptions):
@@ -159,8 +139,6 @@ class StudyData:
     """Finished trees, by the run or the rule they come from."""
     costs: Mapping[str, "ForecastCost"] = field(default_factory=dict[str, "ForecastCost"])
     """By forecaster."""
-    roles: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
-    """By forecaster, which model had which role (analyzer, grounder, synthesizer)."""
     factors: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
     """By forecaster, its level of every factor that concerns it."""
     simulation: "Simulation | None" = None

@@ -294,11 +294,11 @@ def entry_figures(report: ArenaReport, name: str, styles: Mapping[str, SeriesSty
 def entry_finding(view: EntryView) -> str:
     """How good the entry is, in a sentence."""
     if view.line is None or "brier" not in view.line.scores:
-        return f"Nothing that {view.name} answered has come out yet; {view.forecasts:,} forecasts were made."
+        return f"Nothing that {view.name} answered has resolved yet; it has made {view.forecasts:,} forecasts."
     place = f"rank {view.line.rank}, " if view.line.rank else ""
     text = f"{view.name}: {place}Brier score {view.line.scores['brier'].estimate:.4f} on {view.line.events:,} events"
     if view.versus is None:
         return f"{text}."
     side = "better" if view.versus.diff < 0 else "worse"
-    sure = "more than chance explains" if view.versus.stars else "no more than chance explains"
+    sure = "which is more than chance" if view.versus.stars else "which could be chance"
     return f"{text}; {abs(view.versus.diff):.4f} {side} than the market on the same markets, {sure}."

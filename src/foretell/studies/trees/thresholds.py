@@ -16,9 +16,9 @@ from foretell.metrics.decisions import Criterion, best_threshold, cross_fit_thre
 from foretell.questions.errors import InputError
 from foretell.report.numbers import bracket, number, plural, signed
 from foretell.report.study import CellValue, StudyResult, StudyTable
-from foretell.studies.inputs import DataInputs, SimulationOptions
+from foretell.studies.configurations import complete_configs, study_notes, study_settings
+from foretell.studies.inputs import DataInputs, TableOptions
 from foretell.studies.layout import column, table
-from foretell.studies.trees.inputs import given_or_simulated
 
 CRITERIA: Mapping[Criterion, str] = {"accuracy": "Accuracy", "balanced": "Balanced accuracy"}
 FOLDS = 10
@@ -31,21 +31,21 @@ NOTES = (
 )
 
 
-def study(inputs: DataInputs, options: SimulationOptions) -> StudyResult:
+def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
     """Where to cut a probability into True and False?
 
     Every configuration by every criterion; the trials' logit mean answers.
     """
     data = inputs.data(options)
-    tables, notes, settings = given_or_simulated(data)
+    tables = complete_configs(data)
     grids = tuple(_grid(criterion, tables, data.resampling) for criterion in CRITERIA)
     return StudyResult(
         name="threshold",
         title="Where to cut a probability",
         sentences=(_sentence(grids[0]),),
         tables=grids,
-        notes=(*NOTES, *notes),
-        settings=settings,
+        notes=(*NOTES, *study_notes(data, tables)),
+        settings=study_settings(data, tables),
     )
 
 

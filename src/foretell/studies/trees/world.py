@@ -5,7 +5,7 @@ comes out is drawn claim by claim from the leaves up, by the very chances that t
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -491,3 +491,96 @@ class _TreeDraft:
         self.numbers.append(number)
         self.nodes[name] = Proposition(id=name, claim=name, p=float(number.as_input(np.array(value))))
         return name
+
+
+# Synthesizers at work on the trees of simulated worlds. How good they are is set: a simulation shows how errors travel.
+
+
+RULES = ("linear", BAYES_NET, "vanilla", "logic", "noisy-or", "average", "random")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulatedSynthesizer:
+    """Gives the numbers of links that fit the world best, each off by `noise` (see `ParametricTree.shaken`)."""
+
+    noise: float = 0.3
+    judgement: float = 0.15
+    """Error of a judge (rule `vanilla`) who reads reports: the standard deviation of what is said of each claim."""
+    numbers: float = 0.2
+    """How far such a judge goes by the children's numbers instead."""
+
+
+class WorldSolver:
+    """What a synthesizer makes of one world by any rule; the fitted links are computed when first needed."""
+
+    def __init__(self, world: TreeWorld, known: TrueChances) -> None:
+        self.world = world
+        self._known = known
+        self._sketches: dict[str, ParametricTree] = {}
+
+    def sketch(self, rule: str) -> ParametricTree:
+        """The world's tree as that rule has it."""
+        if rule not in self._sketches:
+            self._sketches[rule] = parametric_tree(fitted_tree(self.world, rule, self._known))
+        return self._sketches[rule]
+
+    def numbers(
+        self, rule: str, how: SimulatedSynthesizer, asked: SimulatedQuestions, rng: np.random.Generator
+    ) -> dict[str, Floats]:
+        """The numbers of the rule's links as the synthesizer gives them, anew for every question."""
+        made, count = self.sketch(rule), len(asked.leaf)
+        if rule == "random":
+            return made.drawn(count, rng)
+        numbers = made.shaken(how.noise, count, rng)
+        return _judge_claims(made, numbers, asked, how, rng) if rule == "vanilla" else numbers
+
+
+def _judge_claims(
+    made: ParametricTree,
+    numbers: dict[str, Floats],
+    asked: SimulatedQuestions,
+    how: SimulatedSynthesizer,
+    rng: np.random.Generator,
+) -> dict[str, Floats]:
+    """A claim as a judge has it: mostly its true chance with an error of the judge's own, partly the weighted sum."""
+    found = {name: how.numbers * value for name, value in numbers.items()}
+    for number in made.numbers:
+        if number.role == "intercept":
+            said = asked.chances[number.node] + how.judgement * rng.standard_normal(len(asked.leaf))
+            found[number.input] = found[number.input] + (1 - how.numbers) * np.clip(said, 0.0, 1.0)
+    return found
+
+
+FITTED_ON = 256
+"""Questions on which links are fitted, apart from those that are asked."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Simulation:
+    """How many worlds, questions and runs are simulated."""
+
+    worlds: int = 60
+    questions: int = 100
+    """In each world."""
+    kinds: tuple[LinkKind, ...] = LINK_KINDS
+    """Of the worlds, in turn."""
+    settings: TreeWorldSettings = field(default_factory=TreeWorldSettings)
+    seed: int = 0
+
+    def stage(self, place: int) -> tuple[TreeWorld, WorldSolver, SimulatedQuestions]:
+        """One world with its fitted links and its questions; the same for the same seed and place."""
+        rng = np.random.default_rng([self.seed, place])
+        world = draw_world(replace(self.settings, kind=self.kinds[place % len(self.kinds)]), rng)
+        solver = WorldSolver(world, draw_questions(world, FITTED_ON, rng).chances)
+        return world, solver, draw_questions(world, self.questions, rng)
+
+    @property
+    def description(self) -> dict[str, object]:
+        """What it takes to run it again."""
+        return {
+            "worlds": self.worlds,
+            "questions per world": self.questions,
+            "kinds": list(self.kinds),
+            "leaves": self.settings.leaves,
+            "seed": self.seed,
+        }
