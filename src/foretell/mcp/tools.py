@@ -283,6 +283,12 @@ TOOLS = (
         use=_answer("whatif", ServerPermissions.check_tree),
     ),
     McpTool(
+        name="list_trees",
+        description="The trees that this server has grown, the one changed last first: name, claim and probability.",
+        request=requests.TreeListRequest,
+        use=_answer("tree list"),
+    ),
+    McpTool(
         name="edit_tree",
         description=(
             "Change a tree that this server has grown, by its file: statements, reports, probabilities, children and "

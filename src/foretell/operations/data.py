@@ -15,7 +15,7 @@ from rich.console import Console
 
 from foretell.data.atomic_file import write_atomically
 from foretell.data.corpus import Corpus, CorpusCounts, CorpusHit, read_documents
-from foretell.data.datasets.cache import DownloadCache, cache_home
+from foretell.data.datasets.cache import DownloadCache, home_folder
 from foretell.data.datasets.forecastbench_download import (
     FORECASTBENCH_URL,
     ForecastBenchDownload,
@@ -58,7 +58,7 @@ NO_CUTOFF = AsOf.day("9999-12-31", mode="live")
 
 
 def _cache(folder: Path | None) -> DownloadCache:
-    return DownloadCache(folder or cache_home() / "forecastbench")
+    return DownloadCache(folder or home_folder() / "forecastbench")
 
 
 # Public question sets.
