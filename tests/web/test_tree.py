@@ -310,7 +310,7 @@ def test_edited_grounded_and_judged_anew_in_the_page(
     page.get_by_role("button", name="Save as a new version").click()
     expect(page.locator('[data-claim="P2.3"] .badge.stale')).to_be_visible()
     expect(page.locator('[data-claim="P2"] .badge.stale')).to_be_visible()
-    expect(page.locator("#panel")).to_contain_text("Its number is for the old words")
+    expect(page.locator("#panel")).to_contain_text("Its probability belongs to the old wording")
     page.get_by_role("link", name="Ground again").click()
     page.locator("#model").fill("openai:gpt-5-mini")
     page.locator("#grounder").select_option("plain")
