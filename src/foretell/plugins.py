@@ -82,7 +82,7 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "demo": "foretell.data.datasets.demo:demo",
         "forecastbench": "foretell.data.datasets.forecastbench_download:forecastbench",
         "prophet_arena": "foretell.data.datasets.prophet_arena:prophet_arena",
-        "built": "foretell.data.datasets.built_set:built",
+        "built": "foretell.data.datasets.question_files:built",
         "claims": "foretell.data.datasets.claims:claims",
         "options": "foretell.data.datasets.payoff_tasks:options",
         "questions": "foretell.data.datasets.question_files:questions",
@@ -103,7 +103,7 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "agent": "foretell.forecasters.tree.grounders.agent:AgentGrounder",
         "notebook": "foretell.forecasters.tree.grounders.notebook:NotebookGrounder",
         "deep": "foretell.forecasters.tree.grounders.deep_research:DeepResearchGrounder",
-        "plain": "foretell.forecasters.tree.grounders.plain:PlainGrounder",
+        "plain": "foretell.forecasters.tree.grounders.search:PlainGrounder",
         "auto": "foretell.forecasters.tree.grounders.adaptive:AdaptiveGrounder",
     },
     "combiners": {

@@ -1571,11 +1571,14 @@ class ArenaRunRequest(_AnsweringRequest):
     """Collect, gather, forecast and resolve, each in its time, until Ctrl-C.
 
     Start it as often as you like, also on other machines with a shared database: whatever is due is done once. Kill it
-    at any moment: another one, or the next start, goes on where it was and pays for no reply twice.
+    at any moment: another one, or the next start, goes on where it was and pays for no reply twice. With --rehearse all
+    stages are done once under the arena's name and "-rehearsal": real events and real answers, none of which the arena
+    itself takes up or counts.
     """
 
     look: float | None = setting(None, "Seconds between two looks at the clock.", metavar="SECONDS", ge=0.01)
     once: bool = setting(False, "Do what is due now, then leave: for cron.")
+    rehearse: bool = setting(False, "Once through all stages in an arena of its own, which does not count.")
 
 
 class ArenaDemoRequest(OperationRequest):

@@ -18,7 +18,7 @@ HOMES = {
     "foretell.report.study_report": "markdown_study print_study study_page study_parts",
     "foretell.report.terminal": "TextColumn console distinct echo show_exception show_text text_table",
     "foretell.report.theme": "DIVERGING ON_DIVERGING PALETTE SERIES",
-    "foretell.report.tree_report": "picture_of",
+    "foretell.report.tree_report": "MOST_DRAWN picture_of",
 }
 """Module → what the rest of the house uses of it."""
 

@@ -60,4 +60,5 @@ from foretell.report.theme import DIVERGING as DIVERGING
 from foretell.report.theme import ON_DIVERGING as ON_DIVERGING
 from foretell.report.theme import PALETTE as PALETTE
 from foretell.report.theme import SERIES as SERIES
+from foretell.report.tree_report import MOST_DRAWN as MOST_DRAWN
 from foretell.report.tree_report import picture_of as picture_of
