@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from rich.console import Console
 
-from foretell.data.atomic_file import write_atomically
+from foretell.data.files import write_atomically
 from foretell.models.budget import Budget
 from foretell.operations.estimate import CellCosts, cell_cost, measured_costs
 from foretell.operations.requests import GridRequest, GridsRequest
