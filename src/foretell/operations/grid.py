@@ -31,10 +31,10 @@ from foretell.runs.runner import (
     WatchProgress,
     check_options,
     check_run,
+    find_run_of,
     has_panel,
     prepare_run,
 )
-from foretell.runs.same_questions import find_run_of
 from foretell.runs.settings import Settings, load_settings
 from foretell.runs.store import RunRow, RunStore, cells_each
 from foretell.scoring.run_scores import StoredScores
