@@ -176,6 +176,7 @@ def test_words_of_a_table_stand_behind_the_same_rules_as_a_page(tmp_path: Path) 
         "2025-10-06,The vote is due on 6 December 2025.,2026-01-31,1,9",
         "2025-10-07,Die Bank senkte am 6. Dezember 2025 den Zins.,2026-01-31,1,9",
         "2025-10-08,updated 2025-10-07,2026-01-31,1,9",
+        '2025-10-09,"Updated on the seventh of December, two thousand and twenty-five",2026-01-31,1,9',
     ]
     (tmp_path / "notes.csv").write_text("\n".join(lines), encoding="utf-8")
     endpoint = local_files_endpoint(
@@ -185,7 +186,7 @@ def test_words_of_a_table_stand_behind_the_same_rules_as_a_page(tmp_path: Path) 
     assert found["columns"] == ["day", "note", "deadline", "2025-10-20"]
     assert [row["day"][-2:] for row in found["rows"]] == ["01", "06", "08"]
     assert found["rows"][0]["deadline"] == "2026-01-31"
-    assert len(call(endpoint, {"name": "notes"}, LIVE)["rows"]) == 8
+    assert len(call(endpoint, {"name": "notes"}, LIVE)["rows"]) == 9
     assert len(call(endpoint, {"name": "notes", "offset": 1}, CUTOFF)["rows"]) == 2
 
 

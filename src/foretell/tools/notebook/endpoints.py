@@ -21,6 +21,7 @@ from foretell.questions.question import SeriesRef
 from foretell.questions.trace import EmitEvent, ignore_event
 from foretell.tools.dates.addresses import late_link
 from foretell.tools.dates.find import find_dates
+from foretell.tools.dates.folding import fold
 from foretell.tools.dates.periods import late_period
 from foretell.tools.dates.stamps import is_after
 from foretell.tools.dates.words import PLAN_KEY
@@ -215,7 +216,7 @@ class LocalFile:
         if as_of.mode == "live":
             return False
         cells = ((name, row.get(name) or "") for name in columns if name != self.date_column)
-        return any(_is_late_cell(name, text[:LONGEST_CELL], as_of) for name, text in cells if _DIGIT.search(text))
+        return any(_is_late_cell(name, text[:LONGEST_CELL], as_of) for name, text in cells if _DIGIT.search(fold(text)))
 
 
 def _is_late_cell(name: str, text: str, as_of: AsOf) -> bool:
