@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from foretell import resume_run, run, score
+from foretell.models.database import SqliteDatabase
 from foretell.operations import OPERATIONS, ScoreRequest, list_runs, remove_runs, rename_run, resolve_run, show, tag_run
 from foretell.questions import InputError
 from foretell.runs import RunStore, Settings
@@ -175,6 +176,30 @@ def test_a_run_goes_on_and_is_mended_in_place(settings: Settings):
         store.database.write("delete from cell where run = ?", (changed,))
     mended = resume_run("autumn", set={"trials": "null"}, settings=settings).run
     assert {one.id for one in list_runs(archived=True, settings=settings).stored} == {id, mended}
+
+
+def test_a_run_that_becomes_another_does_so_in_one_piece(settings: Settings, monkeypatch: pytest.MonkeyPatch):
+    """Broken off after any statement, the name belongs to the run that had it, and nothing of the new one is there."""
+    id = made(settings)
+    rename_run(id, "autumn", settings=settings)
+    write, left = SqliteDatabase.write, [0]
+
+    def broken_off(database: SqliteDatabase, sql: str, values: Any = ()) -> int:
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+        return write(database, sql, values)
+
+    monkeypatch.setattr(SqliteDatabase, "write", broken_off)
+    for statements in range(4):
+        left[0] = statements
+        with pytest.raises(KeyboardInterrupt):
+            resume_run("autumn", set={"options.p": "0.7"}, settings=settings)
+        (found,) = list_runs(archived=True, settings=settings).stored
+        assert (found.id, found.row.name, found.row.done) == (id, "autumn", 4)
+    left[0] = 1000
+    assert resume_run("autumn", set={"options.p": "0.7"}, settings=settings).run != id
+    assert {one.row.name for one in list_runs(archived=True, settings=settings).stored} == {"", "autumn"}
 
 
 def board_of(settings: Settings, **given: Any) -> Any:

@@ -259,17 +259,9 @@ FOUND_OUT = ("efforts", "marked")
 
 def replace_run(store: RunStore, old: str, prepared: PreparedRun, settings: Settings) -> None:
     """Let the run that another became take its name, note and tags; what the other answered is kept in the archive."""
-    row, new = store.run(old), prepared.spec.id
-    if row is None or old == new:
-        return
-    begin_run(store, prepared.spec, datetime.now(UTC), settings.services)
-    store.keep_questions(new, prepared.questions)
-    store.label(old, name="")
-    store.label(new, name=row.name, note=row.note, tags=row.tags)
-    if row.done:
-        store.label(old, archived=True, note=f"became run {new}" + (f"; {row.note}" if row.note else ""))
-    else:
-        store.remove(old)
+    if old != prepared.spec.id:
+        now, asked = datetime.now(UTC), prepared.questions
+        begin_run(store, prepared.spec, now, settings.services, instead_of=old, questions=asked)
 
 
 async def resume_stored_run(

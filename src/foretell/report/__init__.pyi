@@ -27,7 +27,6 @@ from foretell.report.numbers import percent as percent
 from foretell.report.numbers import plural as plural
 from foretell.report.numbers import signed as signed
 from foretell.report.numbers import value_text as value_text
-from foretell.report.outputs import rows_as_csv as rows_as_csv
 from foretell.report.outputs import write_outputs as write_outputs
 from foretell.report.pdf import find_chromium as find_chromium
 from foretell.report.pdf import write_pdf as write_pdf
@@ -60,4 +59,7 @@ from foretell.report.theme import DIVERGING as DIVERGING
 from foretell.report.theme import ON_DIVERGING as ON_DIVERGING
 from foretell.report.theme import PALETTE as PALETTE
 from foretell.report.theme import SERIES as SERIES
+from foretell.report.tournament_page import TournamentDay as TournamentDay
+from foretell.report.tournament_page import TournamentRow as TournamentRow
+from foretell.report.tournament_page import markdown_summary as markdown_summary
 from foretell.report.tree_report import picture_of as picture_of

@@ -89,6 +89,7 @@ select id, spec, created, services, count(forecast), count(failure),
     (select count(*) from cell as broken where broken.run = run.id and broken.degraded = 1), folder,
     name, note, tags, archived, problem
 from run left join cell on run.id = cell.run {where} group by run.id order by created desc"""
+_KEEP_QUESTION = "insert into question values (?, ?, ?, ?) on conflict do nothing"
 _FINISH = """
 insert into cell values (?, ?, ?, ?, ?, ?, ?, ?)
 on conflict (run, question, due, trial) do update
@@ -200,35 +201,48 @@ class RunStore:
         """Read or write without holding up the event loop."""
         return self._db.aside(work, *args, **kwargs)
 
-    def begin(
-        self, run: str, spec: str, created: str, *, services: Sequence[str] = (), folder: str | Path = ""
+    def begin(  # noqa: PLR0913 - one for each thing that is noted of a run
+        self,
+        run: str,
+        spec: str,
+        created: str,
+        *,
+        services: Sequence[str] = (),
+        folder: str | Path = "",
+        instead_of: str = "",
+        questions: Iterable[Question] = (),
     ) -> None:
-        """Note a run; the same run again changes nothing but the folder that it was last started in."""
+        """Note a run; the same run again changes nothing but the folder that it was last started in.
+
+        Begun instead of another it asks these questions and takes its name, note and tags, all at once or not at all;
+        what the other answered is kept in the archive.
+        """
         insert = "insert into run (id, spec, created, services, folder) values (?, ?, ?, ?, ?) on conflict do nothing"
-        self._db.write(insert, (run, spec, created, json.dumps(list(services)), str(folder)))
         again = "update run set folder = ?, problem = '' where id = ? and (folder <> ? or problem <> '')"
-        self._db.write(again, (str(folder), run, str(folder)))
+        asked = _question_rows(run, questions)
+
+        def all_of_it(statements: Statements) -> None:
+            statements.write(insert, (run, spec, created, json.dumps(list(services)), str(folder)))
+            statements.write(again, (str(folder), run, str(folder)))
+            statements.write_many(_KEEP_QUESTION, asked)
+            if rows := statements.read(_RUNS.format(where="where run.id = ?"), (instead_of,)):
+                other = _run_row(rows[0])
+                _label(statements, run, name=other.name, note=other.note, tags=other.tags)
+                if other.done:
+                    note = f"became run {run}" + (f"; {other.note}" if other.note else "")
+                    _label(statements, other.id, name="", archived=True, note=note)
+                else:
+                    _remove(statements, other.id)
+
+        self._db.together(all_of_it)
 
     def label(self, run: str, **said: str | bool | Sequence[str]) -> None:
         """Write what is said of a run: its name, note and tags, whether it is archived, the problem it ended with."""
-        for column, value in said.items():
-            assert column in ("name", "note", "tags", "archived", "problem")
-            kept = (
-                value if isinstance(value, str) else int(value) if isinstance(value, bool) else json.dumps(list(value))
-            )
-            self._db.write(f"update run set {column} = ? where id = ?", (kept, run))
+        _label(self._db, run, **said)
 
     def remove(self, run: str) -> None:
         """Forget a run: its answers, steps, questions and base rates. The journal keeps the replies that were paid."""
-
-        def everything(statements: Statements) -> None:
-            for table in ("cell", "event", "question", "rate", "run_outcome", "run_score"):
-                statements.write(f"delete from {table} where run = ?", (run,))
-            statements.write("delete from run where id = ?", (run,))
-            names = (f"cell {run}", f"run {run}", f"queue {run}")
-            statements.write("delete from tick where name in (?, ?, ?)", names)
-
-        self._db.together(everything)
+        self._db.together(lambda statements: _remove(statements, run))
 
     def asked(self) -> dict[str, int]:
         """By run, how many questions it asks."""
@@ -258,8 +272,7 @@ class RunStore:
 
     def keep_questions(self, run: str, questions: Iterable[Question]) -> None:
         """Keep what was asked, so that a run can be read without the file its questions came from."""
-        rows = [(run, q.id, q.due.isoformat(), to_json(q)) for q in questions]
-        self._db.write_many("insert into question values (?, ?, ?, ?) on conflict do nothing", rows)
+        self._db.write_many(_KEEP_QUESTION, _question_rows(run, questions))
 
     def questions(self, run: str) -> list[Question]:
         """What a run asked."""
@@ -401,6 +414,28 @@ class RunStore:
         parameters = (run, after, question) if question else (run, after)
         for i, r, q, due, trial, kind, body in self._db.stream(query, parameters):
             yield i, CellKey(run=r, question=q, due=due, trial=trial), EVENT_KINDS[kind](**json.loads(body))
+
+
+def _label(statements: Statements, run: str, **said: str | bool | Sequence[str]) -> None:
+    assert said.keys() <= {"name", "note", "tags", "archived", "problem"}
+    kept = [
+        one if isinstance(one, str) else int(one) if isinstance(one, bool) else json.dumps(list(one))
+        for one in said.values()
+    ]
+    if said:
+        statements.write(f"update run set {', '.join(f'{one} = ?' for one in said)} where id = ?", (*kept, run))
+
+
+def _remove(statements: Statements, run: str) -> None:
+    for table in ("cell", "event", "question", "rate", "run_outcome", "run_score"):
+        statements.write(f"delete from {table} where run = ?", (run,))
+    statements.write("delete from run where id = ?", (run,))
+    names = (f"cell {run}", f"run {run}", f"queue {run}")
+    statements.write("delete from tick where name in (?, ?, ?)", names)
+
+
+def _question_rows(run: str, questions: Iterable[Question]) -> list[SqlRow]:
+    return [(run, q.id, q.due.isoformat(), to_json(q)) for q in questions]
 
 
 def _run_row(row: SqlRow) -> RunRow:

@@ -3,14 +3,12 @@
 The dimensions are those of Prophet Arena (2025, appendix D.7); the marks are described in our own words.
 """
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from foretell.data.datasets.rows import Row, csv_rows
-from foretell.data.untrusted import for_csv
+from foretell.data.untrusted import rows_as_csv
 
 LOWEST, HIGHEST = 1, 5
 
@@ -154,12 +152,8 @@ class Rating:
 
 def rating_sheet(items: Sequence[tuple[str, str]]) -> str:
     """An empty sheet for raters as CSV: the id and the text of each item, and a column for every mark."""
-    text = io.StringIO(newline="")
-    sheet = csv.writer(text)
-    sheet.writerow([ITEM, RATER, *DIMENSIONS, "text"])
-    for item, shown in items:
-        sheet.writerow([for_csv(item), "", *[""] * len(DIMENSIONS), for_csv(shown)])
-    return text.getvalue()
+    rows = [{ITEM: item, "text": shown} for item, shown in items]
+    return rows_as_csv(rows, (ITEM, RATER, *DIMENSIONS, "text"))
 
 
 def read_ratings(path: Path) -> list[Rating]:
