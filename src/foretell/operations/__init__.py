@@ -7,7 +7,7 @@ HOMES = {
     "foretell.operations.arena_demo": "BOLD BOTH HASTY NEWS ORACLE OUTSIDE_ENTRY demo_spec demo_world",
     "foretell.operations.ask": "AskResult prepare_ask",
     "foretell.operations.calibrate": "METHODS",
-    "foretell.operations.doctor": "DoctorResult",
+    "foretell.operations.doctor": "DoctorResult look_at_databases",
     "foretell.operations.example": "serving_example",
     "foretell.operations.grid": "run_grid",
     "foretell.operations.init_bot": "BOT_FILES cron packed_wheel",

@@ -15,6 +15,7 @@ from foretell.operations.ask import AskResult as AskResult
 from foretell.operations.ask import prepare_ask as prepare_ask
 from foretell.operations.calibrate import METHODS as METHODS
 from foretell.operations.doctor import DoctorResult as DoctorResult
+from foretell.operations.doctor import look_at_databases as look_at_databases
 from foretell.operations.example import serving_example as serving_example
 from foretell.operations.grid import run_grid as run_grid
 from foretell.operations.init_bot import BOT_FILES as BOT_FILES

@@ -198,13 +198,14 @@ async def carry_out(
 run = operation(RunRequest)(run_spec)
 
 
-def stored_run(store: RunStore, run: str, dataset: str | None = None) -> PreparedRun:
+def stored_run(store: RunStore, run: str, dataset: str | None = None, *, kept: bool = True) -> PreparedRun:
     """A stored run with what it asked, whatever its file of questions says by now.
 
     Args:
         store: Where it is.
         run: Its id.
         dataset: The questions, where they are not in the spec's own place any more.
+        kept: Whether the questions that were kept with it count; else those of their file, with their digest.
     """
     row = store.run(run)
     assert row is not None
@@ -214,8 +215,10 @@ def stored_run(store: RunStore, run: str, dataset: str | None = None) -> Prepare
     asked = replace(spec.questions, digest="", dataset=dataset or spec.questions.dataset, late_text=late_text)
     typed = stored_questions(store, spec)
     prepared = prepare_run(replace(spec, questions=asked), typed, folders=folders_of(row.folder))
-    kept = store.questions(run) if prepared.spec.questions.digest else []
-    return replace(prepared, spec=spec, questions=tuple(kept) or prepared.questions)
+    if not kept:
+        return prepared
+    asked_then = store.questions(run) if prepared.spec.questions.digest else []
+    return replace(prepared, spec=spec, questions=tuple(asked_then) or prepared.questions)
 
 
 def resume(store: RunStore, run: str, settings: Settings, changes: Mapping[str, Any] | None = None) -> PreparedRun:
