@@ -30,7 +30,7 @@ from foretell.data.settlements.metaculus import resolution_of
 from foretell.practice import ServerRequest, data_services
 from foretell.questions import AsOf, Numeric, NumericRange, Question, instant
 from foretell.submit import COMMENT, FORECAST, SEND_ONCE, MetaculusWriter, questions_in_post
-from foretell.submit.metaculus_cdf import continuous_cdf
+from foretell.submit.metaculus import continuous_cdf
 
 SERVICE = "metaculus"
 NOW = AsOf(at=instant("2025-02-02T00:00:00Z"), mode="live")

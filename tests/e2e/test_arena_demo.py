@@ -155,7 +155,7 @@ def test_the_board_is_printed_and_written(played: Played):
     lines = played.told.splitlines()
     board = [line.strip() for line in lines if any(line.strip().startswith(name) for name in ENTRIES) and "[" in line]
     assert len(board) == len(ENTRIES)
-    assert "leads the entries" in played.told
+    assert "is the best entry" in played.told
     days = [line for line in lines if "taken up" in line]
     assert len(days) >= SEASON.days
     assert sum(int(line.split("listed")[1].split()[0]) for line in days) == SEASON.days * SEASON.events_per_day

@@ -209,7 +209,7 @@ def test_the_real_command_works_without_a_network(tmp_path: Path):
     announced = tmp_path / "announced-0.dist-info"
     announced.mkdir()
     (announced / "METADATA").write_text("Metadata-Version: 2.1\nName: announced\nVersion: 0\n", encoding="utf-8")
-    points = "[inspect_ai]\nforetell = foretell.inspect_tasks.registry\n"
+    points = "[inspect_ai]\nforetell = foretell.inspect_tasks.tasks\n"
     (announced / "entry_points.txt").write_text(points, encoding="utf-8")
     closed = dict.fromkeys(
         ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy"), "http://127.0.0.1:9"

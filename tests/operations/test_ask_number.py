@@ -9,10 +9,9 @@ import pytest
 from rich.console import Console
 
 from foretell import ask
-from foretell.operations import AskRequest, AskResult, prepare_ask
+from foretell.operations import AskRequest, AskResult, combination_of, prepare_ask
 from foretell.questions import InputError, Numeric
 from foretell.runs import Settings, combining_by_name
-from foretell.web.pages.question import combination_of
 
 ASKED: dict[str, Any] = {"question": "How many goals fall on Sunday?", "number": True, "low": 0, "high": 12}
 QUANTILES = {"q05": 1, "q10": 2, "q25": 3, "q50": 5, "q75": 7, "q90": 9, "q95": 10}

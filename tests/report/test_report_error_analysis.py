@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from foretell.scoring import ForecastTable, ScoringOptions, representativeness, standardised_difference
-from foretell.scoring.breakdown import overall
-from foretell.scoring.error_analysis import error_analysis
+from foretell.scoring.breakdown import error_analysis, overall
 
 
 def test_easiest_and_hardest_by_hand(build_table: Callable[..., ForecastTable]) -> None:

@@ -21,7 +21,7 @@ from foretell.report import (
 )
 from foretell.report.headline import headline
 from foretell.scoring import ForecastTable, Scoreboard, ScoringOptions, score_table
-from foretell.scoring.error_analysis import error_analysis
+from foretell.scoring.breakdown import error_analysis
 
 EVIL = '<script>alert("x")</script>'
 QUICK = ScoringOptions(by=("source",), resampling=Resampling(draws=200))

@@ -8,7 +8,7 @@ import pytest
 from foretell.metrics import Resampling
 from foretell.report import error_analysis_page, leaderboard_page
 from foretell.scoring import ForecastTable, ReadOptions, ScoringOptions, read_table, score_table
-from foretell.scoring.error_analysis import error_analysis
+from foretell.scoring.breakdown import error_analysis
 
 BLF = "blf:pro-high-brave-c1-p1-t1[hier-cal]"
 

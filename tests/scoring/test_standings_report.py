@@ -25,8 +25,8 @@ def test_a_narrow_terminal_loses_columns_and_not_rows():
 
 def test_the_finding_names_the_leader_and_the_market():
     told = arena_report(arena(events=100)).study().text
-    assert told.startswith("good leads the entries")
-    assert "crowd" in told
+    assert told.startswith("good is the best entry")
+    assert "the market's" in told
     lonely = several(one_asking(quotes=[0.4, np.nan, np.nan, np.nan]), one_asking("f", at=START + DAY))
     assert "there is no market" not in arena_report(lonely).study().text
 

@@ -17,10 +17,11 @@ from foretell.models.providers import ScriptedModel
 from foretell.questions import Question, Target
 from foretell.report import markdown_study, study_page
 from foretell.studies import StatedForecast
-from foretell.studies.consistency import consistency_score, consistency_study
-from foretell.studies.outcome_structure import (
+from foretell.studies.consistency import (
     ChainLink,
     OutcomeStructure,
+    consistency_score,
+    consistency_study,
     is_circular,
     judge_structures,
     maximal_paths,

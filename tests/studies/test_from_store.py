@@ -13,8 +13,7 @@ from foretell.models.providers import ScriptedModel
 from foretell.questions import EmitEvent, Failure, Forecast
 from foretell.runs import Executor, RunCell, RunStore, cells_of
 from foretell.studies import read_cases, read_statements
-from foretell.studies.consistency import consistency_study
-from foretell.studies.outcome_structure import plain_structure
+from foretell.studies.consistency import consistency_study, plain_structure
 
 
 def test_a_run_is_read_back_as_it_was_stated(tmp_path) -> None:

@@ -13,8 +13,18 @@ from foretell.models.providers import ScriptedModel
 from foretell.questions import Forecast, InputError, Question
 from foretell.report import markdown_study, study_page
 from foretell.studies import ReasoningCase
-from foretell.studies.reasoning import MarkedCase, judge_study, mark_cases, read_marks
-from foretell.studies.rubric import DIMENSIONS, MARKED_EXAMPLE, Rating, judge_instruction, rating_sheet, read_ratings
+from foretell.studies.reasoning import (
+    DIMENSIONS,
+    MARKED_EXAMPLE,
+    MarkedCase,
+    Rating,
+    judge_instruction,
+    judge_study,
+    mark_cases,
+    rating_sheet,
+    read_marks,
+    read_ratings,
+)
 
 QUICK = Resampling(draws=200)
 

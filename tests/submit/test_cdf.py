@@ -16,7 +16,7 @@ from foretell.forecasters.agent import LEVELS
 from foretell.forecasters.agent.answer_format import date_of, read_quantiles
 from foretell.practice.markets import SampleMetaculusScale, refusal
 from foretell.questions import Numeric, NumericRange
-from foretell.submit.metaculus_cdf import (
+from foretell.submit.metaculus import (
     cdf_problems,
     continuous_cdf,
     greatest_step,

@@ -52,7 +52,7 @@ def test_an_entry_has_a_page(arena: RunStore, client: TestClient):
     for part in (
         "rank 1",
         "0.0675 better than the market",
-        "more than chance explains",
+        "which is more than chance",
         "Where it was best",
         "Event 1?",
     ):
@@ -78,7 +78,7 @@ def test_columns_and_calibration_are_chosen_in_the_address(arena: RunStore, clie
 def test_one_who_knows_the_truth_is_no_entry(arena: RunStore, client: TestClient):
     arena.database.write("update entry set spec = ? where name = 'sharp'", ('{"forecaster": "oracle"}',))
     page = client.get(BOARD).text
-    assert "shy leads the entries" in page
+    assert "shy is the best entry" in page
 
 
 def test_the_last_board_is_shown_until_the_new_one_is_made(
@@ -143,8 +143,8 @@ def test_who_is_best_and_is_it_more_than_noise_in_two_clicks(arena: RunStore, si
     page.goto(site.url)
     page.get_by_role("navigation", name="Pages").get_by_role("link", name="Arenas").click()
     page.get_by_role("link", name="made").click()
-    expect(page.locator(".lead")).to_contain_text("sharp leads the entries")
-    expect(page.locator(".lead")).to_contain_text("the next entry: more than chance explains")
+    expect(page.locator(".lead")).to_contain_text("sharp is the best entry")
+    expect(page.locator(".lead")).to_contain_text("the next entry, which is more than chance")
     with page.expect_download() as taken:
         page.get_by_role("button", name="Save the table as CSV: Leaderboard").click()
     assert "sharp" in Path(taken.value.path()).read_text(encoding="utf-8")

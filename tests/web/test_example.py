@@ -132,7 +132,7 @@ def test_what_people_want_takes_few_clicks(page: Any, example_app: FastAPI, serv
     assert visitor.clicks <= 2
 
     visitor = start()  # Why this number, which evidence moved it, open the source.
-    expect(page.get_by_role("link", name="Research, step by step")).to_be_visible()
+    expect(page.get_by_role("link", name="An agent's research", exact=True)).to_be_visible()
     visitor.click(page.get_by_role("link", name="example: an agent's research").first)
     visitor.click(page.get_by_role("link", name="Will the Bank of Norland lower its policy rate"))
     expect(page.locator("#answer .big")).to_contain_text("%")

@@ -1,3 +1,5 @@
+import html
+from pathlib import Path
 from typing import Any
 
 from fastapi.testclient import TestClient
@@ -5,10 +7,12 @@ from fastapi.testclient import TestClient
 from fakes.stored_run import StoredRunBuilder
 from foretell.runs import RunStore, Settings
 
+TREES = Path(__file__).parents[2] / "examples" / "trees"
+
 
 def test_an_empty_machine_is_told_how_to_begin(client: TestClient) -> None:
     told = client.get("/").text
-    assert "Nothing was run here yet" in told
+    assert "You have no runs yet" in told
     assert "foretell demo" in told
     assert "OPENAI_API_KEY" in told
 
@@ -17,6 +21,22 @@ def test_the_same_as_json(client: TestClient) -> None:
     found = client.get("/api/home").json()
     assert found["run_count"] == 0
     assert found["missing"][0] == "OPENAI_API_KEY"
+
+
+def test_runs_and_trees_are_one_list_by_time(client: TestClient, store: RunStore, settings: Settings) -> None:
+    StoredRunBuilder(questions=1, trials=1).keep(store)
+    StoredRunBuilder(questions=3, trials=2).keep(store)
+    folder = settings.home / "trees"
+    folder.mkdir()
+    (folder / "bank.json").write_bytes((TREES / "central_bank.json").read_bytes())
+    (folder / "torn.json").write_text("{", encoding="utf-8")
+    recent = client.get("/api/home").json()["recent"]
+    assert [one["at"] for one in recent] == sorted((one["at"] for one in recent), reverse=True)
+    assert sorted(one["kind"] for one in recent) == ["run", "run", "tree"]
+    told = client.get("/").text
+    for one in recent:
+        assert one["result"].endswith("%") or one["what"] == "run, 3 questions"
+        assert one["name"][:40] in html.unescape(told)
 
 
 def test_in_a_browser(page: Any, site: Any) -> None:

@@ -1,13 +1,17 @@
+import html
+import json
+import re
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 from playwright.sync_api import expect
 
+import foretell
 from fakes.stored_run import RunWords, StoredRunBuilder
+from foretell.operations import what_moved
 from foretell.questions import BeliefRevised, Forecast
-from foretell.runs import RunStore, cells_of, combine_trials, combining_by_name
-from foretell.web.trace import what_moved
+from foretell.runs import RunStore, Settings, cells_of, combine_trials, combining_by_name
 
 PATH = "questions/own%2F0000"
 
@@ -70,6 +74,33 @@ def test_evidence_is_ranked_by_how_far_it_moved_belief() -> None:
         ("paper", -0.05, 1),
         ("court", -0.05, 1),
     ]
+
+
+def test_the_report_is_the_same_from_every_door(client: TestClient, store: RunStore, settings: Settings) -> None:
+    run = StoredRunBuilder(questions=2, trials=2, steps=3).keep(store)
+    page = client.get(f"/runs/{run}/{PATH}").text
+    found = foretell.show(run, "own/0000", settings=settings)
+    for form, text in (("html", found.to_html()), ("md", found.to_markdown())):
+        address = next(one for one in re.findall(r'href="([^"]+)"', page) if f"report.{form}" in one)
+        answer = client.get(html.unescape(address))
+        assert (answer.status_code, answer.text) == (200, text)
+        assert "attachment" in answer.headers["content-disposition"]
+    assert json.loads(found.to_json())["report"] == found.to_markdown()
+    assert "<svg" in found.to_html()
+    assert "<link" not in found.to_html()
+    for said in (
+        "From trials to the answer",
+        "https://news.example/bridge",
+        "Held back from the agent",
+        f"foretell replay {run}",
+    ):
+        assert said in found.to_markdown()
+    whole = client.get(f"/api/runs/{run}/report.md").text
+    assert whole == foretell.show(run, settings=settings).to_markdown()
+    assert whole.count("| open |") == 2
+    assert client.get(f"/api/runs/{run}/report.docx").status_code == 422
+    many = StoredRunBuilder(questions=1, trials=1, options=("red", "green")).keep(store)
+    assert "| red |" in foretell.show(many, "own/0000", settings=settings).to_markdown()
 
 
 def test_what_moved_it_stands_on_the_page(client: TestClient, store: RunStore) -> None:

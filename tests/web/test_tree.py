@@ -25,6 +25,7 @@ from foretell.forecasters.tree import (
     read_tree_file,
     write_tree,
 )
+from foretell.operations import TreeShowRequest, show_tree
 from foretell.runs import Settings
 from foretell.web import create_app
 
@@ -228,6 +229,10 @@ def test_change_save_and_send_in_four_clicks(trees: Path, site: Any, open_page: 
     table = Path(got.value.path()).read_text(encoding="utf-8").splitlines()
     assert table[0] == "id,claim,p,if_false,if_true"
     assert any(line.startswith("P1.1.1,") and ",0.99," in line for line in table)
+    for kind, head in (("svg", b"<svg xmlns="), ("png", b"\x89PNG")):
+        with page.expect_download() as got:
+            page.locator(f"[data-tornado={kind}]").click()
+        assert Path(got.value.path()).read_bytes().startswith(head)
     other = open_page(viewport={"width": 390, "height": 800}, is_mobile=True, has_touch=True)
     other.goto(link)
     expect(other.locator("#sets-shown")).to_have_text("P1.1.1 90 → 99.0 %")
@@ -375,7 +380,7 @@ def test_work_of_models_over_the_api(keyed: tuple[Settings, BackgroundModels], t
 
 
 def test_api(trees: Path, client: TestClient, token: str):
-    assert [tree["name"] for tree in client.get("/api/trees").json()["trees"]] == ["central_bank", "nvda"]
+    assert sorted(tree["name"] for tree in client.get("/api/trees").json()["trees"]) == ["central_bank", "nvda"]
     tree = read_tree_file(trees / "nvda.json").tree
     leaf = next(id for id, node in tree.nodes.items() if not node.children)
     found = client.get("/api/tree/whatif/nvda", params={"set": [f"{leaf}=0"]}).json()
@@ -384,6 +389,8 @@ def test_api(trees: Path, client: TestClient, token: str):
     )
     for form in ("problog", "mermaid", "markdown", "html", "json", "circuit"):
         assert client.get(f"/api/tree/export/{form}/central_bank").status_code == 200
+    shown = show_tree(TreeShowRequest(file=trees / "nvda.json", inputs=True))
+    assert leaf in shown.to_svg()
     for bad in ("P1", "P1=x", "nobody=0.5", "P1=7"):
         assert client.get("/api/tree/whatif/nvda", params={"set": [bad]}).status_code == 422
     for gone in ("view/nobody", "view/..%2f..%2fruns", "claim/P99/nvda", "export/odd/nvda", "notebook/P1/nvda"):

@@ -11,54 +11,54 @@ import click
 
 SECTIONS = {
     "Forecast": {
-        "ask": "Ask one question: a researched probability with its reasons.",
-        "tree": "Take a claim apart into claims, judge them, put them together.",
-        "whatif": "Change a tree's numbers and see what follows, at once.",
-        "run": "Run the agent over many questions; crash-proof, resumable.",
-        "backtest": "Run forecasters over a question set as of each date.",
-        "grid": "Carry out an experiment that a file describes; price first, resumable.",
+        "ask": "Ask one question and get a researched probability with reasons.",
+        "tree": "Break a claim into smaller claims, estimate each, combine them.",
+        "whatif": "Change numbers in a tree and see the effect at once.",
+        "run": "Run a forecaster on many questions; continues after a crash.",
+        "backtest": "Test forecasters on past questions, each as of its own date.",
+        "grid": "Run an experiment with several settings; shows the price first.",
     },
-    "How good is it": {
+    "Measure": {
         "score": "Score a table of forecasts against a table of outcomes.",
-        "compare": "Which forecaster is better, and by more than noise?",
-        "errors": "Where a forecaster wins and loses.",
-        "plan": "How many questions it takes to see a gain of a given size.",
-        "calibrate": "Learn from past trials how to combine new ones; apply it; prove it.",
-        "study": "Experiments on forecasts and on those who make them.",
-        "audit": "Did the future leak into a run? A second model judges what was seen.",
+        "compare": "Which forecaster is better, and is it more than chance?",
+        "errors": "Where a forecaster does well and badly.",
+        "plan": "How many questions you need to detect a given improvement.",
+        "calibrate": "Learn from past outcomes how to correct and combine forecasts.",
+        "study": "Ready-made experiments on forecasts and forecasters.",
+        "audit": "Did a run see the future? A second model checks what it read.",
     },
     "Runs": {
-        "runs": "The runs on this machine: how far, how good; name, tag, remove them.",
-        "show": "What a run found, and every step to it.",
-        "replay": "Run again from the journal alone, offline, and compare.",
-        "worker": "Answer cells of runs that many machines share.",
+        "runs": "List your runs: progress and scores; rename, tag or remove them.",
+        "show": "Show a run's answers and every step; write a report.",
+        "replay": "Recompute a run from saved replies, offline, and compare.",
+        "worker": "Work on runs that several machines share.",
     },
     "Questions and data": {
-        "questions": "Check a file of questions and show what is in it.",
-        "fetch": "The open questions of a platform, as a file to run.",
-        "data": "Download public question sets, build your own.",
-        "corpus": "Your own dated documents: import them, search them as of a date.",
+        "questions": "Check a file of questions and show what it contains.",
+        "fetch": "Download a platform's open questions as a file.",
+        "data": "Download public question sets or build your own.",
+        "corpus": "Import your own dated documents and search them as of a date.",
     },
     "Arena and tournaments": {
-        "arena": "A living benchmark: events, contexts, forecasts, results.",
-        "tournament": "Take part: forecast what is open and unanswered, and send it.",
+        "arena": "Run a live leaderboard: collect events, forecast, score.",
+        "tournament": "Enter a tournament: forecast open questions and submit them.",
         "submit": "Submit forecasts to Metaculus, Prophet Arena or ForecastBench.",
-        "export": "Write a run's forecasts as a board wants them.",
-        "ledger": "What was submitted, and proof that the record stands.",
+        "export": "Write a run's forecasts in the format a leaderboard expects.",
+        "ledger": "Show what was submitted and verify the record.",
     },
     "Browser and assistants": {
-        "serve": "Everything here in a browser: ask, watch, what-if, leaderboards.",
-        "site": "The same pages as files that open from disk.",
-        "mcp": "Serve foretell to assistants over MCP.",
+        "serve": "Open foretell in your browser.",
+        "site": "Write the same pages as static files.",
+        "mcp": "Give AI assistants access to foretell (MCP).",
     },
     "Set up and try": {
-        "demo": "See all of it in a minute: backtest, agent, tree and arena; no key, no network.",
-        "init": "Begin something of your own: a run, a grid, an arena, a bot.",
-        "practice": "Try everything: models, markets and inboxes on this machine.",
-        "doctor": "What is set up here, what is missing, and what to do about it.",
-        "models": "Which models can be asked, what they cost, what they can do.",
-        "services": "Outside services: keys, pace, last success and error; live checks.",
-        "prompts": "What models are sent for each kind of question, with token counts.",
+        "demo": "See everything in a minute; no key, no network.",
+        "init": "Create a settings file for a run, grid, arena or bot.",
+        "practice": "Try everything with simulated models and services.",
+        "doctor": "Check your set-up and show how to fix problems.",
+        "models": "List models with prices and abilities.",
+        "services": "Check search engines, markets and other services you use.",
+        "prompts": "Show the prompts models receive, with token counts.",
     },
 }
 """Heading → command → one line of help. It stands here so that --help loads no command."""
@@ -171,7 +171,7 @@ _AT_ONCE: Any = {"is_flag": True, "is_eager": True, "expose_value": False}
 @click.option("--version", callback=_print_version, help="Show the version.", **_AT_ONCE)
 @click.option("--reference", callback=_print_reference, help="Print the help of all commands as Markdown.", **_AT_ONCE)
 def cli() -> None:
-    """Probabilities for the future, the reasons behind them, and proof of how good they are.
+    """Forecast the future, see the reasons, and measure how good the forecasts are.
 
     Start with: foretell demo
     """

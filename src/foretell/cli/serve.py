@@ -92,7 +92,7 @@ def _run_app(app: "FastAPI", request: requests.ServeRequest, token: str) -> None
     import uvicorn
 
     from foretell.data.connections import server_config
-    from foretell.mcp.http_server import listen
+    from foretell.mcp.server import listen
 
     listening = listen(request.host, request.port)
     listening.listen()  # Before the link is printed: whoever opens it at once is not refused.
@@ -148,7 +148,7 @@ async def _mcp(request: requests.McpRequest) -> None:
 
         await serve_stdio(permissions)
         return
-    from foretell.mcp.http_server import HOST, PATH, listen, serve_http
+    from foretell.mcp.server import HOST, PATH, listen, serve_http
 
     given = os.environ.get(MCP_TOKEN_VARIABLE, "")
     if given and len(given) < SHORTEST_TOKEN:

@@ -10,7 +10,7 @@ from foretell.cli.commands import RequestCommand, field_parameter, json_option, 
 from foretell.report.terminal import echo
 
 if TYPE_CHECKING:
-    from foretell.studies.registry import Study
+    from foretell.studies.inputs import Study
 
 TREE = "tree"
 """`foretell study tree noise` is `foretell study tree-noise`, and `foretell study tree` lists the studies of trees."""
@@ -29,7 +29,7 @@ class StudyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
         """The command of a study; an unknown name is refused with the nearest one."""
-        from foretell.studies.registry import load_study
+        from foretell.studies.inputs import load_study
 
         return study_command(load_study(cmd_name))
 
@@ -45,7 +45,7 @@ class StudyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Name and question of each."""
-        from foretell.studies.registry import study_questions
+        from foretell.studies.inputs import study_questions
 
         with formatter.section("Studies"):
             formatter.write_dl(list(study_questions().items()))
@@ -61,7 +61,7 @@ def study(context: click.Context) -> None:
     """
     if context.invoked_subcommand is not None:
         return
-    from foretell.studies.registry import study_questions
+    from foretell.studies.inputs import study_questions
 
     formatter = context.make_formatter()
     formatter.write_dl(list(study_questions(".trees." if context.meta.get(TREE) else "").items()))
@@ -116,6 +116,6 @@ def __getattr__(name: str) -> click.Command:
     """The command of a study under its short name, loaded when it is called."""
     if name not in SHORT_NAMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from foretell.studies.registry import load_study
+    from foretell.studies.inputs import load_study
 
     return study_command(load_study(SHORT_NAMES[name]))

@@ -4,8 +4,9 @@ from foretell.interface import offer
 
 HOMES = {
     "foretell.inspect_tasks.logs": "read_inspect_log",
-    "foretell.inspect_tasks.scorers": "answered brier brier_index_stderr clustered_stderr log_score",
-    "foretell.inspect_tasks.tasks": "estimate_tokens_of foretell_questions",
+    "foretell.inspect_tasks.tasks": (
+        "answered brier brier_index_stderr clustered_stderr estimate_tokens_of foretell_questions log_score"
+    ),
 }
 """Module → what the rest of the house uses of it."""
 

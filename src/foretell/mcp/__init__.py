@@ -3,9 +3,8 @@
 from foretell.interface import offer
 
 HOMES = {
-    "foretell.mcp.http_server": "http_app listen",
     "foretell.mcp.permissions": "ReadableFiles ServerPermissions WITHHELD",
-    "foretell.mcp.server": "limit_size make_server run_tool",
+    "foretell.mcp.server": "http_app limit_size listen make_server run_tool",
     "foretell.mcp.tools": "TOOLS available_tools",
 }
 """Module → what the rest of the house uses of it."""

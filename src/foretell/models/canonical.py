@@ -83,9 +83,13 @@ def _request_json(request: Request) -> str:
 def _settings_json(settings: ModelSettings) -> str:
     known = vars(settings)
     if _KEY not in known:
-        tier = [settings.tier] if settings.tier else []
-        sampling = [settings.temperature, settings.seed, settings.max_tokens, settings.effort, *tier]
-        known[_KEY] = _CANONICAL.encode(sampling)
+        words = [settings.effort, settings.tier] if settings.tier else [settings.effort]
+        sampling = [settings.temperature, settings.seed, settings.max_tokens, *words]
+        # Written by hand where there are only plain numbers: requests that are made one by one have settings each.
+        plain = all([number is None or type(number) is int for number in sampling[:3]])
+        parts = ["null" if one is None else str(one) for one in sampling[:3]]
+        parts += ["null" if word is None else f'"{word}"' for word in words]
+        known[_KEY] = f"[{','.join(parts)}]" if plain else _CANONICAL.encode(sampling)
     return known[_KEY]
 
 

@@ -205,9 +205,7 @@ class Recording:
         give_up, asked = self._journal.give_up, self._asked
         try:
             if error is None:
-                # Shielded: a reply that has been paid for is kept, also where nobody waits for it any more.
-                self.stored = await asyncio.shield(self._db.grouped(lambda: self._journal.keep(asked, self.answer)))
-                await self._db.settled()
+                self.stored = await self._db.kept(lambda: self._journal.keep(asked, self.answer))
             elif isinstance(error, NotSent):
                 await self._db.aside(self._journal.withdraw, asked)
             elif isinstance(error, Exception):

@@ -7,15 +7,15 @@ HOMES = {
     "foretell.operations.arena_demo": "BOLD BOTH HASTY NEWS ORACLE OUTSIDE_ENTRY demo_spec demo_world",
     "foretell.operations.ask": "AskResult prepare_ask",
     "foretell.operations.calibrate": "METHODS",
+    "foretell.operations.data": "check_questions fetch",
     "foretell.operations.doctor": "DoctorResult look_at_databases",
     "foretell.operations.example": "serving_example",
     "foretell.operations.grid": "run_grid",
-    "foretell.operations.init_bot": "BOT_FILES cron packed_wheel",
-    "foretell.operations.init_files": "init_grid spec_schema",
+    "foretell.operations.init_files": "BOT_FILES cron init_grid packed_wheel spec_schema",
     "foretell.operations.models": "ModelCheck ModelsUpdate check_model list_models update_models",
     "foretell.operations.practice": "UNSET WORLD practice_environment shell_lines",
     "foretell.operations.prompts": "ExamplePrompt example_prompts example_questions",
-    "foretell.operations.questions": "check_questions fetch",
+    "foretell.operations.question_view": "combination_of what_moved",
     "foretell.operations.requests": (
         "ArenaDemoRequest AskRequest BacktestRequest ClaimsRequest CompareRequest DecideRequest DoctorRequest "
         "ErrorsRequest FetchRequest FinancialTasksRequest ForecastBenchRoundRequest GridRequest InitGridRequest "
@@ -31,8 +31,7 @@ HOMES = {
     "foretell.operations.score_numbers": "NumberScores",
     "foretell.operations.services": "ServiceChecks check_services list_services service_names",
     "foretell.operations.shared_runs": "ClusterStatus settings_for shared_url",
-    "foretell.operations.studies": "open_study save_study saved_studies study",
-    "foretell.operations.study_data": "read_factor_table",
+    "foretell.operations.studies": "open_study read_factor_table save_study saved_studies study",
     "foretell.operations.table": "OPERATIONS PYTHON_NAMES",
     "foretell.operations.tournament": "ATTEMPTS TESTING_AREA TournamentResult",
     "foretell.operations.tournament_arena": "visit_arena",

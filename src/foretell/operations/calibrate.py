@@ -1,9 +1,11 @@
 """Learn from resolved forecasts how to combine and correct the next ones."""
 
 import json
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 from typing import Any, cast, get_args
 
+import numpy as np
 from rich.console import Console
 
 from foretell.forecasters.combine.ensemble import (
@@ -18,16 +20,26 @@ from foretell.forecasters.combine.ensemble import (
 from foretell.forecasters.combine.rules import FittedRule, TrainingOverlap, one_sided
 from foretell.forecasters.combine.rules import apply as apply_rule
 from foretell.forecasters.combine.saving import load, to_json
+from foretell.metrics.arrays import Bools
+from foretell.metrics.bootstrap import Resampling
+from foretell.metrics.decisions import DEFAULT_THRESHOLD, ThresholdReport, best_threshold, score_threshold
+from foretell.metrics.mcnemar import McNemarTest, mcnemar
 from foretell.operations.requests import (
     CalibrateApplyRequest,
     CalibrateFitRequest,
     CalibrationMethod,
+    DecideRequest,
     EnsembleRequest,
+    ThresholdRequest,
 )
 from foretell.operations.result import Result, show_table
 from foretell.questions.errors import InputError
+from foretell.report.numbers import bracket, signed
 from foretell.report.terminal import TextColumn, show_text
 from foretell.scoring.examples import answered_rows, choose_forecaster, read_examples, read_rows
+from foretell.scoring.join import ReadOptions, check_forecasts, read_table
+from foretell.scoring.table import ForecastTable, Labels
+from foretell.scoring.table_input import open_table, quoted
 from foretell.studies.protocols import build_method
 
 METHODS: tuple[CalibrationMethod, ...] = get_args(CalibrationMethod)
@@ -158,3 +170,215 @@ def fit_ensemble(request: EnsembleRequest) -> EnsembleResult:
     }[request.method]
     whose = f"{len(names)} forecasters"
     return EnsembleResult(rule=method.fit(examples), method=request.method, forecaster=whose, one_sided=False)
+
+
+# True or False out of a probability: a threshold chosen on validation rows, judged on test rows, and applied.
+
+
+SCHEMA = "foretell/thresholds/1"
+SPLIT_COLUMNS = ("split", "subtype")
+"""Where the split stands unless told: a column of its own, or the subtype, as with claims."""
+NOTE = (
+    "A claim is called True where p is above the threshold, which was chosen on the validation rows alone. Test: what\n"
+    "it reaches on the test rows; Gain: minus what one half reaches there; p: McNemar's exact test of the two."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForecasterThreshold:
+    """One forecaster: its threshold, and what that is worth where it was not chosen."""
+
+    forecaster: str
+    report: ThresholdReport
+    test: McNemarTest
+    """The threshold against one half, on the test rows."""
+    called_true: float
+    """Share of the true claims of the test rows that were called True."""
+    called_false: float
+    """Share of the false ones that were called False."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThresholdResult(Result):
+    """Thresholds by forecaster, as `foretell calibrate decide` reads them."""
+
+    found: tuple[ForecasterThreshold, ...]
+    criterion: str
+
+    def to_dict(self) -> Any:
+        """The thresholds, and what they are worth."""
+        forecasters = [
+            {"forecaster": one.forecaster, "threshold": one.report.threshold.value, **plain_report(one)}
+            for one in self.found
+        ]
+        return {"schema": SCHEMA, "criterion": self.criterion, "forecasters": forecasters}
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each forecaster."""
+        return [dict(row) for row in self.to_dict()["forecasters"]]
+
+    def print(self, console: Console) -> None:
+        """A table."""
+        columns: dict[TextColumn, Callable[[ForecasterThreshold], object]] = {
+            TextColumn(head="Forecaster", shrink=12): lambda one: one.forecaster,
+            TextColumn(head="threshold", right=True): lambda one: f"{one.report.threshold.value:.3f}",
+            TextColumn(head="validation", right=True, drop=2): lambda one: f"{one.report.threshold.score:.3f}",
+            TextColumn(head="test", right=True): lambda one: f"{one.report.score:.3f}",
+            TextColumn(head="at 0.5", right=True): lambda one: f"{one.report.score_at_half:.3f}",
+            TextColumn(head="gain", right=True): lambda one: (
+                f"{signed(one.report.gain.diff, 3)} {bracket(one.report.gain.low, one.report.gain.high, 3)}"
+            ),
+            TextColumn(head="p", right=True, drop=1): lambda one: f"{one.test.p:.3f}",
+            TextColumn(head="True", right=True, drop=3): lambda one: f"{one.called_true:.0%}",
+            TextColumn(head="False", right=True, drop=3): lambda one: f"{one.called_false:.0%}",
+            TextColumn(head="n", right=True, drop=2): lambda one: one.report.n,
+        }
+        show_text(console, f"{self.criterion}\n")
+        show_table(console, self.found, columns)
+        show_text(console, f"{NOTE}\n")
+
+
+def plain_report(one: ForecasterThreshold) -> dict[str, Any]:
+    """What a threshold is worth, in plain data."""
+    report = one.report
+    return {
+        "validation": report.threshold.score,
+        "validation_n": report.threshold.n,
+        "test": report.score,
+        "test_at_half": report.score_at_half,
+        "test_n": report.n,
+        "gain": report.gain.diff,
+        "gain_low": report.gain.low,
+        "gain_high": report.gain.high,
+        "mcnemar_p": one.test.p,
+        "called_true": one.called_true,
+        "called_false": one.called_false,
+    }
+
+
+def fit_thresholds(request: ThresholdRequest) -> ThresholdResult:
+    """Choose every forecaster's threshold on the validation rows, and judge it on the test rows."""
+    reading = ReadOptions(trials=request.combine_trials, drop_unknown=request.drop_unknown)
+    table = read_table(request.forecasts, request.outcomes, reading)
+    split = _split(table, request.split)
+    parts = tuple(split.mask(name) for name in (request.validation, request.test))
+    for name, rows in zip((request.validation, request.test), parts, strict=True):
+        if not rows.any():
+            hint = f"there are {', '.join(repr(one) for one in split.names[:8])}"
+            raise InputError(f"no target is of the part {name!r}", column=request.split or "split", hint=hint)
+    how = Resampling(draws=request.draws, seed=request.seed)
+    found = [_one(table, name, parts, request, how) for name in table.forecasters]
+    ranked = sorted(found, key=lambda one: -one.report.score)
+    return ThresholdResult(found=tuple(ranked), criterion=request.criterion)
+
+
+def _split(table: ForecastTable, column: str | None) -> Labels:
+    groups = table.targets.groups
+    for name in (column,) if column else SPLIT_COLUMNS:
+        if name in groups:
+            return groups[name]
+    hint = "add a column split with validation and test; foretell study threshold chooses and judges by folds instead"
+    raise InputError("the outcomes do not say what is validation and what is test", column=column or "split", hint=hint)
+
+
+def _one(
+    table: ForecastTable, name: str, parts: tuple[Bools, ...], request: ThresholdRequest, how: Resampling
+) -> ForecasterThreshold:
+    targets, p = table.targets, table.p_of(name)
+    chosen_on, judged_on = (rows & np.isfinite(p) for rows in parts)
+    for part, rows in ((request.validation, chosen_on), (request.test, judged_on)):
+        if not rows.any():
+            raise InputError(f"{name} answered nothing of the part {part!r}", column="forecaster")
+    try:
+        threshold = best_threshold(p[chosen_on], targets.outcome[chosen_on], criterion=request.criterion)
+    except ValueError as error:
+        raise InputError(f"{name}: no threshold can be chosen on {request.validation}: {error}") from None
+    cluster = targets.groups.get("cluster", targets.question).codes[judged_on]
+    outcome, said = targets.outcome[judged_on], p[judged_on] > threshold.value
+    at_half = p[judged_on] > DEFAULT_THRESHOLD
+    return ForecasterThreshold(
+        forecaster=name,
+        report=score_threshold(threshold, p[judged_on], outcome, cluster, resampling=how),
+        test=mcnemar(said == outcome, at_half == outcome),
+        called_true=_share(said, outcome == 1),
+        called_false=_share(~said, outcome == 0),
+    )
+
+
+def _share(right: Bools, among: Bools) -> float:
+    return float(right[among].mean()) if among.any() else float("nan")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecidedForecast:
+    """A probability as a label."""
+
+    forecaster: str
+    question: str
+    target: str
+    due: str
+    p: float
+    threshold: float
+    label: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecideResult(Result):
+    """Forecasts with their labels."""
+
+    decided: tuple[DecidedForecast, ...]
+
+    def to_dict(self) -> Any:
+        """One dictionary for each forecast."""
+        return [asdict(one) for one in self.decided]
+
+    def __str__(self) -> str:
+        true = sum(one.label for one in self.decided)
+        lines = [f"{one.forecaster}  {one.question}  {one.p:.3f}  {one.label}" for one in self.decided[:20]]
+        more = [f"… and {len(self.decided) - 20:,} more: --out FILE.csv"] if len(self.decided) > 20 else []
+        return "\n".join([*lines, *more, f"{true:,} of {len(self.decided):,} are called True."])
+
+
+def decide(request: DecideRequest) -> DecideResult:
+    """Call forecasts True or False by the thresholds that were chosen for their forecasters."""
+    import duckdb
+
+    thresholds = _read_thresholds(request)
+    with duckdb.connect(":memory:") as con, open_table(request.forecasts, "forecasts", con) as table:
+        check_forecasts(table)
+        key = [c for c in ("forecaster", "question", "target", "due") if c in table.types]
+        columns = ", ".join(f"{table.text(c)} as {quoted(c)}" for c in key)
+        query = f"select {columns}, avg({table.number('p')}) as p from {table.table} group by all order by min(_row)"
+        found = [dict(zip((*key, "p"), row, strict=True)) for row in con.execute(query).fetchall()]
+    for row in found:
+        if row["forecaster"] not in thresholds:
+            hint = f"there are thresholds of {', '.join(list(thresholds)[:12])}"
+            raise InputError(f"no threshold was chosen for {row['forecaster']!r}", path=request.thresholds, hint=hint)
+    return DecideResult(
+        decided=tuple(
+            DecidedForecast(
+                forecaster=row["forecaster"],
+                question=row["question"],
+                target=row["target"],
+                due=row.get("due") or "",
+                p=row["p"],
+                threshold=thresholds[row["forecaster"]],
+                label=row["p"] > thresholds[row["forecaster"]],
+            )
+            for row in found
+        )
+    )
+
+
+def _read_thresholds(request: DecideRequest) -> dict[str, float]:
+    path = request.thresholds
+    try:
+        body = json.loads(path.read_text(encoding="utf-8"))
+        if body["schema"] != SCHEMA:
+            raise ValueError(f"its schema is {body['schema']!r}")
+        return {str(one["forecaster"]): float(one["threshold"]) for one in body["forecasters"]}
+    except FileNotFoundError:
+        raise InputError("no such file", path=path) from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        hint = "write it with foretell calibrate threshold … --out FILE.json"
+        raise InputError(f"holds no thresholds: {error}", path=path, hint=hint) from None

@@ -47,7 +47,7 @@ from foretell.operations.services import reach_services
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
 from foretell.questions.storage_errors import storage_error
-from foretell.report.pdf import find_chromium
+from foretell.report.document import find_chromium
 from foretell.runs.settings import KEYS, SETTINGS_FILE, Settings, load_settings, read_contact
 from foretell.runs.store import RunStore, answer_fault
 

@@ -31,7 +31,7 @@ from foretell.runs.runner import (
 from foretell.runs.same_questions import find_run_of
 from foretell.runs.settings import Settings, load_settings
 from foretell.runs.store import RunStore
-from foretell.studies.registry import load_study
+from foretell.studies.inputs import load_study
 
 STUDY = "buildup"
 """The study that reads the factors of a finished grid."""

@@ -1,15 +1,28 @@
 """Commented files to start from, each with a JSON schema beside it so that an editor completes and checks them."""
 
+import hashlib
+import io
 import json
+import re
+import zipfile
+from base64 import urlsafe_b64encode
 from dataclasses import dataclass
+from importlib.metadata import distribution
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
 from foretell.data.atomic_file import write_atomically
-from foretell.operations.requests import InitGridRequest, InitRunRequest
+from foretell.models.names import ModelName
+from foretell.models.prices import PriceList
+from foretell.operations.requests import NO_CHOICE, InitBotRequest, InitGridRequest, InitRunRequest
 from foretell.operations.result import Result
-from foretell.questions.errors import InputError
+from foretell.questions.errors import InputError, MissingExtra
+from foretell.runs.question_sets import TOURNAMENT_PREFIX, Tournament
+from foretell.runs.services import SEARCH_ENGINES
+from foretell.runs.settings import KEYS
+from foretell.submit.forecastbench import BucketFolder
 
 SchemaKind = Literal["run", "arena", "grid"]
 CHOSEN_LATER = ("efforts", "marked")
@@ -96,16 +109,292 @@ class CommentedFile(Result):
 
 def init_run(request: InitRunRequest) -> CommentedFile:
     """Write a commented run to start from; as it stands it needs no key."""
-    return _init(request.file, "run", f"foretell run {request.file}")
+    return _init(request.file, "run", "foretell run {}")
 
 
 def init_grid(request: InitGridRequest) -> CommentedFile:
     """Write a commented grid to start from; as it stands it needs no key."""
-    return _init(request.file, "grid", f"foretell grid {request.file} --plan")
+    return _init(request.file, "grid", "foretell grid {} --plan")
 
 
 def _init(file: Path, kind: SchemaKind, following: str) -> CommentedFile:
+    file = file if file.suffix else file.with_suffix(".yaml")
     if file.exists():
         raise InputError("is there already", path=file, hint="choose another name")
     schema = write_commented(file, template_text(f"{kind}.yaml"), kind)
-    return CommentedFile(file=file, schema=schema, next=following)
+    return CommentedFile(file=file, schema=schema, next=following.format(file))
+
+
+# The files of a bot, made from templates.
+
+
+BOT_FILES = {
+    "README.md": "README.md",
+    "bot.yaml": "bot.yaml",
+    "bot.sh": "bot.sh",
+    "requirements.txt": "requirements.txt",
+    "gitignore": ".gitignore",
+    "forecast.yml": ".github/workflows/forecast.yml",
+    "test_bot.py": "tests/test_bot.py",
+}
+"""Template → where it goes. Names that tools look for are given only there."""
+SUNDAYS = "7 1,5,9,13,17,21 * * 0"
+"""When rounds of ForecastBench are due: every other Sunday; on the others there is nothing to do."""
+USUAL_MODEL = "openrouter:openai/gpt-5-mini"
+GOOGLE_KEY = "GOOGLE_SERVICE_ACCOUNT_KEY"
+USUAL_TOURNAMENT = {"metaculus": "minibench", "prophet_arena": "weekly", "forecastbench": ""}
+WORDS: dict[str, dict[str, str]] = {
+    "metaculus": {
+        "LOOK": "--dry-run --limit 1 --trials 1",
+        "REHEARSE": "--rehearse",
+        "REHEARSAL": "In the testing area instead of the tournament",
+    },
+    "prophet_arena": {
+        "LOOK": "--dry-run --limit 1 --trials 1",
+        "REHEARSE": "--dry-run",
+        "REHEARSAL": "Look, and send nothing",
+    },
+    "forecastbench": {
+        "LOOK": "--plan",
+        "REHEARSE": "--rehearse",
+        "REHEARSAL": "A rehearsal of the newest round; nothing is sent",
+    },
+}
+"""What differs in the workflow between platforms."""
+WHEELS = "wheels"
+"""Where a wheel lies in the bot's repository."""
+FIELD_MEANINGS = {
+    "metaculus": "the token of the bot's account on Metaculus",
+    "prophet_arena": "the key of your agent on Prophet Arena",
+    "openrouter": "a key of OpenRouter, which pays for the model",
+}
+FIRST_MINUTE = 7
+"""Past the hour: on the hour every schedule of the world is due, and GitHub is late."""
+HOUR, DAY = 60, 1440
+_MARK = re.compile(r"@@([A-Z_]+)@@")
+_TEAM = re.compile(r"[\w .,&'()+-]{1,200}")
+_PLAIN_ADDRESS = re.compile(r"gs://[\w./{} -]{1,500}")
+
+
+def with_usual_choices(request: InitBotRequest) -> InitBotRequest:
+    """The request with what is usual for its platform where nothing was said."""
+    bench = request.platform == "forecastbench"
+    return request.model_copy(
+        update={
+            "model": "" if request.model == NO_CHOICE else request.model or ("" if bench else USUAL_MODEL),
+            "tournament": request.tournament or USUAL_TOURNAMENT[request.platform],
+        }
+    )
+
+
+def check_choices(request: InitBotRequest) -> None:
+    """Refuse what could not work on GitHub, or not within the budget."""
+    if request.platform == "metaculus":
+        Tournament.read(TOURNAMENT_PREFIX + request.tournament)
+    elif request.platform == "prophet_arena" and request.tournament not in ("weekly", "live"):
+        raise InputError(f"{request.tournament!r} is no track", column="--tournament", hint="weekly or live")
+    elif request.platform == "forecastbench":
+        _check_team(request)
+    if request.budget > request.tournament_budget:
+        raise InputError("is more than the tournament may cost", column="--budget", hint="allow less for one run")
+    if HOUR % request.interval and (request.interval % HOUR or DAY % request.interval):
+        problem = f"{request.interval} minutes divide neither the hour nor the day"
+        raise InputError(problem, column="--interval", hint="5, 10, 15, 20, 30, 60, 120, 180, 240, 360, 480, 720, 1440")
+    engines = [name for name in SEARCH_ENGINES if name != "local"]
+    if unknown := [name for name in request.search if name not in engines]:
+        hint = f"engines are {', '.join(engines)}"
+        raise InputError(f"a bot cannot search with {unknown[0]!r}", column="--search", hint=hint)
+    if request.model or request.platform != "forecastbench":
+        _check_model(request.model)
+
+
+def _check_team(request: InitBotRequest) -> None:
+    """What goes into a script as it is must be a name, and an address."""
+    if not _TEAM.fullmatch(request.organization):
+        hint = "as registered: letters, digits, blanks and .,&'()+-"
+        raise InputError("ForecastBench wants to know whose file it is", column="--organization", hint=hint)
+    if request.bucket is not None:
+        BucketFolder.read(request.bucket, "2026-01-01")
+        if not _PLAIN_ADDRESS.fullmatch(request.bucket):
+            raise InputError("holds signs that a shell would read", column="--bucket", hint="gs://BUCKET/FOLDER")
+
+
+def _check_model(model: str) -> None:
+    if ModelName.read(model).provider not in KEYS:
+        raise InputError(f"{model} cannot be reached from GitHub", column="--model", hint="openrouter:NAME")
+    if PriceList().of(model) is None:
+        if find_spec("genai_prices") is None:
+            raise MissingExtra("knowing what the bot's model costs", "llm")
+        hint = "choose one that is priced: a budget in dollars cannot hold otherwise"
+        raise InputError(f"the price of {model} is not known", column="--model", hint=hint)
+
+
+def bot_secrets(request: InitBotRequest) -> dict[str, str]:
+    """By the name of the variable: what it is."""
+    bench = request.platform == "forecastbench"
+    own = {GOOGLE_KEY: "the key of a Google service account that may upload for your team, as JSON"} if bench else {}
+    services = [] if bench else [request.platform]
+    services += [ModelName.read(request.model).provider, *request.search] if request.model else []
+    return own | {
+        KEYS[service][0]: FIELD_MEANINGS.get(service, f"a key of {service}")
+        for service in dict.fromkeys(services)
+        if service in KEYS
+    }
+
+
+def cron(minutes: int) -> str:
+    """When GitHub is to start a run, as it wants to be told.
+
+    >>> cron(20), cron(360), cron(1440)
+    ('7,27,47 * * * *', '7 */6 * * *', '7 6 * * *')
+    """
+    if minutes < HOUR:
+        return f"{','.join(str(minute) for minute in range(FIRST_MINUTE % minutes, HOUR, minutes))} * * * *"
+    return f"{FIRST_MINUTE} */{minutes // HOUR} * * *" if minutes < DAY else f"{FIRST_MINUTE} 6 * * *"
+
+
+# Where the bot gets foretell from.
+
+
+@dataclass(frozen=True, kw_only=True)
+class BotInstallation:
+    """A line for pip, and the wheel that it names, if it names one."""
+
+    line: str
+    wheel: tuple[str, bytes] | None = None
+    """Name and content."""
+
+
+def installation(source: str | None) -> BotInstallation:
+    """How the bot installs foretell.
+
+    >>> installation("https://git.example/forecasts/foretell").line
+    'foretell[llm] @ git+https://git.example/forecasts/foretell'
+    """
+    if source is not None and not source.endswith(".whl"):
+        address = source.partition("@ ")[2] or source
+        if "://" not in address:
+            hint = "such as git+https://HOST/OWNER/foretell or dist/foretell-0.2.0-py3-none-any.whl"
+            raise InputError(f"{source!r} is neither a git address nor a wheel", column="--install", hint=hint)
+        return BotInstallation(line=f"foretell[llm] @ {'' if address.startswith('git+') else 'git+'}{address}")
+    if source is None:
+        name, content = packed_wheel()
+    elif Path(source).is_file():
+        name, content = Path(source).name, Path(source).read_bytes()
+    else:
+        raise InputError("no such file", path=Path(source), column="--install")
+    return BotInstallation(line=f"./{WHEELS}/{name}[llm]", wheel=(name, content))
+
+
+def packed_wheel() -> tuple[str, bytes]:
+    """This very foretell as a wheel: its name and its content. The same foretell gives the same wheel."""
+    own, root = distribution("foretell"), Path(str(files("foretell")))
+    name, facts = f"foretell-{own.version}", f"foretell-{own.version}.dist-info"
+    packed = {
+        f"foretell/{path.relative_to(root).as_posix()}": path.read_bytes()
+        for path in sorted(root.rglob("*"))
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    packed |= {f"{facts}/{part}": (own.read_text(part) or "").encode() for part in ("METADATA", "entry_points.txt")}
+    packed[f"{facts}/WHEEL"] = b"Wheel-Version: 1.0\nGenerator: foretell\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    record = "".join(f"{path},sha256={_record_digest(content)},{len(content)}\n" for path, content in packed.items())
+    packed[f"{facts}/RECORD"] = f"{record}{facts}/RECORD,,\n".encode()
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path, content in packed.items():
+            archive.writestr(zipfile.ZipInfo(path), content, zipfile.ZIP_DEFLATED)
+    return f"{name}-py3-none-any.whl", buffer.getvalue()
+
+
+def _record_digest(content: bytes) -> str:
+    return urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+
+
+# The files.
+
+
+def bot_files(request: InitBotRequest) -> dict[str, bytes]:
+    """Every file of the bot by its path."""
+    secrets, install = bot_secrets(request), installation(request.install)
+    bench, agents = request.platform == "forecastbench", ""
+    if request.model:
+        engines = "".join(f" --search {name}" for name in request.search)
+        agents = f" --model {request.model}{engines} --trials {request.trials}"
+        agents += f" --budget {request.budget:.2f} --tournament-budget {request.tournament_budget:.2f}"
+    words = WORDS[request.platform] | {
+        "FIRST_SECRET": next(iter(secrets)),
+        "ORGANIZATION": request.organization,
+        "BUCKET": "" if request.bucket is None else f' --bucket "{request.bucket}"',
+        "AGENTS": agents,
+        "WHO": f"Agents with `{request.model}` answer too, for at most $"
+        f"{request.budget:.2f} a round; what they do not get to is answered without a model."
+        if request.model
+        else "It asks no model and costs nothing.",
+        "PAGES": ".foretell/tournaments/*/*.*.json" if bench else ".foretell/tournaments/*/pages/*.html",
+        "NAME": request.folder.resolve().name,
+        "TOURNAMENT": request.tournament,
+        "MODEL": request.model,
+        "SEARCH": ", ".join(request.search),
+        "TRIALS": str(request.trials),
+        "MINUTES": str(request.interval),
+        "CRON": SUNDAYS if bench else cron(request.interval),
+        "RUN_BUDGET": f"{request.budget:.2f}",
+        "TOURNAMENT_BUDGET": f"{request.tournament_budget:.2f}",
+        "QUESTION_BUDGET": f"{max(0.05, request.budget / 4):.2f}",
+        "SECRET_ENV": "\n".join(f"          {name}: ${{{{ secrets.{name} }}}}" for name in secrets),
+        "SECRET_ROWS": "\n".join(f"   | `{name}` | {meaning} |" for name, meaning in secrets.items()),
+        "SECRET_COUNT": {1: "one secret", 2: "two", 3: "three", 4: "four"}.get(len(secrets), str(len(secrets))),
+        "INSTALL": install.line,
+    }
+    made = {
+        path: _MARK.sub(lambda mark: words[mark[1]], _template(name, request.platform)).encode()
+        for name, path in BOT_FILES.items()
+        if not (bench and name == "bot.yaml")
+    }
+    if "bot.yaml" in made:
+        made["run.schema.json"] = schema_text("run")
+    return made | ({} if install.wheel is None else {f"{WHEELS}/{install.wheel[0]}": install.wheel[1]})
+
+
+def _template(name: str, platform: str) -> str:
+    """The platform's own template of a file, else the one that all share."""
+    folder = files("foretell.operations").joinpath("templates")
+    own = folder.joinpath(f"bot_{platform}", f"{name}.template")
+    return (own if own.is_file() else folder.joinpath("bot", f"{name}.template")).read_text(encoding="utf-8")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BotFiles(Result):
+    """A bot that was written into a folder."""
+
+    folder: Path
+    files: tuple[Path, ...]
+    secrets: tuple[str, ...]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What to do next."""
+        names = " and ".join(self.secrets)
+        count = f"{len(self.secrets)} secret{'s' * (len(self.secrets) != 1)}"
+        return (f"next: {self.folder / 'README.md'}; it takes {count}, {names}.",)
+
+    def __str__(self) -> str:
+        return "\n".join(f"Wrote {path}" for path in self.files)
+
+
+def init_bot(request: InitBotRequest) -> BotFiles:
+    """Write a repository that takes part in a tournament on a schedule.
+
+    A file that is there already stops everything before anything is written.
+    """
+    request = with_usual_choices(request)
+    check_choices(request)
+    made = {request.folder / path: content for path, content in bot_files(request).items()}
+    for path in made:
+        if path.exists():
+            raise InputError("is there already", path=path, hint="name a new folder")
+    for path, content in made.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, content)
+    (request.folder / "bot.sh").chmod(0o755)
+    return BotFiles(folder=request.folder, files=tuple(made), secrets=tuple(bot_secrets(request)))

@@ -16,6 +16,7 @@ from rich.text import Text
 from foretell.data.corpus import Corpus
 from foretell.models.journal import Journal
 from foretell.operations.ask import stored_questions
+from foretell.operations.question_view import how_made, question_view
 from foretell.operations.requests import ReplayRequest, RunRequest, RunsResumeRequest, ShowRequest
 from foretell.operations.result import Result
 from foretell.operations.runs import RunMoney, money_of, money_text, run_to_dict
@@ -24,10 +25,11 @@ from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.trace import TraceEvent
-from foretell.report.answers import answer_text
+from foretell.report.document import ReportDocument
 from foretell.report.numbers import estimate, plural
+from foretell.report.run_report import question_report, run_report
 from foretell.report.terminal import show_text
-from foretell.report.trace import describe_event
+from foretell.report.trace import answer_text, describe_event
 from foretell.runs import event_loop
 from foretell.runs.backtest import Backtest
 from foretell.runs.event_loop import run_sync
@@ -325,7 +327,30 @@ class ShowResult(Result):
     question: str | None = None
     scores: RunScores | None = None
     """How good it was, where all questions are shown."""
+    view: Mapping[str, Any] | None = None
+    """What `question_view` says of the one question that is shown."""
+    made: tuple[tuple[str, str], ...] = ()
+    """How the run was made, pair by pair."""
     limit: int | None = None
+
+    @property
+    def document(self) -> ReportDocument:
+        """The report: of the one question, else of the run."""
+        if self.view is not None:
+            return question_report(self.view, self.made)
+        return run_report(
+            self.run.name or dict(self.made)["questions"],
+            self.scores or RunScores(run=self.run.id, answers=()),
+            self.made,
+        )
+
+    def to_html(self) -> str:
+        """The report as one file for a browser."""
+        return self.document.to_html()
+
+    def to_markdown(self) -> str:
+        """The report as Markdown."""
+        return self.document.to_markdown()
 
     def rows(self) -> list[dict[str, Any]]:
         """One row for each answer."""
@@ -363,6 +388,7 @@ class ShowResult(Result):
                 ]
                 for trial, events in sorted(self.steps.items())
             }
+            body["report"] = self.to_markdown()
         return body
 
     def _scored(self, scores: RunScores) -> dict[str, Any]:
@@ -449,7 +475,13 @@ def show(request: ShowRequest, settings: Settings | None = None) -> ShowResult:
         for _, key, event in store.events(id, chosen) if chosen is not None else ():
             steps.setdefault(key.trial, []).append(event)
         scores = score_run(store, row) if chosen is None else None
+        view = None if chosen is None else question_view(store, row, chosen, request.due, lambda: score_run(store, row))
+        if chosen is not None and view is None:
+            raise InputError(
+                f"run {id} does not ask {chosen!r} as of {request.due}", hint="leave out --due for the newest"
+            )
         money = money_of(store, settings, [id])[id]
+        made = how_made(store, row, money.spent)
     return ShowResult(
         run=row,
         money=money,
@@ -459,6 +491,8 @@ def show(request: ShowRequest, settings: Settings | None = None) -> ShowResult:
         steps={trial: tuple(events[: request.limit]) for trial, events in steps.items()},
         question=chosen,
         scores=scores,
+        view=view,
+        made=made,
         limit=request.limit,
     )
 

@@ -34,7 +34,7 @@ from foretell.operations.score_numbers import NumberScores, score_numbers
 from foretell.questions.errors import InputError
 from foretell.report.terminal import TextColumn, show_text
 from foretell.runs.settings import Settings, load_settings
-from foretell.scoring.error_analysis import ErrorAnalysis, error_analysis
+from foretell.scoring.breakdown import ErrorAnalysis, error_analysis
 from foretell.scoring.join import TRIAL_MARK, ReadOptions, read_costs, read_table
 from foretell.scoring.long_tables import RunRows, add_tables, run_rows
 from foretell.scoring.score import PairComparison, ScoringOptions, compare_pair, pilot_of, score_table
@@ -430,7 +430,7 @@ class ErrorsResult(Result):
 
     def to_html(self) -> str:
         """The analysis as a page."""
-        from foretell.report.error_page import error_analysis_page
+        from foretell.report.leaderboard import error_analysis_page
 
         return error_analysis_page(self.analysis)
 
@@ -438,7 +438,7 @@ class ErrorsResult(Result):
         """A sentence, and the targets on which it lost most."""
         from rich.text import Text
 
-        from foretell.report.error_page import error_analysis_lead
+        from foretell.report.leaderboard import error_analysis_lead
 
         console.print(Text(error_analysis_lead(self.analysis), style="bold"))
         show_text(console, "\n")

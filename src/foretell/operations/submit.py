@@ -35,10 +35,12 @@ from foretell.runs.settings import KEYS, Settings, clock_of, load_settings
 from foretell.runs.spec import RunSpec, spec_from_json
 from foretell.runs.store import RunStore, find_run
 from foretell.runs.taught import combining_of_run
-from foretell.submit.bucket import NOT_THERE, TOKEN_VARIABLE, BucketFolder, BucketUploader
-from foretell.submit.forecast_file import read_forecasts
 from foretell.submit.forecastbench import (
+    NOT_THERE,
     PLATFORM,
+    TOKEN_VARIABLE,
+    BucketFolder,
+    BucketUploader,
     ForecastBenchSubmitter,
     ForecastBenchTeam,
     build_submission,
@@ -57,7 +59,7 @@ from foretell.submit.prophet_arena import (
     read_events,
 )
 from foretell.submit.sending import SEND_ONCE, ItemResult, SendOptions, SubmissionSender
-from foretell.submit.submission import SubmissionItem, SubmissionPlan, Submitter
+from foretell.submit.submission import SubmissionItem, SubmissionPlan, Submitter, read_forecasts
 
 SERVICES = {"metaculus": "metaculus", "prophet-arena": "prophet_arena"}
 """Platform → its name in settings."""

@@ -38,7 +38,10 @@ class Operation:
 OPERATIONS = {
     "ask": Operation(requests.AskRequest, "foretell.operations.ask:answer_question"),
     "tree grow": Operation(requests.TreeRequest, "foretell.operations.tree:grow"),
-    "tree show": Operation(requests.TreeShowRequest, "foretell.operations.tree:show_tree"),
+    "tree list": Operation(requests.TreeListRequest, "foretell.operations.tree:list_trees", ROWS),
+    "tree show": Operation(
+        requests.TreeShowRequest, "foretell.operations.tree:show_tree", (".svg", ".png", ".pdf", *ROWS)
+    ),
     "tree check": Operation(requests.TreeCheckRequest, "foretell.operations.tree:check_tree"),
     "tree edit": Operation(requests.TreeEditRequest, "foretell.operations.tree_edit:edit"),
     "tree ground": Operation(requests.TreeGroundRequest, "foretell.operations.tree_research:ground"),
@@ -52,7 +55,7 @@ OPERATIONS = {
         requests.TreeReportRequest, "foretell.operations.tree:report", (".html", ".md", ".pdf", ".json")
     ),
     "tree notebook": Operation(
-        requests.TreeNotebookRequest, "foretell.operations.tree_notebooks:check_notebooks", (".json", ".csv")
+        requests.TreeNotebookRequest, "foretell.operations.tree:check_notebooks", (".json", ".csv")
     ),
     "tree export": Operation(requests.TreeExportRequest, "foretell.operations.tree:export_tree"),
     "whatif": Operation(requests.WhatIfRequest, "foretell.operations.what_if:compare_edits"),
@@ -70,7 +73,7 @@ OPERATIONS = {
     "runs rm": Operation(requests.RunsRemoveRequest, "foretell.operations.runs:remove_runs"),
     "runs resolve": Operation(requests.RunsResolveRequest, "foretell.operations.runs:resolve_run"),
     "prompts": Operation(requests.PromptsRequest, "foretell.operations.prompts:show_prompts"),
-    "show": Operation(requests.ShowRequest, "foretell.operations.run:show"),
+    "show": Operation(requests.ShowRequest, "foretell.operations.run:show", (*PAGES, ".pdf")),
     "replay": Operation(requests.ReplayRequest, "foretell.operations.run:replay"),
     "models list": Operation(requests.ModelsListRequest, "foretell.operations.models:list_models", ROWS),
     "models check": Operation(requests.ModelsCheckRequest, "foretell.operations.models:check_model", (".json",)),
@@ -87,8 +90,8 @@ OPERATIONS = {
     "calibrate ensemble": Operation(
         requests.EnsembleRequest, "foretell.operations.calibrate:fit_ensemble", (".json", ".csv")
     ),
-    "calibrate threshold": Operation(requests.ThresholdRequest, "foretell.operations.thresholds:fit_thresholds", ROWS),
-    "calibrate decide": Operation(requests.DecideRequest, "foretell.operations.thresholds:decide", ROWS),
+    "calibrate threshold": Operation(requests.ThresholdRequest, "foretell.operations.calibrate:fit_thresholds", ROWS),
+    "calibrate decide": Operation(requests.DecideRequest, "foretell.operations.calibrate:decide", ROWS),
     "arena init": Operation(requests.ArenaInitRequest, "foretell.operations.arena:init_arena"),
     "arena demo": Operation(requests.ArenaDemoRequest, "foretell.operations.arena_demo:arena_demo", (".json",)),
     "arena collect": Operation(requests.ArenaCollectRequest, "foretell.operations.arena:collect_events"),
@@ -108,12 +111,8 @@ OPERATIONS = {
     "data build financial": Operation(requests.FinancialTasksRequest, "foretell.operations.data:build_financial"),
     "corpus import": Operation(requests.CorpusImportRequest, "foretell.operations.data:import_documents"),
     "corpus search": Operation(requests.CorpusSearchRequest, "foretell.operations.data:search_corpus", ROWS),
-    "questions": Operation(
-        requests.QuestionsRequest, "foretell.operations.questions:check_questions", (*ROWS, ".jsonl")
-    ),
-    "fetch": Operation(
-        requests.FetchRequest, "foretell.operations.questions:fetch", (".jsonl", ".json"), "questions.jsonl"
-    ),
+    "questions": Operation(requests.QuestionsRequest, "foretell.operations.data:check_questions", (*ROWS, ".jsonl")),
+    "fetch": Operation(requests.FetchRequest, "foretell.operations.data:fetch", (".jsonl", ".json"), "questions.jsonl"),
     "submit": Operation(requests.SubmitRequest, "foretell.operations.submit:submit"),
     "tournament metaculus": Operation(
         requests.TournamentRequest, "foretell.operations.tournament:tournament", (".json", ".csv")
@@ -132,7 +131,7 @@ OPERATIONS = {
     "ledger show": Operation(
         requests.LedgerShowRequest, "foretell.operations.submit:ledger_entries", (".json", ".jsonl")
     ),
-    "init bot": Operation(requests.InitBotRequest, "foretell.operations.init_bot:init_bot"),
+    "init bot": Operation(requests.InitBotRequest, "foretell.operations.init_files:init_bot"),
     "init run": Operation(requests.InitRunRequest, "foretell.operations.init_files:init_run"),
     "init grid": Operation(requests.InitGridRequest, "foretell.operations.init_files:init_grid"),
     "init arena": Operation(requests.ArenaInitRequest, "foretell.operations.arena:init_arena"),
@@ -144,6 +143,7 @@ PYTHON_NAMES = {
     "ask": "ask",
     "grow_tree": "tree grow",
     "what_if": "whatif",
+    "list_trees": "tree list",
     "edit_tree": "tree edit",
     "ground_leaves": "tree ground",
     "expand_leaf": "tree expand",

@@ -41,8 +41,8 @@ from foretell.questions.codec import from_dict, to_json
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
-from foretell.report.answers import answer_text
 from foretell.report.tournament_page import TournamentDay, TournamentRow, markdown_summary, tournament_page
+from foretell.report.trace import answer_text
 from foretell.runs.combine import CombinationSettings, one_forecast_per_question
 from foretell.runs.executor import RunProgress
 from foretell.runs.question_sets import MAX_QUESTIONS, TOURNAMENT_PREFIX, Benchmark, Tournament

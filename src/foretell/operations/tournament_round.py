@@ -57,9 +57,10 @@ from foretell.runs.settings import Settings, clock_of, load_settings
 from foretell.runs.spec import QuestionsSpec, RunSpec
 from foretell.runs.store import RunStore
 from foretell.runs.taught import combining_of_run
-from foretell.submit.bucket import TOKEN_VARIABLE, BucketFolder
 from foretell.submit.forecastbench import (
     PLATFORM,
+    TOKEN_VARIABLE,
+    BucketFolder,
     ForecastBenchSubmitter,
     ForecastBenchTeam,
     build_submission,

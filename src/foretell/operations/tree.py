@@ -1,5 +1,6 @@
 """Trees of claims: grown for a claim, shown, checked, and written in other forms."""
 
+import shutil
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
@@ -44,24 +45,28 @@ from foretell.operations.ask import UNPAID_NOTE, cost_text, typed_question, type
 from foretell.operations.requests import (
     TreeCheckRequest,
     TreeExportRequest,
+    TreeListRequest,
+    TreeNotebookRequest,
     TreeReportRequest,
     TreeRequest,
     TreeShowRequest,
 )
-from foretell.operations.result import Result
+from foretell.operations.result import Result, show_table
 from foretell.operations.table import operation
 from foretell.questions.errors import InputError, NoAnswer
 from foretell.questions.forecast import Cost, Forecast
 from foretell.questions.question import Question
 from foretell.questions.trace import EmitEvent, TreeGrown, ignore_event
 from foretell.report.document import ReportDocument
-from foretell.report.terminal import show_text
-from foretell.report.tree_report import ReportFacts, tree_report
+from foretell.report.terminal import TextColumn, show_text
+from foretell.report.tree_report import ReportFacts, picture_of, tornado_of, tree_report
 from foretell.runs.runner import PreparedRun, check_run, execute_run, prepare_run
 from foretell.runs.runtime import TreeOutput
 from foretell.runs.settings import Settings, load_settings
 from foretell.runs.spec import BudgetSpec, RunSpec
 from foretell.runs.store import RunStore
+from foretell.tools.notebook.pool import KernelPool
+from foretell.tools.notebook.rerun import conclusion_of, data_path, read_notebook, rerun_notebook
 
 TREE_SUFFIXES = {
     ".json": "json",
@@ -97,8 +102,12 @@ def print_tree(tree: Tree, console: "Console", lasting: float = 0.0) -> None:
     for row in tree_rows(tree):
         marks = f" ({row['marks']})" if row["marks"] else ""
         head, p = f"{'  ' * row['depth']}{row['id']} ", format_probability(row["p"])
-        line = Text.assemble(head, (p, "bold"), f" {one_line(row['claim'])}", (marks, "yellow"))
-        console.print(line, highlight=False)
+        indent = min(len(head) + len(p) + 1, console.width // 2)
+        claim = Text.assemble(one_line(row["claim"]), (marks, "yellow"))
+        first, *more = claim.wrap(console, console.width - indent)
+        console.print(Text.assemble(head, (p, "bold"), " ", first), highlight=False)
+        for line in more:
+            console.print(Text.assemble(" " * indent, line), highlight=False)
     if (bar := error_bar(tree, lasting=lasting)) is not None:
         show_text(console, f"The answer lies {bar}.\n")
 
@@ -263,6 +272,65 @@ def stored_tree(store: RunStore, spec: RunSpec, question: Question, settings: Se
 
 
 @dataclass(frozen=True, kw_only=True)
+class ListedTree:
+    """One line in the list of trees."""
+
+    name: str
+    claim: str = ""
+    p: float | None = None
+    claims: int = 0
+    changed: datetime
+    problem: str = ""
+    """Why it cannot be read."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreesResult(Result):
+    """The trees of a folder."""
+
+    folder: Path
+    trees: tuple[ListedTree, ...]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each tree."""
+        return [asdict(one) for one in self.trees]
+
+    def print(self, console: Console) -> None:
+        """A table, or how to get a first tree."""
+        if not self.trees:
+            show_text(console, f'No tree in {self.folder} yet. Grow one: foretell tree "CLAIM" --model provider:name\n')
+            return
+        columns: dict[TextColumn, str | Callable[[Any], object]] = {
+            TextColumn(head="tree"): lambda one: one.name,
+            TextColumn(head="p", right=True): lambda one: "" if one.problem else format_probability(one.p),
+            TextColumn(head="claims", right=True, drop=2): lambda one: one.claims or "",
+            TextColumn(head="changed", drop=1): lambda one: f"{one.changed:%Y-%m-%d}",
+            TextColumn(head="claim", shrink=30): lambda one: one_line(one.problem or one.claim),
+        }
+        show_table(console, self.trees, columns)
+
+
+@operation(TreeListRequest)
+def list_trees(request: TreeListRequest, settings: Settings | None = None) -> TreesResult:
+    """Every tree file of this machine, the one changed last first; one that cannot be read says why."""
+    del request
+    folder = (settings or load_settings()).home / "trees"
+    changed = {path: datetime.fromtimestamp(path.stat().st_mtime, UTC) for path in folder.rglob("*.json")}
+    latest_first = sorted(changed, key=lambda path: (changed[path], path), reverse=True)
+    return TreesResult(folder=folder, trees=tuple(_listed(path, folder, changed[path]) for path in latest_first))
+
+
+def _listed(path: Path, folder: Path, changed: datetime) -> ListedTree:
+    name = path.relative_to(folder).with_suffix("").as_posix()
+    try:
+        tree = read_tree_file(path).tree
+    except InputError as error:
+        return ListedTree(name=name, changed=changed, problem=str(error))
+    top = tree.nodes[tree.root]
+    return ListedTree(name=name, claim=top.claim, p=top.p, claims=len(tree.nodes), changed=changed)
+
+
+@dataclass(frozen=True, kw_only=True)
 class ShownTree(Result):
     """A tree as its file has it."""
 
@@ -294,6 +362,10 @@ class ShownTree(Result):
         if self.paths:
             body["paths"] = [{**asdict(one), "product": one.product} for one in beta_paths(tree)]
         return body
+
+    def to_svg(self) -> str:
+        """What the answer hangs on as a tornado chart where inputs were asked for, else the tree as a picture."""
+        return (tornado_of(self.file.tree) if self.inputs else picture_of(self.file.tree)).standalone()
 
     def print(self, console: "Console") -> None:
         """The outline; then a table of inputs, and a line for each path."""
@@ -475,3 +547,113 @@ def report(request: TreeReportRequest, settings: Settings | None = None) -> Sign
 
 
 report_tree = operation(TreeReportRequest)(report)
+
+
+# The notebooks behind a tree: where they are, copies of them with their data, and whether they still say the same.
+
+
+@dataclass(frozen=True, kw_only=True)
+class NotebookState:
+    """One notebook of a tree."""
+
+    claim: str
+    file: str
+    p: float | None = None
+    """What was concluded from it."""
+    cells: int = 0
+    data_bytes: int | None = None
+    """Of the data beside it; None where there is none."""
+    state: str = ""
+    """What running it again came to, or what is wrong with it."""
+    ok: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class NotebookStates(Result):
+    """The notebooks of a tree."""
+
+    notebooks: tuple[NotebookState, ...]
+    folder: Path | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether every notebook is there, and said the same where it was run again."""
+        return all(one.ok for one in self.notebooks)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Where the copies are."""
+        return (f"Wrote {self.folder}",) if self.folder is not None else ()
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each notebook."""
+        return [asdict(one) for one in self.notebooks]
+
+    def __str__(self) -> str:
+        lines: list[str] = []
+        for one in self.notebooks:
+            data = "no data" if one.data_bytes is None else f"{one.data_bytes:,} bytes of data"
+            told = f": {one.state}" if one.state else ""
+            lines.append(f"{one.claim} {format_probability(one.p)} {one.file}, {one.cells} cells, {data}{told}")
+        return "\n".join(lines)
+
+
+async def check_notebooks(request: TreeNotebookRequest, settings: Settings | None = None) -> NotebookStates:
+    """The notebooks of the tree in a file: listed, copied with their data, or run again and compared."""
+    tree = read_tree_file(request.file).tree
+    named: dict[str, str] = {}
+    for id, node in tree.nodes.items():
+        if node.grounding is not None and node.grounding.notebook:
+            named[id] = node.grounding.notebook
+    for id in request.claims:
+        if id not in named:
+            known = ", ".join(named) or "there are none"
+            raise InputError(f"{id[:80]} has no notebook", path=request.file, hint=f"leaves with notebooks: {known}")
+    chosen = {id: name for id, name in named.items() if not request.claims or id in request.claims}
+    if not chosen:
+        hint = "they come from foretell tree grow or ground with --grounder notebook"
+        raise InputError("no leaf of this tree has a notebook", path=request.file, hint=hint)
+    found = [_state(request, id, name) for id, name in chosen.items()]
+    if not request.verify:
+        return NotebookStates(notebooks=tuple(found), folder=request.folder)
+    async with KernelPool(warm=0, most=1, unsandboxed=request.unsandboxed) as pool:
+        done = [await _verified(one, request.file.parent / one.file, pool) if one.ok else one for one in found]
+    return NotebookStates(notebooks=tuple(done), folder=request.folder)
+
+
+def _state(request: TreeNotebookRequest, id: str, name: str) -> NotebookState:
+    """A notebook as it lies beside its tree, copied where that is wanted."""
+    top = request.file.parent.resolve()
+    path = (top / name).resolve()
+    if not path.is_relative_to(top):
+        return NotebookState(claim=id, file=name, state="it lies outside the folder of the tree", ok=False)
+    try:
+        document = read_notebook(path)
+    except InputError as error:
+        return NotebookState(claim=id, file=name, state=str(error), ok=False)
+    beside = data_path(path)
+    there = beside.is_file()
+    if request.folder is not None:
+        request.folder.mkdir(parents=True, exist_ok=True)
+        for one in (path, beside) if there else (path,):
+            shutil.copyfile(one, request.folder / one.name)
+    said = conclusion_of(document).get("p")
+    return NotebookState(
+        claim=id,
+        file=name,
+        p=said if isinstance(said, float) else None,
+        cells=len(document["cells"]),
+        data_bytes=beside.stat().st_size if there else None,
+        state="" if there else "the data that it read was not kept: examine the leaf again to have it",
+    )
+
+
+async def _verified(state: NotebookState, path: Path, pool: KernelPool) -> NotebookState:
+    try:
+        ran = await rerun_notebook(path, pool)
+    except InputError as error:
+        return replace(state, state=str(error), ok=False)
+    if ran.same:
+        return replace(state, state=f"run again, {ran.cells} cells say the same")
+    places = ", ".join(map(str, ran.differing))
+    return replace(state, state=f"run again, another output in cell {places}", ok=False)

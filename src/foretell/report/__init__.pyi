@@ -2,13 +2,15 @@
 # ruff: noqa
 
 from foretell.report.arena_report import ArenaReport as ArenaReport
-from foretell.report.error_page import error_analysis_page as error_analysis_page
+from foretell.report.document import find_chromium as find_chromium
+from foretell.report.document import write_pdf as write_pdf
 from foretell.report.headline import pair_headline as pair_headline
 from foretell.report.headline import scope as scope
 from foretell.report.html import HtmlBlock as HtmlBlock
 from foretell.report.html import chart_html as chart_html
 from foretell.report.html import page as page
 from foretell.report.html import render_blocks as render_blocks
+from foretell.report.leaderboard import error_analysis_page as error_analysis_page
 from foretell.report.leaderboard import leaderboard_page as leaderboard_page
 from foretell.report.leaderboard import markdown_board as markdown_board
 from foretell.report.leaderboard import print_board as print_board
@@ -28,8 +30,6 @@ from foretell.report.numbers import plural as plural
 from foretell.report.numbers import signed as signed
 from foretell.report.numbers import value_text as value_text
 from foretell.report.outputs import write_outputs as write_outputs
-from foretell.report.pdf import find_chromium as find_chromium
-from foretell.report.pdf import write_pdf as write_pdf
 from foretell.report.prose import EXCERPT_LENGTH as EXCERPT_LENGTH
 from foretell.report.prose import markdown as markdown
 from foretell.report.prose import quoted_markdown as quoted_markdown
@@ -62,4 +62,5 @@ from foretell.report.theme import SERIES as SERIES
 from foretell.report.tournament_page import TournamentDay as TournamentDay
 from foretell.report.tournament_page import TournamentRow as TournamentRow
 from foretell.report.tournament_page import markdown_summary as markdown_summary
+from foretell.report.tree_report import MOST_DRAWN as MOST_DRAWN
 from foretell.report.tree_report import picture_of as picture_of

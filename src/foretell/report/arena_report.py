@@ -1,24 +1,303 @@
 """The leaderboard of an arena in the terminal, as JSON and as one web page."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from foretell.metrics.bootstrap import Resampling
-from foretell.scoring.arena_leaderboard import MAIN_METRIC, ArenaLeaderboardRow, ScoredArena
-from foretell.scoring.arena_rows import arena_table_from_prophet_arena
-from foretell.scoring.arena_table import ArenaTable
-from foretell.scoring.arena_view import ArenaLeaderboard, view_of_scored
+import numpy as np
+
+from foretell.metrics.arrays import Floats
+from foretell.metrics.bootstrap import Interval, Resampling
+from foretell.metrics.metric import METRICS
+from foretell.report.charts.calibration import conservatism_plot, reliability_diagram
+from foretell.report.charts.groups import score_by_group
+from foretell.report.charts.heatmap import difference_heatmap, distance_heatmap
+from foretell.report.charts.ranking import ForestRow, FrontierPoint, forest_plot, frontier
+from foretell.report.charts.svg import Chart, SeriesStyle, series_styles
+from foretell.report.charts.timelines import DatedLines, dated_plot
+from foretell.report.numbers import CellValue, percent
+from foretell.report.study import StudyChart, StudyColumn, StudyRow, StudyTable
+from foretell.scoring.arena_leaderboard import (
+    ARENA_METRICS,
+    MAIN_METRIC,
+    ArenaLeaderboardGroup,
+    ArenaLeaderboardRow,
+    ScoredArena,
+    divergence,
+)
+from foretell.scoring.arena_table import ArenaTable, arena_table_from_prophet_arena
+from foretell.scoring.arena_view import ArenaLeaderboard, Course, scores_over_time, view_of_scored
+from foretell.scoring.breakdown import Breakdown
 from foretell.scoring.event_sums import MomentChoice
 from foretell.scoring.score import SCORE_RESAMPLING
-from foretell.scoring.table import CROWD
+from foretell.scoring.table import ALWAYS_HALF, BASE_RATE, CROWD
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from foretell.report.study import StudyResult
+
+
+# The tables of an arena's leaderboard, ready to print and to put on a page.
+
+
+ACCURACY = ("ece", "bi", "log")
+MONEY = ("return0", "return0.5", "return1", "net0", "net0.5", "net1", "sharpe", "yes_side", "no_side")
+BY_MARKET = ("brier", "ece", "return0", "return0.5", "return1", "net0", "sharpe")
+Column = tuple[StudyColumn, Callable[[ArenaLeaderboardRow], CellValue]]
+"""A column and what it shows of an entry."""
+
+
+def arena_grids(view: ArenaLeaderboard) -> tuple[StudyTable, ...]:
+    """All tables, the leaderboard first."""
+    weighing = f"{_upper(view.settings['moments mean'])}; markets of an event weigh 1/m each."
+    found = [
+        _table(view, "Leaderboard", _leaderboard(view), f"{weighing} 95 % intervals, events resampled."),
+        _table(view, "Calibration and other scores", _accuracy(), "Weighed as in the leaderboard."),
+        _table(
+            view,
+            "Betting against the market",
+            map(_metric, MONEY),
+            "Worth of a dollar per market after resolution, 1 is break-even; an event counts once. All money is bet, "
+            "also where there is no edge, and ties buy Yes: so the crowd's own row is that of buying Yes everywhere.",
+        ),
+        _table(
+            view,
+            "The same with every market counting once",
+            [*(_metric(name, by_market=True) for name in BY_MARKET), _markets("")],
+            "An event with many markets counts as often as it has them: the paper's calibration error and return.",
+        ),
+    ]
+    for by, groups in view.groups.items():
+        there = {metric for group in groups for line in group.lines for metric in line.scores}
+        for metric in (METRICS[name] for name in ARENA_METRICS if name in there):
+            columns = [_group(group, metric.name) for group in groups]
+            caption = f"{_upper(metric.meaning)}. In brackets after the name: events."
+            found.append(_table(view, f"{metric.label} by {by}", columns, caption))
+    found += [_rebalanced(view)] if view.rebalanced else []
+    return (*found, *([_lead_time_table(view)] if view.lead_times.points else []))
+
+
+def _table(view: ArenaLeaderboard, title: str, columns: Iterable[Column], caption: str) -> StudyTable:
+    """A table with a row for every entry, baselines marked."""
+    columns = tuple(columns)
+    rows = [
+        StudyRow(
+            name=line.entry.name,
+            style="anchor" if line.entry.anchor else "",
+            values=tuple(value(line) for _, value in columns),
+        )
+        for line in view.lines
+    ]
+    shown = tuple(column for column, _ in columns)
+    return StudyTable(title=title, row_header="Entry", columns=shown, rows=tuple(rows), caption=caption)
+
+
+def _leaderboard(view: ArenaLeaderboard) -> list[Column]:
+    def against(line: ArenaLeaderboardRow) -> CellValue:
+        found = view.versus_crowd.get(line.entry.name)
+        return None if found is None else found.times(-1)
+
+    tip = "paired difference of Brier scores on the markets both have a probability for; above 0 the entry is better"
+    return [
+        (StudyColumn(label="#", decimals=0), lambda line: line.rank),
+        _metric("brier"),
+        (StudyColumn(label="crowd − entry", decimals=4, tip=tip), against),
+        (StudyColumn(label="events", decimals=0), lambda line: line.events),
+        (
+            StudyColumn(label="answered", tip="share of the moments that were answered"),
+            lambda line: percent(line.completion),
+        ),
+        (StudyColumn(label="$", decimals=4, tip="mean cost of a forecast"), lambda line: line.entry.dollars),
+    ]
+
+
+def _accuracy() -> list[Column]:
+    return [
+        *map(_metric, ACCURACY),
+        (StudyColumn(label="moments", decimals=0), lambda line: line.moments),
+        _markets("single probabilities, once for every moment"),
+        (StudyColumn(label="s", decimals=1, tip="mean seconds of a forecast"), lambda line: line.entry.seconds),
+    ]
+
+
+def _metric(name: str, *, by_market: bool = False) -> Column:
+    one = METRICS[name]
+    column = StudyColumn(label=one.label, decimals=one.decimals, tip=one.meaning)
+    return column, lambda line: (line.by_market if by_market else line.scores).get(name)
+
+
+def _markets(tip: str) -> Column:
+    return StudyColumn(label="markets", decimals=0, tip=tip), lambda line: line.markets
+
+
+def _group(group: ArenaLeaderboardGroup, metric: str) -> Column:
+    scores = {line.entry.name: line.scores.get(metric) for line in group.lines}
+    column = StudyColumn(label=f"{group.name} ({group.events})", decimals=METRICS[metric].decimals)
+    return column, lambda line: scores.get(line.entry.name)
+
+
+def _rebalanced(view: ArenaLeaderboard) -> StudyTable:
+    columns: list[Column] = [(StudyColumn(label="as they came", decimals=3), lambda line: line.scores.get("brier"))]
+    shares: list[str] = []
+    for one in view.rebalanced:
+        scores = one.scores
+        columns.append(
+            (StudyColumn(label=one.name, decimals=3), lambda line, scores=scores: scores.get(line.entry.name))
+        )
+        shares.append(f"{one.name}: " + ", ".join(f"{name} {share:.0%}" for name, share in one.shares.items()))
+    caption = f"{'; '.join(shares)}. Every event is kept and categories are weighed."
+    return _table(view, "Brier score with other shares of the categories", columns, caption)
+
+
+def _lead_time_table(view: ArenaLeaderboard) -> StudyTable:
+    curve = view.lead_times
+    left = f" Left out, having answered too little: {', '.join(curve.left_out)}." if curve.left_out else ""
+    return StudyTable(
+        title="Brier score by time to close",
+        row_header="Entry",
+        columns=tuple(StudyColumn(label=f"{point.lead_time} ({point.events})", decimals=3) for point in curve.points),
+        rows=tuple(
+            StudyRow(name=name, values=tuple(point.scores.get(name) for point in curve.points))
+            for name in curve.entries
+        ),
+        caption="Within a column all rows are scored on the same markets; columns hold different events." + left,
+    )
+
+
+def _upper(text: str) -> str:
+    return text[0].upper() + text[1:]
+
+
+# The charts of an arena's leaderboard.
+
+
+FEW_ENTRIES, SEVERAL, MOST_COURSES = 3, 7, 24
+"""Entries that get a chart of their own, that are shown in one chart by group, and that have a line over time."""
+
+
+def arena_charts(view: ArenaLeaderboard, scored: ScoredArena) -> tuple[StudyChart, ...]:
+    """All charts of the page; those that have nothing to show are left out."""
+    arena, pairs = scored.arena, view.pairs
+    ranked = [line.entry.name for line in view.lines if not line.entry.anchor]
+    best, several = ranked[:FEW_ENTRIES], ranked[:SEVERAL]
+    styles = series_styles([entry.name for entry in arena.entries if not entry.anchor])
+    courses = scores_over_time(scored, ranked[:MOST_COURSES])
+    crowd = [CROWD] if CROWD in arena.names else []
+    apart = [name for name in pairs.names if name != ALWAYS_HALF]
+    lines = [(line.entry, line.scores[MAIN_METRIC]) for line in view.lines if MAIN_METRIC in line.scores]
+    rows = [ForestRow(name=entry.name, interval=brier, anchor=entry.anchor) for entry, brier in lines]
+    found: dict[str, tuple[str, Chart | None]] = {
+        "brier": (
+            "Brier score",
+            forest_plot(rows, label="Brier score (lower is better)", decimals=3, reference=CROWD),
+        ),
+        "over-time": ("Score over time", over_time_figure(courses, styles) if courses else None),
+        "lead-time": (
+            "Brier score by time to close, on the same markets",
+            _lead_times(view, [CROWD, *several], styles),
+        ),
+        "category": ("Brier by category", _categories(view, [*crowd, *several], styles)),
+        "cost": ("Accuracy and cost", _frontier(view)),
+        "pairs": (
+            "Paired differences of Brier scores",
+            difference_heatmap(pairs.names, pairs.matrix, label="Brier", decimals=3, low_is_better=True),
+        ),
+        "divergence": (
+            "How far entries are apart",
+            distance_heatmap(
+                apart, divergence(scored, apart).distance, label="mean L2 distance of an event's forecasts"
+            ),
+        ),
+    }
+    weight = market_weights(arena)
+    drawn = [*best, *crowd] + ([BASE_RATE] if BASE_RATE in arena.names else [])
+    for i, name in enumerate(drawn, 1):
+        chart = reliability_diagram(arena.row(name), arena.markets.outcome, weight, name=name)
+        found[f"reliability-{i}"] = (f"Reliability of {name}", chart)
+    for i, name in enumerate(best if crowd else [], 1):
+        chart = conservatism_plot(arena.row(name), arena.row(CROWD), name=name)
+        found[f"conservatism-{i}"] = (f"{name} against the market", chart)
+    return tuple(
+        StudyChart(name=name, title=title, chart=chart) for name, (title, chart) in found.items() if chart is not None
+    )
+
+
+def market_weights(arena: ArenaTable) -> Floats:
+    """Every market counts once, however often it was asked."""
+    return 1 / np.bincount(arena.moments.event, minlength=len(arena.events))[arena.market_event]
+
+
+def over_time_figure(courses: Mapping[str, Course], styles: Mapping[str, SeriesStyle]) -> Chart:
+    """How much better than the market entries were in the four weeks before each day; above the line is better."""
+    return dated_plot(
+        DatedLines(
+            title="Brier score better than the market's, last four weeks",
+            lines=courses,
+            label="market minus entry, Brier",
+            decimals=3,
+            level=0.0,
+            styles=styles,
+        )
+    )
+
+
+def _lead_times(view: ArenaLeaderboard, wanted: Sequence[str], styles: Mapping[str, SeriesStyle]) -> Chart | None:
+    names = [name for name in wanted if name in view.lead_times.entries]
+    groups = {
+        point.lead_time: (point.events, {name: (point.scores.get(name), point.events) for name in names})
+        for point in view.lead_times.points
+    }
+    return _by_group("time to close", groups, names, styles, ordered=True)
+
+
+def _categories(view: ArenaLeaderboard, names: Sequence[str], styles: Mapping[str, SeriesStyle]) -> Chart | None:
+    groups = {
+        group.name: (
+            group.events,
+            {line.entry.name: (line.scores.get(MAIN_METRIC), line.events) for line in group.lines},
+        )
+        for group in view.groups.get("category", ())
+    }
+    return _by_group("category", groups, names, styles, ordered=False)
+
+
+def _by_group(
+    column: str,
+    groups: Mapping[str, tuple[int, Mapping[str, tuple[Interval | None, int]]]],
+    names: Sequence[str],
+    styles: Mapping[str, SeriesStyle],
+    *,
+    ordered: bool,
+) -> Chart | None:
+    """Brier scores of some entries by group; a group has its events, an entry its score and the events it answered."""
+    if len(groups) < 2:
+        return None
+    found = Breakdown(
+        column=column,
+        ordered=ordered,
+        groups=tuple(groups),
+        n=tuple(events for events, _ in groups.values()),
+        base_rate=(float("nan"),) * len(groups),
+        scores={name: tuple(scores[name][0] for _, scores in groups.values()) for name in names},
+        answered={name: tuple(scores[name][1] for _, scores in groups.values()) for name in names},
+    )
+    return score_by_group(found, label="Brier", decimals=3, styles=styles)
+
+
+def _frontier(view: ArenaLeaderboard) -> Chart | None:
+    points = [
+        FrontierPoint(name=line.entry.name, cost=line.entry.dollars, interval=line.scores[MAIN_METRIC])
+        for line in view.lines
+        if MAIN_METRIC in line.scores
+        and np.isfinite(line.entry.dollars)
+        and (line.entry.dollars > 0 or not line.entry.anchor)
+    ]
+    if not any(point.cost > 0 for point in points):
+        return None
+    return frontier(points, label="Brier (lower is better)", decimals=3, low_is_better=True)
 
 
 ARENA_ADVICE = (
@@ -51,13 +330,10 @@ class ArenaReport:
 
     def study(self, *, pictures: bool = False) -> "StudyResult":
         """Its tables, and its pictures where wanted, as any other study has them."""
-        from foretell.report.arena_tables import arena_grids
         from foretell.report.study import StudyResult
 
         charts = ()
         if pictures:
-            from foretell.report.arena_charts import arena_charts
-
             charts = arena_charts(self.view, self.scored)
         return StudyResult(
             name="standings",
@@ -123,21 +399,18 @@ def score_arena(path: str | Path, **options: Any) -> ArenaReport:
 
 def arena_finding(view: ArenaLeaderboard) -> str:
     """The result in a sentence or two."""
-    scale = f"{view.counts.resolved:,} resolved events, {view.counts.markets_scored:,} outcomes scored"
+    scale = f"Based on {view.counts.resolved:,} resolved events with {view.counts.markets_scored:,} outcomes."
     entries = [line for line in view.lines if not line.entry.anchor and MAIN_METRIC in line.scores]
     crowd = next((line for line in view.lines if line.entry.name == CROWD and MAIN_METRIC in line.scores), None)
-    market = f"the crowd's price {crowd.scores[MAIN_METRIC].estimate:.4f}" if crowd else "there is no market"
+    market = f"the market's {crowd.scores[MAIN_METRIC].estimate:.4f}" if crowd else "there is no market price"
     if not entries:
-        return f"No entry has a scored forecast yet; {market} ({scale})."
+        return f"No entry has a scored forecast yet; {market}. {scale}"
     best = entries[0]
-    text = (
-        f"{best.entry.name} leads the entries with a Brier score of {best.scores[MAIN_METRIC].estimate:.4f}, {market}"
-    )
+    text = f"{best.entry.name} is the best entry: Brier score {best.scores[MAIN_METRIC].estimate:.4f}, {market}."
     found = view.versus_crowd.get(best.entry.name)
     if found is not None:
-        sure = "the difference is larger than chance explains" if found.stars else "chance explains the difference"
-        text += f"; on {found.n:,} common events {sure}"
-    return f"{text} ({scale}).{_runner_up(view, entries)}"
+        text += f" The difference to the market {'is more than chance' if found.stars else 'could be chance'}."
+    return f"{text}{_runner_up(view, entries)} {scale}"
 
 
 def _runner_up(view: ArenaLeaderboard, entries: Sequence[ArenaLeaderboardRow]) -> str:
@@ -150,9 +423,7 @@ def _runner_up(view: ArenaLeaderboard, entries: Sequence[ArenaLeaderboardRow]) -
     gap, p = -float(view.pairs.matrix.diff[i, j]), float(view.pairs.matrix.p[i, j])
     if not (math.isfinite(gap) and math.isfinite(p)):
         return ""
-    told = "more than chance explains" if p < 1 - view.settings["level"] else "no more than chance explains"
-    return (
-        f" It is {gap:.4f} better than {second}, the next entry: {told}."
-        if gap >= 0
-        else (f" On the markets both answered {second}, the next entry, is {-gap:.4f} better: {told}.")
-    )
+    sure = "which is more than chance" if p < 1 - view.settings["level"] else "which could be chance"
+    if gap >= 0:
+        return f" It is {gap:.4f} better than {second}, the next entry, {sure}."
+    return f" On the markets both answered, {second}, the next entry, is {-gap:.4f} better, {sure}."

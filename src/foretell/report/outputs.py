@@ -74,7 +74,7 @@ def _parquet(result: Any, path: Path) -> None:
 
 
 def _figure(result: Any, path: Path) -> None:
-    from foretell.report.charts.export import export_figure
+    from foretell.report.charts.svg import export_figure
 
     export_figure(result.to_svg(), path)
 
@@ -82,7 +82,7 @@ def _figure(result: Any, path: Path) -> None:
 def _pdf(result: Any, path: Path) -> None:
     if hasattr(result, "to_svg"):
         return _figure(result, path)
-    from foretell.report.pdf import write_pdf
+    from foretell.report.document import write_pdf
 
     write_pdf(result.to_html(), path)
 

@@ -4,7 +4,7 @@ No model writes it: its own words are made from the numbers, those of models and
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -25,14 +25,127 @@ from foretell.forecasters.tree.proposition import Proposition, Tree, TreeOrigin,
 from foretell.forecasters.tree.text import enumeration, format_probability, one_line
 from foretell.forecasters.tree.what_if import WhatIfResult
 from foretell.report.charts.ranking import TornadoRow, tornado_plot
-from foretell.report.charts.svg import Chart
-from foretell.report.charts.tree_picture import MOST_DRAWN, PictureClaim, tree_picture
+from foretell.report.charts.svg import Chart, figure, rect, text
 from foretell.report.document import ReportDocument
 from foretell.report.html import HtmlBlock, LinkItem, OutlineItem, Section
-from foretell.report.markup import clean, shorten
+from foretell.report.markup import Markup, clean, compact, element, shorten
 from foretell.report.numbers import signed
 from foretell.report.prose import web_address
 from foretell.report.study import StudyColumn, StudyRow, StudyTable
+from foretell.report.theme import DIVERGING
+
+# A tree of claims as a picture: the answer on the left, what it rests on to the right, probabilities as colours.
+
+
+BOX, ROW, COLUMN, MARGIN = 210, 40, 258, 6
+HEIGHT = 32
+LETTERS = 34
+MOST_DRAWN = 60
+"""Claims of one picture; deeper ones are counted in the box above them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PictureClaim:
+    """One claim of the picture."""
+
+    id: str
+    text: str
+    p: float | None
+    value: str
+    """The probability as it is written."""
+    children: Sequence[str] = ()
+    pull: float = 0.0
+    """Above 0 where the answer rises with it, below where it falls, 0 where that is not known."""
+    alarm: bool = False
+    """It failed or is stale."""
+
+
+def tree_picture(root: str, claims: Mapping[str, PictureClaim], title: str) -> Chart:
+    """Boxes from left to right. A claim that several rest on is drawn once, with a line to each of them."""
+    depth, hidden = _drawn(root, claims)
+    places = _places(root, claims, depth)
+    lines = [
+        _edge(places[id], places[child], claims[child].pull)
+        for id in places
+        for child in claims[id].children
+        if child in places
+    ]
+    boxes = [mark for id, place in places.items() for mark in _box(claims[id], place, hidden.get(id, 0))]
+    width = COLUMN * max(depth.values()) + BOX + 2 * MARGIN
+    height = max(y for _, y in places.values()) + HEIGHT + MARGIN
+    return figure(width, height, title, *lines, *boxes)
+
+
+def _drawn(root: str, claims: Mapping[str, PictureClaim]) -> tuple[dict[str, int], dict[str, int]]:
+    """The column of every claim that is drawn, and how many children of a claim are not."""
+    drawn, hidden, level = {root: None}, dict[str, int](), [root]
+    while level:
+        below: list[str] = []
+        for id in level:
+            new = [child for child in dict.fromkeys(claims[id].children) if child not in drawn]
+            if len(drawn) + len(new) > MOST_DRAWN:
+                hidden[id] = len(new)
+                continue
+            drawn |= dict.fromkeys(new)
+            below += new
+        level = below
+    # A claim stands to the right of everything that rests on it, also where one of these stands further to the right.
+    depth = dict.fromkeys(drawn, 0)
+    for _ in drawn:  # As often as the longest way is long, at most.
+        for id in drawn:
+            below = [child for child in claims[id].children if child in drawn and depth[child] <= depth[id]]
+            depth |= dict.fromkeys(below, depth[id] + 1)
+    return depth, {id: count for id, count in hidden.items() if count}
+
+
+def _places(root: str, claims: Mapping[str, PictureClaim], depth: Mapping[str, int]) -> dict[str, tuple[float, float]]:
+    """Left upper corners: a row for each end of a branch, a claim in the middle of what it rests on."""
+    rows: dict[str, float] = {}
+    first: dict[str, str] = {root: ""}
+    """Of claims that several rest on: the one beside which it is drawn."""
+    stack: list[tuple[str, bool]] = [(root, False)]
+    taken = 0
+    while stack:
+        id, done = stack.pop()
+        beside = [child for child in claims[id].children if child in depth and depth[child] == depth[id] + 1]
+        if done:
+            below = [rows[child] for child in beside if first[child] == id]
+            rows[id] = (min(below) + max(below)) / 2 if below else float(taken)
+            taken += 0 if below else 1
+        else:
+            new = [child for child in dict.fromkeys(beside) if child not in first]
+            first |= dict.fromkeys(new, id)
+            stack.append((id, True))
+            stack.extend((child, False) for child in reversed(new))
+    return {id: (MARGIN + COLUMN * depth[id], MARGIN + ROW * row) for id, row in rows.items()}
+
+
+def _edge(start: tuple[float, float], end: tuple[float, float], pull: float) -> Markup:
+    (x, y), (right, below) = (start[0] + BOX, start[1] + HEIGHT / 2), (end[0], end[1] + HEIGHT / 2)
+    middle = (x + right) / 2
+    at = [compact(value) for value in (x, y, middle, y, middle, below, right, below)]
+    style = "l-a" if pull > 0 else "l-b dash" if pull < 0 else "l-axis"
+    curve = f"M{at[0]} {at[1]}C{at[2]} {at[3]} {at[4]} {at[5]} {at[6]} {at[7]}"
+    return element("path", d=curve, class_=f"no bold {style}")
+
+
+def _box(claim: PictureClaim, place: tuple[float, float], hidden: int) -> list[Markup]:
+    x, y = place
+    step = None if claim.p is None else min(int(claim.p * len(DIVERGING)), len(DIVERGING) - 1)
+    ink = "" if step is None else f" f-o{step}"
+    fill = "f-panel" if step is None else f"f-d{step}"
+    more = f" (+{hidden})" if hidden else ""
+    alarm = " l-b bold dash" if claim.alarm else " l-axis thin"
+    return [
+        rect(x, y, BOX, HEIGHT, f"{fill}{alarm}", tip=f"{claim.id} {claim.value}: {claim.text}"),
+        text(x + 6, y + 13, f"{claim.id}{more}", f"s w{ink}"),
+        text(x + BOX - 6, y + 13, claim.value, f"s w r{ink}"),
+        text(x + 6, y + 27, shorten(claim.text, LETTERS), f"xs{ink}"),
+    ]
+
+
+# The report.
+
 
 DRIVERS = 15
 """Inputs in each table of drivers."""
@@ -164,9 +277,7 @@ def _drivers(tree: Tree, found: Sequence[Driver]) -> Iterator[HtmlBlock]:
     if not found:
         yield HtmlBlock(text="Nothing moves it: the answer is given and not worked out.")
         return
-    bars = sorted(found, key=lambda one: -abs(one.if_true - one.if_false))[:BARS]
-    rows = [TornadoRow(name=f"{one.id} {one.claim}", at_low=one.if_false, at_high=one.if_true) for one in bars]
-    yield HtmlBlock(charts=[tornado_plot(rows, tree.nodes[tree.root].p or 0.0)])
+    yield HtmlBlock(charts=[tornado_of(tree, found)])
     groups = {
         "Drivers up": [one for one in found if one.pull > 0],
         "Drivers down": [one for one in found if one.pull < 0],
@@ -251,6 +362,13 @@ def _picture(tree: Tree) -> Iterator[HtmlBlock]:
             for line in outline(tree)
         ]
     )
+
+
+def tornado_of(tree: Tree, found: Sequence[Driver] | None = None) -> Chart:
+    """How far each input moves the answer, the widest bar first."""
+    bars = sorted(drivers(tree) if found is None else found, key=lambda one: -abs(one.if_true - one.if_false))[:BARS]
+    rows = [TornadoRow(name=f"{one.id} {one.claim}", at_low=one.if_false, at_high=one.if_true) for one in bars]
+    return tornado_plot(rows, tree.nodes[tree.root].p or 0.0)
 
 
 def picture_of(tree: Tree) -> Chart:

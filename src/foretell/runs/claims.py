@@ -1,5 +1,6 @@
 """Who works at what: two processes never at the same thing, and another takes over from one that dies."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
@@ -74,11 +75,12 @@ class ClaimTable:
             return
         self._claimed.add((name, what))
         try:
-            ours = await self._db.aside(self.take, name, what)
+            taking = asyncio.ensure_future(self._db.grouped(lambda: self.take(name, what)))
             try:
-                yield ours
+                yield await taking
             finally:
-                if ours:
-                    await self._db.aside(self.give_back, name, what)
+                # Also where whoever waited was stopped the moment it was taken.
+                if taking.done() and not taking.cancelled() and taking.exception() is None and taking.result():
+                    await self._db.grouped(lambda: self.give_back(name, what))
         finally:
             self._claimed.discard((name, what))

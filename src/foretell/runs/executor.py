@@ -276,7 +276,7 @@ class Executor:
     async def one(self, cell: RunCell, answer: AnswerCell, progress: RunProgress) -> Forecast | Failure:
         """One cell, answered and stored; within `noting`."""
         lease, life = self._leases.get(cell.key), self._store.database.life
-        if not await self._store.aside(self._store.start_cell, cell.key, self._fence):
+        if not await self._store.grouped(self._store.start_cell, cell.key, self._fence):
             raise _taken_over(cell.key)
         in_order = EventOrdering(self._waiting.setdefault(cell.key, []).append)
 
@@ -308,8 +308,9 @@ class Executor:
                 error=problem,
             )
         in_order.release()
-        await self._flush(cell.key)
-        if not await self._store.aside(self._store.finish_cell, cell.key, result, self._fence):
+        async with self._writing:  # What a flush has taken is written before the rest.
+            events = self._waiting.pop(cell.key, [])
+        if not await self._store.grouped(self._store.finish_cell, cell.key, result, self._fence, events):
             raise _taken_over(cell.key)
         return result
 
@@ -338,19 +339,14 @@ class Executor:
             await asyncio.gather(flusher, return_exceptions=True)
             await self._flush()
 
-    async def _flush(self, only: CellKey | None = None) -> None:
-        """Write events: of one cell that ends, or of all that are under way."""
+    async def _flush(self) -> None:
+        """Write the events of all cells that are under way."""
         async with self._writing:  # One after the other: the events of a cell keep their order.
-            keys = [only] if only else list(self._waiting)
-            events = [(key, event) for key in keys for event in self._waiting.get(key, ())]
-            for key in keys:
-                self._waiting.get(key, []).clear()
-            if only:
-                self._waiting.pop(only, None)
+            events = [(key, event) for key, waiting in self._waiting.items() for event in waiting]
+            for waiting in self._waiting.values():
+                waiting.clear()
             lost = await self._store.aside(self._store.add_events, events, self._fence) if events else ()
         for key in lost:
-            if key == only:
-                raise _taken_over(key)
             self._let_go(key)
 
 

@@ -92,6 +92,9 @@ select id, spec, created, services, count(forecast), count(failure),
     name, note, tags, archived, problem
 from run left join cell on run.id = cell.run {where} group by run.id order by created desc"""
 _KEEP_QUESTION = "insert into question values (?, ?, ?, ?) on conflict do nothing"
+_ADD_EVENT = "insert into event (run, question, due, trial, kind, body) values (?, ?, ?, ?, ?, ?)"
+EVENTS = "events"
+"""Written by one after the other: a reader that goes on after the last number it saw must not miss a smaller one."""
 _FINISH = """
 insert into cell values (?, ?, ?, ?, ?, ?, ?, ?)
 on conflict (run, question, due, trial) do update
@@ -250,6 +253,10 @@ class RunStore:
         """Read or write without holding up the event loop."""
         return self._db.aside(work, *args, **kwargs)
 
+    def grouped(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
+        """Like `aside`, together with what others do in this turn of the event loop."""
+        return self._db.grouped(lambda: work(*args, **kwargs))
+
     def begin(  # noqa: PLR0913 - one for each thing that is noted of a run
         self,
         run: str,
@@ -400,45 +407,50 @@ class RunStore:
         delete = "delete from event where run = ? and question = ? and due = ? and trial = ?"
         return self._write_fenced(key, delete, key.row(), fence)
 
-    def _write_fenced(self, key: CellKey, sql: str, values: SqlValues, fence: CellFence | None) -> bool:
-        if fence is None:
-            self._db.write(sql, values)
-            return True
+    def _write_fenced(
+        self, key: CellKey, sql: str, values: SqlValues, fence: CellFence | None, told: Sequence[TraceEvent] = ()
+    ) -> bool:
+        rows = [_event_row(key, event) for event in told]
 
         def work(statements: Statements) -> bool:
-            ours = key in fence(statements, {key})
+            ours = fence is None or key in fence(statements, {key})
             if ours:
+                if rows:
+                    statements.write_many(_ADD_EVENT, rows)
                 statements.write(sql, values)
             return ours
 
-        return self._db.together(work)
+        return self._db.together(work, alone=EVENTS if rows else "")
 
     def add_events(
         self, happened: Iterable[tuple[CellKey, TraceEvent]], fence: CellFence | None = None
     ) -> set[CellKey]:
         """Append events of any cells in one transaction; which cells are not ours, by the fence, and were left out."""
-        # `vars` and not `asdict`: events hold plain JSON, and copying it took longer than writing it.
         told = list(happened)
-        rows = [(*key.row(), type(e).__name__, quick_json(vars(e)).decode()) for key, e in told]
-        insert = "insert into event (run, question, due, trial, kind, body) values (?, ?, ?, ?, ?, ?)"
+        rows = [_event_row(key, event) for key, event in told]
         keys = {key for key, _ in told}
 
         def work(statements: Statements) -> set[CellKey]:
             lost = set[CellKey]() if fence is None else keys - fence(statements, keys)
             kept = rows if not lost else [row for row, (key, _) in zip(rows, told, strict=True) if key not in lost]
-            statements.write_many(insert, kept)
+            statements.write_many(_ADD_EVENT, kept)
             return lost
 
-        # One after the other: a reader that goes on after the last number it saw must not miss a smaller one.
-        return self._db.together(work, alone="events")
+        return self._db.together(work, alone=EVENTS)
 
-    def finish_cell(self, key: CellKey, answer: Forecast | Failure, fence: CellFence | None = None) -> bool:
-        """Keep the answer of a cell; False, and nothing done, where the fence says it is not ours."""
+    def finish_cell(
+        self,
+        key: CellKey,
+        answer: Forecast | Failure,
+        fence: CellFence | None = None,
+        told: Sequence[TraceEvent] = (),
+    ) -> bool:
+        """Keep the answer of a cell and its last events; False, and nothing done, where the fence says not ours."""
         text = to_json(answer)
         pair = (text, None) if isinstance(answer, Forecast) else (None, text)
         degraded = isinstance(answer, Forecast) and answer.degraded
         row = (*key.row(), *pair, int(degraded))
-        return self._write_fenced(key, _FINISH, (*row, answer_checksum(row)), fence)
+        return self._write_fenced(key, _FINISH, (*row, answer_checksum(row)), fence, told)
 
     def answers(self, run: str) -> Iterator[Forecast | Failure]:
         """Every answer of a run, in a fixed order."""
@@ -508,6 +520,11 @@ def _run_row(row: SqlRow, place: str | Path | None = None) -> RunRow:
         archived=bool(archived),
         problem=problem,
     )
+
+
+def _event_row(key: CellKey, event: TraceEvent) -> SqlRow:
+    # `vars` and not `asdict`: events hold plain JSON, and copying it took longer than writing it.
+    return (*key.row(), type(event).__name__, quick_json(vars(event)).decode())
 
 
 # The units of work of a run: one trial on one question.

@@ -7,19 +7,18 @@ HOMES = {
         "ARENA_METRICS ArenaLeaderboardRow MAIN_METRIC ScoredArena arena_leaderboard_groups compare_with_reference "
         "divergence pair_matrix past_rate rebalanced_scores with_arena_anchors"
     ),
-    "foretell.scoring.arena_rows": "arena_table_from_prophet_arena seconds_of",
     "foretell.scoring.arena_table": (
-        "ArenaEntry ArenaOutcomes ArenaTable EventKinds MomentColumns arena_as_table arena_frame moment_arrays"
+        "ArenaEntry ArenaOutcomes ArenaTable EventKinds MomentColumns arena_as_table arena_frame "
+        "arena_table_from_prophet_arena moment_arrays seconds_of"
     ),
     "foretell.scoring.arena_view": "ArenaLeaderboard lead_time_curve",
-    "foretell.scoring.breakdown": "Breakdown comparable paired_matrix",
-    "foretell.scoring.error_analysis": "representativeness standardised_difference",
+    "foretell.scoring.breakdown": "Breakdown comparable paired_matrix representativeness standardised_difference",
     "foretell.scoring.examples": "answered_rows choose_forecaster read_examples read_rows",
     "foretell.scoring.join": "ReadOptions read_table",
     "foretell.scoring.long_tables": (
         "failure_rows final_forecasts forecast_rows outcome_rows questions_of_runs write_backtest write_rows"
     ),
-    "foretell.scoring.run_scores": "StoredScores RunScores score_run",
+    "foretell.scoring.run_scores": "RunScores StoredScores score_run",
     "foretell.scoring.score": "PairComparison ScoringOptions compare_pair score_table",
     "foretell.scoring.scoreboard": "Score ScoreDifference Scoreboard group_title rows_as_html rows_as_text",
     "foretell.scoring.table": "ALWAYS_HALF ANCHORS BASE_RATE CROWD ForecastTable Labels OVERALL Targets base_rate",

@@ -12,8 +12,6 @@ from foretell.scoring.arena_leaderboard import pair_matrix as pair_matrix
 from foretell.scoring.arena_leaderboard import past_rate as past_rate
 from foretell.scoring.arena_leaderboard import rebalanced_scores as rebalanced_scores
 from foretell.scoring.arena_leaderboard import with_arena_anchors as with_arena_anchors
-from foretell.scoring.arena_rows import arena_table_from_prophet_arena as arena_table_from_prophet_arena
-from foretell.scoring.arena_rows import seconds_of as seconds_of
 from foretell.scoring.arena_table import ArenaEntry as ArenaEntry
 from foretell.scoring.arena_table import ArenaOutcomes as ArenaOutcomes
 from foretell.scoring.arena_table import ArenaTable as ArenaTable
@@ -21,14 +19,16 @@ from foretell.scoring.arena_table import EventKinds as EventKinds
 from foretell.scoring.arena_table import MomentColumns as MomentColumns
 from foretell.scoring.arena_table import arena_as_table as arena_as_table
 from foretell.scoring.arena_table import arena_frame as arena_frame
+from foretell.scoring.arena_table import arena_table_from_prophet_arena as arena_table_from_prophet_arena
 from foretell.scoring.arena_table import moment_arrays as moment_arrays
+from foretell.scoring.arena_table import seconds_of as seconds_of
 from foretell.scoring.arena_view import ArenaLeaderboard as ArenaLeaderboard
 from foretell.scoring.arena_view import lead_time_curve as lead_time_curve
 from foretell.scoring.breakdown import Breakdown as Breakdown
 from foretell.scoring.breakdown import comparable as comparable
 from foretell.scoring.breakdown import paired_matrix as paired_matrix
-from foretell.scoring.error_analysis import representativeness as representativeness
-from foretell.scoring.error_analysis import standardised_difference as standardised_difference
+from foretell.scoring.breakdown import representativeness as representativeness
+from foretell.scoring.breakdown import standardised_difference as standardised_difference
 from foretell.scoring.examples import answered_rows as answered_rows
 from foretell.scoring.examples import choose_forecaster as choose_forecaster
 from foretell.scoring.examples import read_examples as read_examples

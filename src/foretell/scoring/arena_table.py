@@ -2,16 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from foretell.data.datasets.prophet_arena import read_arena_file
+from foretell.data.datasets.question_set import QuestionSet
 from foretell.metrics.arrays import Bools, Floats, Ints
 from foretell.metrics.returns import normalised_price
 from foretell.questions.errors import InputError
+from foretell.questions.question import Target
 from foretell.scoring.table import ForecastTable, Labels, Targets
 
 Times = npt.NDArray[np.datetime64]
@@ -362,3 +367,50 @@ def _quotes(blobs: Sequence[bytes], sizes: Ints) -> Floats:
     for i in np.flatnonzero(lengths != 8 * QUOTES * sizes).tolist():
         whole[i] = np.full(QUOTES * int(sizes[i]), np.nan).tobytes()
     return np.frombuffer(b"".join(whole), "<f8").astype(np.float64).reshape(-1, QUOTES)
+
+
+# The published events of Prophet Arena, or any question set, as an arena's table without entries.
+
+
+def arena_table_from_prophet_arena(path: str | Path) -> ArenaTable:
+    """The published events of Prophet Arena, as CSV or as the SDK's JSONL; only the baselines will be scored."""
+    found = read_arena_file(path)
+    if found is None:
+        raise InputError("this is no file of Prophet Arena events", path=path, hint="its CSV subset, or events.jsonl")
+    return arena_table_from_questions(found)
+
+
+def arena_table_from_questions(asked: QuestionSet) -> ArenaTable:
+    """A question set as an arena's table: every question is an event at the moment it was asked."""
+    questions = asked.questions
+    columns = MomentColumns(
+        event=[one.id for one in questions],
+        taken_at=seconds_of([one.due for one in questions]),
+        closes_at=seconds_of([one.closes_at for one in questions]),
+        targets=[tuple(target.id for target in one.targets) for one in questions],
+        quotes=[np.array([_target_quotes(target) for target in one.targets], "<f8").tobytes() for one in questions],
+    )
+    kinds = EventKinds(
+        category={one.id: one.category for one in questions},
+        platform={one.id: one.source for one in questions},
+        cluster={one.id: one.cluster for one in questions},
+    )
+    known = {(one.question_id, one.target_id): one for one in asked.resolutions}
+    outcomes = ArenaOutcomes(
+        place={key: i for i, key in enumerate(known)},
+        outcome=np.array([one.outcome for one in known.values()], np.float64),
+        known_at=seconds_of([one.resolved_at for one in known.values()]),
+    )
+    return replace(arena_frame(asked.name, moment_arrays(columns), kinds, outcomes), notes=asked.notes)
+
+
+def seconds_of(moments: Sequence[datetime | None]) -> Times:
+    """Moments as an array, to the second; None is NaT."""
+    found = [None if at is None else at.astimezone(UTC).replace(tzinfo=None) for at in moments]
+    return np.array(found, "datetime64[s]")
+
+
+def _target_quotes(target: Target) -> list[float | None]:
+    """Last price, yes bid, yes ask and no ask; None where there is none."""
+    shot = target.snapshot
+    return [None] * 4 if shot is None else [shot.last_price, shot.yes_bid, shot.yes_ask, shot.no_ask]

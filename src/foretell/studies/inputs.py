@@ -4,13 +4,19 @@ A study is a function `study(inputs, options) -> StudyResult` (it may be a corou
 `StudyOptions` class. From its fields the command line makes the options of `foretell study NAME`.
 """
 
+import ast
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from inspect import getdoc
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, get_type_hints
 
+from foretell import plugins
 from foretell.forecasters.combine.rows import Examples
 from foretell.metrics.bootstrap import Resampling
 from foretell.models.journal import Journal
@@ -30,7 +36,7 @@ if TYPE_CHECKING:
     from foretell.studies.habits import TracedTrial
     from foretell.studies.reasoning import ReasoningCase
     from foretell.studies.trees.inputs import ForecastCost
-    from foretell.studies.trees.simulation import Simulation
+    from foretell.studies.trees.world import Simulation
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -83,23 +89,10 @@ class TableOptions(StudyOptions):
     paper_outcomes: bool = setting(False, "Outcomes as they were known when the BLF paper was written.")
 
 
-class SimulationOptions(TableOptions):
-    """Tables as for other studies; without any, a simulated world whose truth is known."""
-
-    worlds: int | None = setting(None, "Number of simulated worlds, where no tables are given.", ge=2)
-    leaves: int | None = setting(None, "Leaves of the trees in simulated worlds.", ge=1)
-
-
-class CostOptions(SimulationOptions):
+class CostOptions(TableOptions):
     """Tables and what each forecaster costs."""
 
     costs: Path | None = setting(None, "Table of forecaster, dollars and perhaps seconds.", metavar="FILE")
-
-
-class RoleOptions(CostOptions):
-    """Tables, what each forecaster costs, and which model had which role."""
-
-    roles: Path | None = setting(None, "Table of forecaster, analyzer, grounder and synthesizer.", metavar="FILE")
 
 
 class TreeStudyOptions(StudyOptions):
@@ -109,13 +102,6 @@ class TreeStudyOptions(StudyOptions):
     runs: tuple[str, ...] = setting((), "A run of this machine that grew trees; repeatable.", flag="--run")
     worlds: int | None = setting(None, "Number of simulated worlds, where no trees are given.", ge=2)
     leaves: int | None = setting(None, "Leaves of the trees in simulated worlds.", ge=1)
-
-
-class WorldOptions(StudyOptions):
-    """A simulated world whose truth is known."""
-
-    worlds: int | None = setting(None, "Number of simulated worlds.", ge=2)
-    leaves: int | None = setting(None, "Leaves of the trees.", ge=1)
 
 
 class RunOptions(StudyOptions):
@@ -153,8 +139,6 @@ class StudyData:
     """Finished trees, by the run or the rule they come from."""
     costs: Mapping[str, "ForecastCost"] = field(default_factory=dict[str, "ForecastCost"])
     """By forecaster."""
-    roles: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
-    """By forecaster, which model had which role (analyzer, grounder, synthesizer)."""
     factors: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
     """By forecaster, its level of every factor that concerns it."""
     simulation: "Simulation | None" = None
@@ -277,3 +261,62 @@ async def gather_bounded(
     except BaseExceptionGroup as broken:
         raise broken.exceptions[0] from None
     return [task.result() for task in tasks]
+
+
+# Every study by name, from the kind "studies" of `foretell.plugins`.
+
+
+KIND = "studies"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """One study: what it asks, its options, and the function that runs it."""
+
+    name: str
+    run: Callable[[Any, Any], Any]
+    """study(inputs, options) → StudyResult, or a coroutine of one."""
+    options: type[StudyOptions]
+
+    @property
+    def help(self) -> str:
+        """The documentation of the function."""
+        return getdoc(self.run) or ""
+
+    @property
+    def question(self) -> str:
+        """Its first line: what the study asks."""
+        return self.help.partition("\n")[0]
+
+
+def load_study(name: str) -> Study:
+    """The study of that name; an unknown name is refused with the nearest one."""
+    return study_of(plugins.load(KIND, name), name)
+
+
+def study_of(function: Callable[[Any, Any], Any], name: str | None = None) -> Study:
+    """A function as a study; the type of its parameter `options` says which options it takes."""
+    options = get_type_hints(function).get("options", StudyOptions)
+    return Study(name=name or function.__name__, run=function, options=options)
+
+
+def study_questions(within: str = "") -> dict[str, str]:
+    """What every study asks, by name, without importing their modules; `within` is a part of the module's name."""
+    places = plugins.places(KIND)
+    return {
+        name: _first_line(places[name]) if name in places else load_study(name).question
+        for name in plugins.names(KIND)
+        if within in places.get(name, "")
+    }
+
+
+@cache
+def _first_line(place: str) -> str:
+    """The first line of a function's documentation, read from the source: a list must not load 30 modules."""
+    module, attribute = place.split(":")
+    spec = find_spec(module)
+    if spec is not None and spec.origin is not None and spec.origin.endswith(".py"):
+        for node in ast.parse(Path(spec.origin).read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == attribute:
+                return (ast.get_docstring(node) or "").partition("\n")[0]
+    return (getdoc(getattr(import_module(module), attribute)) or "").partition("\n")[0]

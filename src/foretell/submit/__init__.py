@@ -3,10 +3,8 @@
 from foretell.interface import offer
 
 HOMES = {
-    "foretell.submit.bucket": "BucketFolder",
-    "foretell.submit.forecast_file": "read_forecasts",
     "foretell.submit.forecastbench": (
-        "ForecastBenchSubmitter ForecastBenchTeam build_submission check_submission file_bytes files_of "
+        "BucketFolder ForecastBenchSubmitter ForecastBenchTeam build_submission check_submission file_bytes files_of "
         "require_coverage"
     ),
     "foretell.submit.ledger": (
@@ -21,7 +19,9 @@ HOMES = {
     "foretell.submit.sending": (
         "ItemResult Poster SEND_ONCE SendOptions SubmissionRefused SubmissionSender SubmissionUnconfirmed"
     ),
-    "foretell.submit.submission": "ProbabilityLimits SendResult SubmissionItem SubmissionPlan Submitter fit_to_limits",
+    "foretell.submit.submission": (
+        "ProbabilityLimits SendResult SubmissionItem SubmissionPlan Submitter fit_to_limits read_forecasts"
+    ),
 }
 """Module → what the rest of the house uses of it."""
 

@@ -1,8 +1,7 @@
 """Made by tools/write_stub.py: do not edit."""
 # ruff: noqa
 
-from foretell.submit.bucket import BucketFolder as BucketFolder
-from foretell.submit.forecast_file import read_forecasts as read_forecasts
+from foretell.submit.forecastbench import BucketFolder as BucketFolder
 from foretell.submit.forecastbench import ForecastBenchSubmitter as ForecastBenchSubmitter
 from foretell.submit.forecastbench import ForecastBenchTeam as ForecastBenchTeam
 from foretell.submit.forecastbench import build_submission as build_submission
@@ -46,3 +45,4 @@ from foretell.submit.submission import SubmissionItem as SubmissionItem
 from foretell.submit.submission import SubmissionPlan as SubmissionPlan
 from foretell.submit.submission import Submitter as Submitter
 from foretell.submit.submission import fit_to_limits as fit_to_limits
+from foretell.submit.submission import read_forecasts as read_forecasts

@@ -20,6 +20,7 @@ from foretell.tools.tool import Refusal, SourceItem
 # The data layer: numbers are cut at the cutoff point by point, whatever their source promised.
 
 ROW = re.compile(r"^\s*[|\"'\[(]*(?P<day>\d{4}-\d{2}-\d{2})(?P<clock>[T ]\d{2}:\d{2}(?::\d{2})?Z?)?(?=[\s,;:|=\t\"'])")
+ROW_START = len("2026-01-01, ")
 TOLD_LATER = re.compile(
     r"^\W*(?:\w+[ _-])?(?:status|state|closed|active|is[ _]?resolved|resolv(?:ed|es)\w*|resolution\w*|result"
     r"|outcome|winner|settle(?:d|ment)\w*|expir\w+|close[sd]?[ _]?(?:time|date|at|on)?|end[ _]?(?:date|time)"
@@ -54,9 +55,15 @@ def clamp_text(text: str, as_of: AsOf) -> tuple[str, list[str]]:
     if not text:
         return text, []
     lines, known = text.splitlines(), _late_moments(as_of)
-    # A line that begins with a date begins with no name of a field.
-    rows = [(line, ROW.match(line)) for line in lines]
-    late = [line for line, row in rows if (known[row[1], row[2]] if row else TOLD_LATER.match(line))]
+
+    def is_late(line: str) -> bool:
+        row = ROW.match(line)
+        # A line that begins with a date begins with no name of a field.
+        return known[row[1], row[2]] if row else TOLD_LATER.match(line) is not None
+
+    # Most lines are rows of a series, whose days are known by their first characters.
+    rows = known.rows
+    late = [line for line in lines if rows[line[:ROW_START]] and is_late(line)]
     return "\n".join([line for line in lines if line not in late] if late else lines), late
 
 
@@ -70,6 +77,7 @@ class _LateMoments(dict[tuple[str, str | None], bool]):
 
     def __init__(self, as_of: AsOf) -> None:
         self._as_of = as_of
+        self.rows = _RowStarts(self)
 
     def __missing__(self, moment: tuple[str, str | None]) -> bool:
         if len(self) > 20_000:
@@ -85,6 +93,20 @@ class _LateMoments(dict[tuple[str, str | None], bool]):
         except ValueError:
             return True
         return not self._as_of.admits(moment.replace(tzinfo=UTC))
+
+
+class _RowStarts(dict[str, bool]):
+    """Whether a line that begins so has to be looked at: False for days such as `2026-01-01, ` before the cutoff."""
+
+    def __init__(self, late: _LateMoments) -> None:
+        self._late = late
+
+    def __missing__(self, start: str) -> bool:
+        if len(self) > 20_000:
+            self.clear()
+        row = ROW.match(start) if start[ROW_START - 2 :] == ", " else None
+        self[start] = look = row is None or row.end() != ROW_START - 2 or self._late[row[1], row[2]]
+        return look
 
 
 _late_moments = lru_cache(maxsize=50)(_LateMoments)

@@ -13,17 +13,16 @@ from foretell.forecasters.prompt.prediction_context import PredictionContext
 from foretell.metrics.comparison import Comparison
 from foretell.metrics.metric import METRICS
 from foretell.questions.as_of import instant
+from foretell.questions.codec import plain_data
 from foretell.questions.errors import InputError
-from foretell.report.arena_charts import market_weights, over_time_figure
-from foretell.report.arena_report import ArenaReport
+from foretell.report.arena_report import ArenaReport, market_weights, over_time_figure
 from foretell.report.charts.calibration import conservatism_plot, reliability_diagram
 from foretell.report.charts.rulers import RulerRow, everybody_ruler
 from foretell.report.charts.svg import Chart, SeriesStyle, series_styles
 from foretell.report.charts.timelines import MarketHistory, history_plot
 from foretell.report.numbers import bracket, number, probability_text
-from foretell.scoring.arena_history import EventGap, event_gaps, scores_over_time
 from foretell.scoring.arena_leaderboard import ArenaLeaderboardRow
-from foretell.scoring.scoreboard import plain_data
+from foretell.scoring.arena_view import EventGap, event_gaps, scores_over_time
 from foretell.scoring.table import CROWD
 
 CHARTED_MARKETS = 12
@@ -295,11 +294,11 @@ def entry_figures(report: ArenaReport, name: str, styles: Mapping[str, SeriesSty
 def entry_finding(view: EntryView) -> str:
     """How good the entry is, in a sentence."""
     if view.line is None or "brier" not in view.line.scores:
-        return f"Nothing that {view.name} answered has come out yet; {view.forecasts:,} forecasts were made."
+        return f"Nothing that {view.name} answered has resolved yet; it has made {view.forecasts:,} forecasts."
     place = f"rank {view.line.rank}, " if view.line.rank else ""
     text = f"{view.name}: {place}Brier score {view.line.scores['brier'].estimate:.4f} on {view.line.events:,} events"
     if view.versus is None:
         return f"{text}."
     side = "better" if view.versus.diff < 0 else "worse"
-    sure = "more than chance explains" if view.versus.stars else "no more than chance explains"
+    sure = "which is more than chance" if view.versus.stars else "which could be chance"
     return f"{text}; {abs(view.versus.diff):.4f} {side} than the market on the same markets, {sure}."

@@ -1,7 +1,7 @@
 """Templates to text. Escaping is always on; only sanitised Markdown and our own figures pass as markup."""
 
 from collections.abc import Callable, Mapping
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 from urllib.parse import quote, urlencode
@@ -10,12 +10,13 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment
 
+from foretell.report.document import find_chromium
 from foretell.report.html import make_environment
 from foretell.report.prose import sanitise_text
 from foretell.web.formatting import FILTERS
 from foretell.web.forms import form_value
 from foretell.web.security import Visitor, visitor_of
-from foretell.web.static_files import first_script, icon_address, sheet_element, static_address
+from foretell.web.static_files import first_sheet, icon_address, static_address
 
 ViewFunction = TypeVar("ViewFunction", bound=Callable[..., Any])
 
@@ -38,6 +39,7 @@ ROUTES: Mapping[str, str] = {
     "question": "/runs/{}/questions/{}",
     "raw": "/runs/{}/raw/{}",
     "preview": "/runs/{}/preview.png",
+    "report": "/api/runs/{}/report.{}",
     "run-stream": "/api/runs/{}/stream",
     "question-stream": "/api/runs/{}/questions/{}/stream",
     "arenas": "/arena",
@@ -108,10 +110,10 @@ def render(name: str, view: Any, *, visitor: Visitor | None = None, **more: Any)
         "view": view,
         "href": link_to,
         "static": static_address,
-        "sheet": partial(sheet_element, still=visitor.still),
-        "first_script": first_script(still=visitor.still),
+        "first_sheet": first_sheet(still=visitor.still),
         "icon": icon_address(),
         "nav": NAVIGATION,
+        "can_print": find_chromium() is not None,
         **more,
     }
     return environment().get_template(name).render(values, visitor=visitor)

@@ -4,13 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from foretell.metrics.bootstrap import Interval
-from foretell.metrics.comparison import Comparison
-from foretell.report.charts.calibration import reliability_diagram
-from foretell.report.charts.ranking import ForestRow, forest_plot
 from foretell.report.charts.rulers import ShownAnswer, probability_ruler, score_ruler
 from foretell.report.charts.svg import Chart
-from foretell.scoring.run_scores import THIS_RUN, RunScores
 from foretell.web.run_rows import RunRowView
 
 
@@ -46,23 +41,3 @@ def answer_ruler(shown: Mapping[str, Any]) -> Chart:
     """The answer to a question with its trials, the market's price and what happened."""
     parts = {name: shown[name] for name in ("p", "trials", "price", "outcome")}
     return probability_ruler(ShownAnswer(**parts))
-
-
-def score_figures(scores: RunScores) -> dict[str, Any]:
-    """Does it mean what it says, and where was it won and lost?"""
-    if scores.table is None:
-        return {"reliability": None, "parts": None}
-    table, parts = scores.table, None
-    if scores.parts:
-        rows = [
-            ForestRow(name=f"{one.name} ({one.difference.n})", interval=_interval(one.difference))
-            for one in scores.parts
-        ]
-        label = f"Brier index less that of the {scores.parts[0].reference}"
-        parts = forest_plot(rows, label=label, reference=0.0)
-    outcome, weight = table.targets.outcome, table.targets.weight
-    return {"reliability": reliability_diagram(table.p_of(THIS_RUN), outcome, weight, name=THIS_RUN), "parts": parts}
-
-
-def _interval(gap: Comparison) -> Interval:
-    return Interval(estimate=gap.diff, low=gap.low, high=gap.high, se=gap.se, n_clusters=gap.n_clusters, draws=0)

@@ -1,6 +1,6 @@
 """Runs as lists show them, and what a run or a trial has cost."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,6 @@ from foretell.operations.requests import RunsRequest
 from foretell.operations.runs import chosen_runs
 from foretell.questions.codec import from_json
 from foretell.questions.question import Question
-from foretell.questions.trace import ModelCalled, TraceEvent
 from foretell.runs.spec import TYPED_PREFIX, RunState
 from foretell.runs.store import RunRow, RunStore, cells_each
 from foretell.scoring.run_scores import StoredScores
@@ -116,23 +115,3 @@ def run_row_view(store: RunStore, row: RunRow, score: Mapping[str, Any] | None =
         score=score or {},
         quarantined=int(spec.get("questions", {}).get("quarantined", 0)),
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class SpendingView:
-    """What a trial or a run cost so far."""
-
-    calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    dollars: float = 0.0
-
-    def plus(self, events: Iterable[TraceEvent]) -> "SpendingView":
-        """With the calls among more events."""
-        calls = [event for event in events if isinstance(event, ModelCalled)]
-        return SpendingView(
-            calls=self.calls + len(calls),
-            input_tokens=self.input_tokens + sum(call.input_tokens for call in calls),
-            output_tokens=self.output_tokens + sum(call.output_tokens for call in calls),
-            dollars=self.dollars + sum(call.dollars or 0.0 for call in calls),
-        )

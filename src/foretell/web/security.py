@@ -12,7 +12,8 @@ from urllib.parse import parse_qs, urlsplit
 from fastapi import Depends, HTTPException, Request
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-COOKIE = "foretell_session"
+COOKIE, THEME_COOKIE = "foretell_session", "foretell-theme"
+THEMES = ("light", "dark")
 MAX_FIELDS = 200
 """Fields of the largest form."""
 FIELD, HEADER = "csrf", "x-csrf-token"
@@ -98,6 +99,8 @@ class Visitor:
     can_log_in: bool = False
     still: bool = False
     """Whether the page becomes a file: what takes a server is left out."""
+    theme: str = ""
+    """The one they chose; empty where the system's holds."""
 
 
 def access_of(request: Request) -> AccessRules:
@@ -108,9 +111,11 @@ def access_of(request: Request) -> AccessRules:
 def visitor_of(request: Request) -> Visitor:
     """Whoever sent the request."""
     access, cookie = access_of(request), request.cookies.get(COOKIE)
+    chosen = request.cookies.get(THEME_COOKIE, "")
+    theme = chosen if chosen in THEMES else ""
     if cookie and access.valid_session(cookie):
-        return Visitor(may_write=True, csrf=access.csrf(cookie))
-    return Visitor(can_log_in=access.token is not None, still=access.still)
+        return Visitor(may_write=True, csrf=access.csrf(cookie), theme=theme)
+    return Visitor(can_log_in=access.token is not None, still=access.still, theme=theme)
 
 
 def _bearer(request: Request) -> str | None:

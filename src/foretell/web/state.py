@@ -12,6 +12,7 @@ from fastapi import Depends, HTTPException, Request
 
 from foretell.data.connections import OpenConnections
 from foretell.models.journal import Journal, UnsettledCalls
+from foretell.operations.question_view import SpendingView
 from foretell.questions.trace import ModelCalled
 from foretell.runs.outcomes import RunOutcomes
 from foretell.runs.settings import Settings
@@ -20,7 +21,7 @@ from foretell.scoring.run_scores import RunScores, score_run
 from foretell.web.background_runs import BackgroundRuns
 from foretell.web.boards import LeaderboardCache
 from foretell.web.event_watch import EventWatch
-from foretell.web.run_rows import RunRowView, SpendingView, run_row_view
+from foretell.web.run_rows import RunRowView, run_row_view
 from foretell.web.security import AccessRules
 from foretell.web.tree_work import BackgroundTreeWork
 

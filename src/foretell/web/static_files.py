@@ -1,7 +1,8 @@
 """Style sheets and scripts: small and ours.
 
-What a page waits for before it is shown stands in the page itself, allowed by its hash; the rest is one script, and at
-most one more, addressed by their content so that a browser keeps them for good.
+What the head of a page is drawn with stands in the page itself, allowed by its hash, so that it is seen while the rest
+comes: a style sheet and a script, and at most one more of each, addressed by their content so that a browser keeps them
+for good.
 """
 
 import base64
@@ -22,7 +23,7 @@ from foretell.report.theme import colour_variables
 
 STATIC_FOLDER = Path(__file__).parent / "static"
 MEDIA_TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
-SHEETS, FIRST_SCRIPT = ("foretell.css", "tree.css"), "theme.js"
+FIRST_SHEET = "head.css"
 """What stands in pages."""
 
 router = APIRouter()
@@ -31,7 +32,7 @@ router = APIRouter()
 @cache
 def static_text(name: str) -> str | None:
     """A file of the static folder, or one of those made from the report's own styles and scripts."""
-    made = {"foretell.css": _style, "foretell.js": _script}
+    made = {FIRST_SHEET: _first_style, "foretell.css": _style, "foretell.js": _script}
     if name in made:
         return made[name]()
     # Only names that are there: a path can lead nowhere else.
@@ -48,9 +49,14 @@ def _source(name: str) -> str:
     return (STATIC_FOLDER / name).read_text(encoding="utf-8")
 
 
+def _first_style() -> str:
+    """The report's colours, which follow the system unless the visitor chose, and what is above the content."""
+    return colour_variables(switchable=True) + _source(FIRST_SHEET)
+
+
 def _style() -> str:
-    """The report's colours, which follow the system unless the visitor chose, the classes of its charts, and ours."""
-    return colour_variables(switchable=True) + figure_sheet() + "\n" + _source("foretell.css")
+    """The classes of the report's charts, and ours."""
+    return figure_sheet() + "\n" + _source("foretell.css")
 
 
 def _script() -> str:
@@ -58,18 +64,11 @@ def _script() -> str:
     return bundle("foretell.js", _source) + "".join(bundle(name, report_text) for name in ("sorting.js", "figures.js"))
 
 
-def sheet_element(name: str, *, still: bool) -> Markup:
-    """A style sheet for the head of a page: in it, or as a file of its own where many files share it."""
+def first_sheet(*, still: bool) -> Markup:
+    """The style sheet for the head of a page: in it, or as a file of its own where many files share it."""
     if still:
-        return Markup('<link rel="stylesheet" href="{}">').format(static_address(name))
-    return Markup(f"<style>{static_text(name)}</style>")
-
-
-def first_script(*, still: bool) -> Markup:
-    """What must run before the first paint."""
-    if still:
-        return Markup('<script src="{}"></script>').format(static_address(FIRST_SCRIPT))
-    return Markup(f"<script>{static_text(FIRST_SCRIPT)}</script>")
+        return Markup('<link rel="stylesheet" href="{}">').format(static_address(FIRST_SHEET))
+    return Markup(f"<style>{static_text(FIRST_SHEET)}</style>")
 
 
 @cache
@@ -79,10 +78,10 @@ def icon_address() -> str:
 
 
 @cache
-def allowed(*names: str) -> str:
-    """The hashes by which a security policy allows these files inside a page."""
-    digests = (hashlib.sha256((static_text(name) or "").encode()).digest() for name in names)
-    return " ".join(f"'sha256-{base64.b64encode(one).decode()}'" for one in digests)
+def first_sheet_hash() -> str:
+    """By which a security policy allows the style sheet inside a page."""
+    digest = hashlib.sha256((static_text(FIRST_SHEET) or "").encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
 # Our modules as plain scripts: one request each, and browsers load no modules from disk.

@@ -21,7 +21,7 @@ from foretell.questions import (
     instant,
     scaled,
 )
-from foretell.submit.metaculus_cdf import continuous_cdf
+from foretell.submit.metaculus import continuous_cdf
 
 
 def form(*ids, **more):

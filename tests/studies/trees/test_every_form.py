@@ -16,9 +16,7 @@ from foretell.studies.trees import Simulation
 
 
 def played(name: str) -> StudyResult:
-    material = StudyData(
-        tables={}, simulation=Simulation(worlds=2, questions=12, runs=2), resampling=Resampling(draws=100)
-    )
+    material = StudyData(tables={}, simulation=Simulation(worlds=2, questions=12), resampling=Resampling(draws=100))
     return run_study(name, material)
 
 

@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 
 from foretell.forecasters.tree import JudgedLink, LinearLink, Proposition, Tree, evaluated, write_tree
-from foretell.metrics import Comparison, Interval, Resampling
+from foretell.metrics import Resampling
 from foretell.operations import study as run_study
 from foretell.questions import InputError
 from foretell.studies import StudyData
 from foretell.studies.trees import (
     DISTURBANCES,
     DRAWS,
-    Simulation,
     TreeWorldSettings,
     add_uniform_noise,
     draw_questions,
@@ -24,7 +23,6 @@ from foretell.studies.trees import (
     replace_by_chance,
     reverse_by_chance,
     variance_lost_among,
-    weights,
 )
 
 QUICK = Resampling(draws=100)
@@ -102,32 +100,6 @@ def test_judged_roots_are_told():
     assert any("1 root of 2 are judged" in note for note in found.notes)
 
 
-def test_what_other_links_do_by_hand():
-    """Weights 0.9 and 0.1 on 0.8 and 0.2 give 0.74, the mean 0.5; on 0.2 and 0.2 nothing moves."""
-    found = run_study("tree-weights", material(pair(0.8, 0.2, 0.9), pair(0.2, 0.2, 0.9)))
-    stored, mean, _ = found.tables[0].rows
-    assert stored.values[0] == pytest.approx(47.0)
-    assert mean.values[0] == pytest.approx(35.0)
-    moved, turned = mean.values[1:3]
-    assert isinstance(moved, Interval)
-    assert isinstance(turned, Interval)
-    assert (moved.estimate, turned.estimate) == (pytest.approx(12.0), pytest.approx(50.0))
-
-
-def test_in_linear_worlds_weights_beat_means_and_means_beat_random_weights():
-    scene = Simulation(worlds=8, questions=60, runs=2)
-    found = run_study("tree-weights", StudyData(tables={}, simulation=scene, resampling=QUICK))
-    gain = {entry.name: entry.values[3] for entry in found.table("Linear worlds").rows}
-    true, drawn = gain["weights off by 0"], gain["random"]
-    assert isinstance(true, Comparison)
-    assert isinstance(drawn, Comparison)
-    assert true.low > 0 > drawn.high
-    off = [gain[f"weights off by {noise:g}"] for noise in weights.OFF]
-    assert [one.diff for one in off if isinstance(one, Comparison)] == sorted(
-        (one.diff for one in off if isinstance(one, Comparison)), reverse=True
-    )
-
-
 def test_trees_of_a_folder(tmp_path: Path):
     assert len(read_trees(EXAMPLES)) == 2
     with pytest.raises(InputError, match="no tree file"):
@@ -138,9 +110,9 @@ def test_trees_of_a_folder(tmp_path: Path):
 
 def test_studies_refuse_what_they_cannot_look_at():
     trees = material(pair(0.1, 0.2), pair(0.3, 0.4))
-    with pytest.raises(InputError, match="no outcomes"):
+    with pytest.raises(InputError, match="no configuration"):
         run_study("stability", trees)
     with pytest.raises(InputError, match="simulated world"):
-        run_study("tree-scale", trees)
+        run_study("tree-uncertainty", trees)
     with pytest.raises(InputError, match="--trees"):
         run_study("tree-noise", StudyData(tables={"x": Any}))

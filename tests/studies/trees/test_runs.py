@@ -5,11 +5,9 @@ import pytest
 from tests.studies.made_trials import made
 
 from foretell.forecasters.combine import Examples
-from foretell.metrics import Floats, Interval, Resampling
+from foretell.metrics import Floats, Resampling
 from foretell.operations import study as run_study
-from foretell.report import cell_number as num
 from foretell.studies import StudyData, mean_of_runs
-from foretell.studies.trees import Simulation
 from foretell.studies.trees.stability import RunStability, runs_histogram, variance_of_runs
 
 QUICK = Resampling(draws=100)
@@ -48,17 +46,6 @@ def test_the_histogram_counts_every_run():
     assert "Distance of 3 runs of method" in figure.svg
     assert "0.10–0.15: 2 runs (66.7 %)" in figure.svg
     assert "0.80–0.85: 1 runs (33.3 %)" in figure.svg
-
-
-def test_in_a_made_up_world_the_parts_add_up():
-    material = StudyData(tables={}, simulation=Simulation(worlds=4, questions=30, runs=6), resampling=QUICK)
-    found = run_study("stability", material)
-    for entry in found.table("Against the true chance").rows:
-        mse, bias, variance, _ = (value.estimate for value in entry.values if isinstance(value, Interval))
-        assert mse == pytest.approx(bias + variance)
-    spread = {entry.name: entry.values[5] for entry in found.table("Stability").rows}
-    assert num(spread["mean of 10"]) == pytest.approx(num(spread["grounder alone"]) / 10**0.5, rel=0.15)
-    assert found == run_study("stability", material)
 
 
 def test_real_runs_and_a_single_one():

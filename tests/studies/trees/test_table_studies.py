@@ -1,35 +1,16 @@
-"""Thresholds, McNemar and consensus, cost and roles: by hand on small tables, and as whole studies."""
-
-from itertools import product
-from typing import Any
+"""Thresholds, McNemar and consensus, and cost: by hand on small tables, and as whole studies."""
 
 import numpy as np
 import pytest
 from tests.studies.made_trials import made
 from tests.studies.trees.test_runs import QUICK, table
 
-from foretell.metrics import Comparison, Interval
+from foretell.metrics import Comparison
 from foretell.operations import study as run_study
 from foretell.questions import InputError
 from foretell.report import cell_number as num
 from foretell.studies import StudyData
-from foretell.studies.trees import (
-    DIRECT,
-    CallPrices,
-    ForecastCost,
-    SimulatedMethod,
-    Simulation,
-    frontier,
-    read_cost_table,
-    read_role_table,
-    roles,
-)
-
-SMALL = Simulation(worlds=4, questions=25, runs=2)
-
-
-def simulated(**fields: Any) -> StudyData:
-    return StudyData(tables={}, simulation=SMALL, resampling=QUICK, **fields)
+from foretell.studies.trees import ForecastCost, frontier, read_cost_table
 
 
 def test_a_shifted_forecaster_is_helped_by_a_threshold_and_a_sound_one_is_not():
@@ -76,22 +57,6 @@ def test_mcnemar_and_agreement_by_hand():
         run_study("consensus", StudyData(tables={"a": tables["a"]}, resampling=QUICK))
 
 
-def test_what_a_method_costs_by_hand():
-    priced = CallPrices(
-        grounding=ForecastCost(dollars=0.1, seconds=60),
-        analysis=ForecastCost(dollars=0.01, seconds=5),
-        synthesis=ForecastCost(dollars=0.02, seconds=7),
-    )
-    alone = SimulatedMethod(name="a", rule=DIRECT, repeats=30)
-    size = {"leaves": 12.0, "parents": 5.0, "levels": 3.0}
-    found = [
-        priced.cost(one, **size)
-        for one in (alone, SimulatedMethod(name="t"), SimulatedMethod(name="m", rule="average"))
-    ]
-    assert [one.dollars for one in found] == pytest.approx([3.0, 0.01 + 1.2 + 0.1, 1.21]), "a mean asks nobody"
-    assert [one.seconds for one in found] == [2 * 60, 5 + 60 + 3 * 7, 5 + 60]
-
-
 def test_single_runs_and_who_lies_on_the_frontier():
     right, wrong = np.full((2, 4), 0.9), np.array([[0.9, 0.9, 0.1, 0.1], [0.9, np.nan, 0.1, 0.9]])
     tables = {name: table(said, [1.0] * 4) for name, said in (("dear", right), ("cheap", wrong), ("worse", wrong))}
@@ -110,54 +75,9 @@ def test_single_runs_and_who_lies_on_the_frontier():
         run_study("frontier", StudyData(tables=tables, resampling=QUICK))
 
 
-def test_a_tree_costs_more_than_its_grounder_and_a_better_grounder_is_better():
-    found = run_study("frontier", simulated())
-    values = {entry.name: entry.values for entry in found.tables[0].rows}
-    for name in ("quick", "careful", "thorough"):
-        assert num(values[f"{name}, tree linear"][1]) > num(values[f"{name} alone"][1])
-    assert num(values["thorough alone"][0]) > num(values["quick alone"][0])
-
-
-def cell(cast: tuple[str, ...], accuracy: float) -> roles.RoleCombination:
-    return roles.RoleCombination(
-        name=" ".join(cast),
-        roles=dict(zip(("analyzer", "grounder", "synthesizer"), cast, strict=True)),
-        accuracy=Interval(estimate=accuracy, se=0, low=0, high=100, n_clusters=1, draws=0),
-        right=np.array([accuracy]),
-        cluster=("c",),
-        dollars=None,
-    )
-
-
-def test_shares_of_roles_by_hand():
-    """Effects ±1, ±2 and ±3 that add up: of the variance 1 + 4 + 9 = 14 each role has its square."""
-    sign = {"large": 1, "small": -1}
-    cells = [cell(cast, 60 + sign[cast[0]] + 2 * sign[cast[1]] + 3 * sign[cast[2]]) for cast in product(sign, repeat=3)]
-    assert roles.shares_of(cells) == pytest.approx({"analyzer": 1 / 14, "grounder": 4 / 14, "synthesizer": 9 / 14})
-    level = [cell(cast, 50.0) for cast in product(sign, repeat=3)]
-    assert all(np.isnan(share) for share in roles.shares_of(level).values())
-
-
-def test_roles_in_a_made_up_world_and_of_real_forecasters():
-    found = run_study("tree-roles", simulated())
-    assert len(found.table("All combinations").rows) == 27
-    shares = [sum(map(num, values)) for values in zip(*(e.values for e in found.tables[0].rows), strict=True)]
-    assert all(40 < share <= 100.01 for share in shares)
-    tables = {name: made(method_seed=seed, noise=noise) for name, seed, noise in (("a", 1, 0.2), ("b", 2, 2.5))}
-    cast = {name: {"analyzer": "m", "grounder": name, "synthesizer": "m"} for name in tables}
-    real = run_study("tree-roles", StudyData(tables=tables, roles=cast, resampling=QUICK))
-    assert [entry.values[0] for entry in real.tables[0].rows] == pytest.approx([0, 100, 0], abs=1e-6)
-    with pytest.raises(InputError, match="fewer than two"):
-        run_study("tree-roles", StudyData(tables=tables, resampling=QUICK))
-
-
 def test_tables_beside_the_forecasts_are_read_and_checked():
     assert read_cost_table([{"forecaster": "a", "dollars": "0.5", "seconds": 3}])["a"] == ForecastCost(
         dollars=0.5, seconds=3
     )
     with pytest.raises(InputError, match="not an amount of money"):
         read_cost_table([{"forecaster": "a", "dollars": -1}])
-    row = {"forecaster": "a", "analyzer": "x", "grounder": "y", "synthesizer": "z"}
-    assert read_role_table([row])["a"] == {"analyzer": "x", "grounder": "y", "synthesizer": "z"}
-    with pytest.raises(InputError, match="synthesizer"):
-        read_role_table([{"forecaster": "a", "analyzer": "x", "grounder": "y"}])

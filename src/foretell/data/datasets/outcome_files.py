@@ -6,6 +6,8 @@ from foretell.data.datasets.rows import Row, csv_rows, jsonl_rows
 from foretell.questions.errors import InputError
 from foretell.questions.resolution import Resolution
 
+ONLY_TARGET = "yes"
+"""The target of a row that names none."""
 OUTCOME_READERS = {".csv": csv_rows, ".jsonl": jsonl_rows}
 
 
@@ -26,7 +28,7 @@ def _resolution(row: Row) -> Resolution:
     try:
         return Resolution(
             question_id=str(row.need("question")),
-            target_id=row.text("target") or "yes",
+            target_id=row.text("target") or ONLY_TARGET,
             outcome=None if outcome is None else int(outcome),
             due=row.text("due") or None,  # pyright: ignore[reportArgumentType] - read by the value itself
         )

@@ -189,7 +189,8 @@ def _parsed(path: Path) -> TreeFile:
     try:
         return tree_from_text(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise InputError(error.strerror or "cannot be read", path=path) from None
+        hint = "foretell tree list shows the trees of this machine" if isinstance(error, FileNotFoundError) else None
+        raise InputError(error.strerror or "cannot be read", path=path, hint=hint) from None
     except UnicodeDecodeError:
         raise InputError("is not UTF-8 text", path=path) from None
     except InputError as error:

@@ -1,5 +1,6 @@
 """What store, journal and limits need from a database; SQLite and PostgreSQL stand behind it."""
 
+import asyncio
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
@@ -148,6 +149,16 @@ class Database(Statements, ABC):
         Who stops waiting before it is begun has it left undone.
         """
         return self.aside(work)
+
+    def kept(self, work: Callable[[], T]) -> Awaitable[T]:
+        """Like `grouped`, for what was paid for: done though nobody waits any more, and on the disk when it returns."""
+
+        async def settled() -> T:
+            result = await asyncio.shield(asyncio.ensure_future(self.grouped(work)))
+            await self.settled()
+            return result
+
+        return settled()
 
     @abstractmethod
     def later(self, work: Callable[[], object]) -> None:

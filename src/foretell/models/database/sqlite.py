@@ -121,6 +121,21 @@ def _attempt(work: Callable[[], T]) -> tuple[T | None, Exception | None]:
         return None, error
 
 
+_Grouped = tuple["asyncio.Future[Any]", Callable[[], Any], bool]
+"""Who waits, for what, and whether it is done also where nobody waits any more."""
+_Ended = tuple["asyncio.Future[Any]", Any, Exception | None]
+
+
+def _tell(ended: "list[_Ended]") -> None:
+    for done, value, error in ended:
+        if done.done():  # Nobody waits any more.
+            continue
+        if error is None:
+            done.set_result(value)
+        else:
+            done.set_exception(error)
+
+
 MEMORY = ":memory:"
 PARTS_WITH_OWN_FILE = ("store", "journal")
 """Parts that have a file of their own, in which others may be guests."""
@@ -147,7 +162,8 @@ class SqliteDatabase(Database):
         self._full_since: float | None = None
         self._full_told = 0.0
         self._ample_until = 0.0
-        self._groups: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Callable[[], Any]]]] = {}
+        self._flushes: set[asyncio.Task[None]] = set()
+        self._groups: dict[asyncio.AbstractEventLoop, list[_Grouped]] = {}
         # Beside a log that was left behind, SQLite opens what it cannot write to without a word: so it is asked here.
         self.read_only = self.place != MEMORY and Path(path).is_file() and not _can_write(Path(path))
         if self.read_only:
@@ -228,13 +244,13 @@ class SqliteDatabase(Database):
     def write_many(self, sql: str, rows: Sequence[SqlValues]) -> None:
         """In one transaction."""
         with self._lock:
-            if self._con.in_transaction:
-                try:
-                    self._con.executemany(sql, rows)
-                except sqlite3.DatabaseError as error:
-                    raise self._problem(error) from None
-            else:
+            if not self._con.in_transaction:
                 self.together(lambda statements: statements.write_many(sql, rows))
+                return
+            try:
+                self._con.executemany(sql, rows)
+            except sqlite3.DatabaseError as error:
+                raise self._problem(error) from None
 
     def now(self) -> float:
         """Seconds since this machine was started: nobody else has the file open, and nobody can set this clock."""
@@ -243,11 +259,27 @@ class SqliteDatabase(Database):
     def together(self, work: Callable[[Statements], T], *, alone: str = "") -> T:
         """A transaction that writes excludes all others anyhow."""
         try:
-            with self._lock, self._con:  # Commits, or undoes all of it.
-                self._con.execute("BEGIN IMMEDIATE")
-                return work(self)
+            with self._lock:
+                if self._con.in_transaction:
+                    return self._part(work)
+                with self._con:  # Commits, or undoes all of it.
+                    self._con.execute("BEGIN IMMEDIATE")
+                    return work(self)
         except sqlite3.DatabaseError as error:
             raise self._problem(error) from None
+
+    def _part(self, work: Callable[[Statements], T]) -> T:
+        """All of it or nothing, as a part of the transaction that is under way."""
+        self._con.execute("SAVEPOINT part")
+        try:
+            return work(self)
+        except BaseException:
+            if self._con.in_transaction:  # A full disk undoes the whole of it.
+                self._con.execute("ROLLBACK TO part")
+            raise
+        finally:
+            if self._con.in_transaction:
+                self._con.execute("RELEASE part")
 
     def stream(self, sql: str, values: SqlValues = ()) -> Iterator[SqlRow]:
         """Straight from the file."""
@@ -297,18 +329,25 @@ class SqliteDatabase(Database):
 
     def grouped(self, work: Callable[[], T]) -> Awaitable[T]:
         """At the end of this turn of the loop: one transaction of many costs hardly more than one of one."""
+        return self._group(work, False)
+
+    def kept(self, work: Callable[[], T]) -> "asyncio.Future[T]":
+        """In the same transaction, and one flush of the disk for all of it."""
+        return self._group(work, True)
+
+    def _group(self, work: Callable[[], T], keep: bool) -> "asyncio.Future[T]":
         loop = asyncio.get_running_loop()
         if loop not in self._groups:
             self._groups[loop] = []
             loop.call_soon(self._carry_out, loop)
         done: asyncio.Future[T] = loop.create_future()
-        self._groups[loop].append((done, work))
+        self._groups[loop].append((done, work, keep))
         return done
 
     def _carry_out(self, loop: asyncio.AbstractEventLoop) -> None:
-        group = [(done, work) for done, work in self._groups.pop(loop) if not done.cancelled()]
+        group = [one for one in self._groups.pop(loop) if one[2] or not one[0].cancelled()]
         try:
-            ends = self.together(lambda _: [_attempt(work) for _, work in group]) if group else []
+            ends = self.together(lambda _: [_attempt(work) for _, work, _ in group]) if group else []
             self._full_since = None
         except DiskFull as error:
             try:
@@ -323,11 +362,21 @@ class SqliteDatabase(Database):
                 return
         except Exception as error:
             ends = [(None, error)] * len(group)
-        for (done, _), (value, error) in zip(group, ends, strict=True):
-            if error is None:
-                done.set_result(value)
-            else:
-                done.set_exception(error)
+        ended = [(done, *end) for (done, _, keep), end in zip(group, ends, strict=True) if not keep]
+        kept = [(done, *end) for (done, _, keep), end in zip(group, ends, strict=True) if keep]
+        _tell(ended)
+        if kept and self._on_disk:
+            self._flushes.add(flush := loop.create_task(self._tell_when_settled(kept)))
+            flush.add_done_callback(self._flushes.discard)
+        else:
+            _tell(kept)
+
+    async def _tell_when_settled(self, kept: "list[_Ended]") -> None:
+        try:
+            await self._flush.settled()
+        except Exception as error:
+            kept = [(done, None, error) for done, *_ in kept]
+        _tell(kept)
 
     def later(self, work: Callable[[], object]) -> None:
         """At once; where that cannot be written, what it stands for is seen from what was written before."""

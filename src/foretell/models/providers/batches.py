@@ -265,8 +265,7 @@ class SubmittedBatches:
             for key in keys:
                 self._journal.keep(self._entry(key), JournalEntry(body=id.encode()))
 
-        await asyncio.shield(database.grouped(write))
-        await database.settled()
+        await database.kept(write)
 
     async def forget(self, key: str) -> None:
         """A request came back unanswered: it may be handed in again."""

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from foretell.models.facts import ModelFacts
@@ -130,6 +130,7 @@ class ChatWire:
         text, inline = _content(message.get("content"))
         refusal = message.get("refusal") or ""
         finish = FINISH.get(str(choice.get("finish_reason") or ""), "tool" if calls else "stop")
+        usage = body.get("usage")
         reply = Reply(
             text=text or str(refusal),
             calls=calls,
@@ -137,16 +138,12 @@ class ChatWire:
             model=str(body.get("model") or ""),
             thinking=inline or _thinking(message),
             sealed=_sealed(message, raw_calls, ids),
+            dollars=stated_dollars(usage),
         )
-        return replace(
-            reply, tokens=self._tokens(body.get("usage"), request, reply), dollars=stated_dollars(body.get("usage"))
-        )
-
-    def _tokens(self, usage: Any, request: Request, reply: Reply) -> Any:
-        read, written, total = (count(usage, name) for name in ("prompt_tokens", "completion_tokens", "total_tokens"))
+        read, written = count(usage, "prompt_tokens"), count(usage, "completion_tokens")
         reasoning = count(usage, "completion_tokens_details", "reasoning_tokens")
         # xAI and Google leave the thoughts out of the output and put them into the total.
-        if self.separate_reasoning and total is not None and read is not None:
+        if self.separate_reasoning and read is not None and (total := count(usage, "total_tokens")) is not None:
             said = written or 0
             written = max(said, total - read)
             reasoning = reasoning or written - said
@@ -154,8 +151,7 @@ class ChatWire:
         if cached is None:
             cached = count(usage, "prompt_cache_hit_tokens") or count(usage, "cached_tokens")
         stored = count(usage, "prompt_tokens_details", "cache_write_tokens")
-        parts = {"cached": cached, "stored": stored, "reasoning": reasoning}
-        return counted(request, reply, read=read, written=written, parts=parts)
+        return counted(request, reply, read=read, written=written, cached=cached, stored=stored, reasoning=reasoning)
 
     def joined(self, events: Iterable[Json]) -> Json:
         """The body that a streamed reply adds up to."""

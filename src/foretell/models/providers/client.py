@@ -297,8 +297,7 @@ def _is_error(body: Json) -> bool:
 
 def _malformed(request: Request, text: str, detail: str = "") -> Reply:
     """A reply that was paid for and cannot be walked through: what there is goes to whoever asked, as text."""
-    reply = Reply(text=text, finish="malformed", detail=detail)
-    return replace(reply, tokens=counted(request, reply, read=None, written=None, parts={}))
+    return counted(request, Reply(text=text, finish="malformed", detail=detail))
 
 
 def _failed_call(body: Any, request: Request) -> Reply | None:

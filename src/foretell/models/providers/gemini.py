@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, cast
 
 from foretell.models.facts import ModelFacts
@@ -132,14 +132,14 @@ class GeminiWire:
         total = count(usage, "totalTokenCount")
         if said is None and total is not None and prompt is not None:
             said = max(0, total - prompt - (tools or 0) - (thought or 0))
-        tokens = counted(
+        return counted(
             request,
             reply,
             read=None if prompt is None else prompt + (tools or 0),
             written=None if said is None and thought is None else (said or 0) + (thought or 0),
-            parts={"cached": count(usage, "cachedContentTokenCount"), "stored": None, "reasoning": thought},
+            cached=count(usage, "cachedContentTokenCount"),
+            reasoning=thought,
         )
-        return replace(reply, tokens=tokens)
 
     def joined(self, events: Iterable[Json]) -> Json:
         """The body that a streamed reply adds up to: parts one after another, the last counts and ending."""

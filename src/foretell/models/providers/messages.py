@@ -1,7 +1,7 @@
 """Anthropic's Messages format."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from foretell.models.facts import ModelFacts
@@ -132,9 +132,8 @@ class MessagesWire:
         # The input is counted without what came from the cache or went into it.
         read = None if fresh is None else fresh + (cached or 0) + (stored or 0)
         reasoning = count(usage, "output_tokens_details", "thinking_tokens")
-        parts = {"cached": cached, "stored": stored, "reasoning": reasoning}
         written = count(usage, "output_tokens")
-        return replace(reply, tokens=counted(request, reply, read=read, written=written, parts=parts))
+        return counted(request, reply, read=read, written=written, cached=cached, stored=stored, reasoning=reasoning)
 
     def joined(self, events: Iterable[Json]) -> Json:
         """The body that a streamed reply adds up to."""

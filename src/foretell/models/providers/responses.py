@@ -6,7 +6,7 @@ their order, its reasoning sealed among them.
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Literal
 
@@ -124,6 +124,7 @@ class ResponsesWire:
         finish: FinishReason = "tool" if calls else "refusal" if refusal else "stop"
         if body.get("status") in ("incomplete", "cancelled"):
             finish = ENDINGS.get(reason, "length")
+        usage = body.get("usage")
         reply = Reply(
             text=text or refusal,
             calls=calls,
@@ -133,20 +134,17 @@ class ResponsesWire:
             sealed=seal("responses", [_kept(item) for item in items]) if _worth_keeping(items) else "",
             detail=reason,
             tier=answered_tier(body.get("service_tier"), request),
+            dollars=stated_dollars(usage),
         )
-        usage = body.get("usage")
-        tokens = counted(
+        return counted(
             request,
             reply,
             read=count(usage, "input_tokens"),
             written=count(usage, "output_tokens"),
-            parts={
-                "cached": count(usage, "input_tokens_details", "cached_tokens"),
-                "stored": count(usage, "input_tokens_details", "cache_write_tokens"),
-                "reasoning": count(usage, "output_tokens_details", "reasoning_tokens"),
-            },
+            cached=count(usage, "input_tokens_details", "cached_tokens"),
+            stored=count(usage, "input_tokens_details", "cache_write_tokens"),
+            reasoning=count(usage, "output_tokens_details", "reasoning_tokens"),
         )
-        return replace(reply, tokens=tokens, dollars=stated_dollars(usage))
 
     def joined(self, events: Iterable[Json]) -> Json:
         """The body that a streamed reply adds up to: the last event holds it whole; until then the items that ended."""

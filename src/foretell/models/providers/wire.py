@@ -273,32 +273,35 @@ def count(value: Any, *path: str) -> int | None:
     (3, None, None)
     """
     for key in path:
-        value = _get(value, key)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
-        return None
-    return int(value)
+        if not isinstance(value, dict):
+            return None
+        value = cast("Json", value).get(key)
+    if type(value) is int:
+        return value if value >= 0 else None
+    if isinstance(value, str) and value.isdecimal() and len(value) < 16:  # How Google writes large numbers.
+        return int(value)
+    return int(value) if isinstance(value, float) and math.isfinite(value) and value >= 0 else None
 
 
 def counted(
-    request: Request, reply: Reply, *, read: int | None, written: int | None, parts: Mapping[str, int | None]
-) -> TokenCount:
-    """What the provider counted, with an estimate for what it did not, so that a budget of tokens still holds."""
+    request: Request, reply: Reply, *, read: int | None = None, written: int | None = None, **parts: int | None
+) -> Reply:
+    """The reply with what the provider counted, and an estimate for what it did not: a budget of tokens still holds."""
     # Nothing was read or said for nothing: 0 tokens of a prompt, or of a text, are ones that were not counted.
+    output, input = written or 0, read or estimate_tokens(request).input
     if not written:
         size = len(reply.text) + len(reply.thinking) + sum(len(call.arguments) for call in reply.calls)
-        written_or_estimate = 0 if written == 0 and not size else int(size / BYTES_PER_TOKEN) + 1
-    else:
-        written_or_estimate = written
-    read_or_estimate = read or estimate_tokens(request).input
-    return TokenCount(
-        input=read_or_estimate,
-        output=written_or_estimate,
-        estimated=written is None or written != written_or_estimate or not read,
-        **{
-            name: min(value or 0, written_or_estimate if name == "reasoning" else read_or_estimate)
-            for name, value in parts.items()
-        },
+        output = 0 if written == 0 and not size else int(size / BYTES_PER_TOKEN) + 1
+    # Set where it stands: nobody else has the reply yet, and a copy of it for every call costs more than the counting.
+    vars(reply)["tokens"] = TokenCount(
+        input=input,
+        output=output,
+        cached=min(parts.get("cached") or 0, input),
+        stored=min(parts.get("stored") or 0, input),
+        reasoning=min(parts.get("reasoning") or 0, output),
+        estimated=written != output or not read,
     )
+    return reply
 
 
 ANSWERED_TIERS: Mapping[str, ServiceTier] = {

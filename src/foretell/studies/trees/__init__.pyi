@@ -1,10 +1,8 @@
 """Made by tools/write_stub.py: do not edit."""
 # ruff: noqa
 
-from foretell.studies.trees.inputs import CallPrices as CallPrices
 from foretell.studies.trees.inputs import ForecastCost as ForecastCost
 from foretell.studies.trees.inputs import read_cost_table as read_cost_table
-from foretell.studies.trees.inputs import read_role_table as read_role_table
 from foretell.studies.trees.inputs import read_trees as read_trees
 from foretell.studies.trees.noise import DISTURBANCES as DISTURBANCES
 from foretell.studies.trees.noise import DRAWS as DRAWS
@@ -17,16 +15,10 @@ from foretell.studies.trees.noise import reverse_by_chance as reverse_by_chance
 from foretell.studies.trees.noise import rms_shift as rms_shift
 from foretell.studies.trees.noise import variance_lost as variance_lost
 from foretell.studies.trees.noise import variance_lost_among as variance_lost_among
-from foretell.studies.trees.simulation import DIRECT as DIRECT
-from foretell.studies.trees.simulation import NoiseStreams as NoiseStreams
-from foretell.studies.trees.simulation import RULES as RULES
-from foretell.studies.trees.simulation import SimulatedGrounder as SimulatedGrounder
-from foretell.studies.trees.simulation import SimulatedMethod as SimulatedMethod
-from foretell.studies.trees.simulation import SimulatedSynthesizer as SimulatedSynthesizer
-from foretell.studies.trees.simulation import Simulation as Simulation
-from foretell.studies.trees.simulation import simulate as simulate
 from foretell.studies.trees.world import LINK_KINDS as LINK_KINDS
 from foretell.studies.trees.world import LinkKind as LinkKind
+from foretell.studies.trees.world import RULES as RULES
+from foretell.studies.trees.world import Simulation as Simulation
 from foretell.studies.trees.world import TreeWorld as TreeWorld
 from foretell.studies.trees.world import TreeWorldSettings as TreeWorldSettings
 from foretell.studies.trees.world import draw_outcomes as draw_outcomes

@@ -16,10 +16,10 @@ from foretell.questions.errors import InputError
 from foretell.report.charts.heatmap import difference_heatmap, distance_heatmap
 from foretell.report.numbers import bracket, number, plural, signed
 from foretell.report.study import CellValue, StudyChart, StudyResult, StudyTable
-from foretell.studies.inputs import DataInputs, SimulationOptions
+from foretell.studies.configurations import complete_configs, study_notes, study_settings
+from foretell.studies.inputs import DataInputs, TableOptions
 from foretell.studies.layout import column, table
 from foretell.studies.scores import right_answers
-from foretell.studies.trees.inputs import given_or_simulated
 
 MOST = 24
 """Methods shown."""
@@ -34,13 +34,13 @@ NOTES = (
 )
 
 
-def study(inputs: DataInputs, options: SimulationOptions) -> StudyResult:
+def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
     """Who is right where others are wrong (McNemar)?
 
     All pairs of methods.
     """
     data = inputs.data(options)
-    tables, notes, settings = given_or_simulated(data)
+    tables = complete_configs(data)
     if len(tables) < 2:
         raise InputError("agreement needs at least two methods", hint="name more of them with --config")
     p = np.stack([one.rows.raw for one in tables.values()])
@@ -94,8 +94,8 @@ def study(inputs: DataInputs, options: SimulationOptions) -> StudyResult:
                 chart=distance_heatmap(names, 100 - agree, label="% of targets put on different sides", decimals=0),
             ),
         ),
-        notes=(*NOTES, *left, *notes),
-        settings=settings,
+        notes=(*NOTES, *left, *study_notes(data, tables)),
+        settings=study_settings(data, tables),
     )
 
 

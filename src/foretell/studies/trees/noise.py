@@ -21,13 +21,12 @@ from foretell.questions.errors import InputError
 from foretell.report.charts.groups import score_by_group
 from foretell.report.charts.svg import Chart
 from foretell.report.numbers import bracket, number, plural
-from foretell.report.study import CellValue, StudyChart, StudyResult, StudyTable
+from foretell.report.study import StudyChart, StudyResult, StudyTable
 from foretell.studies.inputs import DataInputs, StudyData, StudyProgress, TreeStudyOptions, ignore_progress
 from foretell.studies.layout import column, table
 from foretell.studies.scores import step_scores
 from foretell.studies.trees.inputs import require_simulation
-from foretell.studies.trees.simulation import RULES, SimulatedSynthesizer, Simulation
-from foretell.studies.trees.world import LINK_KINDS, LinkKind
+from foretell.studies.trees.world import LINK_KINDS, RULES, LinkKind, SimulatedSynthesizer, Simulation
 
 # Three kinds of noise on leaves, and how to measure what they do.
 
@@ -286,10 +285,6 @@ REAL_TREE_NOTES = (
     "whose roots differ.",
     "Leaves are disturbed, assumptions and judgements are not: a judged claim would have to be asked for again.",
 )
-REJOINED = (
-    "Whether links bring answers nearer to what happens needs outcomes: `foretell backtest QUESTIONS -F "
-    "tree-file:folder=TREES -F tree-file:folder=TREES,rule=average -F tree-file:folder=TREES,rule=random`.",
-)
 
 
 def _joins(seed: int) -> Mapping[str, Callable[[Tree], Tree]]:
@@ -332,44 +327,6 @@ def _noise_table(noise: str, disturb: Disturbance, data: StudyData) -> StudyTabl
             joined = [join(tree) for tree in trees]
             rows[f"{name}, {rule}"] = [variance_lost_among(joined, disturb, ratio, data) for ratio in RATIOS]
     return table(f"Spoilt by {noise} noise, %", "Trees", RATIO_COLUMNS, rows)
-
-
-def weights_of_trees(data: StudyData) -> StudyResult:
-    """How far the roots go when the same leaves are joined by means and by random weights."""
-    grids = tuple(_rejoined(name, trees, data) for name, trees in data.trees.items())
-    count = sum(map(len, data.trees.values()))
-    moved = grids[0].column("moved")["average"]
-    by = f"{number(moved.estimate, 1)} {bracket(moved.low, moved.high, 1)}" if isinstance(moved, Interval) else "–"
-    return StudyResult(
-        name="tree-weights",
-        title="What the links of real trees do to their roots",
-        sentences=(f"{plural(count, 'tree')}: joined by means instead, the first ones' roots move by {by} points.",),
-        tables=grids,
-        notes=REJOINED,
-        settings={"seed": data.resampling.seed, "draws": data.resampling.draws},
-    )
-
-
-def _rejoined(name: str, trees: Sequence[Tree], data: StudyData) -> StudyTable:
-    def roots(join: Callable[[Tree], Tree]) -> Floats:
-        circuits = [compile_tree(join(tree)) for tree in trees]
-        return np.array([circuit.run()[circuit.claims[circuit.root]] for circuit in circuits])
-
-    by_rule = {rule: roots(join) for rule, join in _joins(data.resampling.seed).items()}
-    as_stored, stored = next(iter(by_rule.items()))
-    rows: dict[str, tuple[CellValue, ...]] = {}
-    for rule, p in by_rule.items():
-        moved = bootstrap_score(100 * np.abs(p - stored), resampling=data.resampling)
-        turned = bootstrap_score(100.0 * ((p > 0.5) != (stored > 0.5)), resampling=data.resampling)
-        change = (None, None) if rule == as_stored else (moved, turned)
-        rows[rule] = (100 * float(p.mean()), *change, len(trees))
-    columns = (
-        column("mean root", "%"),
-        column("moved", "mean distance to the root as it was, in points"),
-        column("turned", "% of roots that came to lie on the other side of one half"),
-        column("trees"),
-    )
-    return table(name, "Links", columns, rows, styles={as_stored: "reference"})
 
 
 def variance_lost_among(trees: Sequence[Tree], disturb: Disturbance, ratio: float, data: StudyData) -> Interval | None:

@@ -19,11 +19,9 @@ from foretell.report.numbers import number, plural
 from foretell.report.study import CellValue, StudyChart, StudyResult, StudyTable
 from foretell.report.study_report import value_text
 from foretell.studies.configurations import complete_configs, study_notes, study_settings
-from foretell.studies.inputs import DataInputs, SimulationOptions
+from foretell.studies.inputs import DataInputs, TableOptions
 from foretell.studies.layout import column, table
 from foretell.studies.scores import mean_of_runs, right_answers
-from foretell.studies.trees.inputs import simulation_for
-from foretell.studies.trees.simulation import SimulationResult, default_methods, simulate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,35 +108,33 @@ NOTES = (
     "deviation of the probability itself. A tree that always answers 0.49 has neither, and is no better for it: read "
     "both beside accuracy.",
     "Against outcomes, the squared error of one run is that of the mean of endlessly many runs plus the variance "
-    "between runs. Against true chances, which only a simulated world has, the first part is bias² alone.",
+    "between runs.",
 )
 
 
-def study(inputs: DataInputs, options: SimulationOptions) -> StudyResult:
+def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
     """How much of the error is bias, how much is chance?
 
-    Real runs where tables are given, else those of a simulated world.
+    Repeated runs of every forecaster: accuracy, confidence, and how far runs of one question differ.
     """
     data = inputs.data(options)
-    simulation = simulation_for(data)
-    result = None if simulation is None else simulate(simulation, default_methods(), data.progress)
-    tables = complete_configs(data) if result is None else result.tables
+    tables = complete_configs(data)
     found = {name: RunStability.of(examples) for name, examples in tables.items()}
-    grids = [_board(found, tables, data.resampling)]
-    if result is not None:
-        grids.append(_decomposed(result, data.resampling))
-    shown = _widest(found)
+    board = _board(found, tables, data.resampling)
+    # The first, and those whose runs differ least and most.
+    order = sorted(found, key=lambda name: float(np.nan_to_num(found[name].spread).mean()))
+    shown = dict.fromkeys([next(iter(found)), order[0], order[-1]])
     return StudyResult(
         name="stability",
         title="Bias and chance between runs",
-        sentences=(_sentence(grids[0]),),
-        tables=tuple(grids),
+        sentences=(_sentence(board),),
+        tables=(board,),
         charts=tuple(
             StudyChart(name=f"runs-{i}", title=f"{name}: single runs", chart=runs_histogram(tables[name], name))
             for i, name in enumerate(shown, 1)
         ),
-        notes=NOTES if result is not None else (*NOTES, *study_notes(data, tables)),
-        settings=simulation.description if simulation is not None else study_settings(data, tables),
+        notes=(*NOTES, *study_notes(data, tables)),
+        settings=study_settings(data, tables),
     )
 
 
@@ -170,24 +166,6 @@ def _board(found: Mapping[str, RunStability], tables: Mapping[str, Examples], ho
     return table("Stability", "Method", columns, rows)
 
 
-def _decomposed(result: SimulationResult, how: Resampling) -> StudyTable:
-    """Against the true chance: MSE = bias² + variance, by question."""
-    columns = (
-        column("MSE", "mean squared distance to the true chance, ×100", 2),
-        column("bias²", "of the mean of endlessly many runs, ×100, estimated without bias", 2),
-        column("variance", "between runs, ×100", 2),
-        column("mean bias", "mean of answer minus true chance, in points"),
-    )
-    rows: dict[str, list[CellValue]] = {}
-    for name, p in result.forecasts.items():
-        variance = variance_of_runs(p)
-        signed_bias = mean_of_runs(p) - result.truth
-        bias = signed_bias**2 - variance / len(p)
-        parts = (bias + variance, bias, variance, signed_bias)
-        rows[name] = [bootstrap_score(100 * part, result.world, resampling=how) for part in parts]
-    return table("Against the true chance", "Method", columns, rows)
-
-
 def _mean_of(values: Floats, examples: Examples, how: Resampling) -> CellValue:
     kept = np.isfinite(values)
     if not kept.any():
@@ -198,12 +176,6 @@ def _mean_of(values: Floats, examples: Examples, how: Resampling) -> CellValue:
 def _estimate(values: Floats) -> CellValue:
     kept = np.isfinite(values)
     return float(np.mean(values[kept])) if kept.any() else None
-
-
-def _widest(found: Mapping[str, RunStability]) -> list[str]:
-    """The first, and those whose runs differ least and most."""
-    order = sorted(found, key=lambda name: float(np.nan_to_num(found[name].spread).mean()))
-    return list(dict.fromkeys([next(iter(found)), order[0], order[-1]]))
 
 
 def _sentence(board: StudyTable) -> str:

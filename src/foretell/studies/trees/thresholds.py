@@ -4,7 +4,6 @@ After Analytica (2026), D.5.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from math import nan
 
 import numpy as np
@@ -16,9 +15,9 @@ from foretell.metrics.decisions import Criterion, best_threshold, cross_fit_thre
 from foretell.questions.errors import InputError
 from foretell.report.numbers import bracket, number, plural, signed
 from foretell.report.study import CellValue, StudyResult, StudyTable
-from foretell.studies.inputs import DataInputs, SimulationOptions
+from foretell.studies.configurations import complete_configs, study_notes, study_settings
+from foretell.studies.inputs import DataInputs, TableOptions
 from foretell.studies.layout import column, table
-from foretell.studies.trees.inputs import given_or_simulated
 
 CRITERIA: Mapping[Criterion, str] = {"accuracy": "Accuracy", "balanced": "Balanced accuracy"}
 FOLDS = 10
@@ -31,21 +30,21 @@ NOTES = (
 )
 
 
-def study(inputs: DataInputs, options: SimulationOptions) -> StudyResult:
+def study(inputs: DataInputs, options: TableOptions) -> StudyResult:
     """Where to cut a probability into True and False?
 
     Every configuration by every criterion; the trials' logit mean answers.
     """
     data = inputs.data(options)
-    tables, notes, settings = given_or_simulated(data)
+    tables = complete_configs(data)
     grids = tuple(_grid(criterion, tables, data.resampling) for criterion in CRITERIA)
     return StudyResult(
         name="threshold",
         title="Where to cut a probability",
         sentences=(_sentence(grids[0]),),
         tables=grids,
-        notes=(*NOTES, *notes),
-        settings=settings,
+        notes=(*NOTES, *study_notes(data, tables)),
+        settings=study_settings(data, tables),
     )
 
 
@@ -69,9 +68,8 @@ def _values(examples: Examples, criterion: Criterion, how: Resampling) -> tuple[
         raise InputError("all outcomes are the same: there is nothing to tell apart", hint="give more questions")
     chosen = best_threshold(p, outcome, criterion=criterion)
     held = cross_fit_threshold(p, outcome, cluster, criterion=criterion, folds=FOLDS, resampling=how)
-    gain = held.gain
-    points = replace(gain, diff=100 * gain.diff, se=100 * gain.se, low=100 * gain.low, high=100 * gain.high)
-    return (chosen.value, 100 * held.score_at_half, 100 * held.score, points, 100 * held.in_sample, len(kept))
+    scores = (100 * held.score_at_half, 100 * held.score, held.gain.times(100), 100 * held.in_sample)
+    return (chosen.value, *scores, len(kept))
 
 
 def _sentence(grid: StudyTable) -> str:

@@ -15,7 +15,7 @@ from foretell.arena.store import ArenaStore
 from foretell.metrics.bootstrap import Resampling
 from foretell.operations.requests import ScoreRequest
 from foretell.operations.score import ScoreResult, score
-from foretell.operations.study_data import run_table
+from foretell.operations.studies import run_table
 from foretell.questions.errors import InputError
 from foretell.report.arena_report import ArenaReport
 from foretell.report.leaderboard import board_study

@@ -1,32 +1,34 @@
 """The first page, coming in, studies, and the JSON API for people."""
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
+from foretell.forecasters.tree.description import stale_parts, tree_failures
 from foretell.forecasters.tree.proposition import Tree
 from foretell.forecasters.tree.tree_file import read_tree_file
 from foretell.operations.studies import open_study, saved_studies
 from foretell.plugins import names
 from foretell.questions.errors import InputError
 from foretell.report.arena_report import ArenaReport, arena_finding
+from foretell.report.charts.rulers import belief_thumbnail, lines_thumbnail, score_thumbnail, tree_thumbnail
 from foretell.report.charts.svg import Chart
-from foretell.report.charts.thumbnails import belief_thumbnail, lines_thumbnail, score_thumbnail, tree_thumbnail
 from foretell.report.study import StudyResult
 from foretell.report.study_report import study_parts
 from foretell.runs.services import SEARCH_ENGINES
 from foretell.runs.settings import KEYS, Settings
-from foretell.scoring.arena_history import scores_over_time
-from foretell.studies.registry import study_questions
+from foretell.scoring.arena_view import scores_over_time
+from foretell.studies.inputs import study_questions
 from foretell.web.boards import ArenaFilters
 from foretell.web.formatting import percent, some, span
 from foretell.web.pages.arena import arena_rows
 from foretell.web.pages.question import read_question
 from foretell.web.rendering import html_page, json_and_page, link_to
-from foretell.web.run_figures import score_rulers
 from foretell.web.run_rows import RunRowView, list_runs
 from foretell.web.security import COOKIE, AccessRules, TokenRequired, access_of, form_of
 from foretell.web.state import CurrentState, WebState
@@ -63,6 +65,8 @@ def home(here: CurrentState) -> dict[str, Any]:
         "example": here.settings.is_example,
         "engines": usable_engines(here.settings),
         "highlights": _highlights(here, runs.runs, trees, arenas),
+        # Runs, trees, arenas and studies in one list, the newest first.
+        "recent": _recent(here, runs.runs, trees, arenas),
         "unfinished": [run for run in runs.runs if run.state not in ("running", "done")],
         **model_keys(here.settings),
     }
@@ -72,7 +76,7 @@ def home(here: CurrentState) -> dict[str, Any]:
 def show_home(request: Request, here: CurrentState, view: Annotated[dict[str, Any], Depends(home)]) -> Response:
     """The first page, with small pictures of what can be opened."""
     pictures = [_picture(here, one) for one in view["highlights"]]
-    return html_page(request, "home.html", view, rulers=score_rulers(view["runs"]), pictures=pictures)
+    return html_page(request, "home.html", view, pictures=pictures)
 
 
 def _picture(here: WebState, one: Mapping[str, Any]) -> Chart | None:
@@ -94,10 +98,20 @@ def _picture(here: WebState, one: Mapping[str, Any]) -> Chart | None:
             paths = [[point["p"][id] for point in t["trace"]["path"] if id in point["p"]] for t in found["trials"]]
             return belief_thumbnail([path for path in paths if path], combination["p"][id], target["price"])
         case "tree":
-            tree = read_tree_file(here.settings.home / "trees" / f"{ids[0]}.json").tree
-            return tree_thumbnail(_levels(tree))
+            return tree_thumbnail(_levels(_newest(here.settings.home / "trees" / f"{ids[0]}.json")))
         case _:
             return _arena_picture(here, ids[0])
+
+
+def _newest(path: Path) -> Tree:
+    """A tree, to be looked at only: it is read once for as long as its file is the same."""
+    found = path.stat()
+    return _tree_of(path, found.st_mtime_ns, found.st_size)
+
+
+@lru_cache(maxsize=4)
+def _tree_of(path: Path, changed: int, size: int) -> Tree:
+    return read_tree_file(path).tree
 
 
 def _levels(tree: Tree) -> list[list[tuple[float | None, int]]]:
@@ -159,7 +173,7 @@ def _highlights(
         found.append(answer)
     for path in trees[:NEWEST_TREES]:
         try:
-            tree = read_tree_file(path).tree
+            tree = _newest(path)
         except InputError:
             continue
         root, name = tree.nodes[tree.root], path.relative_to(here.settings.home / "trees").with_suffix("").as_posix()
@@ -168,12 +182,84 @@ def _highlights(
         break
     for arena in arenas[:1]:
         report, name = small_board(here, arena["name"]), arena["name"]
-        text = f"{some(arena['events'], 'event')}, {arena['settled']} settled: who is best, and by more than noise?"
+        text = f"{some(arena['events'], 'event')}, {arena['settled']} resolved: who is best?"
         text = arena_finding(report.view) if report else text
-        found.append({"kind": "arena", "title": "A living benchmark", "text": text, "name": name, "ids": [name]})
+        found.append(
+            {
+                "kind": "arena",
+                "title": "A live leaderboard",
+                "text": text,
+                "name": name,
+                "ids": [name],
+            }
+        )
     return found
 
 
+def _recent(
+    here: WebState, runs: Sequence[RunRowView], trees: Sequence[Path], arenas: Sequence[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Whatever was made last: what it is, its state, its result in a few words, its cost and when."""
+    made = here.settings.home / "trees"
+    found = [
+        *(_recent_run(here, run) for run in runs),
+        *(one for path in trees[:MOST_RECENT] if (one := _recent_tree(path, made)) is not None),
+        *(_recent_arena(here, arena) for arena in arenas[:MOST_RECENT]),
+    ]
+    for name in saved_studies(here.settings):
+        at = _changed_at(here.settings.home / "studies" / name)
+        found.append({"kind": "study", "id": name, "name": name, "what": "study", "state": "done", "at": at})
+    blank: dict[str, Any] = {"run": None, "state": "", "result": "", "cost": None}
+    return [{**blank, **one} for one in sorted(found, key=lambda one: one["at"], reverse=True)[:MOST_RECENT]]
+
+
+def _recent_run(here: WebState, run: RunRowView) -> dict[str, Any]:
+    result = f"Brier index {_index(run):.1f}" if run.score.get("bi") else ""
+    row = here.store.run(run.id) if run.questions == 1 and run.done and not result else None
+    if row is not None:
+        said = here.scores(row, finished=run.finished).answers[0].leading
+        result = percent(said.p)
+    what = "question" if run.questions == 1 else f"run, {some(run.questions, 'question')}"
+    cost = here.totals(run.id).spending.dollars
+    told = {"kind": "run", "id": run.id, "name": run.called, "what": what, "run": run, "result": result}
+    return {**told, "cost": cost, "at": run.created}
+
+
+def _recent_tree(path: Path, folder: Path) -> dict[str, Any] | None:
+    try:
+        tree = read_tree_file(path).tree
+    except InputError:
+        return None
+    root, name = tree.nodes[tree.root], path.relative_to(folder).with_suffix("").as_posix()
+    failed, stale = len(tree_failures(tree)), len(stale_parts(tree))
+    state = f"{failed} failed" if failed else f"{stale} out of date" if stale else "done"
+    told = {"kind": "tree", "id": name, "name": root.claim, "what": f"tree, {some(len(tree.nodes), 'claim')}"}
+    cost = tree.origin.cost.dollars if tree.origin is not None else None
+    return {**told, "state": state, "result": percent(root.p), "cost": cost, "at": _changed_at(path)}
+
+
+def _recent_arena(here: WebState, arena: Mapping[str, Any]) -> dict[str, Any]:
+    name, events, settled, made_at = (arena[key] for key in ("name", "events", "settled", "created"))
+    ((entries, dollars),) = here.store.database.read(_ARENA_SQL, (name,))
+    state = "done" if events and settled == events else "live" if events else "no events yet"
+    told = {"kind": "arena", "id": name, "name": name, "what": f"arena, {some(entries, 'participant')}"}
+    return {
+        **told,
+        "state": state,
+        "result": f"{settled} of {some(events, 'event')} resolved",
+        "cost": dollars,
+        "at": made_at,
+    }
+
+
+def _changed_at(path: Path) -> str:
+    return datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="seconds")
+
+
+_ARENA_SQL = """
+select count(distinct e.name), coalesce(sum(t.dollars), 0) from entry e left join tally t on t.entry = e.id
+where e.arena = ?"""
+MOST_RECENT = 12
 SCORES_BESIDE = (("price", "the market"), ("base_rate", "the base rate"))
 NEWEST_TREES = 5
 """Files that are tried until one is a tree that can be read."""
@@ -197,7 +283,7 @@ def _researched(here: WebState, runs: Sequence[RunRowView]) -> dict[str, Any] | 
             parts += [f"the market said {percent(said.price)}"] if said.price is not None else []
             parts += [f"the answer was {'yes' if said.outcome else 'no'}"] if said.outcome is not None else []
             ids, due = [run.id, one.question.id], one.question.due.isoformat()
-            title, text = "Research, step by step", f"{'; '.join(parts)}."
+            title, text = "An agent's research", f"{'; '.join(parts)}."
             return {"kind": "question", "title": title, "text": text, "name": run.called, "ids": ids, "due": due}
     return None
 

@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 
 from foretell.data.untrusted import rows_as_csv
 from foretell.operations import run as operations
-from foretell.operations.questions import QuestionsResult, check_questions
+from foretell.operations.data import QuestionsResult, check_questions
 from foretell.operations.requests import (
     SET_HELP,
     ListingFields,
@@ -37,6 +37,7 @@ from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.questions.trace import TraceEvent
 from foretell.report.headline import run_headline
+from foretell.report.run_report import score_figures
 from foretell.request import setting
 from foretell.runs.question_sets import find_set, set_names, sets_here
 from foretell.runs.spec import RunState, parse_yaml
@@ -45,7 +46,7 @@ from foretell.scoring.run_scores import QuestionAnswer, RunScores
 from foretell.web.forms import body_of, form_fields, form_values
 from foretell.web.pages.ask import UNPRICED, StartedRun, start_from_form, start_run
 from foretell.web.rendering import html_page, link_to
-from foretell.web.run_figures import answer_ruler, score_figures, score_rulers
+from foretell.web.run_figures import answer_ruler, score_rulers
 from foretell.web.run_rows import RUNS_PER_PAGE, RunList, RunRowView, list_runs, run_row_view
 from foretell.web.security import FIELD, TokenRequired, form_of
 from foretell.web.state import CurrentState, WebState

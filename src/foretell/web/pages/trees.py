@@ -35,10 +35,12 @@ from foretell.forecasters.tree.tree_file import TreeFile, read_tree_file
 from foretell.forecasters.tree.what_if import apply_scenario
 from foretell.operations.requests import (
     TREE_FORMATS,
+    TreeListRequest,
+    TreeReportRequest,
     TreeRequest,
     WhatIfRequest,
 )
-from foretell.operations.tree import format_tree, prepare_tree, report_facts, stored_tree
+from foretell.operations.tree import format_tree, list_trees, prepare_tree, report, report_facts, stored_tree
 from foretell.operations.what_if import compare_edits, numbers_by_name
 from foretell.questions.errors import InputError
 from foretell.runs.settings import Settings
@@ -54,6 +56,7 @@ from foretell.web.pages.ask import (
     start_run,
     usable_engines,
 )
+from foretell.web.pages.question import file_response
 from foretell.web.rendering import html_page, json_and_page, link_to
 from foretell.web.security import TokenRequired, form_of
 from foretell.web.state import CurrentState, WebState
@@ -115,19 +118,8 @@ KnownClaim = Annotated[Proposition, Depends(known_claim)]
 
 @router.get("/api/trees", tags=["trees"])
 def read_trees(here: CurrentState) -> dict[str, Any]:
-    """Every tree file of this machine, by name; one that cannot be read says why."""
-    folder = here.settings.home / "trees"
-    names = sorted(path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.json"))
-    return {"folder": str(folder), "trees": [_tree_row(here, name) for name in names]}
-
-
-def _tree_row(here: WebState, name: str) -> dict[str, Any]:
-    try:
-        tree = known_tree(here, name).tree
-    except InputError as error:
-        return {"name": name, "claim": "", "p": None, "claims": 0, "problem": str(error)}
-    top = tree.nodes[tree.root]
-    return {"name": name, "claim": top.claim, "p": top.p, "claims": len(tree.nodes), "problem": ""}
+    """Every tree file of this machine, the one changed last first; one that cannot be read says why."""
+    return list_trees(TreeListRequest(), here.settings).to_dict()
 
 
 @router.get("/trees", include_in_schema=False)
@@ -217,7 +209,9 @@ async def add_scenario_by_form(request: Request, here: CurrentState, _: TokenReq
 
 @router.get("/api/tree/export/{form}/{name:path}", response_class=PlainTextResponse, **NO_TREE)
 def read_export(here: CurrentState, file: KnownTree, name: str, form: str) -> Response:
-    """The tree as a logic program, a Bayes net, a graph or a report."""
+    """The tree as a logic program, a Bayes net, a graph or a report; `pdf` is the report as Chromium prints it."""
+    if form == "pdf":
+        return file_response(report(TreeReportRequest(file=tree_path(here.settings, name))), form)
     if form not in TREE_FORMATS:
         raise HTTPException(404, f"there is no form {form!r}; there are {', '.join(TREE_FORMATS)}")
     text = format_tree(file, form, report_facts(tree_path(here.settings, name)))

@@ -9,6 +9,7 @@ function themeButton(button) {
   button.addEventListener('click', () => {
     const next = THEMES[(THEMES.indexOf(root.dataset.theme ?? 'system') + 1) % THEMES.length];
     if (next === 'system') delete root.dataset.theme; else root.dataset.theme = next;
+    document.cookie = `foretell-theme=${next};path=/;max-age=31536000;samesite=lax`;
     try { localStorage.setItem('foretell-theme', next); } catch { /* only for this page, then */ }
     show();
   });

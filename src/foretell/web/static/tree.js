@@ -180,19 +180,53 @@ function slopes() {
   }
 }
 
-// What is on the screen as a table; a text that a spreadsheet would take for a formula is marked as text.
-function tornadoCsv() {
-  const cell = (value) => { const text = /^[=+@\t\r-]/.test(value) ? `'${value}` : value; return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text; };
-  const lines = find('#slopes [data-input]').map((row) => {
-    const id = row.dataset.input;
-    const ends = [0, 1].map((p) => String(run(circuit.ops, { ...inputs, [id]: p }, places())[rootPlace]));
-    return [cell(id), cell(row.dataset.claimText), String(inputs[id]), ...ends].join(',');
-  });
+// What is on the screen, to save. Each input with the answer at its ends:
+const ends = () => find('#slopes [data-input]').map((row) => {
+  const id = row.dataset.input;
+  return [id, row.dataset.claimText, ...[0, 1].map((p) => run(circuit.ops, { ...inputs, [id]: p }, places())[rootPlace])];
+});
+
+function give(blob, suffix) {
   const made = document.createElement('a');
-  made.href = URL.createObjectURL(new Blob([['id,claim,p,if_false,if_true', ...lines, ''].join('\r\n')], { type: 'text/csv' }));
-  made.download = 'what_would_change_the_answer.csv';
+  made.href = URL.createObjectURL(blob);
+  made.download = `what_would_change_the_answer.${suffix}`;
   made.click();
   setTimeout(() => URL.revokeObjectURL(made.href), 10_000);
+}
+
+// A text that a spreadsheet would take for a formula is marked as text.
+function tornadoCsv() {
+  const cell = (value) => { const text = /^[=+@\t\r-]/.test(value) ? `'${value}` : value; return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text; };
+  const lines = ends().map(([id, claim, low, high]) => [cell(id), cell(claim), String(inputs[id]), String(low), String(high)].join(','));
+  give(new Blob([['id,claim,p,if_false,if_true', ...lines, ''].join('\r\n')], { type: 'text/csv' }), 'csv');
+}
+
+function tornadoPicture() {
+  const rows = ends(), now = values[rootPlace], [width, height] = [960, 60 + 34 * rows.length];
+  const all = [now, ...rows.flatMap(([, , low, high]) => [low, high])], [least, most] = [Math.min(...all), Math.max(...all)];
+  const x = (p) => 540 + 340 * (p - least) / Math.max(most - least, 1e-9);
+  const safe = (text) => text.replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt(0)};`).replace(/[^\t\n\r\u0020-\uFFFD]/g, '');
+  const short = (text) => (text.length > 62 ? `${text.slice(0, 61)}…` : text);
+  const words = (at, y, text, more = '') => `<text x="${at}" y="${y}" ${more}>${safe(text)}</text>`;
+  const bar = (from, to, y, colour) => `<rect x="${Math.min(from, to)}" y="${y}" width="${Math.abs(to - from)}" height="16" fill="${colour}"/>`;
+  const parts = rows.map(([id, claim, low, high], i) => {
+    const y = 44 + 34 * i, [left, right] = [['false', low], ['true', high]].sort((a, b) => a[1] - b[1]);
+    return [words(12, y + 13, short(`${id} ${claim}`)), bar(x(now), x(low), y, '#b45309'), bar(x(now), x(high), y, '#1d5fae'),
+      words(x(left[1]) - 6, y + 13, `${left[0]} ${percent(left[1])}`, 'text-anchor="end"'), words(x(right[1]) + 6, y + 13, `${percent(right[1])} ${right[0]}`)].join('');
+  });
+  return { width, height, text: `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" font-family="sans-serif" font-size="12" fill="#1b1f24"><rect width="${width}" height="${height}" fill="#ffffff"/>${words(12, 22, short(document.querySelector('h1').textContent.trim()), 'font-size="14" font-weight="bold"')}${words(x(now), 34, `now ${percent(now)}`, 'text-anchor="middle"')}${parts.join('')}<line x1="${x(now)}" x2="${x(now)}" y1="38" y2="${height - 10}" stroke="#1b1f24" stroke-dasharray="4 3"/></svg>` };
+}
+
+function saveTornado(kind) {
+  const { width, height, text } = tornadoPicture();
+  if (kind === 'svg') { give(new Blob([text], { type: 'image/svg+xml' }), kind); return; }
+  const image = new Image();
+  image.addEventListener('load', () => {
+    const paper = Object.assign(document.createElement('canvas'), { width: 2 * width, height: 2 * height });
+    paper.getContext('2d').drawImage(image, 0, 0, paper.width, paper.height);
+    paper.toBlob((blob) => give(blob, kind), 'image/png');
+  });
+  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
 }
 
 const waiting = new Set();
@@ -308,6 +342,7 @@ for (const one of find('[data-pick]')) one.addEventListener('click', (event) => 
 });
 part('scenario')?.addEventListener('input', (event) => { event.target.dataset.own = ''; });
 part('tornado-csv')?.addEventListener('click', tornadoCsv);
+for (const one of find('[data-tornado]')) one.addEventListener('click', () => saveTornado(one.dataset.tornado));
 part('reset').addEventListener('click', reset);
 part('copy').addEventListener('click', copy);
 part('all').addEventListener('click', () => foldAll(folded.size === 0));
