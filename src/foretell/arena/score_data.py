@@ -18,7 +18,7 @@ from zipfile import BadZipFile
 import numpy as np
 import numpy.typing as npt
 
-from foretell.data.atomic_file import write_atomically
+from foretell.data.files import write_atomically
 from foretell.forecasters.combine.rows import Examples, TrialRows
 from foretell.metrics.arrays import Floats, Ints, group_sums
 from foretell.models.database.interface import Database

@@ -74,7 +74,6 @@ OLD_SPELLINGS = {
     "--budget-per-day": "--budget DOLLARS for one run and --tournament-budget DOLLARS for all of them",
     "--due": "--as-of DATE",
     "--dest": "--folder FOLDER",
-    "--cast": "--roles FILE",
     "--pilot": "two names as arguments: foretell plan FIRST SECOND",
     "--level": "--index POINTS for the Brier index of a plan",
     "--port-base": "--port PORT",

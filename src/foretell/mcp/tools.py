@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from foretell.forecasters.tree.problems import InvalidTree
+from foretell.forecasters.tree.text import InvalidTree
 from foretell.mcp.permissions import ALLOW_SPENDING, GROUNDERS, MOST, WITHHELD, ServerPermissions
 from foretell.operations import requests
 from foretell.operations.table import OPERATIONS

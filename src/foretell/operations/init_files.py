@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
-from foretell.data.atomic_file import write_atomically
+from foretell.data.files import write_atomically
 from foretell.models.names import ModelName
 from foretell.models.prices import PriceList
 from foretell.operations.requests import NO_CHOICE, InitBotRequest, InitGridRequest, InitRunRequest

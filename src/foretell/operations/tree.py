@@ -13,13 +13,13 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from foretell.data.atomic_file import write_atomically
+from foretell.data.files import write_atomically
 from foretell.forecasters.tree import exports
 from foretell.forecasters.tree.arithmetic.error_bar import error_bar
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
 from foretell.forecasters.tree.arithmetic.scaling import scale_tree
 from foretell.forecasters.tree.arithmetic.sensitivity import beta_paths, drivers, sensitivities
-from foretell.forecasters.tree.description import (
+from foretell.forecasters.tree.exports import (
     claim_marks,
     format_probability,
     one_line,
@@ -29,8 +29,8 @@ from foretell.forecasters.tree.description import (
 )
 from foretell.forecasters.tree.forecaster import CLAIM
 from foretell.forecasters.tree.history import read_history
-from foretell.forecasters.tree.problems import TreeProblem
 from foretell.forecasters.tree.proposition import Tree
+from foretell.forecasters.tree.text import TreeProblem
 from foretell.forecasters.tree.tree_file import (
     TreeFile,
     check_file,

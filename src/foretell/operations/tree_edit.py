@@ -13,7 +13,6 @@ from rich.console import Console
 from rich.text import Text
 
 from foretell.forecasters.tree.arithmetic.evaluation import stale_claims
-from foretell.forecasters.tree.description import format_probability, one_line, stale_parts, tree_failures
 from foretell.forecasters.tree.edits import (
     AddNode,
     Edit,
@@ -26,6 +25,7 @@ from foretell.forecasters.tree.edits import (
     SetReport,
     Unpin,
 )
+from foretell.forecasters.tree.exports import format_probability, one_line, stale_parts, tree_failures
 from foretell.forecasters.tree.formula import ID
 from foretell.forecasters.tree.grow.synthesize import rule_of
 from foretell.forecasters.tree.history import (

@@ -19,11 +19,10 @@ from foretell.forecasters.tree.arithmetic.sensitivity import (
     tornado,
     tree_spread,
 )
-from foretell.forecasters.tree.description import format_probability, one_line
 from foretell.forecasters.tree.edits import Edit, Scenario, SetP, Unpin
+from foretell.forecasters.tree.exports import format_probability, one_line
 from foretell.forecasters.tree.proposition import Tree
-from foretell.forecasters.tree.tree_file import TreeFile, read_tree_file, tree_from_dict, write_tree
-from foretell.forecasters.tree.tree_json import to_dict
+from foretell.forecasters.tree.tree_file import TreeFile, read_tree_file, to_dict, tree_from_dict, write_tree
 from foretell.forecasters.tree.what_if import ClaimChange, WhatIfResult, compare_scenarios
 from foretell.operations.requests import WhatIfRequest, tree_path
 from foretell.operations.result import Result

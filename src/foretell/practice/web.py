@@ -1,10 +1,20 @@
-"""The practice world's web site, its archive, and Wikipedia."""
+"""What the practice web knows, its site and archive, Wikipedia, and the search engines over them."""
 
-from dataclasses import replace
-from datetime import datetime
+import json
+import re
+from base64 import b64decode
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from html import escape
+from importlib.resources import files
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
+from pydantic import TypeAdapter
+
+from foretell.data.search.engine import Dating
 from foretell.practice.server import (
     Handler,
     PracticeServer,
@@ -13,8 +23,97 @@ from foretell.practice.server import (
     html_response,
     json_response,
 )
-from foretell.practice.world import SampleWebPage, SampleWorld, version_at
 from foretell.questions.as_of import instant
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageVersion:
+    """A page or an article as it was from a moment on."""
+
+    at: datetime
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleWebPage:
+    """A page of the practice web."""
+
+    url: str
+    title: str
+    text: str
+    """As it is now."""
+    published: datetime | None = None
+    updated: datetime | None = None
+    shown: Dating = "published"
+    """How engines show its date: stated, as an age, or not at all."""
+    crawled: datetime | None = None
+    versions: tuple[PageVersion, ...] = ()
+    """What archives hold of it, oldest first."""
+
+    @property
+    def path(self) -> str:
+        """Where it lies on its site."""
+        return urlsplit(self.url).path
+
+    def html(self, text: str | None = None) -> str:
+        """As a web page, with its dates in the head."""
+        dates = (("article:published_time", self.published), ("article:modified_time", self.updated))
+        metas = "".join(f'<meta property="{name}" content="{at.isoformat()}">' for name, at in dates if at is not None)
+        paragraphs = "".join(f"<p>{escape(part)}</p>" for part in (text or self.text).split("\n"))
+        return (
+            f'<!doctype html><html><head><meta charset="utf-8"><title>{escape(self.title)}</title>{metas}</head>'
+            f"<body><article><h1>{escape(self.title)}</h1>{paragraphs}</article></body></html>"
+        )
+
+
+@dataclass(kw_only=True)
+class SampleWorld:
+    """Pages and articles, and the day it is there."""
+
+    now: datetime
+    pages: list[SampleWebPage] = field(default_factory=list[SampleWebPage])
+    articles: dict[str, list[PageVersion]] = field(default_factory=dict[str, list[PageVersion]])
+    """Encyclopedia articles by title, versions oldest first."""
+
+    def find(self, query: str, *, until: datetime | None = None) -> list[SampleWebPage]:
+        """Pages sharing a word with the query, the most words first; with `until`, none that is dated later."""
+        words = set(re.findall(r"\w+", query.casefold()))
+        scored = [
+            (len(words & set(re.findall(r"\w+", f"{page.title} {page.text}".casefold()))), page) for page in self.pages
+        ]
+        found = [page for score, page in sorted(scored, key=lambda one: -one[0]) if score]
+        return [page for page in found if until is None or page.published is None or page.published <= until]
+
+    def age(self, page: SampleWebPage) -> str:
+        """How long ago it was published, as engines put it."""
+        days = (self.now - page.published).days if page.published else 0
+        return f"{days} days ago"
+
+
+def version_at(versions: list[PageVersion] | tuple[PageVersion, ...], at: datetime | None) -> PageVersion | None:
+    """The newest version not later than a moment."""
+    fitting = [one for one in versions if at is None or one.at <= at]
+    return fitting[-1] if fitting else None
+
+
+def small_world() -> SampleWorld:
+    """A few pages around one topic, with every kind of date an engine can meet."""
+    return _stored_world()[0]
+
+
+def sample_world(now: datetime, site: str = "https://news.example", more: Sequence[SampleWebPage] = ()) -> SampleWorld:
+    """The same and more; the dates of pages do not move, only ages are counted from `now`."""
+    small, stored = _stored_world()
+    pages = [*(replace(page, url=site + page.path) for page in [*small.pages, *stored]), *more]
+    return SampleWorld(now=now, pages=pages, articles=small.articles)
+
+
+def _stored_world() -> tuple[SampleWorld, list[SampleWebPage]]:
+    """What `sample_world.json` holds: a world, and more pages."""
+    body = json.loads(files("foretell.practice").joinpath("sample_world.json").read_text(encoding="utf-8"))
+    more = TypeAdapter(list[SampleWebPage]).validate_python(body.pop("more_pages"))
+    return TypeAdapter(SampleWorld).validate_python(body), more
+
 
 _STAMP = "%Y%m%d%H%M%S"
 
@@ -122,3 +221,194 @@ def _page(world: SampleWorld, query: Any) -> dict[str, Any]:
             revision["slots"] = {"main": {"contentmodel": "wikitext", "content": found.text}}
         page["revisions"] = [revision]
     return page
+
+
+# Search engines: the same pages in the format of each.
+
+Engine = Callable[[SampleWorld, ServerRequest], ServerResponse]
+
+
+def search_server(world: SampleWorld, key: str) -> PracticeServer:
+    """All engines on one server, such as /brave, asked with one key, which also is the secret of AskNews's clients."""
+    server = PracticeServer()
+    for method, path, engine, header in ROUTES:
+        server.route(method, path, _guarded(engine, world, header, key))
+    server.route("POST", "/asknews/oauth2/token", lambda request: _token(request, key))
+    return server
+
+
+def _token(request: ServerRequest, key: str) -> ServerResponse:
+    """The key as a token, for whoever shows it as the secret of a client."""
+    shown = b64decode(request.headers.get("authorization", "").removeprefix("Basic ")).decode()
+    asked = dict(parse_qsl(request.body.decode()))
+    if shown.partition(":")[2] != key or asked.get("grant_type") != "client_credentials":
+        return json_response({"error": "invalid_client"}, 401)
+    return json_response({"access_token": key, "expires_in": 3600, "token_type": "bearer", "scope": asked.get("scope")})
+
+
+def _guarded(engine: Engine, world: SampleWorld, header: str, key: str) -> Callable[[ServerRequest], ServerResponse]:
+    def handle(request: ServerRequest) -> ServerResponse:
+        if header and request.headers.get(header, "").removeprefix("Bearer ") != key:
+            # Some real servers repeat what they were sent, and nobody may log it.
+            return json_response({"detail": f"invalid key {request.headers.get(header, '')}"}, 401)
+        return engine(world, request)
+
+    return handle
+
+
+def _brave(world: SampleWorld, request: ServerRequest) -> ServerResponse:
+    query = request.query
+    if len(query["q"]) > 400 or int(query["count"]) > 20 or not 0 <= int(query["offset"]) <= 9:
+        return json_response({"error": {"detail": "validation"}}, 422)
+    until = _end_of(query["freshness"].split("to")[1]) if "freshness" in query else None
+    size, page = int(query["count"]), int(query["offset"])
+    found = world.find(query["q"], until=until)[page * size : (page + 1) * size]
+    answer: dict[str, Any] = {"type": "search", "query": {"original": query["q"]}}
+    if found:
+        answer["web"] = {"type": "search", "results": [_brave_result(world, one) for one in found]}
+    return json_response(answer)
+
+
+def _brave_result(world: SampleWorld, page: SampleWebPage) -> dict[str, Any]:
+    description = f"<strong>{page.text[:20]}</strong>{page.text[20:60]}"
+    result: dict[str, Any] = {"title": page.title, "url": page.url, "description": description}
+    result["extra_snippets"] = [page.text]
+    if page.shown == "relative":
+        result["age"] = world.age(page)
+    elif page.published is not None:
+        result["page_age"] = page.published.replace(tzinfo=None).isoformat()
+        result["age"] = f"{page.published:%B} {page.published.day}, {page.published.year}"
+    return result
+
+
+def _exa(world: SampleWorld, request: ServerRequest) -> ServerResponse:
+    body = request.json()
+    until = instant(body["endPublishedDate"]) if "endPublishedDate" in body else None
+    found = [one for one in world.find(body["query"], until=until) if until is None or one.published is not None]
+    pinned = body["contents"].get("snapshotAsOf")
+    results, statuses = [], []
+    for page in found[: body["numResults"]]:
+        result: dict[str, Any] = {
+            "id": page.url,
+            "url": page.url,
+            "title": page.title,
+            "text": page.text[: body["contents"]["text"]["maxCharacters"]],
+        }
+        result["publishedDate"] = f"{page.published:%Y-%m-%dT%H:%M:%S}.000Z" if page.published else None
+        status = {"id": page.url, "status": "success"}
+        if pinned:
+            stored = version_at(page.versions, instant(pinned))
+            if stored is None:
+                del result["text"]
+                status |= {"status": "error", "tag": "CONTENT_NOT_CACHED"}
+            else:
+                result |= {"text": stored.text, "snapshotAt": stored.at.isoformat()}
+        results.append(result)
+        statuses.append(status)
+    return json_response({"requestId": "r", "results": results, "statuses": statuses, "costDollars": {"total": 0.005}})
+
+
+def _tavily(world: SampleWorld, request: ServerRequest) -> ServerResponse:
+    body = request.json()
+    until = _end_of(body["end_date"]) if "end_date" in body else None
+    found = [one for one in world.find(body["query"]) if one.crawled is None or _by(one.crawled, until)]
+    results = [
+        {"title": one.title, "url": one.url, "content": one.text[:60], "score": 0.9, "raw_content": one.text}
+        | ({"published_date": one.crawled.strftime("%a, %d %b %Y %H:%M:%S GMT")} if one.crawled else {})
+        for one in found[: body["max_results"]]
+    ]
+    return json_response({"query": body["query"], "results": results, "response_time": 0.1})
+
+
+def _perplexity(world: SampleWorld, request: ServerRequest) -> ServerResponse:
+    body = request.json()
+    bounds = [
+        _american(body[name]) for name in ("search_before_date_filter", "last_updated_before_filter") if name in body
+    ]
+    until = min(bounds) - timedelta(microseconds=1) if bounds else None
+    found = [one for one in world.find(body["query"], until=until) if one.updated is None or _by(one.updated, until)]
+    results = [
+        {"title": one.title, "url": one.url, "snippet": one.text}
+        | ({"date": f"{one.published:%Y-%m-%d}"} if one.published and one.shown == "published" else {"date": None})
+        | ({"last_updated": f"{one.updated:%Y-%m-%d}"} if one.updated else {})
+        for one in found[: body["max_results"]]
+    ]
+    return json_response({"id": "r", "results": results})
+
+
+def _american(day: str) -> datetime:
+    return datetime.strptime(f"{day}+0000", "%m/%d/%Y%z")
+
+
+def _serper(world: SampleWorld, request: ServerRequest) -> ServerResponse:
+    body = request.json()
+    ends = re.search(r"cd_max:(\d+)/(\d+)/(\d+)", body.get("tbs", ""))
+    until = _end_of(f"{ends[3]}-{int(ends[1]):02d}-{int(ends[2]):02d}") if ends else None
+    query = re.sub(r"before:\S+", "", body["q"])
+    start = (body["page"] - 1) * body["num"]
+    found = world.find(query, until=until)[start : start + body["num"]]
+    organic = [
+        {"title": one.title, "link": one.url, "snippet": one.text[:80], "position": i} | _google_date(world, one)
+        for i, one in enumerate(found, start=1)
+    ]
+    return json_response({"searchParameters": body, "organic": organic, "credits": 1})
+
+
+def _google_date(world: SampleWorld, page: SampleWebPage) -> dict[str, str]:
+    if page.shown == "relative":
+        return {"date": world.age(page)}
+    if page.published is None:
+        return {}
+    return {"date": f"{page.published:%b} {page.published.day}, {page.published.year}"}
+
+
+def _asknews(world: SampleWorld, request: ServerRequest) -> ServerResponse:
+    query = request.query
+    end = query.get("end_timestamp")
+    until = datetime.fromtimestamp(int(end), UTC) if end else None
+    found = [one for one in world.find(query["query"]) if one.crawled is not None and _by(one.crawled, until)]
+    articles = [
+        {"article_url": one.url, "article_id": "0", "title": one.title, "eng_title": one.title, "summary": one.text,
+         "pub_date": one.published.isoformat(), "source_id": "news", "language": "en", "as_string_key": "[1]"}
+        for one in found[: int(query["n_articles"])]
+        if one.published is not None
+    ]  # fmt: skip
+    return json_response({"as_dicts": articles or None, "as_string": None, "offset": None})
+
+
+def _gdelt(world: SampleWorld, request: ServerRequest) -> ServerResponse:
+    query = request.query
+    words = query["query"].replace("sourcelang:english", "")
+    if len(words.strip()) < 3:
+        return html_response("Your query was too short or too long.\n")
+    end = query.get("enddatetime")
+    until = datetime.strptime(end, "%Y%m%d%H%M%S").replace(tzinfo=UTC) if end else None
+    found = [one for one in world.find(words) if one.crawled is not None and _by(one.crawled, until)]
+    articles = [
+        {"url": one.url, "title": one.title, "seendate": one.crawled.strftime("%Y%m%dT%H%M%SZ"),
+         "domain": "news.example", "language": "English", "sourcecountry": "Norway"}
+        for one in found[: int(query["maxrecords"])]
+        if one.crawled is not None
+    ]  # fmt: skip
+    return json_response({"articles": articles} if articles else {})
+
+
+def _by(at: datetime, until: datetime | None) -> bool:
+    return until is None or at <= until
+
+
+def _end_of(day: str) -> datetime:
+    return instant(day) + timedelta(days=1, microseconds=-1)
+
+
+ROUTES: tuple[tuple[str, str, Engine, str], ...] = (
+    ("GET", "/brave/web/search", _brave, "x-subscription-token"),
+    ("POST", "/exa/search", _exa, "x-api-key"),
+    ("POST", "/tavily/search", _tavily, "authorization"),
+    ("POST", "/perplexity/search", _perplexity, "authorization"),
+    ("POST", "/serper/search", _serper, "x-api-key"),
+    ("GET", "/asknews/news/search", _asknews, "authorization"),
+    ("GET", "/gdelt/doc/doc", _gdelt, ""),
+)
+"""Method, path, engine and the header that holds the key."""
+ENGINES = tuple(path.split("/")[1] for _, path, _, _ in ROUTES)

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import parse_qs, urlsplit
 
-from foretell.data.atomic_file import write_atomically
 from foretell.data.datasets.dataset import Dataset, DatasetRequest, FileFormat
 from foretell.data.datasets.question_files import READERS, default_id
 from foretell.data.datasets.question_set import QuestionSet, asked_key
 from foretell.data.datasets.set_filter import LateText, SetFilter
+from foretell.data.files import write_atomically
 from foretell.data.http import SourceError
 from foretell.data.markets.listing import EventListing, ListingFilter
 from foretell.data.markets.market import Market

@@ -14,7 +14,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from foretell.data.datasets.outcome_files import ONLY_TARGET, read_outcomes
+from foretell.data.datasets.question_files import ONLY_TARGET, read_outcomes
 from foretell.forecasters.forecaster import Context, attempt
 from foretell.forecasters.prompt.answers import OutcomeNames, rationale_in, read_probabilities
 from foretell.forecasters.prompt.forecaster import PromptForecaster

@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
 
-from foretell.data.atomic_file import write_atomically
+from foretell.data.files import write_atomically
 from foretell.questions.errors import InputError
 
 MANIFEST = "manifest.json"

@@ -18,7 +18,8 @@ from foretell.forecasters.tree.arithmetic.sensitivity import (
     sensitivities,
     tornado,
 )
-from foretell.forecasters.tree.description import (
+from foretell.forecasters.tree.edits import Scenario, SetP
+from foretell.forecasters.tree.exports import (
     OutlineLine,
     claim_marks,
     link_in_numbers,
@@ -27,7 +28,6 @@ from foretell.forecasters.tree.description import (
     stale_parts,
     tree_failures,
 )
-from foretell.forecasters.tree.edits import Scenario, SetP
 from foretell.forecasters.tree.history import current_version, read_history
 from foretell.forecasters.tree.links import JudgedLink
 from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree, parents_of
