@@ -144,19 +144,23 @@ def table(questions: Sequence[Question], outcomes: dict, said: dict[str, dict]) 
     )
 
 
-def lead(found: Table, rows: np.ndarray, crossed: str | None, against: str = "baseline") -> str:
+def lead(
+    found: Table, rows: np.ndarray, crossed: str | None, against: str | np.ndarray = "baseline", decimals: int = 2
+) -> str:
     """How far the stack is ahead in Brier index, with a 95 % interval that resamples questions, and days if crossed."""
-    design = ResamplingDesign(
-        cluster=found.columns["question"][rows], crossed=None if crossed is None else found.columns[crossed][rows]
-    )
+    days = None if crossed is None else found.columns[crossed][rows]
+    other = found.loss(against, rows) if isinstance(against, str) else (against[rows] - found.outcome[rows]) ** 2
     compared = compare_paired(
         found.loss("stack", rows),
-        found.loss(against, rows),
-        design,
+        other,
+        ResamplingDesign(cluster=found.columns["question"][rows], crossed=days),
         statistic=brier_index_from_sums,
         resampling=RESAMPLING,
     )
-    return f"{compared.diff:+.2f} [{compared.low:+.2f}, {compared.high:+.2f}]"
+    # One day tells nothing of other days.
+    if days is not None and len(np.unique(days)) < 2:
+        return f"{compared.diff:+.{decimals}f} (one day)"
+    return f"{compared.diff:+.{decimals}f} [{compared.low:+.{decimals}f}, {compared.high:+.{decimals}f}]"
 
 
 def index(found: Table, method: str, rows: np.ndarray) -> str:
@@ -213,14 +217,7 @@ def rivals(found: Table, rows: np.ndarray) -> dict[str, np.ndarray]:
 
 def apart(found: Table, p: np.ndarray, rows: np.ndarray) -> str:
     """How far the stack is ahead of other probabilities, by question × resolution date."""
-    design = ResamplingDesign(cluster=found.columns["question"][rows], crossed=found.columns["resolution"][rows])
-    other = (p[rows] - found.outcome[rows]) ** 2
-    compared = compare_paired(
-        found.loss("stack", rows), other, design, statistic=brier_index_from_sums, resampling=RESAMPLING
-    )
-    # A rival that took part in one round has one day at each horizon, which tells nothing of other days.
-    one_day = len(np.unique(found.columns["resolution"][rows])) < 2
-    return f"{compared.diff:+.1f} " + ("(one day)" if one_day else f"[{compared.low:+.1f}, {compared.high:+.1f}]")
+    return lead(found, rows, "resolution", p, decimals=1)
 
 
 def horizons_table(found: Table, rows: np.ndarray, rival: np.ndarray) -> list[str]:

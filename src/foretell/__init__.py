@@ -16,7 +16,7 @@ HOMES = {
     "foretell.operations.tournament_arena": "enter_prophet_arena",
     "foretell.operations.tournament_results": "TournamentResults tournament_results",
     "foretell.operations.tournament_round": "RoundResult enter_forecastbench",
-    "foretell.operations.tree": "SignedReport TreeResult grow_tree report_tree",
+    "foretell.operations.tree": "SignedReport TreeResult TreesResult grow_tree list_trees report_tree",
     "foretell.operations.tree_edit": "TreeDiff TreeEditResult TreeVersions diff_trees edit_tree tree_history",
     "foretell.operations.tree_research": "expand_leaf ground_leaves resynthesize_tree",
     "foretell.operations.what_if": "ScenarioComparison what_if",

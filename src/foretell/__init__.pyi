@@ -29,6 +29,7 @@ from foretell.operations.tournament_results import TournamentResults as Tourname
 from foretell.operations.tournament_round import RoundResult as RoundResult
 from foretell.operations.tree import SignedReport as SignedReport
 from foretell.operations.tree import TreeResult as TreeResult
+from foretell.operations.tree import TreesResult as TreesResult
 from foretell.operations.tree_edit import TreeDiff as TreeDiff
 from foretell.operations.tree_edit import TreeEditResult as TreeEditResult
 from foretell.operations.tree_edit import TreeVersions as TreeVersions
@@ -82,6 +83,7 @@ __all__ = [
     "TreeRequest",
     "TreeResult",
     "TreeVersions",
+    "TreesResult",
     "WhatIfRequest",
     "ask",
     "backtest",
@@ -98,6 +100,7 @@ __all__ = [
     "ground_leaves",
     "grow_tree",
     "list_runs",
+    "list_trees",
     "open_benchmark",
     "read_inspect_log",
     "read_table",
@@ -214,8 +217,8 @@ def diff_trees(
     """Compare two versions of a tree, or two trees, claim by claim.
 
     Args:
-        tree: The tree's file.
-        other: Another tree's file.
+        tree: The tree's file, or its name in `foretell tree list`.
+        other: Another tree's file or name.
         start: The older version; else the one before the last.
         end: The newer version; else the tree as it is.
     """
@@ -247,7 +250,7 @@ def edit_tree(
     """Edit the tree, ask for stale judgements again where the request says so, and write the file.
 
     Args:
-        tree: The tree's file.
+        tree: The tree's file, or its name in `foretell tree list`.
         set: Give a claim this probability; a claim with children is pinned.
         unpin: Let a pinned claim follow its link again.
         claim: Give a claim this statement.
@@ -491,7 +494,7 @@ def expand_leaf(
         seed: Sent to the model, plus the number of the trial.
         late_text: With --as-of, a text of yours that was written after that day: refuse it (quarantine), keep it, or cut such passages.
         strict: Refuse a question that opened before a model's knowledge ends, instead of warning.
-        tree: The tree's file.
+        tree: The tree's file, or its name in `foretell tree list`.
         who: Who makes the change, for the history; else the user of this machine.
         why: Why, for the history.
         base: The version you looked at. What others changed since is kept; changes of the same claims are refused.
@@ -567,7 +570,7 @@ def ground_leaves(
         seed: Sent to the model, plus the number of the trial.
         late_text: With --as-of, a text of yours that was written after that day: refuse it (quarantine), keep it, or cut such passages.
         strict: Refuse a question that opened before a model's knowledge ends, instead of warning.
-        tree: The tree's file.
+        tree: The tree's file, or its name in `foretell tree list`.
         who: Who makes the change, for the history; else the user of this machine.
         why: Why, for the history.
         base: The version you looked at. What others changed since is kept; changes of the same claims are refused.
@@ -692,6 +695,12 @@ def list_runs(
         offset: Leave out so many from the start.
     """
 
+def list_trees(
+    *,
+    settings: Settings | None = None,
+) -> TreesResult:
+    """Every tree file of this machine, the one changed last first; one that cannot be read says why."""
+
 def replay(
     run: str,
     *,
@@ -714,7 +723,7 @@ def report_tree(
     """The report on the tree in a file: the answer, what it hangs on, every claim, and how it was made.
 
     Args:
-        file: The tree's file.
+        file: The tree's file, or its name in `foretell tree list`.
         lasting: Standard deviation of what the grounder gets wrong every time: widens the error bar.
     """
 
@@ -787,7 +796,7 @@ def resynthesize_tree(
         seed: Sent to the model, plus the number of the trial.
         late_text: With --as-of, a text of yours that was written after that day: refuse it (quarantine), keep it, or cut such passages.
         strict: Refuse a question that opened before a model's knowledge ends, instead of warning.
-        tree: The tree's file.
+        tree: The tree's file, or its name in `foretell tree list`.
         who: Who makes the change, for the history; else the user of this machine.
         why: Why, for the history.
         base: The version you looked at. What others changed since is kept; changes of the same claims are refused.
@@ -874,7 +883,7 @@ def tree_history(
     """The versions of a tree; an older one is written again where that is asked for.
 
     Args:
-        tree: The tree's file.
+        tree: The tree's file, or its name in `foretell tree list`.
         restore: Write this version into the tree's file, as a new one.
         who: Who makes the change, for the history; else the user of this machine.
         why: Why, for the history.
@@ -898,7 +907,7 @@ def what_if(
     """Other probabilities at some claims of a tree (a `Tree`, its file or its JSON), compared with the tree as it is.
 
     Args:
-        tree: The tree's file, or the tree itself as JSON (schema foretell/tree/1).
+        tree: The tree's file or name, or the tree itself as JSON (schema foretell/tree/1).
         set: Give a claim this probability; a claim with children is pinned.
         unpin: Let a pinned claim follow its link again.
         scenarios: A scenario saved in the tree's file.

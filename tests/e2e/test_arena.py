@@ -109,6 +109,10 @@ def test_local_documents_and_extracts_need_no_key(site: Any):
 
 def test_the_file_that_init_writes_is_an_arena_that_runs(site: Any):
     told(site, "init", "new", "--name", "fresh")
+    tried = told(site, "run", "new", "--rehearse")
+    assert "15 forecasts, 0 failed" in tried
+    assert "fresh-rehearsal" in tried
+    assert json.loads(told(site, "status", "new", "--json"))["events"].get("selected", 0) == 0
     out = told(site, "run", "new", "--once")
     assert "5 taken up" in out
     assert "15 forecasts, 0 failed" in out

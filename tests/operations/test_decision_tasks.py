@@ -14,9 +14,9 @@ from foretell.operations import (
     OptionTasksRequest,
     ScoreRequest,
     ThresholdRequest,
+    calibrate,
     data,
     score,
-    thresholds,
 )
 from foretell.questions import InputError
 from foretell.runs import event_loop, find_set, open_benchmark, run_sync
@@ -131,7 +131,7 @@ def test_a_threshold_is_chosen_on_validation_judged_on_test_and_applied(tmp_path
     forecasts, outcomes, cut = tmp_path / "f.csv", tmp_path / "o.csv", tmp_path / "cut.json"
     forecasts.write_text("forecaster,question,target,p\n" + "".join(f"m,{q},true,{p}\n" for q, p, _, _ in CLAIMS))
     outcomes.write_text("question,target,outcome,split\n" + "".join(f"{q},true,{o},{s}\n" for q, _, o, s in CLAIMS))
-    found = thresholds.fit_thresholds(ThresholdRequest.read({"forecasts": forecasts, "outcomes": outcomes}))
+    found = calibrate.fit_thresholds(ThresholdRequest.read({"forecasts": forecasts, "outcomes": outcomes}))
     (one,) = found.found
     # Anything between 0.3 and 0.45 is right on all validation rows; on the test rows 0.375 is wrong about h alone.
     assert one.report.threshold.value == pytest.approx(0.375)
@@ -139,14 +139,14 @@ def test_a_threshold_is_chosen_on_validation_judged_on_test_and_applied(tmp_path
     assert (one.called_true, one.called_false) == pytest.approx((1, 1 / 2))
     assert (one.test.only_a, one.test.only_b) == (1, 1), "McNemar's table against one half"
     cut.write_text(found.to_json())
-    decided = thresholds.decide(DecideRequest.read({"thresholds": cut, "forecasts": forecasts}))
+    decided = calibrate.decide(DecideRequest.read({"thresholds": cut, "forecasts": forecasts}))
     assert {row.question for row in decided.decided if row.label} == {"a", "b", "e", "g", "h"}
     forecasts.write_text("forecaster,question,target,p\nother,a,true,0.5\n")
     with pytest.raises(InputError, match="no threshold was chosen for 'other'"):
-        thresholds.decide(DecideRequest.read({"thresholds": cut, "forecasts": forecasts}))
+        calibrate.decide(DecideRequest.read({"thresholds": cut, "forecasts": forecasts}))
     outcomes.write_text("question,target,outcome\na,true,1\n")
     with pytest.raises(InputError, match="do not say what is validation"):
-        thresholds.fit_thresholds(
+        calibrate.fit_thresholds(
             ThresholdRequest.read({"forecasts": cut.parent / "f.csv", "outcomes": outcomes} | {"drop_unknown": True})
         )
 

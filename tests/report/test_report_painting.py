@@ -19,7 +19,6 @@ from foretell.report.charts import (
     conservatism_plot,
     correctness_histogram,
     empty,
-    export,
     figure,
     forest_plot,
     frontier,
@@ -27,6 +26,7 @@ from foretell.report.charts import (
     mark,
     rect,
     reliability_diagram,
+    svg,
     text,
     tornado_plot,
 )
@@ -102,7 +102,7 @@ def test_other_endings_are_refused_and_svg_needs_nothing(tmp_path: Path, monkeyp
 def test_colours_and_texts_survive_the_conversion(drawn: dict[str, Chart]):
     """Converters know no CSS variables: what is converted has plain colours only."""
     for made in drawn.values():
-        text = export.light_svg(made.svg)
+        text = svg.light_svg(made.svg)
         assert "var(" not in text
-        assert text == export.light_svg('<?xml version="1.0"?>' + made.standalone())
+        assert text == svg.light_svg('<?xml version="1.0"?>' + made.standalone())
         ET.fromstring(text)

@@ -23,8 +23,8 @@ from foretell.forecasters.tree import (
 )
 from foretell.operations import report_tree
 from foretell.questions import Cost, InputError
-from foretell.report import find_chromium, picture_of, write_outputs, write_pdf
-from foretell.report.charts import MOST_DRAWN, TornadoRow, tornado_plot
+from foretell.report import MOST_DRAWN, find_chromium, picture_of, write_outputs, write_pdf
+from foretell.report.charts import TornadoRow, tornado_plot
 from foretell.report.tree_report import tree_report
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "trees"

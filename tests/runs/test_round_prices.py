@@ -59,6 +59,35 @@ def test_the_price_of_the_due_moment_takes_the_place_of_the_published_one(tmp_pa
     assert [one.state for one in asyncio.run(keep_due_prices(cache, [DAY], settings))] == ["unchanged"]
 
 
+def test_markets_not_reached_are_asked_again_until_the_next_round_is_due(tmp_path: Path):
+    cache = published(tmp_path / "forecastbench")
+    second, clock = "ghiJKL789012", tmp_path / "clock"
+    body = json.loads(cache.path(f"question_sets/{DAY}-llm.json").read_bytes())
+    body["questions"].append({**body["questions"][0], "id": second})
+    cache.put(f"question_sets/{DAY}-llm.json", json.dumps(body).encode(), url="")
+    at = int(datetime(2025, 10, 25, 9, tzinfo=UTC).timestamp() * 1000)
+
+    def pulled(now: str, bets: dict[str, float]) -> list[str]:
+        clock.write_text(f"{now}T12:00:00+00:00", encoding="utf-8")
+        told = {id: (SampleManifoldBet(id=id, at_ms=at, after=p),) for id, p in bets.items()}
+        site = Background(lambda: PracticeManifold(told).server())
+        values = {"FORETELL_HOME": str(tmp_path), "FORETELL_MANIFOLD_URL": site.url, "FORETELL_CLOCK": f"file:{clock}"}
+        try:
+            return [one.state for one in asyncio.run(keep_due_prices(cache, [DAY], load_settings(values)))]
+        finally:
+            site.close()
+
+    assert pulled("2025-10-26", {CONTRACT: 0.61}) == ["1 of 3 markets read"]
+    assert pulled("2025-10-27", {CONTRACT: 0.99}) == ["unchanged"]
+    # What was read stays as it was read, what was missing is added.
+    assert pulled("2025-10-28", {CONTRACT: 0.99, second: 0.4}) == ["2 of 3 markets read"]
+    prices = [one.targets[0].snapshot for one in read_pulled(cache, DAY).questions]
+    assert [one.price for one in prices if one] == [0.61, 0.2, 0.4]
+    cache.path(price_file(DAY)).unlink()
+    cache.put(price_file(DAY), b'{"prices": {}}', url="")
+    assert pulled("2025-11-20", {CONTRACT: 0.99, second: 0.4}) == ["unchanged"]
+
+
 def test_without_a_market_in_reach_the_round_stays_as_published_and_that_is_told(tmp_path: Path):
     cache = published(tmp_path / "forecastbench")
     nowhere = {"FORETELL_HOME": str(tmp_path), "FORETELL_MANIFOLD_URL": "http://127.0.0.1:9"}

@@ -119,6 +119,30 @@ def test_arenas_of_one_database_are_kept_apart(database):
     same(ordered(read_arena_table(database, "one"), one), one)
 
 
+def test_an_entry_may_be_combined_by_what_markets_before_each_moment_taught(database):
+    wanted = arena(events=16, seed=3)
+    write(database, wanted, trials=2)
+    mean = read_arena_table(database, NAME)
+    database.write("update entry set spec = ? where id = 1", ('{"aggregate": "default"}',))
+    taught = read_arena_table(database, NAME)
+    np.testing.assert_array_equal(taught.p[1], mean.p[1])  # The other entry is averaged as before.
+    day, known = taught.moments.taken_at[taught.markets.moment].astype("M8[D]"), taught.markets.known_at
+    said, price = np.isfinite(mean.p[0]), taught.markets.price
+    assert np.isfinite(taught.p[0]).tolist() == said.tolist()
+    # Where nothing had come out the price stands, in an event of several outcomes normalised to one.
+    alone = np.bincount(taught.markets.moment)[taught.markets.moment] == 1
+    first = said & alone & ~np.isnan(price) & (day <= known.min().astype("M8[D]"))
+    np.testing.assert_allclose(taught.p[0, first], price[first], atol=1e-9)
+    assert np.nanmax(np.abs(taught.p[0] - mean.p[0])) > 0.01
+    # What comes out later changes nothing.
+    half = np.sort(known)[len(known) // 2]
+    database.write("update outcome set outcome = 1 - outcome where coalesce(resolved_at, told_at) >= ?", (str(half),))
+    before = said & (day <= half.astype("M8[D]"))
+    poisoned = read_arena_table(database, NAME)
+    assert before.any()
+    np.testing.assert_array_equal(poisoned.p[0, before], taught.p[0, before])
+
+
 def test_trials_are_averaged(database):
     wanted = arena(events=5)
     write(database, wanted, trials=2)

@@ -40,8 +40,9 @@ def test_page_data_holds_everything_and_no_nan():
     names = [line["entry"]["name"] for line in data["lines"]]
     assert data["pairs"]["names"] == names
     assert np.array(data["pairs"]["matrix"]["diff"]).shape == (len(names), len(names))
-    ranks = [line["rank"] for line in data["lines"]]
-    assert ranks == sorted(ranks)
+    ranks = [line["rank"] for line in data["lines"] if not line["entry"]["anchor"]]
+    assert ranks == [*range(1, len(ranks) + 1)]
+    assert not any(line["rank"] for line in data["lines"] if line["entry"]["anchor"])
     briers = [line["scores"]["brier"]["estimate"] for line in data["lines"]]
     assert briers == sorted(briers)
 
@@ -80,5 +81,5 @@ def test_entries_without_forecasts_on_resolved_events_are_listed_last():
     late = Answer(entry="late", event="y", taken_at=START, p={"t0": 0.5})
     standings = table_of("x", list(askings), {**known[0], **known[1]}, [answers[0], late])
     lines = arena_view(standings).lines
-    assert {line.entry.name: line.completion for line in lines if line.rank is None} == {"late": 0, CROWD: 0}
-    assert [line.rank for line in lines] == [1, 2, 3, None, None]
+    assert {line.entry.name: line.completion for line in lines[-2:]} == {"late": 0, CROWD: 0}
+    assert {line.entry.name: line.rank for line in lines if line.rank} == {"a": 1}

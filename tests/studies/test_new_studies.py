@@ -1,4 +1,4 @@
-"""Ensembles, many comparisons, difficulty, recalibration, conservatism, lead time: trials whose truth is known."""
+"""Ensembles, difficulty, recalibration, conservatism, lead time: trials whose truth is known."""
 
 from dataclasses import replace
 
@@ -47,19 +47,6 @@ def test_later_outcomes_change_no_ensemble(kind: type[BestSoFar] | type[PooledWe
     assert np.array_equal(said[0], said[1])
     if kind is not BestSoFar:  # The best one may be the best all the same.
         assert kind(names=names).fit(examples) != kind(names=names).fit(poisoned)
-
-
-def test_many_comparisons_are_adjusted():
-    found = study("many-comparisons", DATA, reference="good", all_pairs=True)
-    (table,) = found.tables
-    assert set(table.column("p")) == {"good − same", "good − bad", "same − bad"}
-    for name, p in table.numbers("p").items():
-        assert table.numbers("Holm")[name] >= table.numbers("BH")[name] >= p
-    assert table.numbers("Δ")["good − bad"] > 5
-    one = study("many-comparisons", DATA, reference="bad")
-    assert set(one.tables[0].column("Δ")) == {"good − bad", "same − bad"}
-    with pytest.raises(InputError, match="no forecaster is called 'nobody'"):
-        study("many-comparisons", DATA, reference="nobody")
 
 
 def test_difficulty_makes_different_questions_comparable():

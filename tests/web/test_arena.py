@@ -55,7 +55,7 @@ def test_what_cannot_be_shown(arena: str, client: TestClient, path: str, status:
 def test_pages(arena: str, site: Any, page: Any):
     page.goto(f"{site.url}/arena")
     page.get_by_role("link", name="made").click()
-    expect(page.locator(".lead")).to_contain_text("sharp leads", use_inner_text=True)
+    expect(page.locator(".lead")).to_contain_text("sharp is the best entry", use_inner_text=True)
     assert page.locator("svg.ft").count() >= 5
     expect(page.locator("td b")).to_have_count(0)  # Names are text.
     board = page.get_by_role("region", name="Leaderboard")

@@ -18,10 +18,12 @@ from zipfile import BadZipFile
 import numpy as np
 import numpy.typing as npt
 
-from foretell.data.atomic_file import write_atomically
+from foretell.data.files import write_atomically
+from foretell.forecasters.combine.rows import Examples, TrialRows
 from foretell.metrics.arrays import Floats, Ints, group_sums
 from foretell.models.database.interface import Database
 from foretell.questions.errors import InputError
+from foretell.runs.taught import TAUGHT, DefaultByDay
 from foretell.scoring.arena_table import (
     ArenaEntry,
     ArenaOutcomes,
@@ -38,6 +40,7 @@ _ENTRIES = "select id, name, run, spec from entry where arena = ? order by id"
 YARDSTICKS = frozenset({"oracle"})
 """Forecasters that are no entry to be compared with: the one of the demo that knows the truth."""
 _LISTED = "select event, platform, category from listed where arena = ? and decision = 'selected'"
+ROUNDING = 1e-6
 _OUTCOMES = "select event, target, outcome, coalesce(resolved_at, told_at) from outcome where arena = ?"
 
 
@@ -89,13 +92,16 @@ def read_arena_table(database: Database, arena: str, *, keep: Path | None = None
             )
             for i, (_, name, run, spec) in enumerate(entries)
         ),
-        p=_matrix(frame, said, entry, place, len(names)),
+        p=_matrix(frame, said, entry, place, [json.loads(spec).get("aggregate") == TAUGHT for *_, spec in entries]),
     )
 
 
-def _matrix(frame: ArenaTable, said: "ForecastColumns", entry: Ints, place: Ints, entries: int) -> Floats:
-    """Probabilities of entries × markets, trials averaged, NaN where nothing was said."""
-    markets = len(frame.markets)
+def _matrix(frame: ArenaTable, said: "ForecastColumns", entry: Ints, place: Ints, learns: Sequence[bool]) -> Floats:
+    """Probabilities of entries × markets, NaN where nothing was said.
+
+    Trials are averaged, or combined by what the entry's own past has taught where its spec says so.
+    """
+    markets, entries = len(frame.markets), len(learns)
     # Markets of each moment; 0 for the place −1.
     sizes = np.append(np.bincount(frame.markets.moment, minlength=len(frame.moments)), 0)
     moment = place[np.minimum(said.ids % PACKED, len(place) - 1)]
@@ -116,7 +122,55 @@ def _matrix(frame: ArenaTable, said: "ForecastColumns", entry: Ints, place: Ints
     else:
         times = np.bincount(at, minlength=len(matrix))
         np.divide(group_sums(at, p, len(matrix)), times, out=matrix, where=times > 0)
-    return matrix.reshape(entries, markets)
+    matrix = matrix.reshape(entries, markets)
+    for one in np.flatnonzero(learns):
+        own = at // markets == one
+        if own.any():
+            matrix[one] = _taught(frame, _trials(at[own] % markets, p[own], markets), matrix[one])
+    return matrix
+
+
+def _trials(market: Ints, p: Floats, markets: int) -> Floats:
+    """Trials × markets, NaN where one said nothing."""
+    order = np.argsort(market, kind="stable")
+    number = np.arange(len(market)) - np.searchsorted(market[order], market[order])
+    trials = np.full((int(number.max()) + 1, markets), np.nan)
+    trials[number, market[order]] = p[order]
+    return trials
+
+
+def _taught(frame: ArenaTable, trials: Floats, mean: Floats) -> Floats:
+    """Each moment by the default rule as markets that had come out before its day have taught it."""
+    markets, moment = frame.markets, frame.markets.moment
+    event, said = frame.moments.event[moment], ~np.isnan(mean)
+    ids = np.array(frame.events.ids)[event]
+    rows = TrialRows(
+        trials=trials,
+        question=ids,
+        cluster=ids,
+        due=frame.moments.taken_at[moment].astype("M8[D]"),
+        target=np.array(markets.target),
+        source=np.array(frame.events.platform.names)[frame.events.platform.codes[event]],
+        subtype=np.full(len(markets), ""),
+        kind=np.full(len(markets), "market"),
+        horizon=frame.moments.hours[moment] / 24,
+        price=markets.price,
+        prior=np.full(len(markets), np.nan),
+        price_age=np.zeros(len(markets)),
+    )
+    known = said & ~np.isnan(markets.outcome) & ~np.isnat(markets.known_at)
+    examples = Examples(
+        rows=rows.take(known),
+        outcome=markets.outcome[known],
+        known_on=markets.known_at[known].astype("M8[D]"),
+        weight=np.ones(int(known.sum())),
+    )
+    p = np.full(len(markets), np.nan)
+    p[said] = DefaultByDay(examples=examples).probabilities(rows.take(said))
+    # Outcomes of which exactly one comes true sum to one in every trial, and so in what is made of them.
+    whole, now, size = (group_sums(moment[said], x[said], len(frame.moments)) for x in (mean, p, np.ones(len(p))))
+    exclusive = (np.abs(whole - 1) < ROUNDING) & (now > 0) & (size > 1)
+    return np.where(exclusive[moment], p / np.where(now > 0, now, 1.0)[moment], p)
 
 
 def _times(texts: Sequence[str | None]) -> Times:

@@ -3,10 +3,10 @@
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from foretell.arena.schedule import Schedule
 from foretell.arena.select import SelectionRules
@@ -72,6 +72,8 @@ class EntrySpec:
     models: Mapping[str, str] = field(default_factory=dict[str, str])
     search: tuple[str, ...] = ()
     trials: int = 1
+    combine: Literal["mean", "default"] = "mean"
+    """How its trials become one: their mean, or the default rule as markets that came out before have taught it."""
     budget: BudgetSpec = field(default_factory=BudgetSpec)
     seed: int = 0
 
@@ -86,7 +88,7 @@ class EntrySpec:
         options = dict(self.options)
         if self.context is not False:
             options["context"] = {} if self.context is True else dict(self.context)
-        return RunSpec(
+        run = RunSpec(
             questions=QuestionsSpec(dataset=f"{ARENA_PREFIX}{arena}"),
             forecaster=self.forecaster,
             options=options,
@@ -97,6 +99,8 @@ class EntrySpec:
             budget=self.budget,
             seed=self.seed,
         )
+        # An averaged entry keeps the name of its run from before entries could learn.
+        return replace(run, aggregate=self.combine) if self.combine == "default" else run
 
 
 @dataclass(frozen=True, kw_only=True)

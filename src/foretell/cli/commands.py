@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 GROUPS = {
     "tree": """Claims broken down into claims: a tree grown, shown, checked, and written in other forms.
 
-    foretell tree "CLAIM" is short for foretell tree grow "CLAIM", foretell tree FILE for foretell tree show FILE.""",
+    foretell tree lists the trees of this machine, foretell tree "CLAIM" grows one, foretell tree FILE shows one.""",
     "models": """Language models: which can be asked here, what they cost and can do, and newer facts about them.
 
     foretell models is short for foretell models list.""",
@@ -74,7 +74,6 @@ OLD_SPELLINGS = {
     "--budget-per-day": "--budget DOLLARS for one run and --tournament-budget DOLLARS for all of them",
     "--due": "--as-of DATE",
     "--dest": "--folder FOLDER",
-    "--cast": "--roles FILE",
     "--pilot": "two names as arguments: foretell plan FIRST SECOND",
     "--level": "--index POINTS for the Brier index of a plan",
     "--port-base": "--port PORT",
@@ -123,6 +122,10 @@ class CommandGroup(click.Group):
 
 class TreeGroup(CommandGroup):
     """Commands on trees; what is none of them goes to the command that takes it as its argument."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """`foretell tree` lists the trees of this machine."""
+        return super().parse_args(ctx, args or ["list"])
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[Any, Any, list[str]]:
         """`foretell tree TREE_FILE` shows the file; a sentence is a claim to grow a tree for."""

@@ -264,7 +264,7 @@ async def _practice(request: requests.PracticeRequest) -> None:
 
 
 async def _serve_practice(request: requests.PracticeRequest, settings: "Settings") -> None:
-    from foretell.data.atomic_file import write_atomically
+    from foretell.data.files import write_atomically
     from foretell.operations.practice import TRY_NEXT, open_practice, shell_lines
 
     stopped = asyncio.Event()

@@ -3,11 +3,10 @@
 from foretell.interface import offer
 
 HOMES = {
-    "foretell.data.atomic_file": "write_atomically",
     "foretell.data.connections": "server_config",
     "foretell.data.corpus": "Corpus CorpusDocument read_documents",
     "foretell.data.dates": "EARLIEST parse_stated_date",
-    "foretell.data.file_lock": "LockHeld locked",
+    "foretell.data.files": "LockHeld locked write_atomically",
     "foretell.data.http": (
         "AsyncHttpClient HttpLimits HttpResponse NotFound Progress REDIRECT_STATUS RequestRate SourceError"
     ),

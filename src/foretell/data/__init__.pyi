@@ -1,15 +1,15 @@
 """Made by tools/write_stub.py: do not edit."""
 # ruff: noqa
 
-from foretell.data.atomic_file import write_atomically as write_atomically
 from foretell.data.connections import server_config as server_config
 from foretell.data.corpus import Corpus as Corpus
 from foretell.data.corpus import CorpusDocument as CorpusDocument
 from foretell.data.corpus import read_documents as read_documents
 from foretell.data.dates import EARLIEST as EARLIEST
 from foretell.data.dates import parse_stated_date as parse_stated_date
-from foretell.data.file_lock import LockHeld as LockHeld
-from foretell.data.file_lock import locked as locked
+from foretell.data.files import LockHeld as LockHeld
+from foretell.data.files import locked as locked
+from foretell.data.files import write_atomically as write_atomically
 from foretell.data.http import AsyncHttpClient as AsyncHttpClient
 from foretell.data.http import HttpLimits as HttpLimits
 from foretell.data.http import HttpResponse as HttpResponse

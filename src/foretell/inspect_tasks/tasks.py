@@ -16,7 +16,7 @@ from inspect_ai.model import ChatMessageSystem, ChatMessageUser, Model, ModelAPI
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, mean, metric, scorer
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from foretell.data.datasets.outcome_files import read_outcomes
+from foretell.data.datasets.question_files import read_outcomes
 from foretell.data.datasets.set_filter import LateText, SetFilter
 from foretell.forecasters.prompt.elicitation import ElicitationCall, call_of
 from foretell.forecasters.prompt.prediction_context import PredictionContext, known_at

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from foretell.forecasters.tree.problems import InvalidTree
+from foretell.forecasters.tree.text import InvalidTree
 from foretell.mcp.permissions import ALLOW_SPENDING, GROUNDERS, MOST, WITHHELD, ServerPermissions
 from foretell.operations import requests
 from foretell.operations.table import OPERATIONS
@@ -281,6 +281,12 @@ TOOLS = (
         ),
         request=requests.WhatIfRequest,
         use=_answer("whatif", ServerPermissions.check_tree),
+    ),
+    McpTool(
+        name="list_trees",
+        description="The trees that this server has grown, the one changed last first: name, claim and probability.",
+        request=requests.TreeListRequest,
+        use=_answer("tree list"),
     ),
     McpTool(
         name="edit_tree",

@@ -9,7 +9,7 @@ ratio) are compared.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -52,6 +52,17 @@ class Comparison:
     """Rows (or, from sums, clusters) that both methods answered."""
     n_clusters: int
     warning: str | None = None
+
+    @property
+    def interval(self) -> Interval:
+        """The difference as a number with its interval, for charts."""
+        ends = {name: getattr(self, name) for name in ("low", "high", "se", "n_clusters", "warning")}
+        return Interval(estimate=self.diff, draws=0, **ends)
+
+    def times(self, factor: float) -> "Comparison":
+        """The difference in another unit; times −1 it is second − first."""
+        low, high = sorted((factor * self.low, factor * self.high))
+        return replace(self, diff=factor * self.diff, se=abs(factor) * self.se, low=low, high=high)
 
 
 def stars(p: float) -> str:

@@ -244,12 +244,17 @@ def _queue_sender(settings: Settings, store: RunStore, past: ArenaPast, stack: A
 
 # What a user can ask of an arena.
 
+REHEARSAL = "-rehearsal"
+"""Ends the name of an arena that is rehearsed."""
+
 
 @asynccontextmanager
-async def open_arena_file(file: Path, opening: ArenaParts) -> AsyncGenerator[LiveArena]:
-    """The arena that a file describes; what is wrong with it is an error that names the file."""
+async def open_arena_file(file: Path, opening: ArenaParts, *, rehearse: bool = False) -> AsyncGenerator[LiveArena]:
+    """The arena that a file describes, or one beside it to rehearse; what is wrong is an error that names the file."""
     try:
-        async with open_arena(read_arena(file), load_settings(), opening) as arena:
+        spec = read_arena(file)
+        spec = replace(spec, name=f"{spec.name}{REHEARSAL}") if rehearse else spec
+        async with open_arena(spec, load_settings(), opening) as arena:
             yield arena
     except InputError as error:
         raise error.at(path=file / FILE_NAME if file.is_dir() else file) from None
@@ -444,9 +449,10 @@ async def run_arena(
         begin: Is called when the service begins, with the event that stops it.
     """
     from foretell.arena.service import LOOK_SECONDS, ArenaService
+    from foretell.arena.status import arena_status
 
-    opening = replace(ALL_PARTS, here=request.here, concurrency=request.concurrency)
-    async with open_arena_file(request.file, opening) as arena:
+    opening = replace(ALL_PARTS, here=request.here or request.rehearse, concurrency=request.concurrency)
+    async with open_arena_file(request.file, opening, rehearse=request.rehearse) as arena:
 
         def report_stage(stage: str, report: object) -> None:
             first, *more = str(report).splitlines()
@@ -456,8 +462,11 @@ async def run_arena(
 
         look = request.look or (SIMULATED_LOOK if load_settings().clock else LOOK_SECONDS)
         service = ArenaService(arena=arena, look=look, tell=report_stage)
-        if request.once:
+        if request.once or request.rehearse:
             await service.once()
+            if request.rehearse:
+                tell(str(await arena.store.aside(arena_status, arena, arena.clock())))
+                tell(f"A rehearsal: it stands under the name {arena.name}, and the arena itself has none of it.")
             return
         stop = asyncio.Event()
         begin(arena, stop)

@@ -21,7 +21,7 @@ from foretell.arena.score_data import read_arena_table
 from foretell.arena.select import SelectionRules
 from foretell.arena.settle import settle
 from foretell.arena.spec import FILE_NAME, ArenaSpec, CollectSpec, ContextSpec, EntrySpec, ResolveSpec
-from foretell.data.atomic_file import write_atomically
+from foretell.data.files import write_atomically
 from foretell.data.http import AsyncHttpClient
 from foretell.data.markets.kalshi import KalshiClient, KalshiEvents
 from foretell.data.settlements.kalshi import KalshiSettlements

@@ -59,15 +59,18 @@ THRESHOLD_SHARES = (0.25, 0.5, 0.75)
 """Where in its range the thresholds stand that a question about a number has as targets."""
 SIMILAR_SHOWN = 10
 """Past questions that are shown beside an outside view."""
-OUTSIDE_NOTE = "This is the outside view: nothing was researched; a model does that, given by --model provider:name."
+OUTSIDE_NOTE = "This is the outside view: nothing was researched. For research add --model provider:name."
 PUBLIC_NOTE = "No model was asked: the answer is what {} say, and nobody weighed news against it; --model does that."
 OFFLINE_NOTE = "Public markets and series were not asked, because {}."
 NOTHING_FOUND = "No public market asks the same, and no public series decides it: the number is a last resort."
 LAST_RESORT_WORTH = 4.0
 """Past questions that the wording of a question is worth as evidence: its range is that of so few."""
 Basis = Literal["model", "price", "markets", "series", "wording"]
-CHOOSE_MODEL = """Give --model openai:NAME, anthropic:NAME or google:NAME and its key (OPENAI_API_KEY, …),
-or take one on this machine: --model compat:NAME@http://localhost:11434/v1, or --model local:PATH.gguf."""
+CHOOSE_MODEL = (
+    "For a researched answer add --model openai:NAME, anthropic:NAME or google:NAME and set its key "
+    "(OPENAI_API_KEY, …), or use a model on this machine: --model compat:NAME@http://localhost:11434/v1 "
+    "or --model local:PATH.gguf."
+)
 UNPAID_NOTE = "No model call was made, since the budget does not pay for one: this is only the belief to start from."
 
 
@@ -210,7 +213,7 @@ class AskResult(Result):
     def _range(self, target: Target | None) -> str:
         """The range of a target in words, where it has one."""
         ends = None if target is None else self.ranges.get(target.id)
-        return "" if ends is None else f"  (four times out of five between {ends[0]:.0%} and {ends[1]:.0%})"
+        return "" if ends is None else f"  (80% interval: {ends[0]:.0%} to {ends[1]:.0%})"
 
     def __str__(self) -> str:
         notes = [f"note: {note}" for note in self.warnings]
@@ -440,7 +443,7 @@ async def outside_view(request: AskRequest, settings: Settings) -> AskResult:
         return replace(answer, notes=(*answer.notes, *problems))
     if request.number:
         why = " ".join(problems) or "no public series decides it"
-        raise InputError(f"a number needs a model: {why}", column="--model", hint=CHOOSE_MODEL.splitlines()[0])
+        raise InputError(f"a number needs a model: {why}", column="--model", hint=CHOOSE_MODEL)
     last = await _last_resort(request, question, settings)
     notes = (*last.notes, *([] if problem or not found.asked else [NOTHING_FOUND]), *problems)
     return replace(last, matches=found.matches, notes=notes)

@@ -13,9 +13,8 @@ from typing import Any
 
 from rich.console import Console
 
-from foretell.data.atomic_file import write_atomically
 from foretell.data.corpus import Corpus, CorpusCounts, CorpusHit, read_documents
-from foretell.data.datasets.cache import DownloadCache, cache_home
+from foretell.data.datasets.cache import DownloadCache, home_folder
 from foretell.data.datasets.forecastbench_download import (
     FORECASTBENCH_URL,
     ForecastBenchDownload,
@@ -26,6 +25,7 @@ from foretell.data.datasets.forecastbench_download import (
 from foretell.data.datasets.prophet_arena import dataset_folder, download_events
 from foretell.data.datasets.question_set import AskedKey, QuestionSet, asked_key, quarantine_note
 from foretell.data.datasets.set_filter import SetFilter
+from foretell.data.files import write_atomically
 from foretell.data.http import AsyncHttpClient, HttpLimits, Progress, SourceError
 from foretell.data.markets.prophet_arena import MARKET
 from foretell.data.series.series import Series, SeriesUnavailable
@@ -58,7 +58,7 @@ NO_CUTOFF = AsOf.day("9999-12-31", mode="live")
 
 
 def _cache(folder: Path | None) -> DownloadCache:
-    return DownloadCache(folder or cache_home() / "forecastbench")
+    return DownloadCache(folder or home_folder() / "forecastbench")
 
 
 # Public question sets.

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
 
-from foretell.data.atomic_file import write_atomically
+from foretell.data.files import write_atomically
 from foretell.data.known_services import KNOWN_SERVICES
 from foretell.data.pace import PaceStore
 from foretell.models.database.sqlite import RESERVED_BYTES, open_read_only

@@ -15,11 +15,11 @@ from typing import Any
 from rich.console import Console
 
 from foretell.arena.score_data import read_arena_table
-from foretell.data.atomic_file import write_atomically
 from foretell.data.datasets.set_filter import SetFilter
+from foretell.data.files import write_atomically
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
 from foretell.forecasters.tree.arithmetic.sensitivity import sensitivities
-from foretell.forecasters.tree.description import one_line
+from foretell.forecasters.tree.exports import one_line
 from foretell.forecasters.tree.proposition import Tree
 from foretell.forecasters.tree.tree_file import read_tree_file
 from foretell.forecasters.tree.what_if import apply_scenario

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
-from foretell.data.atomic_file import write_atomically
+from foretell.data.files import write_atomically
 from foretell.models.names import ModelName
 from foretell.models.prices import PriceList
 from foretell.operations.requests import NO_CHOICE, InitBotRequest, InitGridRequest, InitRunRequest
@@ -109,19 +109,20 @@ class CommentedFile(Result):
 
 def init_run(request: InitRunRequest) -> CommentedFile:
     """Write a commented run to start from; as it stands it needs no key."""
-    return _init(request.file, "run", f"foretell run {request.file}")
+    return _init(request.file, "run", "foretell run {}")
 
 
 def init_grid(request: InitGridRequest) -> CommentedFile:
     """Write a commented grid to start from; as it stands it needs no key."""
-    return _init(request.file, "grid", f"foretell grid {request.file} --plan")
+    return _init(request.file, "grid", "foretell grid {} --plan")
 
 
 def _init(file: Path, kind: SchemaKind, following: str) -> CommentedFile:
+    file = file if file.suffix else file.with_suffix(".yaml")
     if file.exists():
         raise InputError("is there already", path=file, hint="choose another name")
     schema = write_commented(file, template_text(f"{kind}.yaml"), kind)
-    return CommentedFile(file=file, schema=schema, next=following)
+    return CommentedFile(file=file, schema=schema, next=following.format(file))
 
 
 # The files of a bot, made from templates.

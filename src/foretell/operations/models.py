@@ -195,7 +195,7 @@ LARGEST_TABLE = 2_000_000
 
 async def update_models(request: ModelsUpdateRequest, settings: Settings | None = None) -> ModelsUpdate:
     """Check a table of models and put it into the home, where it goes before the one that came with the package."""
-    from foretell.data.atomic_file import write_atomically
+    from foretell.data.files import write_atomically
 
     settings = settings or load_settings()
     written = await _downloaded(request.source, settings) if "://" in request.source else _read(Path(request.source))

@@ -13,7 +13,7 @@ from errno import EADDRINUSE
 from pathlib import Path
 from shlex import quote
 
-from foretell.data.atomic_file import write_atomically
+from foretell.data.files import write_atomically
 from foretell.operations.requests import PracticeRequest
 from foretell.plugins import PAIR
 from foretell.practice.services import KEY, STOP, ServiceOptions, all_services

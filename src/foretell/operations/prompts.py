@@ -25,8 +25,7 @@ from foretell.forecasters.prompt.forecaster import PromptForecaster
 from foretell.forecasters.prompt.summaries import Summariser
 from foretell.forecasters.tree.forecaster import claim_of_target
 from foretell.forecasters.tree.grounders.agent import AgentGrounder
-from foretell.forecasters.tree.grounders.plain import PlainGrounder
-from foretell.forecasters.tree.grounders.search import SearchGrounder
+from foretell.forecasters.tree.grounders.search import PlainGrounder, SearchGrounder
 from foretell.forecasters.tree.grow.analyze import AnalysisDraft, AnalysisLimits, analyze
 from foretell.forecasters.tree.grow.ground import CannotGround, Grounder, Leaf
 from foretell.forecasters.tree.grow.grow import TreeSettings

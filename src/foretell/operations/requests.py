@@ -11,7 +11,7 @@ from math import inf
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from foretell.data.datasets.set_filter import LateText, SetFilter, SetStatus
@@ -254,10 +254,25 @@ class TreeRequest(_ResearchRequest):
     )
 
 
+def tree_path(given: Path) -> Path:
+    """A tree's file, which may be named as `foretell tree list` names it."""
+    from foretell.runs.settings import load_settings
+
+    stored = load_settings().home / "trees" / f"{given}.json"
+    return stored if not given.exists() and stored.is_file() else given
+
+
+TreePath = Annotated[Path, AfterValidator(tree_path)]
+
+
+class TreeListRequest(OperationRequest):
+    """List the trees on this machine, the one changed last first: claim, probability and size."""
+
+
 class TreeFileRequest(OperationRequest):
     """A tree in a file."""
 
-    file: Path = setting(help="The tree's file.", argument=True)
+    file: TreePath = setting(help="The tree's file, or its name in `foretell tree list`.", argument=True)
 
 
 _LASTING: Any = setting(
@@ -490,7 +505,7 @@ class WhatIfRequest(OperationRequest):
     """
 
     tree: Path | dict[str, Any] | SkipJsonSchema[Any] = setting(
-        help="The tree's file, or the tree itself as JSON (schema foretell/tree/1).", argument=True
+        help="The tree's file or name, or the tree itself as JSON (schema foretell/tree/1).", argument=True
     )
     set: Mapping[str, Probability] = setting(
         {}, "Give a claim this probability; a claim with children is pinned.", metavar="ID=P"
@@ -518,7 +533,7 @@ class WhatIfRequest(OperationRequest):
         return Path(given) if isinstance(given, str) else given
 
 
-_TREE: Any = setting(help="The tree's file.", argument=True)
+_TREE: Any = setting(help="The tree's file, or its name in `foretell tree list`.", argument=True)
 _WHO: Any = setting(
     None, "Who makes the change, for the history; else the user of this machine.", metavar="NAME", env="FORETELL_USER",
     max_length=200,
@@ -542,7 +557,7 @@ class TreeEditRequest(OperationRequest):
     marked stale, until `foretell tree resynthesize` or --rejudge has it judged again. Every version is kept.
     """
 
-    tree: Path = _TREE
+    tree: TreePath = _TREE
     set: Mapping[str, Probability] = setting(
         {}, "Give a claim this probability; a claim with children is pinned.", metavar="ID=P"
     )
@@ -575,7 +590,7 @@ class TreeEditRequest(OperationRequest):
 class _TreeResearchRequest(_ResearchRequest):
     """What asking models about a tree that there is already has in common."""
 
-    tree: Path = _TREE
+    tree: TreePath = _TREE
     who: str | None = _WHO
     why: str = _WHY
     base: int | None = _BASE
@@ -653,8 +668,8 @@ TreeResearchRequest = TreeGroundRequest | TreeExpandRequest | TreeResynthesizeRe
 class TreeDiffRequest(OperationRequest):
     """Compare two versions of the tree in TREE, or TREE with OTHER, claim by claim."""
 
-    tree: Path = _TREE
-    other: Path | None = setting(None, "Another tree's file.", argument=True)
+    tree: TreePath = _TREE
+    other: TreePath | None = setting(None, "Another tree's file or name.", argument=True)
     start: int | None = setting(None, "The older version; else the one before the last.", flag="--from", ge=1)
     end: int | None = setting(None, "The newer version; else the tree as it is.", flag="--to", ge=1)
 
@@ -662,7 +677,7 @@ class TreeDiffRequest(OperationRequest):
 class TreeHistoryRequest(OperationRequest):
     """List the versions of the tree in TREE: who changed what, when and why. With --restore, go back to one."""
 
-    tree: Path = _TREE
+    tree: TreePath = _TREE
     restore: int | None = setting(None, "Write this version into the tree's file, as a new one.", ge=1)
     who: str | None = _WHO
     why: str = _WHY
@@ -1543,11 +1558,14 @@ class ArenaRunRequest(_AnsweringRequest):
     """Collect, gather, forecast and resolve, each in its time, until Ctrl-C.
 
     Start it as often as you like, also on other machines with a shared database: whatever is due is done once. Kill it
-    at any moment: another one, or the next start, goes on where it was and pays for no reply twice.
+    at any moment: another one, or the next start, goes on where it was and pays for no reply twice. With --rehearse all
+    stages are done once under the arena's name and "-rehearsal": real events and real answers, none of which the arena
+    itself takes up or counts.
     """
 
     look: float | None = setting(None, "Seconds between two looks at the clock.", metavar="SECONDS", ge=0.01)
     once: bool = setting(False, "Do what is due now, then leave: for cron.")
+    rehearse: bool = setting(False, "Once through all stages in an arena of its own, which does not count.")
 
 
 class ArenaDemoRequest(OperationRequest):

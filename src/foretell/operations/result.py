@@ -2,13 +2,12 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields
 from functools import wraps
-from math import isfinite
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from foretell.data.untrusted import for_json, for_terminal
+from foretell.questions.codec import plain_data
 from foretell.report.terminal import TextColumn, console, show_text, text_table
 
 if TYPE_CHECKING:
@@ -52,11 +51,11 @@ class Result:
 
     def to_dict(self) -> Any:
         """Plain data: the fields by name, unless a result says otherwise."""
-        return {one.name: plain(getattr(self, one.name)) for one in fields(cast("Any", self))}
+        return {one.name: plain_data(getattr(self, one.name)) for one in fields(cast("Any", self))}
 
     def to_json(self) -> str:
         """The result as JSON; numbers that do not exist are null."""
-        return for_json(json.dumps(plain(self.to_dict()), ensure_ascii=False, indent=1, default=str))
+        return for_json(json.dumps(plain_data(self.to_dict()), ensure_ascii=False, indent=1, default=str))
 
     def rows(self) -> list[dict[str, Any]]:
         """One dictionary for each line of the result's table."""
@@ -98,26 +97,10 @@ class ReportResult(Result):
 
     def to_dict(self) -> Any:
         """The report's own data."""
-        return self.report.to_dict() if hasattr(self.report, "to_dict") else plain(self.report)
+        return self.report.to_dict() if hasattr(self.report, "to_dict") else plain_data(self.report)
 
     def __str__(self) -> str:
         return str(self.report)
-
-
-def plain(value: Any) -> Any:
-    """Data that JSON can hold; numbers that do not exist are None."""
-    if is_dataclass(value) and not isinstance(value, type):
-        value = asdict(value)
-    if isinstance(value, Mapping):
-        return {str(key): plain(inner) for key, inner in cast("Mapping[Any, Any]", value).items()}
-    if isinstance(value, list | tuple):
-        return [plain(inner) for inner in cast("list[Any]", value)]
-    if isinstance(value, float) and not isfinite(value):
-        return None
-    if isinstance(value, Path):
-        return str(value)
-    number = getattr(value, "item", None)  # numpy's scalars
-    return number() if callable(number) else value
 
 
 def show_table(

@@ -419,7 +419,7 @@ def _table_outcomes(path: Path | None, questions: Sequence[Question]) -> list[Re
     """The outcomes of a table, some of which must be about what the run asked."""
     if path is None:
         return []
-    from foretell.data.datasets.outcome_files import read_outcomes
+    from foretell.data.datasets.question_files import read_outcomes
 
     found = read_outcomes(path)
     asked = {(question.id, target.id) for question in questions for target in question.targets}

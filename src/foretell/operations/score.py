@@ -430,7 +430,7 @@ class ErrorsResult(Result):
 
     def to_html(self) -> str:
         """The analysis as a page."""
-        from foretell.report.error_page import error_analysis_page
+        from foretell.report.leaderboard import error_analysis_page
 
         return error_analysis_page(self.analysis)
 
@@ -438,7 +438,7 @@ class ErrorsResult(Result):
         """A sentence, and the targets on which it lost most."""
         from rich.text import Text
 
-        from foretell.report.error_page import error_analysis_lead
+        from foretell.report.leaderboard import error_analysis_lead
 
         console.print(Text(error_analysis_lead(self.analysis), style="bold"))
         show_text(console, "\n")

@@ -60,14 +60,16 @@ from foretell.studies.inputs import (
     load_study,
     study_of,
 )
-from foretell.studies.published_trials import AS_PUBLISHED, TrialAssumptions, read_trial_tables
 from foretell.studies.reasoning import ReasoningCase
 from foretell.studies.stored_runs import (
+    AS_PUBLISHED,
     StoredRun,
+    TrialAssumptions,
     find_stored_run,
     find_stored_runs,
     read_cases,
     read_statements,
+    read_trial_tables,
     traces_of_runs,
     with_distinct_names,
 )

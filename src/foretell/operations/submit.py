@@ -8,10 +8,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
 
-from foretell.data.atomic_file import write_atomically
 from foretell.data.datasets.cache import DownloadCache
 from foretell.data.datasets.forecastbench_download import read_pulled
 from foretell.data.datasets.set_filter import SetFilter
+from foretell.data.files import write_atomically
 from foretell.data.http import AsyncHttpClient, SourceError
 from foretell.data.markets.metaculus import MetaculusClient
 from foretell.data.markets.prices import market_ref

@@ -38,6 +38,7 @@ class Operation:
 OPERATIONS = {
     "ask": Operation(requests.AskRequest, "foretell.operations.ask:answer_question"),
     "tree grow": Operation(requests.TreeRequest, "foretell.operations.tree:grow"),
+    "tree list": Operation(requests.TreeListRequest, "foretell.operations.tree:list_trees", ROWS),
     "tree show": Operation(
         requests.TreeShowRequest, "foretell.operations.tree:show_tree", (".svg", ".png", ".pdf", *ROWS)
     ),
@@ -142,6 +143,7 @@ PYTHON_NAMES = {
     "ask": "ask",
     "grow_tree": "tree grow",
     "what_if": "whatif",
+    "list_trees": "tree list",
     "edit_tree": "tree edit",
     "ground_leaves": "tree ground",
     "expand_leaf": "tree expand",

@@ -15,9 +15,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from foretell.data.atomic_file import write_atomically
 from foretell.data.datasets.question_set import QuestionSet
-from foretell.data.file_lock import LockHeld, locked
+from foretell.data.files import LockHeld, locked, write_atomically
 from foretell.data.http import SourceError
 from foretell.data.markets.listing import ListedEvent, ListingFilter, ListingReport
 from foretell.data.markets.metaculus import MetaculusClient, MetaculusEvents, questions_of

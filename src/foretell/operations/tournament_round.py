@@ -14,7 +14,6 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from foretell.data.atomic_file import write_atomically
 from foretell.data.datasets.cache import DownloadCache
 from foretell.data.datasets.forecastbench_download import (
     FIRST_ROUND,
@@ -25,7 +24,7 @@ from foretell.data.datasets.forecastbench_download import (
     read_pulled,
 )
 from foretell.data.datasets.question_set import questions_digest, union
-from foretell.data.file_lock import LockHeld, locked
+from foretell.data.files import LockHeld, locked, write_atomically
 from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
 from foretell.data.service import needs_key
 from foretell.models.names import ModelName

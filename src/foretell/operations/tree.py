@@ -13,13 +13,13 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from foretell.data.atomic_file import write_atomically
+from foretell.data.files import write_atomically
 from foretell.forecasters.tree import exports
 from foretell.forecasters.tree.arithmetic.error_bar import error_bar
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
 from foretell.forecasters.tree.arithmetic.scaling import scale_tree
 from foretell.forecasters.tree.arithmetic.sensitivity import beta_paths, drivers, sensitivities
-from foretell.forecasters.tree.description import (
+from foretell.forecasters.tree.exports import (
     claim_marks,
     format_probability,
     one_line,
@@ -29,8 +29,8 @@ from foretell.forecasters.tree.description import (
 )
 from foretell.forecasters.tree.forecaster import CLAIM
 from foretell.forecasters.tree.history import read_history
-from foretell.forecasters.tree.problems import TreeProblem
 from foretell.forecasters.tree.proposition import Tree
+from foretell.forecasters.tree.text import TreeProblem
 from foretell.forecasters.tree.tree_file import (
     TreeFile,
     check_file,
@@ -45,19 +45,20 @@ from foretell.operations.ask import UNPAID_NOTE, cost_text, typed_question, type
 from foretell.operations.requests import (
     TreeCheckRequest,
     TreeExportRequest,
+    TreeListRequest,
     TreeNotebookRequest,
     TreeReportRequest,
     TreeRequest,
     TreeShowRequest,
 )
-from foretell.operations.result import Result
+from foretell.operations.result import Result, show_table
 from foretell.operations.table import operation
 from foretell.questions.errors import InputError, NoAnswer
 from foretell.questions.forecast import Cost, Forecast
 from foretell.questions.question import Question
 from foretell.questions.trace import EmitEvent, TreeGrown, ignore_event
 from foretell.report.document import ReportDocument
-from foretell.report.terminal import show_text
+from foretell.report.terminal import TextColumn, show_text
 from foretell.report.tree_report import ReportFacts, picture_of, tornado_of, tree_report
 from foretell.runs.runner import PreparedRun, check_run, execute_run, prepare_run
 from foretell.runs.runtime import TreeOutput
@@ -101,8 +102,12 @@ def print_tree(tree: Tree, console: "Console", lasting: float = 0.0) -> None:
     for row in tree_rows(tree):
         marks = f" ({row['marks']})" if row["marks"] else ""
         head, p = f"{'  ' * row['depth']}{row['id']} ", format_probability(row["p"])
-        line = Text.assemble(head, (p, "bold"), f" {one_line(row['claim'])}", (marks, "yellow"))
-        console.print(line, highlight=False)
+        indent = min(len(head) + len(p) + 1, console.width // 2)
+        claim = Text.assemble(one_line(row["claim"]), (marks, "yellow"))
+        first, *more = claim.wrap(console, console.width - indent)
+        console.print(Text.assemble(head, (p, "bold"), " ", first), highlight=False)
+        for line in more:
+            console.print(Text.assemble(" " * indent, line), highlight=False)
     if (bar := error_bar(tree, lasting=lasting)) is not None:
         show_text(console, f"The answer lies {bar}.\n")
 
@@ -264,6 +269,65 @@ def stored_tree(store: RunStore, spec: RunSpec, question: Question, settings: Se
 
 
 # Trees in files.
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedTree:
+    """One line in the list of trees."""
+
+    name: str
+    claim: str = ""
+    p: float | None = None
+    claims: int = 0
+    changed: datetime
+    problem: str = ""
+    """Why it cannot be read."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreesResult(Result):
+    """The trees of a folder."""
+
+    folder: Path
+    trees: tuple[ListedTree, ...]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each tree."""
+        return [asdict(one) for one in self.trees]
+
+    def print(self, console: Console) -> None:
+        """A table, or how to get a first tree."""
+        if not self.trees:
+            show_text(console, f'No tree in {self.folder} yet. Grow one: foretell tree "CLAIM" --model provider:name\n')
+            return
+        columns: dict[TextColumn, str | Callable[[Any], object]] = {
+            TextColumn(head="tree"): lambda one: one.name,
+            TextColumn(head="p", right=True): lambda one: "" if one.problem else format_probability(one.p),
+            TextColumn(head="claims", right=True, drop=2): lambda one: one.claims or "",
+            TextColumn(head="changed", drop=1): lambda one: f"{one.changed:%Y-%m-%d}",
+            TextColumn(head="claim", shrink=30): lambda one: one_line(one.problem or one.claim),
+        }
+        show_table(console, self.trees, columns)
+
+
+@operation(TreeListRequest)
+def list_trees(request: TreeListRequest, settings: Settings | None = None) -> TreesResult:
+    """Every tree file of this machine, the one changed last first; one that cannot be read says why."""
+    del request
+    folder = (settings or load_settings()).home / "trees"
+    changed = {path: datetime.fromtimestamp(path.stat().st_mtime, UTC) for path in folder.rglob("*.json")}
+    latest_first = sorted(changed, key=lambda path: (changed[path], path), reverse=True)
+    return TreesResult(folder=folder, trees=tuple(_listed(path, folder, changed[path]) for path in latest_first))
+
+
+def _listed(path: Path, folder: Path, changed: datetime) -> ListedTree:
+    name = path.relative_to(folder).with_suffix("").as_posix()
+    try:
+        tree = read_tree_file(path).tree
+    except InputError as error:
+        return ListedTree(name=name, changed=changed, problem=str(error))
+    top = tree.nodes[tree.root]
+    return ListedTree(name=name, claim=top.claim, p=top.p, claims=len(tree.nodes), changed=changed)
 
 
 @dataclass(frozen=True, kw_only=True)

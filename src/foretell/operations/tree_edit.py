@@ -13,7 +13,6 @@ from rich.console import Console
 from rich.text import Text
 
 from foretell.forecasters.tree.arithmetic.evaluation import stale_claims
-from foretell.forecasters.tree.description import format_probability, one_line, stale_parts, tree_failures
 from foretell.forecasters.tree.edits import (
     AddNode,
     Edit,
@@ -26,6 +25,7 @@ from foretell.forecasters.tree.edits import (
     SetReport,
     Unpin,
 )
+from foretell.forecasters.tree.exports import format_probability, one_line, stale_parts, tree_failures
 from foretell.forecasters.tree.formula import ID
 from foretell.forecasters.tree.grow.synthesize import rule_of
 from foretell.forecasters.tree.history import (
@@ -42,9 +42,10 @@ from foretell.forecasters.tree.proposition import Proposition, Tree
 from foretell.forecasters.tree.tree_file import edits_from_json, read_tree_file, write_tree
 from foretell.forecasters.tree.what_if import ClaimChange, claim_changes, next_ids, resynthesize
 from foretell.operations.requests import TreeDiffRequest, TreeEditRequest, TreeHistoryRequest, TreeResynthesizeRequest
-from foretell.operations.result import Result, plain
+from foretell.operations.result import Result
 from foretell.operations.table import operation
 from foretell.questions.as_of import AsOf
+from foretell.questions.codec import plain_data
 from foretell.questions.errors import InputError
 from foretell.report.numbers import dollars
 from foretell.report.terminal import show_text
@@ -122,12 +123,12 @@ class TreeEditResult(Result):
             "failures": [*self.failed, *tree_failures(self.tree)],
             "merged": [one.version for one in self.merged],
             "notes": list(self.notes),
-            **({"plan": plain(self.steps), "calls": self.calls, "dollars": self.dollars} if self.steps else {}),
+            **({"plan": plain_data(self.steps), "calls": self.calls, "dollars": self.dollars} if self.steps else {}),
         }
 
     def rows(self) -> list[dict[str, Any]]:
         """One row for each claim that changed, or for each step of a plan."""
-        return plain(self.steps) if self.steps else change_rows(self.changes)
+        return plain_data(self.steps) if self.steps else change_rows(self.changes)
 
     def _plan(self) -> list[str]:
         lines = [

@@ -12,9 +12,15 @@ from foretell.forecasters.tree.arithmetic.error_bar import leaf_trials, next_tri
 from foretell.forecasters.tree.arithmetic.evaluation import stale_claims
 from foretell.forecasters.tree.edits import AddNode, Edit, SetGrounding, SetLink, SetReport, ShareNode
 from foretell.forecasters.tree.forecaster import CLAIM, TreeForecaster
-from foretell.forecasters.tree.grow.budget import USUAL_TOKENS, LeafBudget
 from foretell.forecasters.tree.grow.event_log import EventLog, TreeJob
-from foretell.forecasters.tree.grow.ground import GroundingPool, GroundingResult, Leaf, combined_results
+from foretell.forecasters.tree.grow.ground import (
+    USUAL_TOKENS,
+    GroundingPool,
+    GroundingResult,
+    Leaf,
+    LeafBudget,
+    combined_results,
+)
 from foretell.forecasters.tree.grow.grow import TreeGrowth, TreeSettings
 from foretell.forecasters.tree.grow.prompting import ClaimSurroundings, TreeQuestion
 from foretell.forecasters.tree.grow.rules import ModelFreeRule, rule_named

@@ -19,13 +19,12 @@ from foretell.forecasters.tree.arithmetic.sensitivity import (
     tornado,
     tree_spread,
 )
-from foretell.forecasters.tree.description import format_probability, one_line
 from foretell.forecasters.tree.edits import Edit, Scenario, SetP, Unpin
+from foretell.forecasters.tree.exports import format_probability, one_line
 from foretell.forecasters.tree.proposition import Tree
-from foretell.forecasters.tree.tree_file import TreeFile, read_tree_file, tree_from_dict, write_tree
-from foretell.forecasters.tree.tree_json import to_dict
+from foretell.forecasters.tree.tree_file import TreeFile, read_tree_file, to_dict, tree_from_dict, write_tree
 from foretell.forecasters.tree.what_if import ClaimChange, WhatIfResult, compare_scenarios
-from foretell.operations.requests import WhatIfRequest
+from foretell.operations.requests import WhatIfRequest, tree_path
 from foretell.operations.result import Result
 from foretell.operations.table import operation
 from foretell.questions.errors import InputError
@@ -221,7 +220,7 @@ def _tree_of(request: WhatIfRequest) -> TreeFile:
     if isinstance(given, Mapping):
         file = tree_from_dict(cast("dict[str, Any]", given))
         return replace(file, tree=evaluated(file.tree))
-    return read_tree_file(Path(given))
+    return read_tree_file(tree_path(Path(given)))
 
 
 def _scenarios(file: TreeFile, request: WhatIfRequest) -> list[Scenario]:

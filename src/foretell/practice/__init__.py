@@ -7,7 +7,6 @@ HOMES = {
     "foretell.practice.sample_data": (
         "DBNOMICS_ID FRED_ID KALSHI_ID MANIFOLD_ID METACULUS_ID POLYMARKET_ID TICKER data_services"
     ),
-    "foretell.practice.search": "search_server",
     "foretell.practice.series": (
         "PracticeAcled PracticeDbnomics PracticeFred PracticeOpenMeteo PracticeYahoo SampleConflictEvent "
         "SampleDbnomicsSeries SampleFredSeries SampleFredValue SampleShare SampleShareSplit"
@@ -17,7 +16,7 @@ HOMES = {
         "json_response"
     ),
     "foretell.practice.services": "KEY PORTS ServiceOptions all_services",
-    "foretell.practice.web": "redirect wayback_server web_server wikipedia_server",
+    "foretell.practice.web": "redirect search_server wayback_server web_server wikipedia_server",
     "foretell.practice.world": "PageVersion SampleWebPage SampleWorld sample_world small_world",
 }
 """Module → what the rest of the house uses of it."""

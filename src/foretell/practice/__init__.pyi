@@ -11,7 +11,6 @@ from foretell.practice.sample_data import METACULUS_ID as METACULUS_ID
 from foretell.practice.sample_data import POLYMARKET_ID as POLYMARKET_ID
 from foretell.practice.sample_data import TICKER as TICKER
 from foretell.practice.sample_data import data_services as data_services
-from foretell.practice.search import search_server as search_server
 from foretell.practice.series import PracticeAcled as PracticeAcled
 from foretell.practice.series import PracticeDbnomics as PracticeDbnomics
 from foretell.practice.series import PracticeFred as PracticeFred
@@ -37,6 +36,7 @@ from foretell.practice.services import PORTS as PORTS
 from foretell.practice.services import ServiceOptions as ServiceOptions
 from foretell.practice.services import all_services as all_services
 from foretell.practice.web import redirect as redirect
+from foretell.practice.web import search_server as search_server
 from foretell.practice.web import wayback_server as wayback_server
 from foretell.practice.web import web_server as web_server
 from foretell.practice.web import wikipedia_server as wikipedia_server

@@ -10,9 +10,8 @@ from foretell.practice.forecastbench import PracticeBucket, serve_rounds
 from foretell.practice.models.scripts import arena_script
 from foretell.practice.models.server import PracticeModels, Script
 from foretell.practice.sample_data import data_services
-from foretell.practice.search import ENGINES, search_server
 from foretell.practice.server import PracticeServer, ServerRequest, ServerResponse, json_response
-from foretell.practice.web import wayback_server, web_server, wikipedia_server
+from foretell.practice.web import ENGINES, search_server, wayback_server, web_server, wikipedia_server
 from foretell.practice.world import PageVersion, SampleWebPage, sample_world
 from foretell.questions.as_of import instant
 

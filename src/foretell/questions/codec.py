@@ -1,8 +1,12 @@
 """JSON in and out, with a version, for every value of this package."""
 
 import json
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from functools import cache
-from typing import Any, TypeVar
+from math import isfinite
+from pathlib import Path
+from typing import Any, TypeVar, cast
 
 from foretell.questions.errors import InputError
 from foretell.questions.exclusivity import read_exclusivity
@@ -83,3 +87,24 @@ def _exclusivity_before(given: Any) -> str:
         return read_exclusivity(given)
     except ValueError as error:
         raise InputError(str(error), column="exclusive") from None
+
+
+def plain_data(value: Any) -> Any:
+    """Dataclasses, mappings, sets, tuples and arrays as JSON has them; numbers that do not exist are None.
+
+    >>> plain_data((float("nan"), frozenset({"b", "a"})))
+    [None, ['a', 'b']]
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        return {one.name: plain_data(getattr(value, one.name)) for one in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain_data(inner) for key, inner in cast("Mapping[Any, Any]", value).items()}
+    if isinstance(value, frozenset):
+        return [plain_data(inner) for inner in sorted(cast("frozenset[Any]", value))]
+    if isinstance(value, list | tuple):
+        return [plain_data(inner) for inner in cast("list[Any]", value)]
+    if callable(numbers := getattr(value, "tolist", None)):  # numpy's arrays and numbers
+        return plain_data(numbers())
+    if isinstance(value, float) and not isfinite(value):
+        return None
+    return str(value) if isinstance(value, Path) else value

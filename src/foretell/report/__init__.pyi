@@ -4,13 +4,13 @@
 from foretell.report.arena_report import ArenaReport as ArenaReport
 from foretell.report.document import find_chromium as find_chromium
 from foretell.report.document import write_pdf as write_pdf
-from foretell.report.error_page import error_analysis_page as error_analysis_page
 from foretell.report.headline import pair_headline as pair_headline
 from foretell.report.headline import scope as scope
 from foretell.report.html import HtmlBlock as HtmlBlock
 from foretell.report.html import chart_html as chart_html
 from foretell.report.html import page as page
 from foretell.report.html import render_blocks as render_blocks
+from foretell.report.leaderboard import error_analysis_page as error_analysis_page
 from foretell.report.leaderboard import leaderboard_page as leaderboard_page
 from foretell.report.leaderboard import markdown_board as markdown_board
 from foretell.report.leaderboard import print_board as print_board
@@ -60,4 +60,5 @@ from foretell.report.theme import DIVERGING as DIVERGING
 from foretell.report.theme import ON_DIVERGING as ON_DIVERGING
 from foretell.report.theme import PALETTE as PALETTE
 from foretell.report.theme import SERIES as SERIES
+from foretell.report.tree_report import MOST_DRAWN as MOST_DRAWN
 from foretell.report.tree_report import picture_of as picture_of

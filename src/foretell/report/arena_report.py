@@ -17,7 +17,6 @@ from foretell.report.charts.heatmap import difference_heatmap, distance_heatmap
 from foretell.report.charts.ranking import ForestRow, FrontierPoint, forest_plot, frontier
 from foretell.report.charts.svg import Chart, SeriesStyle, series_styles
 from foretell.report.charts.timelines import DatedLines, dated_plot
-from foretell.report.headline import flip_comparison
 from foretell.report.numbers import CellValue, percent
 from foretell.report.study import StudyChart, StudyColumn, StudyRow, StudyTable
 from foretell.scoring.arena_leaderboard import (
@@ -99,7 +98,7 @@ def _table(view: ArenaLeaderboard, title: str, columns: Iterable[Column], captio
 def _leaderboard(view: ArenaLeaderboard) -> list[Column]:
     def against(line: ArenaLeaderboardRow) -> CellValue:
         found = view.versus_crowd.get(line.entry.name)
-        return None if found is None else flip_comparison(found)
+        return None if found is None else found.times(-1)
 
     tip = "paired difference of Brier scores on the markets both have a probability for; above 0 the entry is better"
     return [

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from foretell.data.atomic_file import write_atomically
+from foretell.data.files import write_atomically
 from foretell.questions.errors import InputError
 from foretell.report.html import HtmlBlock, LinkItem, OutlineItem, Section, page
 from foretell.report.markup import markdown_text

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Collection
-from dataclasses import replace
 
 from foretell.metrics.comparison import Comparison
 from foretell.report.markup import clean
@@ -35,7 +34,7 @@ def headline(board: Scoreboard, anchors: Collection[str] = ANCHORS) -> str:
         comparison = first.difference
     else:  # The board compares with its reference alone: it knows the pair where one of the two is that.
         tested = first.reference and second.difference is not None
-        comparison = flip_comparison(second.difference) if tested and second.difference else None
+        comparison = second.difference.times(-1) if tested and second.difference else None
     if comparison is None:
         return _untested_lead(first, second, board) + yardstick
     return _lead(first, second, comparison, board) + yardstick
@@ -48,7 +47,7 @@ def pair_headline(pair: PairComparison) -> str:
     found = pair.differences[0]
     margin, word = _gain(found.comparison, found.metric), metric_text(found.metric)
     ahead, behind = (pair.first, pair.second) if margin.diff >= 0 else (pair.second, pair.first)
-    margin = margin if margin.diff >= 0 else flip_comparison(margin)
+    margin = margin if margin.diff >= 0 else margin.times(-1)
     verb = "beats" if margin.low > 0 else "is ahead of"
     text = (
         f"{clean(ahead)} {verb} {clean(behind)} by {number(margin.diff, word.decimals)} {word.label} on the "
@@ -99,14 +98,9 @@ def level_text(board: Scoreboard) -> str:
     return f"{100 * float(board.settings.get('level', 0.95)):g} %"
 
 
-def flip_comparison(comparison: Comparison) -> Comparison:
-    """Second minus first."""
-    return replace(comparison, diff=-comparison.diff, low=-comparison.high, high=-comparison.low)
-
-
 def _gain(comparison: Comparison, metric: str) -> Comparison:
     """The comparison with positive = better."""
-    return flip_comparison(comparison) if low_is_better(metric) else comparison
+    return comparison.times(-1) if low_is_better(metric) else comparison
 
 
 def _lead(first: LeaderboardRow, second: LeaderboardRow, comparison: Comparison, board: Scoreboard) -> str:
@@ -115,7 +109,7 @@ def _lead(first: LeaderboardRow, second: LeaderboardRow, comparison: Comparison,
     if margin.diff >= 0:
         verdict = _verdict(margin, word.decimals, level_text(board))
         return f"{name} leads by {by} {word.label} over {other}{verdict}"
-    verdict = _verdict(flip_comparison(margin), word.decimals, level_text(board))
+    verdict = _verdict(margin.times(-1), word.decimals, level_text(board))
     return (
         f"{name} ranks first, but on the {plural(margin.n, 'target')} both answered {other} is better "
         f"by {by} {word.label}{verdict}"
@@ -134,7 +128,7 @@ def _untested_lead(first: LeaderboardRow, second: LeaderboardRow, board: Scorebo
         return text
     margin = _gain(first.difference, word.name)
     side, by = "ahead of" if margin.diff >= 0 else "behind", number(abs(margin.diff), word.decimals)
-    margin = margin if margin.diff >= 0 else flip_comparison(margin)
+    margin = margin if margin.diff >= 0 else margin.times(-1)
     verdict = _verdict(margin, word.decimals, level_text(board))
     return f"{text} It is {by} {side} the reference {clean(board.reference)}{verdict}"
 

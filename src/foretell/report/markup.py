@@ -19,6 +19,8 @@ def clean(text: str) -> str:
     >>> clean("a\x1b[31mb\nc")
     'a�[31mb c'
     """
+    if text.isascii() and text.isprintable() and "  " not in text:  # Nearly all: a page has thousands of attributes.
+        return text.strip()
     return UNSAFE.sub("\ufffd", re.sub(r"[\s\x85]+", " ", text).strip())
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from foretell.data.atomic_file import write_atomically
+from foretell.data.files import write_atomically
 from foretell.data.untrusted import for_csv
 from foretell.questions.errors import InputError
 

@@ -8,8 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from foretell.metrics.bootstrap import Interval
-from foretell.metrics.comparison import Comparison
 from foretell.report.charts.calibration import reliability_diagram
 from foretell.report.charts.ranking import ForestRow, forest_plot
 from foretell.report.charts.rulers import ShownAnswer, probability_ruler
@@ -311,17 +309,12 @@ def score_figures(scores: RunScores) -> dict[str, Chart | None]:
     table, parts = scores.table, None
     if scores.parts:
         rows = [
-            ForestRow(name=f"{one.name} ({one.difference.n})", interval=_interval(one.difference))
-            for one in scores.parts
+            ForestRow(name=f"{one.name} ({one.difference.n})", interval=one.difference.interval) for one in scores.parts
         ]
         label = f"Brier index less that of the {scores.parts[0].reference}"
         parts = forest_plot(rows, label=label, reference=0.0)
     outcome, weight = table.targets.outcome, table.targets.weight
     return {"reliability": reliability_diagram(table.p_of(THIS_RUN), outcome, weight, name=THIS_RUN), "parts": parts}
-
-
-def _interval(gap: Comparison) -> Interval:
-    return Interval(estimate=gap.diff, low=gap.low, high=gap.high, se=gap.se, n_clusters=gap.n_clusters, draws=0)
 
 
 def run_report(title: str, scores: RunScores, made: Sequence[tuple[str, str]] = ()) -> ReportDocument:

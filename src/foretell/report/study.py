@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 from foretell.metrics.bootstrap import Interval
 from foretell.metrics.comparison import Comparison
+from foretell.questions.codec import plain_data
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Cost
 from foretell.report.charts.svg import Chart
 from foretell.report.numbers import CellValue as CellValue
-from foretell.scoring.scoreboard import plain_data as plain_data
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -12,7 +12,7 @@ from foretell.forecasters.tree.arithmetic.circuit import slopes
 from foretell.forecasters.tree.arithmetic.error_bar import ErrorBar, error_bar, leaf_trials
 from foretell.forecasters.tree.arithmetic.evaluation import circuit_and_values
 from foretell.forecasters.tree.arithmetic.sensitivity import Driver, drivers, ranges
-from foretell.forecasters.tree.description import (
+from foretell.forecasters.tree.exports import (
     claim_marks,
     link_in_numbers,
     link_in_words,

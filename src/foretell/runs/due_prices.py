@@ -1,4 +1,4 @@
-"""Prices of a round's markets at its due moment, read from their histories once and kept beside the round.
+"""Prices of a round's markets at its due moment, each read from its history once and kept beside the round.
 
 A published round carries prices that are ten days old when it is due; that much freshness is worth 1.6 points.
 """
@@ -6,9 +6,10 @@ A published round carries prices that are ten days old when it is due; that much
 import asyncio
 import json
 from collections.abc import Sequence
+from datetime import timedelta
 
 from foretell.data.datasets.cache import DownloadCache
-from foretell.data.datasets.forecastbench_download import PulledFile, price_file, read_pulled
+from foretell.data.datasets.forecastbench_download import ROUND_DAYS, PulledFile, price_file, read_pulled
 from foretell.data.http import HttpLimits
 from foretell.forecasters.base_rates.baselines import with_newest_price
 from foretell.forecasters.forecaster import Context
@@ -19,36 +20,46 @@ from foretell.runs.settings import Settings, clock_of
 
 AT_ONCE = 4
 LIMITS = HttpLimits(attempts=2)
+Prices = dict[str, dict[str, tuple[str, float]]]
+"""By question and target: the moment of a price, and the price."""
 
 
 async def keep_due_prices(cache: DownloadCache, days: Sequence[str], settings: Settings) -> list[PulledFile]:
-    """What became of the prices of each round; a round that is not due yet, or has them already, is left as it is."""
+    """What became of the prices of each round; one that is not due yet, or has been over for long, is left as it is."""
     done: list[PulledFile] = []
+    now = clock_of(settings)()
     async with SeriesOnDemand(settings, LIMITS) as series:
         for day in days:
-            name, entry = price_file(day), cache.entry(price_file(day))
-            if entry is not None:
-                done.append(PulledFile(name=name, state="unchanged", bytes=entry.bytes))
-            elif instant(day) <= clock_of(settings)():
+            entry, age = cache.entry(price_file(day)), now - instant(day)
+            # Markets that could not be reached are asked again until the next round is due.
+            if entry is not None and age > timedelta(days=ROUND_DAYS):
+                done.append(PulledFile(name=price_file(day), state="unchanged", bytes=entry.bytes))
+            elif age >= timedelta(0):
                 done += await _keep(cache, day, series)
     return done
 
 
 async def _keep(cache: DownloadCache, day: str, series: SeriesOnDemand) -> list[PulledFile]:
+    """Ask the markets that no price was read of yet."""
+    name, entry = price_file(day), cache.entry(price_file(day))
     markets = [one for one in read_pulled(cache, day).questions if one.kind == "market"]
+    before: Prices = {} if entry is None else json.loads(cache.path(name).read_bytes())["prices"]
+    missing = [one for one in markets if one.id not in before]
     gate = asyncio.Semaphore(AT_ONCE)
 
-    async def newest(question: Question) -> dict[str, list[str | float]]:
+    async def newest(question: Question) -> dict[str, tuple[str, float]]:
         context = Context(as_of=question.as_of, series=series)
         async with gate:
             found = [(one, await with_newest_price(one, question, context)) for one in question.targets]
         fresh = {new.id: new.snapshot for old, new in found if new is not old and new.snapshot is not None}
-        return {id: [one.at.isoformat(), one.price] for id, one in fresh.items() if one.price is not None}
+        return {id: (one.at.isoformat(), one.price) for id, one in fresh.items() if one.price is not None}
 
-    prices = dict(zip((one.id for one in markets), await asyncio.gather(*map(newest, markets)), strict=True))
-    known = {id: targets for id, targets in prices.items() if targets}
-    if not known:
-        return [PulledFile(name=price_file(day), state="no market could be reached")] if markets else []
+    found = dict(zip((one.id for one in missing), await asyncio.gather(*map(newest, missing)), strict=True))
+    known = before | {id: targets for id, targets in found.items() if targets}
+    if len(known) == len(before):
+        if entry is not None:
+            return [PulledFile(name=name, state="unchanged", bytes=entry.bytes)]
+        return [PulledFile(name=name, state="no market could be reached")] if markets else []
     body = json.dumps({"prices": known}, ensure_ascii=False, indent=1).encode()
-    cache.put(price_file(day), body, url="")
-    return [PulledFile(name=price_file(day), state=f"{len(known)} of {len(markets)} markets read", bytes=len(body))]
+    cache.put(name, body, url="")
+    return [PulledFile(name=name, state=f"{len(known)} of {len(markets)} markets read", bytes=len(body))]

@@ -11,9 +11,8 @@ from math import exp, log, sqrt
 from typing import Any
 
 from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
-from foretell.data.markets.event_search import EventQuery
 from foretell.data.markets.listing import ListedEvent
-from foretell.data.markets.market import Market
+from foretell.data.markets.market import EventQuery, Market
 from foretell.data.series.open_meteo import OBSERVED, OpenMeteoSeries, WeatherId
 from foretell.data.series.series import Series, SeriesUnavailable
 from foretell.data.series.yahoo import YahooSeries

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import parse_qs, urlsplit
 
-from foretell.data.atomic_file import write_atomically
 from foretell.data.datasets.dataset import Dataset, DatasetRequest, FileFormat
 from foretell.data.datasets.question_files import READERS, default_id
 from foretell.data.datasets.question_set import QuestionSet, asked_key
 from foretell.data.datasets.set_filter import LateText, SetFilter
+from foretell.data.files import write_atomically
 from foretell.data.http import SourceError
 from foretell.data.markets.listing import EventListing, ListingFilter
 from foretell.data.markets.market import Market
@@ -119,11 +119,11 @@ async def _online(name: str, work: Callable[[ServiceConfig], Coroutine[Any, Any,
     async with AsyncHttpClient(limits=HttpLimits(attempts=3), access=settings.access) as http:
         await work(service_config(settings, http, name))
     if name == "forecastbench":
-        from foretell.data.datasets.cache import DownloadCache, cache_home
+        from foretell.data.datasets.cache import DownloadCache, home_folder
         from foretell.data.datasets.forecastbench_download import pulled_rounds
         from foretell.runs.due_prices import keep_due_prices
 
-        cache = DownloadCache(cache_home() / name)
+        cache = DownloadCache(home_folder() / name)
         await keep_due_prices(cache, pulled_rounds(cache)[-1:], settings)
 
 
@@ -186,11 +186,11 @@ def sets_here(folder: Path = Path()) -> list[str]:
 
     What follows a colon is for the person to say where a name ends in one.
     """
-    from foretell.data.datasets.cache import DownloadCache, cache_home
+    from foretell.data.datasets.cache import DownloadCache, home_folder
     from foretell.data.datasets.forecastbench_download import pulled_rounds
 
     files = sorted(path.name for path in folder.glob("*") if path.suffix in READERS and path.is_file())[:MAX_FILES]
-    rounds = pulled_rounds(DownloadCache(cache_home() / "forecastbench"))[::-1]
+    rounds = pulled_rounds(DownloadCache(home_folder() / "forecastbench"))[::-1]
     whole = [name for name in names("datasets") if not _is_format(name)]
     markets = [name for name in names("markets") if load("markets", name).events]
     parts = [f"{name}:" for name in markets]

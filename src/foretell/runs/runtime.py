@@ -9,7 +9,7 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 
-from foretell.data.atomic_file import write_atomically
+from foretell.data.files import write_atomically
 from foretell.data.http import AsyncHttpClient, SourceError
 from foretell.data.markets.prices import market_ref
 from foretell.data.series.series import Series, SeriesInMemory, SeriesSource, SeriesUnavailable

@@ -8,8 +8,7 @@ from typing import Any
 
 from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
 from foretell.data.markets.listing import EventSource
-from foretell.data.markets.market import Market
-from foretell.data.markets.named_events import events_named
+from foretell.data.markets.market import Market, events_named
 from foretell.data.markets.prices import MarketRef, PriceSource, PricesUnavailable
 from foretell.data.pages import PageSource, WaybackPages
 from foretell.data.search.engine import SearchEngine

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from foretell.data.datasets.cache import cache_home
+from foretell.data.datasets.cache import home_folder
 from foretell.data.known_services import KNOWN_SERVICES, ServiceLimit, parse_pace
 from foretell.data.pace import ServiceAccess
 from foretell.models.facts import use_facts_from
@@ -124,7 +124,7 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
     Settings(home=PosixPath('/tmp/f'), addresses={'brave': 'http://x'}, corpus_file=None)
     """
     values = os.environ if environment is None else environment
-    home = cache_home(values)
+    home = home_folder(values)
     use_facts_from(home / CHECKED_MODELS, home / KNOWN_MODELS)
     addresses = {
         name.removeprefix("FORETELL_").removesuffix("_URL").lower(): value

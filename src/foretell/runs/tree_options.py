@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar, cast
 from foretell.forecasters.agent.settings import Clamp
 from foretell.forecasters.tree.forecaster import TreeSettings
 from foretell.forecasters.tree.grow.analyze import AnalyzeSettings
-from foretell.forecasters.tree.grow.budget import TreeSizeSettings
-from foretell.forecasters.tree.grow.ground import GroundSettings
+from foretell.forecasters.tree.grow.ground import GroundSettings, TreeSizeSettings
 from foretell.forecasters.tree.grow.rules import rule_named
 from foretell.forecasters.tree.grow.synthesize import SynthesizeSettings
 from foretell.forecasters.tree.thoughts import ThoughtKind, ThoughtSettings

@@ -6,7 +6,7 @@ An arena is scored by the engine of tables (`scoring.engine`); here its sums by 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, count
 
 import numpy as np
 
@@ -214,7 +214,7 @@ class ArenaLeaderboardRow:
     by_market: Mapping[str, Interval] = field(default_factory=dict[str, Interval])
     """The same numbers with every market counting once."""
     rank: int | None = None
-    """Among entries and baselines by Brier score; None without one."""
+    """Among entries by Brier score; None without one, and of yardsticks."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -383,7 +383,8 @@ def _ranked(lines: Sequence[ArenaLeaderboardRow]) -> tuple[ArenaLeaderboardRow, 
     there = sorted(
         (line for line in lines if MAIN_METRIC in line.scores), key=lambda line: line.scores[MAIN_METRIC].estimate
     )
-    ranked = [replace(line, rank=rank) for rank, line in enumerate(there, 1)]
+    places = count(1)  # Yardsticks stand where their score puts them, and take no place from anybody.
+    ranked = [line if line.entry.anchor else replace(line, rank=next(places)) for line in there]
     return (*ranked, *(line for line in lines if MAIN_METRIC not in line.scores))
 
 

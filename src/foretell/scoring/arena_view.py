@@ -12,6 +12,7 @@ from foretell.metrics.arrays import Bools, Floats
 from foretell.metrics.bootstrap import Interval, Resampling
 from foretell.metrics.comparison import Comparison, PairwiseMatrix
 from foretell.metrics.metric import METRICS
+from foretell.questions.codec import plain_data
 from foretell.scoring.arena_leaderboard import (
     ARENA_METRICS,
     LEAD_TIMES,
@@ -33,7 +34,6 @@ from foretell.scoring.arena_table import ArenaTable, Times
 from foretell.scoring.engine import ClusterBundles
 from foretell.scoring.event_sums import MomentChoice
 from foretell.scoring.score import SCORE_RESAMPLING
-from foretell.scoring.scoreboard import plain_data
 from foretell.scoring.table import CROWD
 
 # Brier score by lead time: entries and crowd on the same markets (Prophet Arena 4.2).

@@ -12,7 +12,7 @@ from foretell.metrics.arrays import Bools, Floats, Ints
 from foretell.metrics.bootstrap import Interval, brier_index_from_sums, mean_from_sums
 from foretell.metrics.calibration import reliability_bins
 from foretell.metrics.clusters import ResamplingDesign
-from foretell.metrics.comparison import Comparison, PairwiseMatrix, compare_matrix
+from foretell.metrics.comparison import PairwiseMatrix, compare_matrix
 from foretell.metrics.metric import METRICS, MetricRows
 from foretell.scoring.score import ScoringOptions, score_table
 from foretell.scoring.scoreboard import Scoreboard
@@ -172,7 +172,7 @@ def differences(
         groups=tuple(by.names[i] for i, _ in shared),
         n=tuple(one.n for _, one in shared),
         base_rate=tuple(rates[i] for i, _ in shared),
-        scores={forecaster: tuple(_interval(one) for _, one in shared)},
+        scores={forecaster: tuple(one.interval for _, one in shared)},
         answered={forecaster: tuple(one.n for _, one in shared)},
     )
 
@@ -207,12 +207,6 @@ def _scored(table: ForecastTable, by: LabelGrouping, scoring: ScoringOptions) ->
     labels = Labels(codes=by.codes, names=tuple(str(i) for i in range(len(by.names))))
     targets = replace(table.targets, groups={**table.targets.groups, READABLE_GROUP: labels})
     return score_table(replace(table, targets=targets), replace(scoring, by=(READABLE_GROUP,), anchors=False))
-
-
-def _interval(c: Comparison) -> Interval:
-    return Interval(
-        estimate=c.diff, low=c.low, high=c.high, se=c.se, n_clusters=c.n_clusters, draws=0, warning=c.warning
-    )
 
 
 # Every forecaster against every other, on the targets both answered.

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-from foretell.data.atomic_file import write_atomically
 from foretell.data.datasets.question_set import QUARANTINED, QuestionSet, asked_key
+from foretell.data.files import write_atomically
 from foretell.data.untrusted import for_csv
 from foretell.forecasters.combine.trials import PANEL
 from foretell.questions.as_of import instant

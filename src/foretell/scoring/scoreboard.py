@@ -2,15 +2,14 @@
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, cast
-
-import numpy as np
+from dataclasses import dataclass
+from typing import Any
 
 from foretell.data.untrusted import for_terminal
 from foretell.metrics.bootstrap import Interval
 from foretell.metrics.comparison import Comparison
 from foretell.metrics.metric import METRICS
+from foretell.questions.codec import plain_data
 from foretell.questions.errors import MissingExtra
 from foretell.scoring.table import ANCHORS, OVERALL
 
@@ -196,23 +195,6 @@ def low_is_better(metric: str) -> bool:
 
 
 # Results as plain data, as a data frame, as text and as HTML, for a file, a prompt and a notebook.
-
-
-def plain_data(value: Any) -> Any:
-    """Dataclasses, mappings, sets, tuples and arrays as JSON has them; numbers that do not exist are None.
-
-    >>> plain_data((float("nan"), frozenset({"b", "a"})))
-    [None, ['a', 'b']]
-    """
-    if is_dataclass(value) and not isinstance(value, type):
-        return {one.name: plain_data(getattr(value, one.name)) for one in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): plain_data(inner) for key, inner in cast("Mapping[Any, Any]", value).items()}
-    if isinstance(value, frozenset):
-        return [plain_data(inner) for inner in sorted(cast("frozenset[Any]", value))]
-    if isinstance(value, list | tuple | np.ndarray):
-        return [plain_data(inner) for inner in (value.tolist() if isinstance(value, np.ndarray) else value)]  # type: ignore[reportUnknownVariableType]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def rows_as_frame(rows: list[dict[str, Any]]) -> Any:

@@ -21,10 +21,6 @@ from foretell.studies.layout import column as column
 from foretell.studies.layout import count as count
 from foretell.studies.layout import table as table
 from foretell.studies.protocols import build_method as build_method
-from foretell.studies.published_trials import AS_PUBLISHED as AS_PUBLISHED
-from foretell.studies.published_trials import OUT_OF_SAMPLE as OUT_OF_SAMPLE
-from foretell.studies.published_trials import TrialAssumptions as TrialAssumptions
-from foretell.studies.published_trials import read_trial_tables as read_trial_tables
 from foretell.studies.reasoning import ReasoningCase as ReasoningCase
 from foretell.studies.scores import brier_of as brier_of
 from foretell.studies.scores import groups_of as groups_of
@@ -34,8 +30,11 @@ from foretell.studies.scores import mean_index as mean_index
 from foretell.studies.scores import mean_of_runs as mean_of_runs
 from foretell.studies.scores import paired_gains as paired_gains
 from foretell.studies.scores import paired_gap as paired_gap
-from foretell.studies.scores import reversed_difference as reversed_difference
 from foretell.studies.scores import rule_score_table as rule_score_table
 from foretell.studies.scores import rule_scores as rule_scores
+from foretell.studies.stored_runs import AS_PUBLISHED as AS_PUBLISHED
+from foretell.studies.stored_runs import OUT_OF_SAMPLE as OUT_OF_SAMPLE
+from foretell.studies.stored_runs import TrialAssumptions as TrialAssumptions
 from foretell.studies.stored_runs import read_cases as read_cases
 from foretell.studies.stored_runs import read_statements as read_statements
+from foretell.studies.stored_runs import read_trial_tables as read_trial_tables

@@ -1,7 +1,7 @@
 """Study: which part brings what? Components added one at a time, single axes, and a factorial of two of them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from foretell.forecasters.combine.rows import Examples
 from foretell.metrics.arrays import Floats
@@ -216,7 +216,7 @@ def _factorial(
                 *(index_of(raw[name], configs[name]) for name in order),
                 mean_gain([full, full_shown], [bare, bare_shown], some, how),
                 mean_gain([bare_shown, full_shown], [bare, full], some, how),
-                replace(both, diff=2 * both.diff, low=2 * both.low, high=2 * both.high, se=2 * both.se),
+                both.times(2),
             )
     cells = [f"{agent}, {regime}" for regime in ("c=0", "c=1") for agent in ("no belief", "belief")]
     columns = [

@@ -1,7 +1,8 @@
-"""Studies of calibration: what does it bring, and how much of that survives when only the past may teach?"""
+"""Studies of calibration: what it brings, what survives when only the past may teach, and how forecasts would bend."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import nan
 from pathlib import Path
 
 import numpy as np
@@ -9,17 +10,17 @@ import numpy as np
 from foretell.forecasters.combine.rows import Examples
 from foretell.forecasters.combine.rules import SupportsLeaveOut
 from foretell.metrics.arrays import Floats
-from foretell.metrics.bootstrap import Resampling
-from foretell.metrics.calibration import ece
+from foretell.metrics.bootstrap import Interval, Resampling
+from foretell.metrics.calibration import calibration_line, ece, murphy_decomposition
 from foretell.metrics.comparison import Comparison
-from foretell.report.numbers import bracket, plural, signed
+from foretell.report.numbers import bracket, number, plural, signed
 from foretell.report.study import CellValue, RowStyle, StudyChart, StudyResult, StudyTable
 from foretell.request import setting
 from foretell.scoring.examples import choose_forecaster, read_examples
 from foretell.scoring.scoreboard import OVERALL
 from foretell.studies.configurations import complete_configs, describe_scope, shown_configs, with_scope
 from foretell.studies.inputs import DataInputs, StudyData, StudyOptions, StudyProgress, StudyServices, TableOptions
-from foretell.studies.layout import column, draw_settings, reliability_chart, table
+from foretell.studies.layout import column, count, draw_settings, forest_chart, reliability_chart, table
 from foretell.studies.protocols import (
     BASELINES,
     FOLDS,
@@ -312,3 +313,80 @@ def _report_sentence(report: CalibrationReport, name: str) -> str:
     seen = report.score(best, "in-sample").differences.get(OVERALL)
     flattered = f", in-sample {signed(seen.diff, 1)}" if seen else ""
     return f"{sentence} Chosen in hindsight, {best} is best: {signed(known[best].diff, 1)}{flattered}."
+
+
+# How forecasts would have to be bent to fit what happened, and what their Brier score is made of.
+
+BINS = 10
+NORMAL = 1.959964
+RECALIBRATION_NOTES = (
+    "Logistic recalibration (Cox 1958): the line intercept + slope · log-odds that fits outcomes best. Slope 1 and "
+    "intercept 0 is calibrated; a slope below 1 is overconfidence, above 1 hedging; an intercept above 0 means that "
+    "more came true than was said. Intervals are ± 1.96 standard errors and take targets for independent.",
+    f"Brier = reliability − resolution + uncertainty + what {BINS} bins hide (Murphy 1973). Reliability is lost to "
+    "miscalibration; resolution is won by telling questions apart.",
+)
+LINE = (
+    column("slope", "below 1 is overconfidence", 2),
+    column("intercept", "above 0: more came true than was said", 2),
+    column("ECE", "expected calibration error over ten bins", 3),
+    count("n"),
+)
+PARTS = (
+    column("Brier", "mean squared error", 3),
+    column("reliability", "lost to miscalibration, lower is better", 3),
+    column("resolution", "won by telling questions apart, higher is better", 3),
+    column("uncertainty", "what the questions bring along", 3),
+    column("within bins", "what the bins hide", 3),
+)
+
+
+def recalibration_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
+    """Are forecasters over- or underconfident?
+
+    The recalibration line and the decomposition of the Brier score, by forecaster.
+    """
+    data = inputs.data(options)
+    configs = complete_configs(data)
+    slopes: dict[str, Interval] = {}
+    lines: dict[str, tuple[CellValue, ...]] = {}
+    parts: dict[str, tuple[CellValue, ...]] = {}
+    for name, examples in configs.items():
+        known = np.isfinite(examples.rows.raw)
+        p, outcome = examples.rows.raw[known], examples.outcome[known]
+        line, murphy = calibration_line(p, outcome), murphy_decomposition(p, outcome, bins=BINS)
+        ends: tuple[Interval | None, Interval | None] = (None, None)
+        if line.identified:
+            slopes[name] = _normal(line.slope, line.slope_se, len(p))
+            ends = slopes[name], _normal(line.intercept, line.intercept_se, len(p))
+        lines[name] = (*ends, ece(p, outcome), len(p))
+        parts[name] = (murphy.brier, murphy.reliability, murphy.resolution, murphy.uncertainty, murphy.within)
+    over, under = sum(one.high < 1 for one in slopes.values()), sum(one.low > 1 for one in slopes.values())
+    middle = float(np.median([one.estimate for one in slopes.values()])) if slopes else nan
+    title = "Slope of the recalibration line"
+    result = StudyResult(
+        name="recalibration",
+        title="Over- and underconfidence",
+        sentences=(
+            f"Of {plural(len(slopes), 'forecaster')}, {over} are clearly overconfident and {under} clearly hedge; "
+            f"the median slope is {number(middle, 2)}.",
+        ),
+        tables=(
+            table("Recalibration line on the log-odds scale", "Forecaster", LINE, lines),
+            table("What the Brier score is made of", "Forecaster", PARTS, parts),
+        ),
+        charts=(
+            forest_chart("slopes", title, slopes, "slope, 1 is calibrated", decimals=2, reference=1.0),
+            *(
+                reliability_chart(place, f"Reliability of {name}", configs[name].rows.raw, configs[name], name=name)
+                for place, name in enumerate(shown_configs(data, configs), start=1)
+            ),
+        ),
+        notes=RECALIBRATION_NOTES,
+    )
+    return with_scope(result, data, configs)
+
+
+def _normal(estimate: float, se: float, n: int) -> Interval:
+    low, high = estimate - NORMAL * se, estimate + NORMAL * se
+    return Interval(estimate=estimate, low=low, high=high, se=se, n_clusters=n, draws=0)

@@ -17,7 +17,6 @@ from foretell.scoring.scoreboard import group_title, low_is_better
 from foretell.scoring.table import ForecastTable
 from foretell.studies.inputs import DataInputs, StudyOptions
 from foretell.studies.layout import column, count, table, words
-from foretell.studies.scores import reversed_difference
 
 MAX_TARGETS = 25
 """Targets listed one by one."""
@@ -100,7 +99,7 @@ def _differences(pair: PairComparison) -> StudyTable:
     for one in pair.differences:
         group = tuple(one.group.items())
         sides = [scores.get((group, name), {}).get(metric) for name in (pair.first, pair.second)]
-        ahead = reversed_difference(one.comparison) if low_is_better(metric) else one.comparison
+        ahead = one.comparison.times(-1) if low_is_better(metric) else one.comparison
         rows.append((group_title(one.group), (one.comparison.n, *sides, ahead)))
     return table(f"{text.label}, group by group", "Group", columns, rows)
 

@@ -130,8 +130,7 @@ class FactorStudy:
         if not gained:
             return None
         some, how = self.configs[gained[0]], self.data.resampling
-        both = mean_gain([self.raw[name] for name in gained], [self.raw[name] for name in lost], some, how)
-        return replace(both, diff=2 * both.diff, low=2 * both.low, high=2 * both.high, se=2 * both.se)
+        return mean_gain([self.raw[name] for name in gained], [self.raw[name] for name in lost], some, how).times(2)
 
     def tables(self) -> list[StudyTable]:
         """Everything that the factors say."""

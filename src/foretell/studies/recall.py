@@ -14,7 +14,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from foretell.data.datasets.rows import csv_rows
+from foretell.data.datasets.question_files import ONLY_TARGET, read_outcomes
 from foretell.forecasters.forecaster import Context, attempt
 from foretell.forecasters.prompt.answers import OutcomeNames, rationale_in, read_probabilities
 from foretell.forecasters.prompt.forecaster import PromptForecaster
@@ -251,14 +251,15 @@ def past_events(
 ) -> list[PastEvent]:
     """Events with a known outcome, the last asking of each; `outcomes` tells those that the set does not."""
     questions = open_benchmark(dataset, rounds=rounds).questions
-    listed = _read_outcomes(outcomes) if outcomes is not None else {}
+    told_apart = read_outcomes(outcomes) if outcomes is not None else ()
+    listed = {(one.question_id, one.target_id): one.outcome for one in told_apart}
     resolved = questions.outcomes()
     known: dict[str, tuple[Question, dict[str, int]]] = {}
     for question in questions.questions:
         truth: dict[str, int] = {}
         for target in question.targets:
             # A set tells outcomes for each asking, or once for all; in a table one target needs no name.
-            alone = listed.get((question.id, "")) if len(question.targets) == 1 else None
+            alone = listed.get((question.id, ONLY_TARGET)) if len(question.targets) == 1 else None
             told = resolved.get((question.id, question.due, target.id), resolved.get((question.id, None, target.id)))
             outcome = next((o for o in (listed.get((question.id, target.id)), alone, told) if o is not None), None)
             if outcome is not None:
@@ -274,18 +275,6 @@ def past_events(
         refused = tuple(refused_articles(question, articles))
         events.append(PastEvent(context=from_articles(question, articles), truth=truth, refused=refused))
     return events
-
-
-def _read_outcomes(path: Path) -> dict[tuple[str, str], int]:
-    """How targets came out, 0 or 1, from a CSV file with question, outcome and, where there are several, target."""
-    outcomes: dict[tuple[str, str], int] = {}
-    for row in csv_rows(path):
-        text = row.text("outcome")
-        if text and text not in ("0", "1", "0.0", "1.0"):
-            raise row.problem("outcome", f"{text[:40]!r} is neither 0 nor 1")
-        if text:
-            outcomes[row.need("question"), row.text("target")] = int(float(text))
-    return outcomes
 
 
 # The study.

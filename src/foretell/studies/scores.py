@@ -1,7 +1,7 @@
 """Rules scored side by side on the same targets: Brier index by kind and overall, and paired differences."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import isnan, nan
 
 import numpy as np
@@ -170,17 +170,6 @@ def step_scores(
     )
 
 
-def as_interval(gap: Comparison) -> Interval:
-    """A difference as a number with its interval, for charts."""
-    shared = {name: getattr(gap, name) for name in ("low", "high", "se", "n_clusters", "warning")}
-    return Interval(estimate=gap.diff, draws=0, **shared)
-
-
-def reversed_difference(gap: Comparison) -> Comparison:
-    """Second − first instead of first − second."""
-    return replace(gap, diff=-gap.diff, low=-gap.high, high=-gap.low)
-
-
 def paired_gap(first: Floats, second: Floats, examples: Examples, group: str, how: Resampling) -> Comparison:
     """Index of the first − index of the second within a group, on the targets both answered, questions resampled."""
     member = _of_group(examples, group)
@@ -319,5 +308,5 @@ def gains_table(title: str, row_header: str, gains: Mapping[str, PairedGains], *
 def gains_chart(name: str, title: str, gains: Mapping[str, PairedGains], label: str) -> StudyChart:
     """The mean gains as a chart, the largest on top."""
     order = sorted(gains, key=lambda name: -gains[name].mean.diff)
-    means = {one: as_interval(gains[one].mean) for one in order}
+    means = {one: gains[one].mean.interval for one in order}
     return forest_chart(name, title, means, label, decimals=2, reference=0.0)

@@ -1,11 +1,13 @@
-"""Studies of trials: what does another one bring, and how is one probability made of several?"""
+"""Studies of combining: what another trial brings, how several are joined, and what ensembles of forecasters bring."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 
 from foretell.forecasters.combine.aggregate import extremised, logit_mean, mean, median, trimmed
+from foretell.forecasters.combine.ensemble import BestSoFar, EqualWeights, GreedySelection, PooledWeights, SkillWeights
 from foretell.forecasters.combine.rows import Examples
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval
@@ -14,14 +16,13 @@ from foretell.report.charts.groups import score_by_group
 from foretell.report.numbers import bracket, plural, signed
 from foretell.report.study import CellValue, StudyChart, StudyResult, StudyTable
 from foretell.scoring.scoreboard import OVERALL
-from foretell.studies.configurations import complete_configs, shown_configs, with_scope
+from foretell.studies.configurations import best_config, complete_configs, shown_configs, with_scope
 from foretell.studies.inputs import DataInputs, StudyData, TableOptions
-from foretell.studies.layout import column, table
-from foretell.studies.protocols import Protocol, build_method, fit_under_protocol
+from foretell.studies.layout import column, count, forest_chart, table
+from foretell.studies.protocols import CROWD, MODEL_FREE, Protocol, baseline_forecasts, build_method, fit_under_protocol
 from foretell.studies.scores import (
     PairedGains,
     RuleScore,
-    as_interval,
     brier_of,
     estimate,
     gains_chart,
@@ -30,7 +31,6 @@ from foretell.studies.scores import (
     mean_gain,
     paired_gains,
     raw_brier,
-    reversed_difference,
     rule_score_table,
     rule_scores,
     step_scores,
@@ -152,7 +152,7 @@ def _overview(configs: Mapping[str, Examples], curves: Mapping[str, Sequence[Flo
         found = rule_scores(scores, configs[name], str(len(curve)), data.resampling)
         index = [*(estimate(one, OVERALL) for one in found), *[None] * (most - len(found))]
         gaps = (found[0].differences.get(OVERALL), found[0].two_way)
-        gains = [None if gap is None else reversed_difference(gap) for gap in gaps]
+        gains = [None if gap is None else gap.times(-1) for gap in gaps]
         rows[name] = (*index, *gains, found[-1].index.get(OVERALL))
     columns = [column(f"k={k}", f"Brier index of the logit mean of {k} trials") for k in range(1, most + 1)]
     columns += [
@@ -167,7 +167,7 @@ def _overview(configs: Mapping[str, Examples], curves: Mapping[str, Sequence[Flo
 def _curves_chart(place: int, name: str, scores: Sequence[RuleScore]) -> StudyChart:
     """Paired differences to all trials' logit mean: intervals of the scores themselves would hide the curve."""
     none = Interval(estimate=0.0, low=0.0, high=0.0, se=0.0, n_clusters=0, draws=0)
-    gaps = {one.name: as_interval(gap) if (gap := one.differences.get(OVERALL)) else none for one in scores}
+    gaps = {one.name: gap.interval if (gap := one.differences.get(OVERALL)) else none for one in scores}
     counts = range(1, sum(rule.startswith("logit mean of ") for rule in gaps) + 1)
     lines = {rule: tuple(gaps[f"{rule} of {k}"] for k in counts) for rule in CURVES}
     steps = step_scores("trials", [str(k) for k in counts], lines, [scores[0].n] * len(counts))
@@ -279,3 +279,74 @@ def _aggregation_sentence(gains: Mapping[str, PairedGains], configs: int) -> str
         f"{signed(flattered.diff, 2)} in-sample and is {signed(honest.mean.diff, 2)} "
         f"{bracket(honest.mean.low, honest.mean.high, 2)} past only; {honest}."
     )
+
+
+# What an ensemble of several forecasters brings over the best of them.
+
+BESIDE = "price, else base rate"
+BEST = "the best so far"
+ENSEMBLE_NOTES = (
+    f"Members are all complete configurations and, as one more, the {BESIDE}; forecasters without a model, such as the "
+    "stack, are members where the tables hold their forecasts. Equal: the logit mean of all. Skill: better ones count "
+    "more, as far as the past shows more than noise. Pooled: log-odds stacked by logistic regression, shrunk to equal "
+    "shares. Greedy: starts with the best and adds whoever lowers the squared error of the mean most (Caruana et al. "
+    "2004), with or without repetition; it has to beat equal weights on later rounds, or equal weights are used.",
+    "Each round is answered with weights that were chosen on what was asked and known before it; before there is a "
+    f"past, weights are equal. Differences are to {BEST}, the single member chosen in the same way; the best in "
+    "hindsight is nobody's choice and stands there for comparison.",
+)
+
+
+def ensemble_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
+    """What does an ensemble of forecasters bring?
+
+    Ensembles over all complete configurations and the price, with weights from the past alone, against the best single
+    one of the past.
+    """
+    data = inputs.data(options)
+    configs = complete_configs(data, two_for="an ensemble")
+    names, best = tuple(configs), best_config(configs)
+    # The logit means of all forecasters are the trials of one table.
+    said = [one.rows.raw for one in configs.values()]
+    free = baseline_forecasts(configs[best])
+    if (beside := free.get(MODEL_FREE, free.get(CROWD))) is not None:
+        names, said = (*names, BESIDE), [*said, beside]
+    members = replace(configs[best], rows=configs[best].rows.with_trials(np.stack(said)))
+    methods = {
+        "equal weights": EqualWeights(names=names),
+        "weights by skill": SkillWeights(names=names),
+        "pooled": PooledWeights(names=names),
+        "greedy": GreedySelection(names=names),
+        "greedy without repetition": GreedySelection(names=names, replacement=False),
+    }
+    single = f"{best} (best in hindsight)"
+    scores = {single: raw_brier(configs[best])}
+    for done, (name, method) in enumerate({BEST: BestSoFar(names=names), **methods}.items()):
+        data.progress(done, len(methods) + 1)
+        scores[name] = brier_of(fit_under_protocol(method, members, "past only").p, members)
+    found = rule_scores(scores, members, BEST, data.resampling)
+    board = "Ensembles, weights from the past alone"
+    fitted = {name: method.fit(members) for name, method in methods.items()}
+    weights = {member: [100 * one.weights[i] for one in fitted.values()] for i, member in enumerate(names)}
+    gains = [
+        f"{one.name} {signed(gap.diff, 1)} {bracket(gap.low, gap.high, 1)}"
+        for one in found
+        if one.name in methods and (gap := one.differences.get(OVERALL)) is not None
+    ]
+    result = StudyResult(
+        name="ensemble",
+        title="What an ensemble brings",
+        sentences=(
+            f"Ensembles of {plural(len(names), 'forecaster')} against {BEST}, in BI: {'; '.join(gains)}.",
+            f"{len(methods)} ensembles were tried on the same rounds: one that just clears zero proves nothing.",
+        ),
+        tables=(
+            rule_score_table(board, found, groups_of(members), styles={BEST: "reference"}),
+            table("Weights from now on, %", "Forecaster", [count(m, "weight in percent") for m in methods], weights),
+        ),
+        charts=(
+            forest_chart("ensembles", "Brier index", {o.name: o.index.get(OVERALL) for o in found}, "Brier index"),
+        ),
+        notes=(*ENSEMBLE_NOTES, *(f"{name}: {one.told}." for name, one in fitted.items())),
+    )
+    return with_scope(result, data, configs)

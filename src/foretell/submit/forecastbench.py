@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from foretell.data.atomic_file import write_atomically
 from foretell.data.datasets.forecastbench import question_file
+from foretell.data.files import write_atomically
 from foretell.data.http import AsyncHttpClient, NotFound, SourceError
 from foretell.data.payload import Payload
 from foretell.questions.errors import InputError

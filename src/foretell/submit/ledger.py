@@ -10,8 +10,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from foretell.data.file_lock import LockHeld as LockHeld
-from foretell.data.file_lock import locked as locked
+from foretell.data.files import LockHeld as LockHeld
+from foretell.data.files import locked as locked
 from foretell.questions.errors import InputError
 
 # One line of the ledger: what was meant to be sent, or what became of it, sealed to the line before it.

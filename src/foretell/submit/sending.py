@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Literal
 
-from foretell.data.file_lock import LockHeld
+from foretell.data.files import LockHeld
 from foretell.data.http import AsyncHttpClient, HttpLimits, HttpResponse, ServerBusy, SourceError
 from foretell.data.payload import Payload
 from foretell.questions.as_of import Clock

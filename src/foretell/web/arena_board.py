@@ -16,7 +16,6 @@ from foretell.report.arena_report import ARENA_ADVICE, ArenaReport, market_weigh
 from foretell.report.charts.calibration import reliability_diagram
 from foretell.report.charts.rulers import interval_ruler
 from foretell.report.charts.svg import Chart, SeriesStyle, mark, series_styles
-from foretell.report.headline import flip_comparison
 from foretell.report.markup import Markup, element
 from foretell.report.numbers import bracket, difference, dollars, number
 from foretell.report.study_report import study_parts
@@ -76,7 +75,7 @@ def _against(view: ArenaLeaderboard, line: ArenaLeaderboardRow) -> BoardCell:
     found = view.versus_crowd.get(line.entry.name)
     if found is None:
         return BoardCell(text="the yardstick" if line.entry.name == CROWD else "–")
-    found = flip_comparison(found)
+    found = found.times(-1)
     tone = ("good" if found.diff > 0 else "bad") if found.stars else ""
     told = difference(found, 4) if found.stars else f"{difference(found, 4)} tie"
     return BoardCell(text=told, detail=bracket(found.low, found.high, 4), mark=tone, sort_key=f"{found.diff:.6g}")

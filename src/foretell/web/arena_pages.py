@@ -13,6 +13,7 @@ from foretell.forecasters.prompt.prediction_context import PredictionContext
 from foretell.metrics.comparison import Comparison
 from foretell.metrics.metric import METRICS
 from foretell.questions.as_of import instant
+from foretell.questions.codec import plain_data
 from foretell.questions.errors import InputError
 from foretell.report.arena_report import ArenaReport, market_weights, over_time_figure
 from foretell.report.charts.calibration import conservatism_plot, reliability_diagram
@@ -22,7 +23,6 @@ from foretell.report.charts.timelines import MarketHistory, history_plot
 from foretell.report.numbers import bracket, number, probability_text
 from foretell.scoring.arena_leaderboard import ArenaLeaderboardRow
 from foretell.scoring.arena_view import EventGap, event_gaps, scores_over_time
-from foretell.scoring.scoreboard import plain_data
 from foretell.scoring.table import CROWD
 
 CHARTED_MARKETS = 12

@@ -19,7 +19,7 @@ import numpy as np
 from fastapi import Query
 
 from foretell.arena.score_data import read_arena_table
-from foretell.data.atomic_file import write_atomically
+from foretell.data.files import write_atomically
 from foretell.metrics.arrays import Bools
 from foretell.questions.errors import InputError
 from foretell.report.arena_report import ArenaReport, arena_finding, arena_report

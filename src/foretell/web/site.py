@@ -10,7 +10,7 @@ from posixpath import dirname, relpath
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from foretell.data.atomic_file import write_atomically
+from foretell.data.files import write_atomically
 from foretell.operations.result import Result
 from foretell.questions.errors import InputError
 from foretell.runs.settings import Settings

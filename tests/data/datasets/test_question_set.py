@@ -1,6 +1,8 @@
+from pathlib import Path
+
 import pytest
 
-from foretell.data.datasets import ContextSource, QuestionSet, cache_home, union
+from foretell.data.datasets import ContextSource, QuestionSet, home_folder, union
 from foretell.questions import Question, Resolution, Target, instant
 
 DUE = instant("2026-01-18")
@@ -51,6 +53,16 @@ def test_an_outcome_of_another_round_is_another_outcome() -> None:
 
 
 @pytest.mark.parametrize("platform", ["linux", "darwin", "win32"])
-def test_every_platform_has_a_cache(platform: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_platform_has_a_home(platform: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.platform", platform)
-    assert cache_home({}).name.lower() == "foretell"
+    assert home_folder({}).name.lower() == "foretell"
+
+
+def test_a_home_in_the_cache_of_earlier_versions_is_still_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.platform", "linux")
+    places = {"XDG_DATA_HOME": str(tmp_path / "data"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    assert home_folder(places) == tmp_path / "data/foretell"
+    (tmp_path / "cache/foretell").mkdir(parents=True)
+    assert home_folder(places) == tmp_path / "cache/foretell"
+    (tmp_path / "data/foretell").mkdir(parents=True)
+    assert home_folder(places) == tmp_path / "data/foretell"

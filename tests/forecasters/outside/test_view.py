@@ -143,9 +143,9 @@ def test_data_set_questions_get_the_rate_of_their_kind() -> None:
 def test_the_rationale_names_reasons_and_the_reference_class(taught_past: Past) -> None:
     question = asked("Will a parade be seen over Lima by 1 August 2025?", due="2025-06-15", source="polymarket")
     found = asyncio.run(OutsideView().forecast(question, Context(as_of=question.as_of, past=taught_past)))
-    assert "Questions of polymarket start at" in found.rationale
+    assert "Questions of polymarket resolve yes" in found.rationale
     assert "parade" in found.rationale
     assert "most similar questions" in found.rationale
     live = asyncio.run(OutsideView().forecast(asked("Will it rain?"), Context(as_of=NOW)))
-    assert "Market questions in general start at" in live.rationale
+    assert "Market questions in general resolve yes" in live.rationale
     assert "No deadline is named." in live.rationale

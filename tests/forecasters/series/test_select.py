@@ -147,6 +147,23 @@ def test_seasons_are_found_and_used() -> None:
     assert 0.05 < chosen[1].above < 0.95
 
 
+@pytest.mark.parametrize("every", [1, 7])
+def test_days_of_the_month_on_which_money_moves_are_found(every: int) -> None:
+    when = np.arange("2010-01-03", "2018-01-28", dtype="M8[D]")
+    last = (when + 10).astype("M8[M]") != when.astype("M8[M]")
+    wandering = np.cumsum(noise(len(when), 12)) * 0.1
+    values, days = (wandering + 3.0 * last)[::every], when[::every]
+    due = days[-1] - np.timedelta64(7, "D")
+    before, after = np.datetime64("2018-01-28"), np.datetime64("2018-02-04")
+    rising = auto(AskedSeries(days, values, due, np.array([before]))).above[0]
+    falling = auto(AskedSeries(days, values, before, np.array([after]))).above[0]
+    assert rising > 0.7
+    assert falling < 0.3
+    # The pattern is read off the past alone, and where there is none nothing is made of it.
+    quiet = wandering[::every]
+    assert abs(auto(AskedSeries(days, quiet, due, np.array([before]))).above[0] - 0.5) < 0.12
+
+
 def test_persistent_changes_are_followed() -> None:
     moves = np.convolve(noise(4000, 8), np.ones(120) / 120, mode="valid")
     values = np.cumsum(moves)

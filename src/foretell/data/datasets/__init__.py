@@ -3,7 +3,7 @@
 from foretell.interface import offer
 
 HOMES = {
-    "foretell.data.datasets.cache": "DownloadCache cache_home",
+    "foretell.data.datasets.cache": "DownloadCache home_folder",
     "foretell.data.datasets.claims": "read_claims",
     "foretell.data.datasets.dataset": "DatasetRequest",
     "foretell.data.datasets.demo": "DEMO",

@@ -2,7 +2,7 @@
 # ruff: noqa
 
 from foretell.data.datasets.cache import DownloadCache as DownloadCache
-from foretell.data.datasets.cache import cache_home as cache_home
+from foretell.data.datasets.cache import home_folder as home_folder
 from foretell.data.datasets.claims import read_claims as read_claims
 from foretell.data.datasets.dataset import DatasetRequest as DatasetRequest
 from foretell.data.datasets.demo import DEMO as DEMO

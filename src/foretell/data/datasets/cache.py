@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
 
-from foretell.data.atomic_file import write_atomically
+from foretell.data.files import write_atomically
 from foretell.questions.errors import InputError
 
 MANIFEST = "manifest.json"
@@ -25,10 +25,13 @@ class CachedFile:
     etag: str = ""
 
 
-def cache_home(environment: Mapping[str, str] = os.environ) -> Path:
-    """Where downloads live: $FORETELL_HOME, else the platform's cache directory.
+def home_folder(environment: Mapping[str, str] = os.environ) -> Path:
+    """Where everything of this user lies: $FORETELL_HOME, else a folder for data that nobody cleans up.
 
-    >>> cache_home({"FORETELL_HOME": "/data/foretell"}).as_posix()
+    Runs, paid replies and the ledger are there beside the downloads. Earlier versions used the platform's cache, which
+    other programs may empty; a home that is still there goes on being used.
+
+    >>> home_folder({"FORETELL_HOME": "/data/foretell"}).as_posix()
     '/data/foretell'
     """
     if told := environment.get("FORETELL_HOME"):
@@ -36,8 +39,12 @@ def cache_home(environment: Mapping[str, str] = os.environ) -> Path:
     if sys.platform == "win32":
         return Path(environment.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "foretell"
     if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "foretell"
-    return Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "foretell"
+        home, earlier = Path.home() / "Library" / "Application Support", Path.home() / "Library" / "Caches"
+    else:
+        home = Path(environment.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
+        earlier = Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    home, earlier = home / "foretell", earlier / "foretell"
+    return earlier if earlier.is_dir() and not home.exists() else home
 
 
 class DownloadCache:

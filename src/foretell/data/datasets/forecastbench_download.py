@@ -9,7 +9,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-from foretell.data.datasets.cache import DownloadCache, cache_home
+from foretell.data.datasets.cache import DownloadCache, home_folder
 from foretell.data.datasets.dataset import Dataset, DatasetRequest, Online
 from foretell.data.datasets.forecastbench import (
     question_file,
@@ -198,7 +198,7 @@ def forecastbench(request: DatasetRequest) -> Dataset:
     rounds = (*request.rounds, *filter(None, request.argument.split(",")))
     for day in rounds:
         _check_day(day)
-    cache = DownloadCache(request.folder or cache_home() / "forecastbench")
+    cache = DownloadCache(request.folder or home_folder() / "forecastbench")
     pulled = pulled_rounds(cache)
     missing = [day for day in rounds if day not in pulled]
     if missing or not pulled:

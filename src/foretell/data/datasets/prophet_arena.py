@@ -17,7 +17,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from foretell.data.datasets.cache import DownloadCache, cache_home
+from foretell.data.datasets.cache import DownloadCache, home_folder
 from foretell.data.datasets.dataset import DatasetRequest, FileFormat
 from foretell.data.datasets.question_set import ContextSource, QuestionSet, QuestionSetBuilder, asked_key
 from foretell.data.datasets.rows import Row, csv_rows, jsonl_rows
@@ -394,7 +394,7 @@ async def download_events(client: ProphetArenaClient, name: str, folder: Path) -
 
 def dataset_folder(folder: Path | None = None) -> Path:
     """Where data sets of the arena are kept."""
-    return folder or cache_home() / SOURCE
+    return folder or home_folder() / SOURCE
 
 
 def _kept(name: str, folder: Path) -> Path:

@@ -1,9 +1,9 @@
-"""A question in plain fields, as a person writes one."""
+"""Questions in plain fields, as a person writes them, and tables of their outcomes."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -15,6 +15,7 @@ from foretell.questions.codec import from_dict
 from foretell.questions.errors import InputError
 from foretell.questions.exclusivity import Exclusivity, read_exclusivity
 from foretell.questions.question import Question, QuestionKind, SeriesRef, Snapshot, Target
+from foretell.questions.resolution import Resolution
 
 _NAMES = """
     text id due by resolves dates options exclusivity exclusive price price_at source kind subtype category criteria
@@ -248,3 +249,77 @@ questions = FileFormat(
     read=lambda request: read_questions(request.path, asked_at=request.now), recognises=lambda path: path.is_file()
 )
 """The data set `questions:FILE`, and any file that no other format recognises."""
+
+# Tables of how questions came out.
+
+ONLY_TARGET = "yes"
+"""The target of a row that names none."""
+OUTCOME_READERS = {".csv": csv_rows, ".jsonl": jsonl_rows}
+
+
+def read_outcomes(file: Path) -> tuple[Resolution, ...]:
+    """The outcomes of a table with the columns question, target, outcome and, where it matters, due."""
+    if not file.exists():
+        raise InputError("no such file", path=file)
+    reader = OUTCOME_READERS.get(file.suffix.lower())
+    if reader is None:
+        raise InputError("is no table of outcomes", path=file, hint="use .csv or .jsonl")
+    return tuple(map(_resolution, reader(file)))
+
+
+def _resolution(row: Row) -> Resolution:
+    outcome = row.real("outcome")
+    if outcome not in (0, 1, None):
+        raise row.problem("outcome", f"{outcome:g} is neither 0 nor 1")
+    try:
+        return Resolution(
+            question_id=str(row.need("question")),
+            target_id=row.text("target") or ONLY_TARGET,
+            outcome=None if outcome is None else int(outcome),
+            due=row.text("due") or None,  # pyright: ignore[reportArgumentType] - read by the value itself
+        )
+    except ValueError as error:
+        raise row.problem("due", str(error)) from None
+
+
+# A folder that `foretell data build` wrote: questions.jsonl with outcomes.csv beside it.
+
+QUESTIONS, OUTCOMES = "questions.jsonl", "outcomes.csv"
+
+
+def read_built_set(folder: str | Path) -> QuestionSet:
+    """The questions of a folder with what is known of their outcomes, payoffs included."""
+    root = Path(folder)
+    asked = read_questions(root / QUESTIONS)
+    table = root / OUTCOMES
+    by_day: dict[tuple[str, date], Question] = {(one.id, one.due.date()): one for one in asked.questions}
+    known = [found for row in csv_rows(table) if (found := _built_resolution(row, by_day))] if table.is_file() else []
+    return QuestionSet(name=root.name, questions=asked.questions, resolutions=tuple(known))
+
+
+def _built_resolution(row: Row, asked: dict[tuple[str, date], Question]) -> Resolution | None:
+    due = row.need_moment("due", "the day the question was asked")
+    question = asked.get((row.need_text("question"), due.date()))
+    if question is None:
+        raise row.problem("question", f"{row.text('question')!r} is not asked on {due.date()} in {QUESTIONS}")
+    target, outcome = row.need_text("target"), row.flag("outcome")
+    if target not in {one.id for one in question.targets}:
+        raise row.problem("target", f"{target!r} is no target of {question.id}")
+    if outcome is None:
+        return None
+    return Resolution(
+        question_id=question.id,
+        target_id=target,
+        due=question.due,
+        outcome=int(outcome),
+        payoff=row.real("payoff"),
+        resolved_at=row.moment("resolved_on"),
+        provenance=row.path.name,
+    )
+
+
+built = FileFormat(
+    read=lambda request: read_built_set(request.path),
+    recognises=lambda path: path.is_dir() and (path / QUESTIONS).is_file(),
+)
+"""The data set `built:FOLDER`, and any folder with such a file."""

@@ -6,7 +6,6 @@ Price histories never tell outcome, status, volume or close. Listings do, and th
 from foretell.interface import offer
 
 HOMES = {
-    "foretell.data.markets.event_search": "read_open",
     "foretell.data.markets.kalshi": "KalshiClient KalshiEvents KalshiPrices",
     "foretell.data.markets.listing": (
         "CataloguePage EventListing ListedEvent ListingFilter ListingReport LiveOnly MarketEvents MarketState "
@@ -14,11 +13,10 @@ HOMES = {
         "require_live"
     ),
     "foretell.data.markets.manifold": "ManifoldClient ManifoldEvents ManifoldPrices",
-    "foretell.data.markets.market": "Market",
+    "foretell.data.markets.market": "Market NamedEvents events_named read_open",
     "foretell.data.markets.metaculus": (
         "CONTINUOUS MetaculusClient MetaculusEvents MetaculusNamed MetaculusPrices questions_of"
     ),
-    "foretell.data.markets.named_events": "NamedEvents events_named",
     "foretell.data.markets.polymarket": "PolymarketClient PolymarketEvents PolymarketHosts PolymarketPrices",
     "foretell.data.markets.prices": "MarketRef PART PricePoint PriceSource PricesUnavailable daily_history market_ref",
     "foretell.data.markets.prophet_arena": (

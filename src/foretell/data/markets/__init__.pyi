@@ -1,7 +1,6 @@
 """Made by tools/write_stub.py: do not edit."""
 # ruff: noqa
 
-from foretell.data.markets.event_search import read_open as read_open
 from foretell.data.markets.kalshi import KalshiClient as KalshiClient
 from foretell.data.markets.kalshi import KalshiEvents as KalshiEvents
 from foretell.data.markets.kalshi import KalshiPrices as KalshiPrices
@@ -25,14 +24,15 @@ from foretell.data.markets.manifold import ManifoldClient as ManifoldClient
 from foretell.data.markets.manifold import ManifoldEvents as ManifoldEvents
 from foretell.data.markets.manifold import ManifoldPrices as ManifoldPrices
 from foretell.data.markets.market import Market as Market
+from foretell.data.markets.market import NamedEvents as NamedEvents
+from foretell.data.markets.market import events_named as events_named
+from foretell.data.markets.market import read_open as read_open
 from foretell.data.markets.metaculus import CONTINUOUS as CONTINUOUS
 from foretell.data.markets.metaculus import MetaculusClient as MetaculusClient
 from foretell.data.markets.metaculus import MetaculusEvents as MetaculusEvents
 from foretell.data.markets.metaculus import MetaculusNamed as MetaculusNamed
 from foretell.data.markets.metaculus import MetaculusPrices as MetaculusPrices
 from foretell.data.markets.metaculus import questions_of as questions_of
-from foretell.data.markets.named_events import NamedEvents as NamedEvents
-from foretell.data.markets.named_events import events_named as events_named
 from foretell.data.markets.polymarket import PolymarketClient as PolymarketClient
 from foretell.data.markets.polymarket import PolymarketEvents as PolymarketEvents
 from foretell.data.markets.polymarket import PolymarketHosts as PolymarketHosts

@@ -19,10 +19,8 @@ from time import time
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from foretell.data.atomic_file import write_atomically
+from foretell.data.files import write_atomically
 from foretell.data.http import AsyncHttpClient, NotFound, SourceError
-from foretell.data.markets.event_search import EventQuery
-from foretell.data.markets.known_fields import KALSHI_EVENT, KALSHI_MARKET
 from foretell.data.markets.listing import (
     ACTIVE_STATUSES,
     CataloguePage,
@@ -35,11 +33,12 @@ from foretell.data.markets.listing import (
     OnSkipped,
     UnsupportedEvent,
     event_state,
+    field_names,
     log_skipped,
     readable,
     total,
 )
-from foretell.data.markets.market import Market
+from foretell.data.markets.market import EventQuery, Market
 from foretell.data.markets.prices import MarketRef, PricePoint, PricesUnavailable, daily_history, window_start
 from foretell.data.payload import MalformedPayload, Payload
 from foretell.data.service import JsonService, ServiceConfig
@@ -527,6 +526,34 @@ def _ticker_in_address(steps: Sequence[str], query: Mapping[str, list[str]]) -> 
     del query
     ticker = steps[-1].upper()
     return ticker if TICKER.fullmatch(ticker) else None
+
+
+# Fields that its catalogue is known to have, by which a change is noticed.
+
+_QUOTES = field_names("yes_bid yes_ask no_bid no_ask last_price previous_yes_bid previous_yes_ask previous_price")
+_COUNTS = field_names("volume volume_24h open_interest yes_bid_size yes_ask_size no_bid_size no_ask_size")
+_VALUES = field_names("liquidity notional_value settlement_value")
+
+KALSHI_EVENT = field_names("""
+    event_ticker series_ticker sub_title title collateral_return_type mutually_exclusive category strike_date
+    strike_period markets available_on_brokers product_metadata settlement_sources milestones last_updated_ts
+    fee_type_override fee_multiplier_override volume volume_fp exchange_index
+""")
+KALSHI_MARKET = (
+    field_names("""
+    ticker event_ticker market_type title subtitle yes_sub_title no_sub_title status result category created_time
+    updated_time open_time close_time expected_expiration_time expiration_time latest_expiration_time
+    settlement_timer_seconds settlement_ts occurrence_datetime can_close_early early_close_condition expiration_value
+    strike_type floor_strike cap_strike functional_strike custom_strike rules_primary rules_secondary is_provisional
+    mve_collection_ticker mve_selected_legs primary_participant_key price_level_structure price_ranges
+    response_price_units tick_size risk_limit_cents fractional_trading_enabled exchange_index fee_waiver_expiration_time
+    """)
+    | _QUOTES
+    | _COUNTS
+    | _VALUES
+    | {f"{name}_dollars" for name in _QUOTES | _VALUES}
+    | {f"{name}_fp" for name in _COUNTS}
+)
 
 
 MARKET = Market(

@@ -152,6 +152,11 @@ class ListingFilter:
         return "volume below the minimum" if volume < self.minimum_volume else None
 
 
+def field_names(text: str) -> frozenset[str]:
+    """The names of fields, written with spaces between them."""
+    return frozenset(text.split())
+
+
 class ListingReport:
     """What was met while reading and not handed over."""
 

@@ -8,8 +8,6 @@ from typing import Any
 from urllib.parse import quote
 
 from foretell.data.http import AsyncHttpClient, NotFound
-from foretell.data.markets.event_search import EventQuery, read_open
-from foretell.data.markets.known_fields import MANIFOLD_ANSWER, MANIFOLD_MARKET
 from foretell.data.markets.listing import (
     CataloguePage,
     ListedEvent,
@@ -22,11 +20,12 @@ from foretell.data.markets.listing import (
     UnsupportedEvent,
     VolumeUnit,
     event_state,
+    field_names,
     log_skipped,
     readable,
     recurrence_template,
 )
-from foretell.data.markets.market import Market
+from foretell.data.markets.market import EventQuery, Market, read_open
 from foretell.data.markets.prices import (
     SLUG,
     MarketRef,
@@ -313,6 +312,22 @@ def _answers(row: Payload, at: datetime, status: MarketStatus, report: ListingRe
         state: MarketStatus = "resolved" if result else status
         found.append(MarketState(row=answer, target=target, status=state, lost=result == "NO"))
     return found
+
+
+# Fields that its catalogue is known to have, by which a change is noticed.
+
+MANIFOLD_MARKET = field_names("""
+    id creatorId creatorUsername creatorName creatorAvatarUrl createdTime closeTime question url slug outcomeType
+    mechanism probability pool p totalLiquidity volume volume24Hours isResolved resolution resolutions resolutionTime
+    resolutionProbability resolverId uniqueBettorCount lastBetTime lastUpdatedTime lastCommentTime token value min max
+    isLogScale answers shouldAnswersSumToOne addAnswersMode options description textDescription coverImageUrl groupSlugs
+    marketTier siblingContractId totalBounty bountyLeft isLove loverUserId1 loverUserId2 matchCreatorId visibility
+    sportsStartTimestamp sportsEventId sportsLeague unit midpoints
+""")
+MANIFOLD_ANSWER = field_names("""
+    id index contractId userId text shortText createdTime color pool probability isOther resolution resolutionTime
+    resolutionProbability resolverId probChanges totalLiquidity subsidyPool volume imageUrl midpoint prob
+""")
 
 
 MARKET = Market(

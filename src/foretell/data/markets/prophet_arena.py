@@ -10,7 +10,6 @@ from datetime import datetime
 from urllib.parse import quote
 
 from foretell.data.http import AsyncHttpClient, NotFound
-from foretell.data.markets.known_fields import ARENA_EVENT, ARENA_WEEKLY_EVENT, ARENA_WINDOW
 from foretell.data.markets.listing import (
     CataloguePage,
     ListedEvent,
@@ -19,6 +18,7 @@ from foretell.data.markets.listing import (
     MarketEvents,
     MarketStatus,
     UnsupportedEvent,
+    field_names,
     recurrence_template,
 )
 from foretell.data.markets.market import Market
@@ -310,6 +310,18 @@ def arena_track(client: ProphetArenaClient, name: str) -> MarketEvents | None:
     if track == "weekly":
         return ProphetArenaWeekly(client, which or CURRENT)
     return ProphetArenaWindows(client, which) if track == "windows" else None
+
+
+# Fields that its catalogue is known to have, by which a change is noticed.
+
+ARENA_EVENT = field_names("""
+    slug title category criteria mutually_exclusive close_at outcomes crowd context window window_closes_at state
+    resolved_at
+""")
+ARENA_WEEKLY_EVENT = field_names("event ticker title category source close_at window outcomes mutually_exclusive")
+ARENA_WINDOW = field_names("""
+    event title category criteria round closes_at event_close_at outcomes crowd mutually_exclusive
+""")
 
 
 MARKET = Market(

@@ -3,10 +3,9 @@
 from datetime import timedelta
 
 from foretell.data.dates import parse_stated_date
-from foretell.data.oauth import AccessToken, TokenService
 from foretell.data.payload import Payload
 from foretell.data.search.engine import SearchHit, clean_query, read_hits
-from foretell.data.service import JsonService, ServiceConfig
+from foretell.data.service import AccessToken, JsonService, ServiceConfig, TokenService
 from foretell.questions.as_of import AsOf
 
 ASKNEWS_URL = "https://api.asknews.app/v1"

@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
-from foretell.data.oauth import AccessToken, TokenService
 from foretell.data.payload import Payload, readable
 from foretell.data.series.series import FetchedSeries, SeriesUnavailable, WebSeries, known_series
-from foretell.data.service import ServiceConfig
+from foretell.data.service import AccessToken, ServiceConfig, TokenService
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import SeriesRef
 

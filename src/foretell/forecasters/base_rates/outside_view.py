@@ -42,13 +42,13 @@ def reasons_of_text(
     level = next(part.log_odds for part in parts if part.name == "level")
     whose = f"Questions of {source}" if source else "Market questions in general"
     learnt = f"{record.outcomes:,} outcomes of {record.questions:,} past market questions"
-    text = [f"{whose} start at {float(sigmoid(level)):.0%} at this time (learnt from {learnt})."]
+    text = [f"{whose} resolve yes {float(sigmoid(level)):.0%} of the time (learnt from {learnt})."]
     ranked = sorted((p for p in parts if p.name in ABOUT_THE_CASE), key=lambda p: -abs(p.log_odds))
     strong = [p for p in ranked if abs(p.log_odds) >= WORTH_TELLING][:STRONGEST]
-    for pull, way in (("more", 1), ("less", -1)):
+    for effect, way in (("raises", 1), ("lowers", -1)):
         these = [_meaning(p.name, seen) for p in strong if p.log_odds * way > 0]
         if these:
-            text.append(f"Such questions came true {pull} often with this: {'; '.join(these)}.")
+            text.append(f"What {effect} this one: {'; '.join(these)}.")
     if seen.days is None:
         text.append("No deadline is named.")
     return " ".join(text)

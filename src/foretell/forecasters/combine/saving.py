@@ -64,7 +64,7 @@ def from_json(text: str | bytes, *, path: str | Path | None = None) -> FittedRul
 
 def save(fitted: FittedRule, path: Path) -> None:
     """Write a rule to a file, whole or not at all."""
-    from foretell.data.atomic_file import write_atomically
+    from foretell.data.files import write_atomically
 
     write_atomically(path, to_json(fitted).encode())
 

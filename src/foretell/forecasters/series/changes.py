@@ -106,14 +106,17 @@ def independent_share(y: Floats, valid: Bools, *, least: float) -> float:
     return float(np.clip(2 * (1 - rho) / (1 + rho), least, 1.0)) if rho > -1 else 1.0
 
 
-DRIFT, STEP, MONTH, QUARTER, YEAR, OFF_YEAR, OFF_LONG, SEASON = range(8)
-"""Columns: a constant; changes over 1, 4, 13 and 52 strides; distances from two past means; the same season before."""
+DRIFT, STEP, MONTH, QUARTER, YEAR, OFF_YEAR, OFF_LONG, SEASON, CALENDAR = COLUMNS = range(9)
+"""Columns: a constant; changes over 1, 4, 13 and 52 strides; distances from two past means; the same season before;
+the same days of earlier months."""
 MOMENTUM = {STEP: 1, MONTH: 4, QUARTER: 13, YEAR: 52}
 DISTANCE = {OFF_YEAR: 52, OFF_LONG: 260}
 PRIOR_MOMENTUM = {MONTH: 0.05, QUARTER: 0.08, YEAR: 0.13}
 """Pooled over series: changes continue a little. Chosen on early years of the raw series (docs/studies/series.md)."""
 COEFFICIENT_STRENGTH = 30.0
 SEASON_STRENGTH = 10.0
+CALENDAR_PRIOR, CALENDAR_STRENGTH = 0.5, 10.0
+"""A pattern of earlier months is expected to come again by half, until the series says otherwise."""
 DRIFT_YEARS = 40.0
 """Drift per unit of spread differs between series by about 0.16 a year: worth 1/0.16² years of data."""
 CLIP = 3.0
@@ -142,6 +145,10 @@ class Changes:
     """Expected drift per unit of yearly spread before seeing the series."""
     wait: int = 0
     """Steps from an origin to the value that the change starts from."""
+    by_month: Floats | None = None
+    """What `month_profile` says at each origin; None for a series of months."""
+    first_day: int = 0
+    """Days since 1970 of the first step."""
 
     @cached_property
     def lead(self) -> int:
@@ -189,13 +196,15 @@ class Changes:
         """The scaled change on everything known at its origin; models use some of the columns."""
         x = self.predictors.copy()
         x[:, SEASON] = self._same_season
+        x[:, CALENDAR] = self._same_days_of_month
         fading = min(1.0, 52 * self.stride / self.horizon)
-        prior, strength = np.zeros(8), np.full(8, COEFFICIENT_STRENGTH)
+        prior, strength = np.zeros(len(COLUMNS)), np.full(len(COLUMNS), COEFFICIENT_STRENGTH)
         for column, slope in PRIOR_MOMENTUM.items():
             prior[column] = slope * fading
         prior[DRIFT] = self.drift * np.sqrt(self.horizon / self.per_year)
         strength[DRIFT] = max(3.0, DRIFT_YEARS * self.per_year / max(self.horizon, self.stride))
         strength[SEASON] = SEASON_STRENGTH
+        prior[CALENDAR], strength[CALENDAR] = CALENDAR_PRIOR, CALENDAR_STRENGTH
         return OriginRegression(x=x, outcomes=self.outcomes, prior=prior, strength=strength)
 
     def rises(self, fitted: RegressionFit) -> Floats:
@@ -217,6 +226,15 @@ class Changes:
     @cached_property
     def _started(self) -> Ints:
         return self.origins[: max(0, len(self.origins) - self.lead)]
+
+    @cached_property
+    def _same_days_of_month(self) -> Floats:
+        """What the calendar alone would move the series by, from where in a month it starts to where it ends."""
+        if self.by_month is None:
+            return np.zeros(len(self.origins))
+        row, start = np.arange(len(self.origins)), self.first_day + self.origins + self.wait
+        moved = self.by_month[row, _to_month_end(start + self.horizon)] - self.by_month[row, _to_month_end(start)]
+        return np.clip(moved / np.sqrt(self.horizon / self.stride), -CLIP, CLIP)
 
     @cached_property
     def _same_season(self) -> Floats:
@@ -247,6 +265,7 @@ class Motion:
     logarithmic: bool
     scale: Floats
     predictors: Floats
+    by_month: Floats | None
 
 
 def motion(history: SeriesHistory) -> Motion:
@@ -255,7 +274,7 @@ def motion(history: SeriesHistory) -> Motion:
     level = np.log(history.values) if logarithmic else history.values
     origins, stride = history.origins, history.stride
     scale = _recent_spread(level, origins, stride)
-    x = np.zeros((len(origins), 8))
+    x = np.zeros((len(origins), len(COLUMNS)))
     x[:, DRIFT] = 1.0
     for column, strides in MOMENTUM.items():
         before = np.maximum(origins - strides * stride, 0)
@@ -265,7 +284,13 @@ def motion(history: SeriesHistory) -> Motion:
         width = np.minimum(strides * stride, origins + 1)
         mean = trailing_mean(level, strides * stride)[origins]
         x[:, column] = (level[origins] - mean) / (scale * np.sqrt(np.maximum(width / stride, 1.0) / 3))
-    return Motion(level=level, logarithmic=logarithmic, scale=scale, predictors=np.clip(x, -CLIP, CLIP))
+    return Motion(
+        level=level,
+        logarithmic=logarithmic,
+        scale=scale,
+        predictors=np.clip(x, -CLIP, CLIP),
+        by_month=None if history.slow else month_profile(level, scale, history),
+    )
 
 
 def from_motion(motion: Motion, history: SeriesHistory, horizon: int, *, drift: float) -> Changes:
@@ -285,7 +310,51 @@ def from_motion(motion: Motion, history: SeriesHistory, horizon: int, *, drift: 
         horizon=horizon,
         drift=drift,
         wait=history.wait,
+        by_month=None if motion.by_month is None else motion.by_month[rows],
+        first_day=int(history.day[0]),
     )
+
+
+# Where in the month a series stands high: taxes, pay days and the ends of months move money on the same days.
+
+DAYS_OF_MONTH = 31
+AROUND = 30
+"""Days on either side of a day whose mean its value is held against."""
+WEEKS_SEEN = 5 * 52
+FEWEST_MONTHS = 12.0
+"""Months imagined without any pattern before one is seen."""
+
+
+def month_profile(level: Floats, scale: Floats, history: SeriesHistory) -> Floats:
+    """How far the series stood from the mean around it, by origin and days to the end of the month.
+
+    In spreads of a stride, over the five years before each origin as far as known then.
+    """
+    n, origins = len(level), history.origins
+    total = np.concatenate([[0.0], np.cumsum(level)])
+    middle = np.arange(AROUND, n - AROUND)
+    if not len(middle):
+        return np.zeros((len(origins), DAYS_OF_MONTH))
+    around = (total[middle + AROUND + 1] - total[middle - AROUND]) / (2 * AROUND + 1)
+    # A day's deviation is known when the days after it are, at the next origin.
+    known_at = np.searchsorted(origins, middle + AROUND)
+    off = np.clip((level[middle] - around) / scale[known_at], -CLIP, CLIP) * history.fresh[middle]
+    cell = known_at * DAYS_OF_MONTH + _to_month_end(history.day[middle].astype(np.int64))
+    size = len(origins) * DAYS_OF_MONTH
+    sums = np.stack([np.bincount(cell, off, size), np.bincount(cell, history.fresh[middle], size)])
+    sums = np.cumsum(sums.reshape(2, len(origins), DAYS_OF_MONTH), axis=1)
+    sums[:, WEEKS_SEEN:] -= sums[:, :-WEEKS_SEEN].copy()
+    return sums[0] / (sums[1] + FEWEST_MONTHS)
+
+
+def _to_month_end(day: Ints) -> Ints:
+    """Days from each day, counted from 1970, to the last of its month.
+
+    >>> _to_month_end(np.array([0, 30, 31])).tolist()
+    [30, 0, 27]
+    """
+    days = day.astype("M8[D]")
+    return ((days.astype("M8[M]") + 1).astype("M8[D]") - days).astype(np.int64) - 1
 
 
 def _around(y: Floats, near: int) -> Floats:
@@ -338,7 +407,8 @@ def _moves_in_proportion(history: SeriesHistory) -> bool:
 WALK_MODEL = [DRIFT]
 MOMENTUM_MODEL = [DRIFT, STEP, MONTH, QUARTER, YEAR]
 REVERSION_MODEL = [OFF_YEAR, OFF_LONG]
-JOINT_MODEL = [DRIFT, STEP, MONTH, QUARTER, YEAR, OFF_YEAR, OFF_LONG, SEASON]
+JOINT_MODEL = [DRIFT, STEP, MONTH, QUARTER, YEAR, OFF_YEAR, OFF_LONG, SEASON, CALENDAR]
+CALENDAR_MODEL = [DRIFT, CALENDAR]
 
 
 def walk(asked: AskedSeries, drift: float = 0.0) -> SeriesChances:

@@ -14,13 +14,13 @@ HOMES = {
     "foretell.forecasters.tree.arithmetic.gates": "Body Gates",
     "foretell.forecasters.tree.arithmetic.scaling": "SCALINGS bayes_net_faults scale_tree scaled",
     "foretell.forecasters.tree.arithmetic.sensitivity": "beta_paths ranges sensitivities tornado tree_spread",
-    "foretell.forecasters.tree.description": (
-        "claim_marks link_in_numbers link_in_words outline stale_parts tree_failures"
-    ),
     "foretell.forecasters.tree.edits": (
         "AddNode Edit MoveNode RemoveNode Scenario SetClaim SetGrounding SetLink SetP SetReport ShareNode Unpin"
     ),
-    "foretell.forecasters.tree.exports": "TEXT_FORMATS bayes_net to_bif to_dot to_mermaid to_problog to_xmlbif",
+    "foretell.forecasters.tree.exports": (
+        "TEXT_FORMATS bayes_net claim_marks link_in_numbers link_in_words outline stale_parts to_bif to_dot "
+        "to_mermaid to_problog to_xmlbif tree_failures"
+    ),
     "foretell.forecasters.tree.forecaster": "TreeForecaster claim_of_target",
     "foretell.forecasters.tree.grounders.adaptive": "AdaptiveGrounder",
     "foretell.forecasters.tree.grounders.agent": "AgentGrounder",
@@ -28,14 +28,14 @@ HOMES = {
         "DeepResearchGrounder SearchAndFetch SearchServer open_search_server"
     ),
     "foretell.forecasters.tree.grounders.notebook": "NotebookGrounder",
-    "foretell.forecasters.tree.grounders.plain": "PlainGrounder",
-    "foretell.forecasters.tree.grounders.search": "SearchGrounder",
+    "foretell.forecasters.tree.grounders.search": "PlainGrounder SearchGrounder",
     "foretell.forecasters.tree.grow.analyze": (
         "AnalysisDraft AnalysisLimits AnalyzeSettings ROOT analyze child_id depth_of"
     ),
-    "foretell.forecasters.tree.grow.budget": "LeafBudget TreeSizeSettings",
     "foretell.forecasters.tree.grow.event_log": "EventLog TreeJob",
-    "foretell.forecasters.tree.grow.ground": "CannotGround GroundSettings Grounder GroundingPool GroundingResult Leaf",
+    "foretell.forecasters.tree.grow.ground": (
+        "CannotGround GroundSettings Grounder GroundingPool GroundingResult Leaf LeafBudget TreeSizeSettings"
+    ),
     "foretell.forecasters.tree.grow.grow": "TreeGrowth TreeSettings",
     "foretell.forecasters.tree.grow.prompting": "ClaimSurroundings TreeQuestion object_schema",
     "foretell.forecasters.tree.grow.rules": "SynthesisRule rule_named",
@@ -47,12 +47,11 @@ HOMES = {
         "AverageLink FormulaAssumption FormulaLink InhibitedNoisyOrLink JudgedLink LinearLink Link NoisyOrLink "
         "ProductLogicLink"
     ),
-    "foretell.forecasters.tree.problems": "InvalidTree TreeProblem",
     "foretell.forecasters.tree.proposition": (
         "Grounding Proposition Tree TreeOrigin has_own_value leaves own_value parents_of post_order"
     ),
     "foretell.forecasters.tree.stored_trees": "StoredTreesForecaster relink",
-    "foretell.forecasters.tree.text": "format_probability one_line",
+    "foretell.forecasters.tree.text": "InvalidTree TreeProblem format_probability one_line",
     "foretell.forecasters.tree.thoughts": "THOUGHT_KINDS ThoughtKind ThoughtSettings ThoughtsForecaster",
     "foretell.forecasters.tree.tree_file": (
         "TreeFile check_file edits_from_json read_tree read_tree_file tree_from_dict tree_from_text tree_text "

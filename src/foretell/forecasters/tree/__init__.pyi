@@ -22,12 +22,6 @@ from foretell.forecasters.tree.arithmetic.sensitivity import ranges as ranges
 from foretell.forecasters.tree.arithmetic.sensitivity import sensitivities as sensitivities
 from foretell.forecasters.tree.arithmetic.sensitivity import tornado as tornado
 from foretell.forecasters.tree.arithmetic.sensitivity import tree_spread as tree_spread
-from foretell.forecasters.tree.description import claim_marks as claim_marks
-from foretell.forecasters.tree.description import link_in_numbers as link_in_numbers
-from foretell.forecasters.tree.description import link_in_words as link_in_words
-from foretell.forecasters.tree.description import outline as outline
-from foretell.forecasters.tree.description import stale_parts as stale_parts
-from foretell.forecasters.tree.description import tree_failures as tree_failures
 from foretell.forecasters.tree.edits import AddNode as AddNode
 from foretell.forecasters.tree.edits import Edit as Edit
 from foretell.forecasters.tree.edits import MoveNode as MoveNode
@@ -42,11 +36,17 @@ from foretell.forecasters.tree.edits import ShareNode as ShareNode
 from foretell.forecasters.tree.edits import Unpin as Unpin
 from foretell.forecasters.tree.exports import TEXT_FORMATS as TEXT_FORMATS
 from foretell.forecasters.tree.exports import bayes_net as bayes_net
+from foretell.forecasters.tree.exports import claim_marks as claim_marks
+from foretell.forecasters.tree.exports import link_in_numbers as link_in_numbers
+from foretell.forecasters.tree.exports import link_in_words as link_in_words
+from foretell.forecasters.tree.exports import outline as outline
+from foretell.forecasters.tree.exports import stale_parts as stale_parts
 from foretell.forecasters.tree.exports import to_bif as to_bif
 from foretell.forecasters.tree.exports import to_dot as to_dot
 from foretell.forecasters.tree.exports import to_mermaid as to_mermaid
 from foretell.forecasters.tree.exports import to_problog as to_problog
 from foretell.forecasters.tree.exports import to_xmlbif as to_xmlbif
+from foretell.forecasters.tree.exports import tree_failures as tree_failures
 from foretell.forecasters.tree.forecaster import TreeForecaster as TreeForecaster
 from foretell.forecasters.tree.forecaster import claim_of_target as claim_of_target
 from foretell.forecasters.tree.grounders.adaptive import AdaptiveGrounder as AdaptiveGrounder
@@ -56,7 +56,7 @@ from foretell.forecasters.tree.grounders.deep_research import SearchAndFetch as 
 from foretell.forecasters.tree.grounders.deep_research import SearchServer as SearchServer
 from foretell.forecasters.tree.grounders.deep_research import open_search_server as open_search_server
 from foretell.forecasters.tree.grounders.notebook import NotebookGrounder as NotebookGrounder
-from foretell.forecasters.tree.grounders.plain import PlainGrounder as PlainGrounder
+from foretell.forecasters.tree.grounders.search import PlainGrounder as PlainGrounder
 from foretell.forecasters.tree.grounders.search import SearchGrounder as SearchGrounder
 from foretell.forecasters.tree.grow.analyze import AnalysisDraft as AnalysisDraft
 from foretell.forecasters.tree.grow.analyze import AnalysisLimits as AnalysisLimits
@@ -65,8 +65,6 @@ from foretell.forecasters.tree.grow.analyze import ROOT as ROOT
 from foretell.forecasters.tree.grow.analyze import analyze as analyze
 from foretell.forecasters.tree.grow.analyze import child_id as child_id
 from foretell.forecasters.tree.grow.analyze import depth_of as depth_of
-from foretell.forecasters.tree.grow.budget import LeafBudget as LeafBudget
-from foretell.forecasters.tree.grow.budget import TreeSizeSettings as TreeSizeSettings
 from foretell.forecasters.tree.grow.event_log import EventLog as EventLog
 from foretell.forecasters.tree.grow.event_log import TreeJob as TreeJob
 from foretell.forecasters.tree.grow.ground import CannotGround as CannotGround
@@ -75,6 +73,8 @@ from foretell.forecasters.tree.grow.ground import Grounder as Grounder
 from foretell.forecasters.tree.grow.ground import GroundingPool as GroundingPool
 from foretell.forecasters.tree.grow.ground import GroundingResult as GroundingResult
 from foretell.forecasters.tree.grow.ground import Leaf as Leaf
+from foretell.forecasters.tree.grow.ground import LeafBudget as LeafBudget
+from foretell.forecasters.tree.grow.ground import TreeSizeSettings as TreeSizeSettings
 from foretell.forecasters.tree.grow.grow import TreeGrowth as TreeGrowth
 from foretell.forecasters.tree.grow.grow import TreeSettings as TreeSettings
 from foretell.forecasters.tree.grow.prompting import ClaimSurroundings as ClaimSurroundings
@@ -100,8 +100,6 @@ from foretell.forecasters.tree.links import LinearLink as LinearLink
 from foretell.forecasters.tree.links import Link as Link
 from foretell.forecasters.tree.links import NoisyOrLink as NoisyOrLink
 from foretell.forecasters.tree.links import ProductLogicLink as ProductLogicLink
-from foretell.forecasters.tree.problems import InvalidTree as InvalidTree
-from foretell.forecasters.tree.problems import TreeProblem as TreeProblem
 from foretell.forecasters.tree.proposition import Grounding as Grounding
 from foretell.forecasters.tree.proposition import Proposition as Proposition
 from foretell.forecasters.tree.proposition import Tree as Tree
@@ -113,6 +111,8 @@ from foretell.forecasters.tree.proposition import parents_of as parents_of
 from foretell.forecasters.tree.proposition import post_order as post_order
 from foretell.forecasters.tree.stored_trees import StoredTreesForecaster as StoredTreesForecaster
 from foretell.forecasters.tree.stored_trees import relink as relink
+from foretell.forecasters.tree.text import InvalidTree as InvalidTree
+from foretell.forecasters.tree.text import TreeProblem as TreeProblem
 from foretell.forecasters.tree.text import format_probability as format_probability
 from foretell.forecasters.tree.text import one_line as one_line
 from foretell.forecasters.tree.thoughts import THOUGHT_KINDS as THOUGHT_KINDS

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 from foretell.forecasters.tree.formula import ASSUMPTION
 from foretell.forecasters.tree.links import JudgedLink, LinearLink, Link
-from foretell.forecasters.tree.problems import InvalidTree, TreeProblem, raise_errors
 from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree, judged_from_text, pre_order
+from foretell.forecasters.tree.text import InvalidTree, TreeProblem, raise_errors
 from foretell.forecasters.tree.validation import node_problems, structural_problems
 
 

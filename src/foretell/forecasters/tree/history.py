@@ -15,14 +15,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
-from foretell.data.file_lock import BINARY, lock_open_file
+from foretell.data.files import BINARY, lock_open_file
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
 from foretell.forecasters.tree.edits import Edit, MarkStale, SetLink
 from foretell.forecasters.tree.links import JudgedLink
-from foretell.forecasters.tree.problems import InvalidTree
 from foretell.forecasters.tree.proposition import Proposition, Tree
-from foretell.forecasters.tree.tree_file import read_tree_file, tree_from_dict, tree_to_dict, write_tree
-from foretell.forecasters.tree.tree_json import to_dict
+from foretell.forecasters.tree.text import InvalidTree
+from foretell.forecasters.tree.tree_file import read_tree_file, to_dict, tree_from_dict, tree_to_dict, write_tree
 from foretell.forecasters.tree.what_if import resynthesize
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError

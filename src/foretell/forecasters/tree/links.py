@@ -13,8 +13,7 @@ from operator import neg
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from foretell.forecasters.tree import formula as ex
-from foretell.forecasters.tree.problems import TreeProblem
-from foretell.forecasters.tree.text import decimal, enumeration, one_line
+from foretell.forecasters.tree.text import TreeProblem, decimal, enumeration, one_line
 from foretell.plugins import load, names
 from foretell.questions.errors import InputError
 

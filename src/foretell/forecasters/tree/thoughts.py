@@ -20,11 +20,10 @@ from foretell.forecasters.tree.forecaster import (
     gather_or_cancel,
     source_list,
 )
-from foretell.forecasters.tree.grounders.plain import CONCLUSION_WITHOUT_SOURCES, grounding_from_answer
-from foretell.forecasters.tree.grow.budget import FOR_LEAVES, LeafBudget
+from foretell.forecasters.tree.grounders.search import CONCLUSION_WITHOUT_SOURCES, grounding_from_answer
 from foretell.forecasters.tree.grow.claims import claim_faults, claim_likeness, tidy
 from foretell.forecasters.tree.grow.event_log import EventLog
-from foretell.forecasters.tree.grow.ground import GroundingPool, GroundSettings, Leaf
+from foretell.forecasters.tree.grow.ground import FOR_LEAVES, GroundingPool, GroundSettings, Leaf, LeafBudget
 from foretell.forecasters.tree.grow.prompting import (
     CHANCE,
     LONGEST_SENTENCE,

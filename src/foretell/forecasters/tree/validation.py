@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from foretell.forecasters.tree.arithmetic.circuit import ROUNDING, Circuit
 from foretell.forecasters.tree.formula import ASSUMPTION, ID
-from foretell.forecasters.tree.problems import TreeProblem
 from foretell.forecasters.tree.proposition import Proposition, Tree, post_order
+from foretell.forecasters.tree.text import TreeProblem
 
 _ID = re.compile(ID)
 RESERVED = frozenset({"AND", "OR", "NOT", ASSUMPTION})

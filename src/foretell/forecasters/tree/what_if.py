@@ -16,8 +16,8 @@ from foretell.forecasters.tree.arithmetic.evaluation import (
 )
 from foretell.forecasters.tree.edits import Edit, EditSession, Scenario, SetLink, SetP, SetReport
 from foretell.forecasters.tree.links import JudgedLink, Link
-from foretell.forecasters.tree.problems import InvalidTree, TreeProblem, raise_errors
 from foretell.forecasters.tree.proposition import Proposition, Tree, TreeLayout, has_own_value, layout, own_value
+from foretell.forecasters.tree.text import InvalidTree, TreeProblem, raise_errors
 from foretell.forecasters.tree.validation import result_problems
 from foretell.questions.as_of import AsOf
 
@@ -284,6 +284,6 @@ def with_link(tree: Tree, id: str, link: Link, *, report: str = "", key_factor: 
     >>> with_link(tree, "P0", LinearLink(weights={"P1": 1.0}, intercept=0.2))
     Traceback (most recent call last):
     ...
-    foretell.forecasters.tree.problems.InvalidTree: node P0, link.intercept: 0.2 is outside [-0.1, 0.1] (let the ...
+    foretell.forecasters.tree.text.InvalidTree: node P0, link.intercept: 0.2 is outside [-0.1, 0.1] (let the ...
     """
     return resynthesize(tree, [SetLink(id=id, link=link), SetReport(id=id, report=report, key_factor=key_factor)])

@@ -21,9 +21,7 @@ import numpy as np
 from foretell.data.corpus import CorpusDocument
 from foretell.practice.exchange.chance import HOUR, SimulationSettings
 from foretell.practice.exchange.events import DAY, SimulatedEvent, moment
-from foretell.practice.exchange.news import NewsItem
-from foretell.practice.exchange.prices import PriceBook
-from foretell.practice.exchange.world import SimulatedWorld
+from foretell.practice.exchange.world import NewsItem, PriceBook, SimulatedWorld
 from foretell.practice.markets.kalshi import (
     KalshiCatalogue,
     KalshiService,
@@ -34,7 +32,6 @@ from foretell.practice.markets.kalshi import (
     kalshi_event_body,
     kalshi_series_body,
 )
-from foretell.practice.search import ENGINES, search_server
 from foretell.practice.server import (
     Middleware,
     PracticeServer,
@@ -44,6 +41,7 @@ from foretell.practice.server import (
     html_response,
     json_response,
 )
+from foretell.practice.web import ENGINES, search_server
 from foretell.practice.world import SampleWebPage, SampleWorld
 from foretell.questions.as_of import Clock, instant
 

@@ -1,14 +1,281 @@
 """The simulated world: its events, their hidden truth, their prices and the news about them."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
-from foretell.practice.exchange.chance import HOUR, SeededChance, SimulationSettings
-from foretell.practice.exchange.events import DAY, EventMaker, SimulatedEvent
-from foretell.practice.exchange.news import NewsItem, news_of
-from foretell.practice.exchange.prices import PriceBook, book_of
-from foretell.practice.exchange.subjects import made_up_names, subjects
+import numpy as np
+import numpy.typing as npt
+
+from foretell.practice.exchange.chance import HOUR, Floats, SeededChance, SimulationSettings, logit
+from foretell.practice.exchange.events import DAY, EventMaker, SimulatedEvent, made_up_names, moment, one_of, subjects
+
+# Who writes the news, and in which words.
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewsOutlet:
+    """A paper with its habits."""
+
+    name: str
+    error: float
+    """Of what it sees, in logits."""
+    boldness: float = 1.0
+    """Above 1 it makes more of things than there is."""
+
+
+OUTLETS = (
+    NewsOutlet(name="Courier", error=0.25),
+    NewsOutlet(name="Gazette", error=0.5),
+    NewsOutlet(name="Observer", error=0.6, boldness=0.8),
+    NewsOutlet(name="Buzz", error=0.9, boldness=1.6),
+)
+TITLES = (
+    "{topic}: {short} on {day}",
+    "{short}, as of {day}: where {topic} stands",
+    "How {topic} looked on {day}: {short}",
+    "{outlet} on {topic}, {day}: {short}",
+)
+FIGURES = (
+    "These figures are of {day}.",
+    "That is how it looked on {day}, before anything else came out.",
+    "The survey behind it was closed on {day}.",
+    "It was compiled from three sources by {day}.",
+    "Nobody contradicted it until {day}.",
+)
+BACKGROUND = (
+    "Those close to the matter asked not to be named.",
+    "A spokesman declined to comment at first and then spoke for an hour.",
+    "The next report is expected within days, if the weather holds.",
+    "People in the street had other worries, as they usually do.",
+    "Older figures are of little use by now, one expert warned.",
+    "An earlier version of this report named another source.",
+)
+IDLE_TITLES = (
+    "{number} pictures: around {topic}",
+    "A day with those who follow {topic}, part {number}",
+    "{topic}: a look back at {number} years",
+    "Quiz: {number} questions about {topic}",
+)
+IDLE = (
+    "A reader remembers {topic} from {number} years ago.",
+    "Around {topic} a market has grown for badges, {number} kinds of them.",
+    "Tickets, parking and {number} places to eat: all you need to know about {topic}.",
+    "The museum shows {number} objects connected with {topic} until autumn.",
+    "Nothing new was query about {topic}, said {number} people whom nobody had asked.",
+)
+A_DAY = 1.1
+"""Reports on an event in a day."""
+IDLE_SHARE, LATE_SHARE = 0.3, 0.15
+AT_OPENING = 2
+"""Reports on the day of the opening, which tell how things stand at first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewsItem:
+    """A report on an event."""
+
+    event: str
+    outlet: str
+    title: str
+    text: str
+    observed: datetime
+    published: datetime
+    telling: bool
+    """Whether it holds any signal."""
+
+    @property
+    def path(self) -> str:
+        """Where it lies on the web."""
+        return f"/{self.outlet.lower()}/{self.published:%Y/%m/%d}/{self.event.lower()}-{self.observed:%d%H}"
+
+
+def news_of(event: SimulatedEvent) -> Iterator[NewsItem]:
+    """Every report on an event, and within the hour the one on how it came out."""
+    hours = event.hours[event.hours < event.life.ends]
+    drawn = event.chance.hourly(hours, event.number, "report", normal=False)
+    for place in np.flatnonzero((drawn < A_DAY / 24) | (np.arange(len(hours)) < AT_OPENING)):
+        yield _report(event, int(place))
+    known = float(event.life.known)
+    won = [label for label, outcome in zip(event.labels, event.outcomes, strict=True) if outcome]
+    yield NewsItem(
+        event=event.ticker,
+        outlet=OUTLETS[0].name,
+        title=_capital(f"{event.words.topic}: it is decided"),
+        text=f"It is decided about {event.words.topic}: {', '.join(won) if won else 'no'}.",
+        observed=moment(known),
+        published=moment(known + 20 * 60),
+        telling=True,
+    )
+
+
+def _report(event: SimulatedEvent, place: int) -> NewsItem:
+    observed = float(event.hours[place])
+    rng = event.chance.at(observed, event.number, "words", place)
+    outlet = OUTLETS[int(rng.integers(len(OUTLETS)))]
+    telling = place < AT_OPENING or bool(rng.random() >= IDLE_SHARE)
+    late = place >= AT_OPENING and telling and bool(rng.random() < LATE_SHARE)
+    published = observed + (HOUR * float(rng.integers(20, 90)) if late else 60.0 * float(rng.integers(5, 55)))
+    if telling:
+        when = moment(observed)
+        sentence, short = _finding(event, place, outlet, rng)
+        words = {
+            "topic": event.words.topic,
+            "outlet": outlet.name,
+            "day": f"{when.day} {when:%B}, {when:%H}:00",
+            "short": short,
+        }
+        title = one_of(TITLES, rng).format(**words)
+        parts = [sentence, one_of(FIGURES, rng).format(**words), one_of(BACKGROUND, rng)]
+    else:
+        topic, number = event.words.topic, int(rng.integers(3, 90))
+        title = one_of(IDLE_TITLES, rng).format(topic=topic, number=number)
+        parts = [one_of(IDLE, rng).format(topic=topic, number=number + step) for step in range(3)]
+    return NewsItem(
+        event=event.ticker,
+        outlet=outlet.name,
+        title=_capital(title),
+        text=" ".join(map(_capital, dict.fromkeys(parts))),
+        observed=moment(observed),
+        published=moment(published),
+        telling=telling,
+    )
+
+
+def _finding(event: SimulatedEvent, place: int, outlet: NewsOutlet, rng: np.random.Generator) -> tuple[str, str]:
+    """The telling sentence of a report, and its figure in short."""
+    words, unit = event.words, event.words.unit
+    if event.kind in ("ladder", "weekly"):
+        left = np.sqrt(max(1e-4, 1 - event.informed[place]))
+        value = event.quantity[place] + event.move * outlet.error * 0.5 * left * rng.standard_normal()
+        digits = max(0, 2 - int(np.floor(np.log10(event.move))))
+        shown, usual = f"{float(value):.{digits}f}", f"{event.move * float(left):.{digits}f}"
+        sentence = f"{words.topic} stands at {shown} {unit}, with a usual move of {usual} {unit} until the end."
+        return sentence, f"{shown} {unit}"
+    seen = outlet.boldness * logit(event.p[:, place], 0.02) + outlet.error * rng.standard_normal(len(event.p))
+    blurred = np.clip(1 / (1 + np.exp(-seen)), 0.01, 0.99)
+    if event.kind == "yes-no":
+        chance = round(100 * float(blurred[0]))
+        return f"{outlet.name} puts the chance that {words.claim} at {chance} in 100.", f"{chance} in 100"
+    shares = np.round(100 * blurred / blurred.sum()).astype(int)
+    listed = ", ".join(f"{label} {share} in 100" for label, share in zip(event.labels, shares, strict=True))
+    return f"{outlet.name} on {words.topic}: {listed}.", f"{event.labels[int(shares.argmax())]} ahead"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+LONGSHOTS = 0.88
+"""Prices in logits are so much of the truth: what is unlikely costs too much, what is likely too little."""
+OVERREACTION = 0.35
+"""How much of the change of the last hours is added once more."""
+RECENT, LAG = 6, 3
+"""Hours that count as recent, and that half of the traders are behind."""
+MEMORY = 0.97
+"""Of the noise, from hour to hour."""
+NOISE, THIN_NOISE = 0.4, 0.8
+SHARED = {"ladder": 0.95, "weekly": 0.95, "race": 0.0, "yes-no": 0.0}
+"""Share of the noise that moves all markets of an event together."""
+OVERROUND = 1.02
+"""What the prices of a race sum to."""
+SELDOM = 0.15
+"""Share of hours in which somebody trades where hardly anybody does."""
+EMPTY = 0.12
+"""Share of hours without any order in such a market."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PriceBook:
+    """Quotes and trades of an event at every hour of trading: a row for each market."""
+
+    opens: int
+    bid: Floats
+    ask: Floats
+    last: Floats
+    """Zero before the first trade."""
+    volume: Floats
+    """Contracts so far."""
+    interest: Floats
+
+    def place(self, second: float) -> int:
+        """The hour that stands for a moment; −1 before the opening."""
+        return int(min((second - self.opens) // HOUR, self.bid.shape[1] - 1)) if second >= self.opens else -1
+
+
+def book_of(event: SimulatedEvent) -> PriceBook:
+    """What traders make of an event."""
+    hours = event.hours[event.hours < event.life.ends]
+    p = event.p[:, : len(hours)]
+    middle = _middle(event, p, hours)
+    half = 0.004 + 0.5 / np.sqrt(event.traded)
+    bid = np.clip(np.floor(100 * (middle - half)), 0, 98) / 100
+    ask = np.clip(np.ceil(100 * (middle + half)), 2, 100) / 100
+    empty = _uniform(event, hours, "empty") < EMPTY if event.thin else np.zeros_like(p, dtype=bool)
+    traded = _traded(event, p, hours)
+    side = _uniform(event, hours, "side") < 0.5
+    last = _carried(np.where(side, np.maximum(bid, 0.01), np.minimum(ask, 0.99)), traded > 0)
+    volume = np.cumsum(traded, axis=1)
+    return PriceBook(
+        opens=event.life.opens,
+        bid=np.where(empty, 0.0, bid),
+        ask=np.where(empty, 1.0, ask),
+        last=last,
+        volume=volume,
+        interest=np.floor(0.45 * volume),
+    )
+
+
+def _middle(event: SimulatedEvent, p: Floats, hours: Floats) -> Floats:
+    known = logit(p)
+    seen = 0.5 * known + 0.5 * _ago(known, LAG) + OVERREACTION * (known - _ago(known, RECENT))
+    size = THIN_NOISE if event.thin else NOISE
+    shared = SHARED[event.kind]
+    own = np.array([_wandering(event, hours, row) for row in range(len(p))])
+    noise = np.sqrt(shared) * _wandering(event, hours, -1)[None, :] + np.sqrt(1 - shared) * own
+    middle = 1 / (1 + np.exp(-(LONGSHOTS * seen + size * noise)))
+    if event.exclusive:
+        middle = OVERROUND * middle / middle.sum(axis=0)
+    return np.clip(middle, 0.005, 0.995)
+
+
+def _wandering(event: SimulatedEvent, hours: Floats, row: int) -> Floats:
+    """Noise that stays for a day or so: x ← MEMORY · x + √(1 − MEMORY²) · z."""
+    drawn = event.chance.hourly(hours, event.number, "noise", row)
+    steps = np.sqrt(1 - MEMORY**2) * drawn
+    steps[0] = drawn[0]
+    faded = MEMORY ** np.arange(len(hours))
+    return np.asarray(faded * np.cumsum(steps / faded), dtype=np.float64)
+
+
+def _traded(event: SimulatedEvent, p: Floats, hours: Floats) -> Floats:
+    """Contracts of every hour: more where the answer is open."""
+    length = max(1.0, (event.life.closes - event.life.opens) / HOUR)
+    eager = 0.5 + 3.0 * p * (1 - p)
+    amount = -np.log(np.maximum(_uniform(event, hours, "amount"), 1e-12)) * event.traded / length * eager
+    if event.thin:
+        amount = np.where(_uniform(event, hours, "trade") < SELDOM, amount / SELDOM, 0.0)
+    return np.floor(amount)
+
+
+def _uniform(event: SimulatedEvent, hours: Floats, what: str) -> Floats:
+    rows = range(len(event.tickers))
+    return np.array([event.chance.hourly(hours, event.number, what, row, normal=False) for row in rows])
+
+
+def _ago(values: Floats, hours: int) -> Floats:
+    """Values some hours before; the first ones stand for what was before them."""
+    places = np.maximum(np.arange(values.shape[1]) - hours, 0)
+    return values[:, places]
+
+
+def _carried(prices: Floats, traded: npt.NDArray[np.bool_]) -> Floats:
+    """The price of the last trade at every hour."""
+    places = np.where(traded, np.arange(prices.shape[1])[None, :], -1)
+    latest = np.maximum.accumulate(places, axis=1)
+    return np.where(latest >= 0, np.take_along_axis(prices, np.maximum(latest, 0), axis=1), 0.0)
+
 
 WEEKLY_SHARE = 3
 """There is a weekly series for every so many events a day."""

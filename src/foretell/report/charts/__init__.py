@@ -15,7 +15,6 @@ HOMES = {
         "DatedLines MOST_LINES MarketHistory Trajectory dated_plot history_plot mean_course paths_plot stages_plot "
         "trajectory_plot"
     ),
-    "foretell.report.tree_report": "MOST_DRAWN",
 }
 """Module → what the rest of the house uses of it."""
 

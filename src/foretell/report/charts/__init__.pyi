@@ -38,4 +38,3 @@ from foretell.report.charts.timelines import mean_course as mean_course
 from foretell.report.charts.timelines import paths_plot as paths_plot
 from foretell.report.charts.timelines import stages_plot as stages_plot
 from foretell.report.charts.timelines import trajectory_plot as trajectory_plot
-from foretell.report.tree_report import MOST_DRAWN as MOST_DRAWN

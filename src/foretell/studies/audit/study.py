@@ -9,11 +9,12 @@ from typing import Any
 from foretell.data.datasets.question_set import QuestionSet
 from foretell.forecasters.agent.settings import VARIANTS
 from foretell.models.names import ModelName
+from foretell.questions.codec import plain_data
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
 from foretell.questions.trace import ModelCalled
-from foretell.report.study import CellValue, StudyResult, StudyTable, plain_data
+from foretell.report.study import CellValue, StudyResult, StudyTable
 from foretell.request import setting
 from foretell.runs.combine import combine_trials, combining_by_name
 from foretell.runs.question_sets import questions_of_run

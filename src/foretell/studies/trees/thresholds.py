@@ -4,7 +4,6 @@ After Analytica (2026), D.5.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from math import nan
 
 import numpy as np
@@ -69,9 +68,8 @@ def _values(examples: Examples, criterion: Criterion, how: Resampling) -> tuple[
         raise InputError("all outcomes are the same: there is nothing to tell apart", hint="give more questions")
     chosen = best_threshold(p, outcome, criterion=criterion)
     held = cross_fit_threshold(p, outcome, cluster, criterion=criterion, folds=FOLDS, resampling=how)
-    gain = held.gain
-    points = replace(gain, diff=100 * gain.diff, se=100 * gain.se, low=100 * gain.low, high=100 * gain.high)
-    return (chosen.value, 100 * held.score_at_half, 100 * held.score, points, 100 * held.in_sample, len(kept))
+    scores = (100 * held.score_at_half, 100 * held.score, held.gain.times(100), 100 * held.in_sample)
+    return (chosen.value, *scores, len(kept))
 
 
 def _sentence(grid: StudyTable) -> str:

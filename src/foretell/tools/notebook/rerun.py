@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from foretell.data.atomic_file import write_atomically
+from foretell.data.files import write_atomically
 from foretell.questions.errors import InputError
 from foretell.tools.notebook.kernel import ExecutionEnd
 from foretell.tools.notebook.notebook import OURS, Notebook, PythonCell, ipynb, json_file

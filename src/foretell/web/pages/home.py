@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
-from foretell.forecasters.tree.description import stale_parts, tree_failures
+from foretell.forecasters.tree.exports import stale_parts, tree_failures
 from foretell.forecasters.tree.proposition import Tree
 from foretell.forecasters.tree.tree_file import read_tree_file
 from foretell.operations.studies import open_study, saved_studies
@@ -97,10 +98,20 @@ def _picture(here: WebState, one: Mapping[str, Any]) -> Chart | None:
             paths = [[point["p"][id] for point in t["trace"]["path"] if id in point["p"]] for t in found["trials"]]
             return belief_thumbnail([path for path in paths if path], combination["p"][id], target["price"])
         case "tree":
-            tree = read_tree_file(here.settings.home / "trees" / f"{ids[0]}.json").tree
-            return tree_thumbnail(_levels(tree))
+            return tree_thumbnail(_levels(_newest(here.settings.home / "trees" / f"{ids[0]}.json")))
         case _:
             return _arena_picture(here, ids[0])
+
+
+def _newest(path: Path) -> Tree:
+    """A tree, to be looked at only: it is read once for as long as its file is the same."""
+    found = path.stat()
+    return _tree_of(path, found.st_mtime_ns, found.st_size)
+
+
+@lru_cache(maxsize=4)
+def _tree_of(path: Path, changed: int, size: int) -> Tree:
+    return read_tree_file(path).tree
 
 
 def _levels(tree: Tree) -> list[list[tuple[float | None, int]]]:
@@ -162,7 +173,7 @@ def _highlights(
         found.append(answer)
     for path in trees[:NEWEST_TREES]:
         try:
-            tree = read_tree_file(path).tree
+            tree = _newest(path)
         except InputError:
             continue
         root, name = tree.nodes[tree.root], path.relative_to(here.settings.home / "trees").with_suffix("").as_posix()

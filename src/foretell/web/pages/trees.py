@@ -18,7 +18,8 @@ from foretell.forecasters.tree.arithmetic.sensitivity import (
     sensitivities,
     tornado,
 )
-from foretell.forecasters.tree.description import (
+from foretell.forecasters.tree.edits import Scenario, SetP
+from foretell.forecasters.tree.exports import (
     OutlineLine,
     claim_marks,
     link_in_numbers,
@@ -27,7 +28,6 @@ from foretell.forecasters.tree.description import (
     stale_parts,
     tree_failures,
 )
-from foretell.forecasters.tree.edits import Scenario, SetP
 from foretell.forecasters.tree.history import current_version, read_history
 from foretell.forecasters.tree.links import JudgedLink
 from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree, parents_of
@@ -35,11 +35,12 @@ from foretell.forecasters.tree.tree_file import TreeFile, read_tree_file
 from foretell.forecasters.tree.what_if import apply_scenario
 from foretell.operations.requests import (
     TREE_FORMATS,
+    TreeListRequest,
     TreeReportRequest,
     TreeRequest,
     WhatIfRequest,
 )
-from foretell.operations.tree import format_tree, prepare_tree, report, report_facts, stored_tree
+from foretell.operations.tree import format_tree, list_trees, prepare_tree, report, report_facts, stored_tree
 from foretell.operations.what_if import compare_edits, numbers_by_name
 from foretell.questions.errors import InputError
 from foretell.runs.settings import Settings
@@ -117,19 +118,8 @@ KnownClaim = Annotated[Proposition, Depends(known_claim)]
 
 @router.get("/api/trees", tags=["trees"])
 def read_trees(here: CurrentState) -> dict[str, Any]:
-    """Every tree file of this machine, by name; one that cannot be read says why."""
-    folder = here.settings.home / "trees"
-    names = sorted(path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.json"))
-    return {"folder": str(folder), "trees": [_tree_row(here, name) for name in names]}
-
-
-def _tree_row(here: WebState, name: str) -> dict[str, Any]:
-    try:
-        tree = known_tree(here, name).tree
-    except InputError as error:
-        return {"name": name, "claim": "", "p": None, "claims": 0, "problem": str(error)}
-    top = tree.nodes[tree.root]
-    return {"name": name, "claim": top.claim, "p": top.p, "claims": len(tree.nodes), "problem": ""}
+    """Every tree file of this machine, the one changed last first; one that cannot be read says why."""
+    return list_trees(TreeListRequest(), here.settings).to_dict()
 
 
 @router.get("/trees", include_in_schema=False)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from foretell.forecasters.tree.arithmetic.circuit import Circuit
 from foretell.forecasters.tree.arithmetic.compiler import compile_tree
 from foretell.forecasters.tree.links import JudgedLink
-from foretell.forecasters.tree.problems import TreeProblem, raise_errors
 from foretell.forecasters.tree.proposition import Proposition, Tree, TreeLayout, layout, post_order
+from foretell.forecasters.tree.text import TreeProblem, raise_errors
 from foretell.forecasters.tree.validation import result_problems, tree_problems, written_problems
 
 

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
 from foretell.forecasters.tree.links import LinearLink, ProductLogicLink
-from foretell.forecasters.tree.problems import TreeProblem
 from foretell.forecasters.tree.proposition import Tree
+from foretell.forecasters.tree.text import TreeProblem
 
 TOLERANCE = 1e-9
 

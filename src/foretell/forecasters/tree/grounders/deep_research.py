@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from foretell.forecasters.forecaster import Context
-from foretell.forecasters.tree.grounders.plain import cited_sources, grounding_from_answer, leaf_task
-from foretell.forecasters.tree.grounders.search import SearchGrounder
+from foretell.forecasters.tree.grounders.search import SearchGrounder, cited_sources, grounding_from_answer, leaf_task
 from foretell.forecasters.tree.grow.ground import CannotGround, GroundingResult, Leaf
 from foretell.forecasters.tree.grow.prompting import (
     CHANCE,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from foretell.forecasters.forecaster import Context
-from foretell.forecasters.tree.grounders.plain import CONCLUSION_SCHEMA, grounding_from_answer, leaf_task
+from foretell.forecasters.tree.grounders.search import CONCLUSION_SCHEMA, grounding_from_answer, leaf_task
 from foretell.forecasters.tree.grow.ground import GroundingResult, Leaf
 from foretell.forecasters.tree.grow.prompting import TEXT, StructuredRequest, fill_prompts, object_schema
 from foretell.models.canonical import content_key

@@ -18,14 +18,23 @@ from foretell.forecasters.agent.settings import Clamp
 from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
 from foretell.forecasters.tree.grow.analyze import ROOT, AnalysisDraft, AnalysisLimits, AnalyzeSettings, analyze
-from foretell.forecasters.tree.grow.budget import FOR_LEAVES, LeafBudget, SubtreeBudget, TreeSizeSettings, cost_of_leaf
 from foretell.forecasters.tree.grow.claims import repeated_claims
 from foretell.forecasters.tree.grow.event_log import EventLog, TreeJob
-from foretell.forecasters.tree.grow.ground import GroundingPool, GroundingResult, GroundSettings, Leaf
+from foretell.forecasters.tree.grow.ground import (
+    FOR_LEAVES,
+    GroundingPool,
+    GroundingResult,
+    GroundSettings,
+    Leaf,
+    LeafBudget,
+    SubtreeBudget,
+    TreeSizeSettings,
+    cost_of_leaf,
+)
 from foretell.forecasters.tree.grow.prompting import ClaimSurroundings, TreeQuestion
 from foretell.forecasters.tree.grow.synthesize import Synthesizer, SynthesizeSettings, wide_enough
 from foretell.forecasters.tree.proposition import Proposition, Tree, leaves, pre_order
-from foretell.forecasters.tree.tree_json import to_dict
+from foretell.forecasters.tree.tree_file import to_dict
 from foretell.questions.trace import NodeAnalyzed, NodeSynthesized
 
 T = TypeVar("T")

@@ -21,8 +21,8 @@ from foretell.forecasters.tree.grow.prompting import (
 )
 from foretell.forecasters.tree.grow.rules import LINEAR, ModelFreeRule, Rule, SynthesisRule, rule_named
 from foretell.forecasters.tree.links import INTERCEPT_LIMIT, AverageLink, LinearLink, Link
-from foretell.forecasters.tree.problems import InvalidTree
 from foretell.forecasters.tree.proposition import MISSING, Proposition, Tree, parents_of, pre_order
+from foretell.forecasters.tree.text import InvalidTree
 from foretell.forecasters.tree.what_if import resynthesize
 from foretell.models.model import ModelError
 from foretell.models.structured_output import UnusableReply

@@ -1,6 +1,7 @@
-"""A lock between processes that the system lets go of when its holder ends, however it ends."""
+"""Files that appear whole or not at all, and a lock that the system lets go of however its holder ends."""
 
 import os
+import secrets
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -50,3 +51,24 @@ else:
             fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise LockHeld from None
+
+# Files that appear whole or not at all, whatever happens while they are written.
+
+
+def write_atomically(path: Path, body: bytes, *, private: bool = False) -> None:
+    """Write to a temporary file in the same directory and move it into place, so that no reader sees half a file.
+
+    Who may read it is what the user's umask says; a private file, which may hold a key, is for its owner alone.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.parent / f".{path.name[:100]}.{secrets.token_hex(8)}"
+    handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600 if private else 0o666)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(body)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
