@@ -1,7 +1,7 @@
 import asyncio
 
+from foretell.forecasters.forecaster import EventOrdering
 from foretell.questions import Failed, LeakBlocked, ModelCalled, TraceEvent
-from foretell.runs.executor import EventOrdering
 
 
 def told(pauses: dict[str, float]) -> list[TraceEvent]:

@@ -1,6 +1,8 @@
 """Forecasters: what every one of them does, the context it gets, and how one is made by name."""
 
+import asyncio
 import inspect
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -199,6 +201,45 @@ class Forecaster(Protocol):
     async def forecast(self, question: Question, context: Context) -> Forecast:
         """One probability for every target of the question, or `CannotForecast`."""
         ...
+
+
+class EventOrdering:
+    """Passes events on. Those of tasks that ran side by side are held until the cell's own task emits again.
+
+    Each task's events stay together; which task comes first is decided by their content, because which was quicker is
+    chance. Made in the cell's own task.
+    """
+
+    def __init__(self, emit: EmitEvent) -> None:
+        self._emit = emit
+        self._own = asyncio.current_task()
+        self._held: dict[Any, list[TraceEvent]] = {}
+
+    def __call__(self, event: TraceEvent) -> None:
+        """Pass it on now, or hold it until its turn comes."""
+        task = asyncio.current_task()
+        if task is self._own:
+            if self._held:
+                self.release()
+            self._emit(event)
+        else:
+            self._held.setdefault(task, []).append(event)
+
+    def held(self) -> list[TraceEvent]:
+        """What is held, in the order in which it will be passed on."""
+
+        def content(group: list[TraceEvent]) -> str:
+            return json.dumps([[type(event).__name__, vars(event)] for event in group], sort_keys=True, default=str)
+
+        groups = list(self._held.values())
+        return [event for group in (sorted(groups, key=content) if len(groups) > 1 else groups) for event in group]
+
+    def release(self) -> None:
+        """Pass on what was held."""
+        events = self.held()
+        self._held.clear()
+        for event in events:
+            self._emit(event)
 
 
 class UsageMeter:

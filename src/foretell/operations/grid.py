@@ -25,10 +25,10 @@ from foretell.runs.runner import (
     WatchProgress,
     check_options,
     check_run,
+    find_run_of,
     has_panel,
     prepare_run,
 )
-from foretell.runs.same_questions import find_run_of
 from foretell.runs.settings import Settings, load_settings
 from foretell.runs.store import RunStore
 from foretell.studies.inputs import load_study

@@ -42,9 +42,9 @@ from foretell.runs.runner import (
     begin_run,
     check_run,
     execute_run,
+    find_run_of,
     prepare_run,
 )
-from foretell.runs.same_questions import find_run_of
 from foretell.runs.settings import KEYS, Settings, load_settings
 from foretell.runs.spec import RunSpec, parse_yaml, read_spec, spec_from_json, spec_from_mapping
 from foretell.runs.store import RunRow, RunStore, find_run

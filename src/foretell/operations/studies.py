@@ -34,9 +34,8 @@ from foretell.runs import event_loop
 from foretell.runs.event_loop import run_sync
 from foretell.runs.executor import RunProgress
 from foretell.runs.grid import RunFactors, factors_of_specs, read_grid, run_name
-from foretell.runs.runner import WatchProgress, prepare_run
+from foretell.runs.runner import WatchProgress, find_run_of, prepare_run
 from foretell.runs.runtime import forecaster_options, open_runtime
-from foretell.runs.same_questions import find_run_of
 from foretell.runs.settings import Settings, load_settings
 from foretell.runs.spec import BudgetSpec, QuestionsSpec, RunSpec, read_spec, spec_from_json
 from foretell.runs.store import RunStore

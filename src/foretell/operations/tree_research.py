@@ -57,8 +57,7 @@ from foretell.runs.runner import check_run, money_notices
 from foretell.runs.runtime import TreeOutput, open_runtime, prices_of
 from foretell.runs.settings import Settings, load_settings
 from foretell.runs.spec import BudgetSpec, RunSpec
-from foretell.runs.tree_options import TreeOptions
-from foretell.runs.tree_runtime import open_forecaster
+from foretell.runs.tree_runtime import TreeOptions, open_forecaster
 
 Tell = Callable[[str], None]
 

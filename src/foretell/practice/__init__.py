@@ -16,8 +16,10 @@ HOMES = {
         "json_response"
     ),
     "foretell.practice.services": "KEY PORTS ServiceOptions all_services",
-    "foretell.practice.web": "redirect search_server wayback_server web_server wikipedia_server",
-    "foretell.practice.world": "PageVersion SampleWebPage SampleWorld sample_world small_world",
+    "foretell.practice.web": (
+        "PageVersion SampleWebPage SampleWorld redirect sample_world search_server small_world wayback_server "
+        "web_server wikipedia_server"
+    ),
 }
 """Module → what the rest of the house uses of it."""
 

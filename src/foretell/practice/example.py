@@ -20,7 +20,7 @@ from foretell.practice.models.scripts import (
     replies_so_far,
 )
 from foretell.practice.models.server import ReplyRefused
-from foretell.practice.world import SampleWebPage
+from foretell.practice.web import SampleWebPage
 
 RESEARCHER, HASTY = "example-researcher", "example-hasty"
 """Models of the example: one that follows the story, and one that stops after the first search."""

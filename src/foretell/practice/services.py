@@ -11,8 +11,16 @@ from foretell.practice.models.scripts import arena_script
 from foretell.practice.models.server import PracticeModels, Script
 from foretell.practice.sample_data import data_services
 from foretell.practice.server import PracticeServer, ServerRequest, ServerResponse, json_response
-from foretell.practice.web import ENGINES, search_server, wayback_server, web_server, wikipedia_server
-from foretell.practice.world import PageVersion, SampleWebPage, sample_world
+from foretell.practice.web import (
+    ENGINES,
+    PageVersion,
+    SampleWebPage,
+    sample_world,
+    search_server,
+    wayback_server,
+    web_server,
+    wikipedia_server,
+)
 from foretell.questions.as_of import instant
 
 KEY = "practice"

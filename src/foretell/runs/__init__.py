@@ -19,10 +19,10 @@ HOMES = {
         "Benchmark LATE_TEXT_HINT SetName Tournament find_set open_benchmark open_listing questions_of_run set_names"
     ),
     "foretell.runs.runner": (
-        "PreparedRun WatchProgress asks_models begin_run check_options check_run execute_run open_answers prepare_run"
+        "PreparedRun WatchProgress asks_models begin_run check_options check_run execute_run find_run_of "
+        "match_questions open_answers prepare_run"
     ),
     "foretell.runs.runtime": "forecaster_options models_of_run open_runtime prices_of",
-    "foretell.runs.same_questions": "find_run_of match_questions",
     "foretell.runs.services": "SEARCH_ENGINES SeriesOnDemand Services open_markets open_services plugin_tools",
     "foretell.runs.settings": "CHECKED_MODELS KEYS KNOWN_MODELS Settings clock_of load_settings",
     "foretell.runs.spec": "BudgetSpec QuestionsSpec RunSpec TYPED_PREFIX read_spec spec_from_json spec_from_mapping",
@@ -30,7 +30,7 @@ HOMES = {
         "CELL_COLUMNS CellKey MIGRATIONS RunCell RunRow RunStore cells_each cells_of find_run panel_cells"
     ),
     "foretell.runs.taught": "combining_of_run",
-    "foretell.runs.tree_options": "TreeOptions",
+    "foretell.runs.tree_runtime": "TreeOptions",
     "foretell.runs.worker": "Worker WorkerCapacity WorkerSignals executor_name",
 }
 """Module → what the rest of the house uses of it."""

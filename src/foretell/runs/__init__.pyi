@@ -41,14 +41,14 @@ from foretell.runs.runner import begin_run as begin_run
 from foretell.runs.runner import check_options as check_options
 from foretell.runs.runner import check_run as check_run
 from foretell.runs.runner import execute_run as execute_run
+from foretell.runs.runner import find_run_of as find_run_of
+from foretell.runs.runner import match_questions as match_questions
 from foretell.runs.runner import open_answers as open_answers
 from foretell.runs.runner import prepare_run as prepare_run
 from foretell.runs.runtime import forecaster_options as forecaster_options
 from foretell.runs.runtime import models_of_run as models_of_run
 from foretell.runs.runtime import open_runtime as open_runtime
 from foretell.runs.runtime import prices_of as prices_of
-from foretell.runs.same_questions import find_run_of as find_run_of
-from foretell.runs.same_questions import match_questions as match_questions
 from foretell.runs.services import SEARCH_ENGINES as SEARCH_ENGINES
 from foretell.runs.services import SeriesOnDemand as SeriesOnDemand
 from foretell.runs.services import Services as Services
@@ -79,7 +79,7 @@ from foretell.runs.store import cells_of as cells_of
 from foretell.runs.store import find_run as find_run
 from foretell.runs.store import panel_cells as panel_cells
 from foretell.runs.taught import combining_of_run as combining_of_run
-from foretell.runs.tree_options import TreeOptions as TreeOptions
+from foretell.runs.tree_runtime import TreeOptions as TreeOptions
 from foretell.runs.worker import Worker as Worker
 from foretell.runs.worker import WorkerCapacity as WorkerCapacity
 from foretell.runs.worker import WorkerSignals as WorkerSignals

@@ -4,7 +4,6 @@ Several processes may run the same cells against one store: they share them, and
 """
 
 import asyncio
-import json
 import logging
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Set
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from foretell.data.untrusted import for_log
+from foretell.forecasters.forecaster import EventOrdering
 from foretell.models.budget import Budget
 from foretell.models.database.interface import Statements
 from foretell.models.sending import sending_while
@@ -22,42 +22,6 @@ from foretell.questions.storage_errors import StorageError, storage_error_in
 from foretell.questions.trace import EmitEvent, Failed, ModelCalled, TraceEvent
 from foretell.runs.claims import ClaimTable
 from foretell.runs.store import CellKey, RunCell, RunStore
-
-
-class EventOrdering:
-    """Passes events on. Those of tasks that ran side by side are held until the cell's own task emits again.
-
-    Each task's events stay together; which task comes first is decided by their content, because which was quicker is
-    chance. Made in the cell's own task.
-    """
-
-    def __init__(self, emit: EmitEvent) -> None:
-        self._emit = emit
-        self._own = asyncio.current_task()
-        self._held: dict[Any, list[TraceEvent]] = {}
-
-    def __call__(self, event: TraceEvent) -> None:
-        """Pass it on now, or hold it until its turn comes."""
-        task = asyncio.current_task()
-        if task is self._own:
-            if self._held:
-                self.release()
-            self._emit(event)
-        else:
-            self._held.setdefault(task, []).append(event)
-
-    def release(self) -> None:
-        """Pass on what was held."""
-        groups = list(self._held.values())
-        self._held.clear()
-
-        def content(group: list[TraceEvent]) -> str:
-            return json.dumps([[type(event).__name__, vars(event)] for event in group], sort_keys=True, default=str)
-
-        for group in sorted(groups, key=content) if len(groups) > 1 else groups:
-            for event in group:
-                self._emit(event)
-
 
 AnswerCell = Callable[[RunCell, EmitEvent], Awaitable[Forecast | Failure]]
 """Answers one cell, emitting events on the way."""

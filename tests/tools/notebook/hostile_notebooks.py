@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from foretell.tools.notebook import CellResult, PythonCell
-from foretell.tools.notebook.seccomp import ARCHITECTURES, DENIED
+from foretell.tools.notebook.sandbox import ARCHITECTURES, DENIED
 
 TOOLS = '''
 import ctypes, errno, os, socket, subprocess, sys, threading, time

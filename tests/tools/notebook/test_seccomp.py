@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from foretell.tools.notebook.seccomp import (
+from foretell.tools.notebook.sandbox import (
     ALLOW,
     ANY_BIT,
     ARCHITECTURES,

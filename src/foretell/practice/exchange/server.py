@@ -41,8 +41,7 @@ from foretell.practice.server import (
     html_response,
     json_response,
 )
-from foretell.practice.web import ENGINES, search_server
-from foretell.practice.world import SampleWebPage, SampleWorld
+from foretell.practice.web import ENGINES, SampleWebPage, SampleWorld, search_server
 from foretell.questions.as_of import Clock, instant
 
 KEY = "fake"

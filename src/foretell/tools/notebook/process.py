@@ -26,9 +26,9 @@ from foretell.tools.notebook.sandbox import (
     SandboxUnavailable,
     closed_above,
     package_directories,
+    seccomp_filter,
     variables,
 )
-from foretell.tools.notebook.seccomp import seccomp_filter
 from foretell.tools.notebook.watchdog import SandboxWatchdog, descendants, is_running, kill_tree, resident
 
 # What is left in a notebook's directory, read and removed as if an enemy had made it.

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from foretell.tools.notebook.limits import KernelLimits
 from foretell.tools.notebook.process import SandboxedProcess, new_run
-from foretell.tools.notebook.sandbox import Sandbox, SandboxUnavailable, spare_user
-from foretell.tools.notebook.seccomp import seccomp_filter
+from foretell.tools.notebook.sandbox import Sandbox, SandboxUnavailable, seccomp_filter, spare_user
 
 OLDEST = "0.8"
 PATIENCE = 30.0

@@ -1,11 +1,10 @@
 """What happened while many jobs ran side by side, in an order that the tree decides and never the clock."""
 
-import asyncio
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from math import fsum
 from typing import Generic, TypeVar
 
+from foretell.forecasters.forecaster import EventOrdering
 from foretell.forecasters.tree.proposition import Tree, post_order
 from foretell.questions.forecast import Cost
 from foretell.questions.trace import EmitEvent, ModelCalled, TraceEvent, ignore_event
@@ -13,39 +12,22 @@ from foretell.questions.trace import EmitEvent, ModelCalled, TraceEvent, ignore_
 Key = TypeVar("Key")
 
 
-class JobEvents:
-    """The events of one job, in an order that replies decide and not the clock.
-
-    Events of tasks that ran side by side within the job are held back until the job's own task emits again; which of
-    them comes first is decided by their contents. Made in the job's own task.
-    """
+class JobEvents(EventOrdering):
+    """The events of one job, in an order that replies decide and not the clock. Made in the job's own task."""
 
     def __init__(self, on_event: EmitEvent) -> None:
         self._on_event = on_event
-        self._own = asyncio.current_task()
-        self._events: list[TraceEvent] = []
-        self._held: dict[object, list[TraceEvent]] = {}
+        self._ordered: list[TraceEvent] = []
+        super().__init__(self._ordered.append)
 
     def __call__(self, event: TraceEvent) -> None:
         """Store the event, and pass it on at once."""
         self._on_event(event)
-        task = asyncio.current_task()
-        if task is self._own:
-            if self._held:
-                self._events = self.events()
-                self._held.clear()
-            self._events.append(event)
-        else:
-            self._held.setdefault(task, []).append(event)
+        super().__call__(event)
 
     def events(self) -> list[TraceEvent]:
         """All of them."""
-        groups = sorted(self._held.values(), key=_contents) if len(self._held) > 1 else self._held.values()
-        return [*self._events, *(event for group in groups for event in group)]
-
-
-def _contents(group: Sequence[TraceEvent]) -> str:
-    return json.dumps([[type(event).__name__, vars(event)] for event in group], sort_keys=True, default=str)
+        return [*self._ordered, *self.held()]
 
 
 class EventLog(Generic[Key]):
