@@ -8,6 +8,7 @@ HOMES = {
     "foretell.forecasters.tree.tree_file": "read_tree write_tree",
     "foretell.inspect_tasks.logs": "read_inspect_log",
     "foretell.operations.ask": "AskResult ask",
+    "foretell.operations.grid": "KeptGrids list_grids",
     "foretell.operations.requests": "AskRequest RunRequest ShowRequest TreeRequest WhatIfRequest",
     "foretell.operations.run": "ReplayResult RunResult ShowResult replay resume_run run show",
     "foretell.operations.runs": "RunsResult list_runs",

@@ -14,6 +14,7 @@ from foretell.forecasters.tree.tree_file import read_tree as read_tree
 from foretell.forecasters.tree.tree_file import write_tree as write_tree
 from foretell.inspect_tasks.logs import read_inspect_log as read_inspect_log
 from foretell.operations.ask import AskResult as AskResult
+from foretell.operations.grid import KeptGrids as KeptGrids
 from foretell.operations.requests import AskRequest as AskRequest
 from foretell.operations.requests import RunRequest as RunRequest
 from foretell.operations.requests import ShowRequest as ShowRequest
@@ -61,6 +62,7 @@ __all__ = [
     "CombinationSettings",
     "Forecast",
     "InputError",
+    "KeptGrids",
     "Question",
     "ReadOptions",
     "ReplayResult",
@@ -99,6 +101,7 @@ __all__ = [
     "expand_leaf",
     "ground_leaves",
     "grow_tree",
+    "list_grids",
     "list_runs",
     "list_trees",
     "open_benchmark",
@@ -166,23 +169,23 @@ def ask(
     """A probability with its reasons; researched by `model`, or where none is named from public markets and series.
 
     Args:
-        closes: When it will be known.
-        as_of: Ask as if it were that day: nothing later is seen.
-        criteria: How exactly it resolves.
-        model: provider:name of the model; none: no model is asked.
+        closes: When the answer will be known.
+        as_of: Ask as if it were that day; nothing later is used.
+        criteria: Exact rules for how the question resolves.
+        model: Model, as provider:name; none uses no model.
         roles: Another model for one role, such as filter or summariser.
-        search: Search engine, in the order they are asked; none: no search.
-        budget: Hard limit in dollars; a spent budget ends in the belief at that moment.
+        search: Search engine; may be repeated. none uses no search.
+        budget: Hard limit in dollars. When it is spent, the current estimate is the answer.
         question_budget: Hard limit in dollars for each trial.
-        model_price: What models cost where that is not known: dollars per million tokens read/written, such as 0.5/2; those of other roles by role or name, such as 0.5/2,filter=0.1/0.4.
-        temperature: Of the models; else their own default.
-        effort: How long models that can reason are to do so; filter and summariser never longer than low.
-        max_tokens: Longest reply of a model in tokens, thoughts included.
-        tier: Service tier: flex costs half and may take minutes, batch half and a day, priority costs twice.
-        reply_seconds: Longest wait for one reply, else 300 seconds.
+        model_price: Price of a model that foretell does not know, in dollars per million tokens read/written, such as 0.5/2. For other roles: 0.5/2,filter=0.1/0.4.
+        temperature: Temperature of the models; by default, their own.
+        effort: How much reasoning models should think; filter and summariser never more than low.
+        max_tokens: Longest reply of a model in tokens, including its reasoning.
+        tier: Service tier: flex costs half and may take minutes, batch half and up to a day, priority double.
+        reply_seconds: Longest wait for one reply (default: 300 seconds).
         seed: Sent to the model, plus the number of the trial.
-        late_text: With --as-of, a text of yours that was written after that day: refuse it (quarantine), keep it, or cut such passages.
-        strict: Refuse a question that opened before a model's knowledge ends, instead of warning.
+        late_text: With --as-of, if your own text is newer than that day: refuse it (quarantine), keep it, or cut those passages.
+        strict: Refuse a question from before the model's knowledge cutoff instead of warning.
         variant: Which form of the agent: its prompt, its tools and whether it keeps a belief.
         crowd: Show the market's price, and start from it.
         prior: Show the base rate of such questions and, without a price, start from it.
@@ -192,16 +195,16 @@ def ask(
         clamp: The least and the greatest probability that is submitted.
         bypass: Sources whose questions are answered from their time series, without a model.
         fixed: Use the tools step by step as laid down for some sources.
-        question: The question, in words that anyone could settle.
+        question: The question, worded so that anyone could check the answer.
         options: One of several outcomes; repeat for each.
-        number: The answer is a number: a distribution with its quantiles; give --low and --high.
-        unit: What the number is counted in.
+        number: The answer is a number; give --low and --high. You get a distribution.
+        unit: Unit of the number.
         low: The number is almost surely above this.
         high: The number is almost surely below this.
         exclusivity: How many of several outcomes come true.
-        price: What a market says now.
-        network: Without a model, look for the same question on public markets, and for weather and prices at public series; --no-network asks nobody.
-        trials: Independent trials to combine.
+        price: Current market price, 0 to 1.
+        network: Without a model, look up public markets, weather and price data; --no-network uses nothing from the internet.
+        trials: How many independent trials to run and combine.
         combine: How trials become one: logit-mean, mean, median, trimmed, extremised, judged (a model reads the reasons), default (price or base rate, and trials as far as their past proves) or a fitted FILE.
         concurrency: Trials at once.
     """
@@ -251,8 +254,8 @@ def edit_tree(
 
     Args:
         tree: The tree's file, or its name in `foretell tree list`.
-        set: Give a claim this probability; a claim with children is pinned.
-        unpin: Let a pinned claim follow its link again.
+        set: Set a claim to this probability.
+        unpin: Let a fixed claim follow its rule again.
         claim: Give a claim this statement.
         report: Give a claim this report.
         add: A new claim under a parent; its weight is judged when the parent is.
@@ -477,41 +480,41 @@ def expand_leaf(
     """Take a leaf of a tree apart, have the parts examined and put together, and work out everything above it.
 
     Args:
-        closes: When it will be known.
-        as_of: Ask as if it were that day: nothing later is seen.
-        criteria: How exactly it resolves.
-        model: provider:name of the model; none: no model is asked.
+        closes: When the answer will be known.
+        as_of: Ask as if it were that day; nothing later is used.
+        criteria: Exact rules for how the question resolves.
+        model: Model, as provider:name; none uses no model.
         roles: Another model for one role, such as filter or summariser.
-        search: Search engine, in the order they are asked; none: no search.
-        budget: Hard limit in dollars; a spent budget ends in the belief at that moment.
+        search: Search engine; may be repeated. none uses no search.
+        budget: Hard limit in dollars. When it is spent, the current estimate is the answer.
         question_budget: Hard limit in dollars for each trial.
-        model_price: What models cost where that is not known: dollars per million tokens read/written, such as 0.5/2; those of other roles by role or name, such as 0.5/2,filter=0.1/0.4.
-        temperature: Of the models; else their own default.
-        effort: How long models that can reason are to do so; filter and summariser never longer than low.
-        max_tokens: Longest reply of a model in tokens, thoughts included.
-        tier: Service tier: flex costs half and may take minutes, batch half and a day, priority costs twice.
-        reply_seconds: Longest wait for one reply, else 300 seconds.
+        model_price: Price of a model that foretell does not know, in dollars per million tokens read/written, such as 0.5/2. For other roles: 0.5/2,filter=0.1/0.4.
+        temperature: Temperature of the models; by default, their own.
+        effort: How much reasoning models should think; filter and summariser never more than low.
+        max_tokens: Longest reply of a model in tokens, including its reasoning.
+        tier: Service tier: flex costs half and may take minutes, batch half and up to a day, priority double.
+        reply_seconds: Longest wait for one reply (default: 300 seconds).
         seed: Sent to the model, plus the number of the trial.
-        late_text: With --as-of, a text of yours that was written after that day: refuse it (quarantine), keep it, or cut such passages.
-        strict: Refuse a question that opened before a model's knowledge ends, instead of warning.
+        late_text: With --as-of, if your own text is newer than that day: refuse it (quarantine), keep it, or cut those passages.
+        strict: Refuse a question from before the model's knowledge cutoff instead of warning.
         tree: The tree's file, or its name in `foretell tree list`.
         who: Who makes the change, for the history; else the user of this machine.
         why: Why, for the history.
         base: The version you looked at. What others changed since is kept; changes of the same claims are refused.
         plan: Only say what would be done and what it would cost; nothing is asked or written.
         at_once: Claims examined at a time.
-        retries: How often a leaf that failed is judged again.
+        retries: How often to retry a leaf that failed.
         kernels: Notebooks at work at the same time.
-        unsandboxed: Run notebooks without a sandbox, with all your rights.
+        unsandboxed: Run notebooks without a sandbox, with your full permissions.
         claim: The leaf.
-        grounder: Who judges the leaves.
+        grounder: How the smallest claims (leaves) are estimated.
         deep_model: A model that researches by itself, for the grounders deep and auto.
-        rule: How children are joined into their parent.
+        rule: How smaller claims are combined into the larger one.
         leaves: About how many leaves it makes.
         rounds: How often leaves are analysed again.
         nodes: New claims at most.
         depth: Levels of the whole tree at most.
-        steps: Replies of one analysis at most.
+        steps: Maximum number of model replies per analysis.
     """
 
 def ground_leaves(
@@ -553,34 +556,34 @@ def ground_leaves(
     """Examine leaves of a tree anew, several times where that is asked for, and work out everything above them.
 
     Args:
-        closes: When it will be known.
-        as_of: Ask as if it were that day: nothing later is seen.
-        criteria: How exactly it resolves.
-        model: provider:name of the model; none: no model is asked.
+        closes: When the answer will be known.
+        as_of: Ask as if it were that day; nothing later is used.
+        criteria: Exact rules for how the question resolves.
+        model: Model, as provider:name; none uses no model.
         roles: Another model for one role, such as filter or summariser.
-        search: Search engine, in the order they are asked; none: no search.
-        budget: Hard limit in dollars; a spent budget ends in the belief at that moment.
+        search: Search engine; may be repeated. none uses no search.
+        budget: Hard limit in dollars. When it is spent, the current estimate is the answer.
         question_budget: Hard limit in dollars for each trial.
-        model_price: What models cost where that is not known: dollars per million tokens read/written, such as 0.5/2; those of other roles by role or name, such as 0.5/2,filter=0.1/0.4.
-        temperature: Of the models; else their own default.
-        effort: How long models that can reason are to do so; filter and summariser never longer than low.
-        max_tokens: Longest reply of a model in tokens, thoughts included.
-        tier: Service tier: flex costs half and may take minutes, batch half and a day, priority costs twice.
-        reply_seconds: Longest wait for one reply, else 300 seconds.
+        model_price: Price of a model that foretell does not know, in dollars per million tokens read/written, such as 0.5/2. For other roles: 0.5/2,filter=0.1/0.4.
+        temperature: Temperature of the models; by default, their own.
+        effort: How much reasoning models should think; filter and summariser never more than low.
+        max_tokens: Longest reply of a model in tokens, including its reasoning.
+        tier: Service tier: flex costs half and may take minutes, batch half and up to a day, priority double.
+        reply_seconds: Longest wait for one reply (default: 300 seconds).
         seed: Sent to the model, plus the number of the trial.
-        late_text: With --as-of, a text of yours that was written after that day: refuse it (quarantine), keep it, or cut such passages.
-        strict: Refuse a question that opened before a model's knowledge ends, instead of warning.
+        late_text: With --as-of, if your own text is newer than that day: refuse it (quarantine), keep it, or cut those passages.
+        strict: Refuse a question from before the model's knowledge cutoff instead of warning.
         tree: The tree's file, or its name in `foretell tree list`.
         who: Who makes the change, for the history; else the user of this machine.
         why: Why, for the history.
         base: The version you looked at. What others changed since is kept; changes of the same claims are refused.
         plan: Only say what would be done and what it would cost; nothing is asked or written.
         at_once: Claims examined at a time.
-        retries: How often a leaf that failed is judged again.
+        retries: How often to retry a leaf that failed.
         kernels: Notebooks at work at the same time.
-        unsandboxed: Run notebooks without a sandbox, with all your rights.
+        unsandboxed: Run notebooks without a sandbox, with your full permissions.
         claims: The leaves.
-        grounder: Who judges the leaves.
+        grounder: How the smallest claims (leaves) are estimated.
         deep_model: A model that researches by itself, for the grounders deep and auto.
         trials: How often each is examined, independently.
         more: Keep earlier trials and add to them.
@@ -633,35 +636,35 @@ def grow_tree(
     """Take a claim apart into claims, have each judged by a model, and put them together again.
 
     Args:
-        closes: When it will be known.
-        as_of: Ask as if it were that day: nothing later is seen.
-        criteria: How exactly it resolves.
-        model: provider:name of the model; none: no model is asked.
+        closes: When the answer will be known.
+        as_of: Ask as if it were that day; nothing later is used.
+        criteria: Exact rules for how the question resolves.
+        model: Model, as provider:name; none uses no model.
         roles: Another model for one role, such as filter or summariser.
-        search: Search engine, in the order they are asked; none: no search.
-        budget: Hard limit in dollars; a spent budget ends in the belief at that moment.
+        search: Search engine; may be repeated. none uses no search.
+        budget: Hard limit in dollars. When it is spent, the current estimate is the answer.
         question_budget: Hard limit in dollars for each trial.
-        model_price: What models cost where that is not known: dollars per million tokens read/written, such as 0.5/2; those of other roles by role or name, such as 0.5/2,filter=0.1/0.4.
-        temperature: Of the models; else their own default.
-        effort: How long models that can reason are to do so; filter and summariser never longer than low.
-        max_tokens: Longest reply of a model in tokens, thoughts included.
-        tier: Service tier: flex costs half and may take minutes, batch half and a day, priority costs twice.
-        reply_seconds: Longest wait for one reply, else 300 seconds.
+        model_price: Price of a model that foretell does not know, in dollars per million tokens read/written, such as 0.5/2. For other roles: 0.5/2,filter=0.1/0.4.
+        temperature: Temperature of the models; by default, their own.
+        effort: How much reasoning models should think; filter and summariser never more than low.
+        max_tokens: Longest reply of a model in tokens, including its reasoning.
+        tier: Service tier: flex costs half and may take minutes, batch half and up to a day, priority double.
+        reply_seconds: Longest wait for one reply (default: 300 seconds).
         seed: Sent to the model, plus the number of the trial.
-        late_text: With --as-of, a text of yours that was written after that day: refuse it (quarantine), keep it, or cut such passages.
-        strict: Refuse a question that opened before a model's knowledge ends, instead of warning.
+        late_text: With --as-of, if your own text is newer than that day: refuse it (quarantine), keep it, or cut those passages.
+        strict: Refuse a question from before the model's knowledge cutoff instead of warning.
         claim: A claim that will turn out true or false.
-        grounder: Who judges the leaves.
-        rule: How children are joined into their parent.
-        leaves: About how many leaves one analysis makes.
+        grounder: How the smallest claims (leaves) are estimated.
+        rule: How smaller claims are combined into the larger one.
+        leaves: About how many leaves one analysis creates.
         rounds: How often leaves are analysed again.
-        nodes: Claims in all at most.
-        most_leaves: Leaves of one analysis at most.
-        depth: Levels of claims at most.
-        steps: Replies of one analysis at most.
-        at_once: Leaves judged at a time.
-        retries: How often a leaf that failed is judged again.
-        trials: How often each leaf is examined, independently: the spread gives the answer an error bar.
+        nodes: Maximum number of claims.
+        most_leaves: Maximum number of leaves per analysis.
+        depth: Maximum depth of the tree.
+        steps: Maximum number of model replies per analysis.
+        at_once: How many leaves to estimate at the same time.
+        retries: How often to retry a leaf that failed.
+        trials: How often each leaf is estimated independently; the spread gives the answer an error bar.
         deep_model: A model that researches by itself, for the grounders deep and auto.
         correlations: Have a model check which siblings are not independent.
         bayes_net: Ask for weights that are those of a Bayes net.
@@ -670,8 +673,19 @@ def grow_tree(
         clamp: How near to certainty the answer may come.
         shortcut: Of two outcomes, exactly one of which comes true, analyse the first.
         kernels: Notebooks at work at the same time.
-        unsandboxed: Run notebooks without a sandbox, with all your rights.
+        unsandboxed: Run notebooks without a sandbox, with your full permissions.
         out: Also write the tree to a file that ends in .json, .html, .md, .dot, .mmd, .bif, .xml or .pl; may be repeated.
+    """
+
+def list_grids(
+    name: str | None = None,
+    *,
+    settings: Settings | None = None,
+) -> KeptGrids:
+    """The grids that were carried out here, or the one of that name, with state, score and cost of every run.
+
+    Args:
+        name: Only the experiment with this name.
     """
 
 def list_runs(
@@ -687,12 +701,12 @@ def list_runs(
     """The runs on this machine, the newest first.
 
     Args:
-        find: Only runs whose name, note, tag, model or questions hold this.
+        find: Only runs whose name, note, tag, model or questions contain this text.
         tag: Only runs with this tag; may be repeated.
-        state: Only runs that stand so.
-        archived: Archived runs too.
-        limit: At most so many runs.
-        offset: Leave out so many from the start.
+        state: Only runs in this state.
+        archived: Include archived runs.
+        limit: Maximum number of runs.
+        offset: Skip this many.
     """
 
 def list_trees(
@@ -710,8 +724,8 @@ def replay(
     """Compute a stored run again from the journal alone, without network, keys or corpus, and compare the answers.
 
     Args:
-        run: The run's id, or how that begins.
-        dataset: The questions, where they are not in the spec's own place any more.
+        run: Name or id of the run; the beginning of the id is enough.
+        dataset: The questions, if the file has moved.
     """
 
 def report_tree(
@@ -738,10 +752,10 @@ def resume_run(
     """Go on with a run of this machine: open and failed cells are answered, nothing is paid twice.
 
     Args:
-        run: The run's id, or how that begins.
-        set: Another value for a field of its spec, by dots; null takes it away.
-        concurrency: Cells at once.
-        where: Who answers, as in `foretell run`.
+        run: Name or id of the run; the beginning of the id is enough.
+        set: Change a setting, such as budget.run=20; null removes it.
+        concurrency: How many questions to work on at the same time.
+        where: Where to run, as in `foretell run`.
     """
 
 def resynthesize_tree(
@@ -779,32 +793,32 @@ def resynthesize_tree(
     """Have stale rules and judgements of a tree made anew, from the leaves up; everything else follows by arithmetic.
 
     Args:
-        closes: When it will be known.
-        as_of: Ask as if it were that day: nothing later is seen.
-        criteria: How exactly it resolves.
-        model: provider:name of the model; none: no model is asked.
+        closes: When the answer will be known.
+        as_of: Ask as if it were that day; nothing later is used.
+        criteria: Exact rules for how the question resolves.
+        model: Model, as provider:name; none uses no model.
         roles: Another model for one role, such as filter or summariser.
-        search: Search engine, in the order they are asked; none: no search.
-        budget: Hard limit in dollars; a spent budget ends in the belief at that moment.
+        search: Search engine; may be repeated. none uses no search.
+        budget: Hard limit in dollars. When it is spent, the current estimate is the answer.
         question_budget: Hard limit in dollars for each trial.
-        model_price: What models cost where that is not known: dollars per million tokens read/written, such as 0.5/2; those of other roles by role or name, such as 0.5/2,filter=0.1/0.4.
-        temperature: Of the models; else their own default.
-        effort: How long models that can reason are to do so; filter and summariser never longer than low.
-        max_tokens: Longest reply of a model in tokens, thoughts included.
-        tier: Service tier: flex costs half and may take minutes, batch half and a day, priority costs twice.
-        reply_seconds: Longest wait for one reply, else 300 seconds.
+        model_price: Price of a model that foretell does not know, in dollars per million tokens read/written, such as 0.5/2. For other roles: 0.5/2,filter=0.1/0.4.
+        temperature: Temperature of the models; by default, their own.
+        effort: How much reasoning models should think; filter and summariser never more than low.
+        max_tokens: Longest reply of a model in tokens, including its reasoning.
+        tier: Service tier: flex costs half and may take minutes, batch half and up to a day, priority double.
+        reply_seconds: Longest wait for one reply (default: 300 seconds).
         seed: Sent to the model, plus the number of the trial.
-        late_text: With --as-of, a text of yours that was written after that day: refuse it (quarantine), keep it, or cut such passages.
-        strict: Refuse a question that opened before a model's knowledge ends, instead of warning.
+        late_text: With --as-of, if your own text is newer than that day: refuse it (quarantine), keep it, or cut those passages.
+        strict: Refuse a question from before the model's knowledge cutoff instead of warning.
         tree: The tree's file, or its name in `foretell tree list`.
         who: Who makes the change, for the history; else the user of this machine.
         why: Why, for the history.
         base: The version you looked at. What others changed since is kept; changes of the same claims are refused.
         plan: Only say what would be done and what it would cost; nothing is asked or written.
         at_once: Claims examined at a time.
-        retries: How often a leaf that failed is judged again.
+        retries: How often to retry a leaf that failed.
         kernels: Notebooks at work at the same time.
-        unsandboxed: Run notebooks without a sandbox, with all your rights.
+        unsandboxed: Run notebooks without a sandbox, with your full permissions.
         claims: Also these, although nothing changed beneath them.
         rule: Join by this rule instead of the one before.
     """
@@ -823,28 +837,28 @@ def run(
 
     Args:
         spec: A YAML or JSON file, or the same as a mapping: questions, models, search, trials, …
-        concurrency: Cells at once.
+        concurrency: How many questions to work on at the same time.
         tier: Service tier of the models, in place of the spec's: flex costs half and takes minutes, batch half and a day.
         where: Who answers: this process (here), the workers of the shared database (workers), both of them, or workers wherever a shared database is set (auto).
         extend: Add questions that are new to the run of this spec, instead of starting another.
-        out: Also write the tables for scoring into this folder.
+        out: Also write tables of forecasts and outcomes into this folder.
     """
 
 def show(
     run: str,
     question: str | None = None,
     *,
-    due: str | None = None,
+    as_of: str | None = None,
     limit: int | None = None,
     settings: Settings | None = None,
 ) -> ShowResult:
     """The answers of a stored run, or with `question` every step to one answer.
 
     Args:
-        run: The run's id, or how that begins.
+        run: Name or id of the run; the beginning of the id is enough.
         question: One question, with every step.
-        due: For the report on a question that was asked several times: as of when; the newest if left out.
-        limit: At most so many answers, and so many steps of each trial.
+        as_of: For a report on a question that was asked on several dates: which one (default: the newest).
+        limit: Maximum number of answers, and of steps for each trial.
     """
 
 def tournament_results(
@@ -908,14 +922,14 @@ def what_if(
 
     Args:
         tree: The tree's file or name, or the tree itself as JSON (schema foretell/tree/1).
-        set: Give a claim this probability; a claim with children is pinned.
-        unpin: Let a pinned claim follow its link again.
+        set: Set a claim to this probability.
+        unpin: Let a fixed claim follow its rule again.
         scenarios: A scenario saved in the tree's file.
-        all: All scenarios saved in the tree's file, compared.
-        sd: How unsure an input's probability is: adds the spread of the answer.
-        correlation: Between the errors of the inputs with an SD.
-        tornado: The answer with every input at 0 and at 1 (or at ± SD).
+        all: Compare all scenarios saved in the tree's file.
+        sd: Uncertainty (standard deviation) of an input; also prints the spread of the answer.
+        correlation: Correlation between the errors of those inputs.
+        tornado: Show the answer with each input at 0 and at 1 (or at ± SD).
         draws: Draws for the percentiles of the spread.
         seed: Seed of the draws.
-        save: Keep the changes in the tree's file as a scenario of this name.
+        save: Save the changes in the tree's file as a scenario with this name.
     """

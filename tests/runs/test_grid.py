@@ -1,11 +1,14 @@
 """Grids: what a file expands to, what is refused, and what a plan says."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from fastapi.testclient import TestClient
 
+import foretell
 from foretell.operations import GridRequest, InitGridRequest, init_grid, read_factor_table, run_grid
 from foretell.questions import InputError
 from foretell.runs import (
@@ -18,6 +21,7 @@ from foretell.runs import (
     run_sync,
     spec_from_mapping,
 )
+from foretell.web import create_app
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "grids").glob("*.yaml"))
 BASE = {"questions": "demo", "forecaster": "tree", "models": {"agent": "openai:gpt-5-mini"}}
@@ -127,6 +131,22 @@ def test_a_first_grid_is_commented_planned_and_carried_out_without_a_model(tmp_p
     assert done.study is not None
     change = done.study.table("One factor at a time")
     assert [row.name for row in change.rows] == ["forecaster: auto → knn"]
+    kept = foretell.list_grids(settings=settings)
+    assert [(cell.state, cell.done, cell.factors) for cell in kept.grids[0].cells] == [
+        ("done", 30, {"forecaster": "auto"}),
+        ("done", 30, {"forecaster": "knn"}),
+    ]
+    with TestClient(create_app(settings, token="t" * 20), base_url="http://127.0.0.1") as client:
+        page = client.get("/grids/baselines").text
+        assert client.get("/api/grids").json() == json.loads(kept.to_json())
+        assert client.get("/grids/nobody").status_code == 404
+    for cell in kept.grids[0].cells:
+        assert cell.bi is not None
+        assert f"{cell.bi['estimate']:.1f}" in page
+        assert f"/runs/{cell.run}" in page
+    assert "Best so far: forecaster=auto" in page
+    with pytest.raises(InputError, match="no grid"):
+        foretell.list_grids("nobody", settings=settings)
     file.write_text(
         yaml.safe_dump({"base": {**BASE, "questions": {"dataset": "demo", "limit": 2}}, "factors": {"seed": [0]}})
     )

@@ -51,7 +51,7 @@ def test_without_a_key_the_outside_view_answers(client: TestClient) -> None:
     assert 0 < found["p"]["yes"] < 1
     told = client.get("/ask", params={"question": TEXT, "closes": "2027-03-01"}).text
     assert "This is the outside view" in told
-    assert "would add" in told
+    assert "let an agent research" in told
     assert "OPENAI_API_KEY" in told
 
 

@@ -149,7 +149,7 @@ def test_what_people_want_takes_few_clicks(page: Any, example_app: FastAPI, serv
     visitor = start()  # Why a cell failed, and retry it.
     visitor.click(page.get_by_role("link", name="example: one search and an answer").first)
     expect(page.locator("#failures")).to_contain_text("out of service")
-    visitor.click(page.get_by_role("button", name="Try what failed again"))
+    visitor.click(page.get_by_role("button", name="Retry what failed"))
     expect(page.locator("#progress [role=status]")).to_contain_text("4 forecasts, 0 failures")
     assert visitor.clicks <= 3
 

@@ -128,7 +128,7 @@ def test_an_answer_away_from_the_last_belief_is_pointed_out(client: TestClient, 
     (cell,) = cells_of(run, [question], 1)
     store.finish_cell(cell.key, replace(answer, p={"yes": 0.35}))
     assert client.get(f"/api/runs/{run}/{PATH}").json()["trials"][0]["drift"] == pytest.approx(0.15)
-    assert "15.0 points away from its last belief" in client.get(f"/runs/{run}/{PATH}").text
+    assert "15.0 points away from its last estimate" in client.get(f"/runs/{run}/{PATH}").text
 
 
 def test_a_question_asked_twice_shows_the_newer_one_first(client: TestClient, store: RunStore) -> None:
@@ -197,7 +197,7 @@ def test_an_answer_that_rests_on_a_failure_is_marked(client: TestClient, store: 
         view = client.get(f"/api/runs/{run}/{PATH}").json()
         assert view["trials"][cell.trial]["degraded"] == "the wire broke"
         assert view["combination"]["degraded"] == (cell.trial == 1)  # The other trial is sound until then.
-    assert "degraded: it rests on a failure" in client.get(f"/runs/{run}/{PATH}").text
+    assert "degraded: a step failed" in client.get(f"/runs/{run}/{PATH}").text
     view = client.get(f"/api/runs/{run}").json()
     assert (view["run"]["degraded"], view["unsettled"]["at_risk"]) == (2, 0.0)
     page = client.get(f"/runs/{run}").text

@@ -116,7 +116,7 @@ def decided(store: RunStore, run: str, outcomes: tuple[int, ...] = (0, 1, 0)) ->
 def test_a_run_says_how_good_it_was(client: TestClient, store: RunStore) -> None:
     run = StoredRunBuilder(questions=3, trials=2).keep(store)
     assert client.get(f"/api/runs/{run}").json()["score"]["bi"] is None
-    assert "Nothing has come out yet" in client.get(f"/runs/{run}").text
+    assert "No question has resolved yet" in client.get(f"/runs/{run}").text
     decided(store, run)
     view = client.get(f"/api/runs/{run}").json()
     lines = view["questions"]
@@ -133,7 +133,7 @@ def test_a_run_says_how_good_it_was(client: TestClient, store: RunStore) -> None
     assert yes["leading"]["outcome"] == 1
     assert client.get(f"/api/runs/{run}", params={"flag": "odd"}).status_code == 422
     told = client.get(f"/runs/{run}").text
-    assert "Does it mean what it says?" in told
+    assert "Calibration: does 70 % happen 70 % of the time?" in told
     assert view["headline"] in told
     table = client.get(f"/api/runs/{run}/answers.csv").text.splitlines()
     assert len(table) == 4

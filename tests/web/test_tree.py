@@ -310,7 +310,7 @@ def test_edited_grounded_and_judged_anew_in_the_page(
     page.get_by_role("button", name="Save as a new version").click()
     expect(page.locator('[data-claim="P2.3"] .badge.stale')).to_be_visible()
     expect(page.locator('[data-claim="P2"] .badge.stale')).to_be_visible()
-    expect(page.locator("#panel")).to_contain_text("Its number is for the old words")
+    expect(page.locator("#panel")).to_contain_text("Its probability belongs to the old wording")
     page.get_by_role("link", name="Ground again").click()
     page.locator("#model").fill("openai:gpt-5-mini")
     page.locator("#grounder").select_option("plain")
@@ -323,7 +323,7 @@ def test_edited_grounded_and_judged_anew_in_the_page(
     page.get_by_role("link", name="Show the tree as it is now").click()
     expect(page.locator('[data-claim="P2.3"] .proof')).to_have_text("plain · k = 2")
     expect(page.locator('[data-claim="P2.3"] .badge.stale')).to_have_count(0)
-    page.get_by_role("link", name="Judge anew what is stale above").click()
+    page.get_by_role("link", name="Judge again what is out of date above").click()
     page.locator("#model").fill("openai:gpt-5-mini")
     page.get_by_role("button", name="See plan and price").click()
     page.get_by_role("button", name="Do it for about").click()
@@ -368,7 +368,7 @@ def test_work_of_models_over_the_api(keyed: tuple[Settings, BackgroundModels], t
         nokey = done(client.post("/api/tree/ground/nvda", json={**fields, "claims": ["P2.2"], "model": "anthropic:x"}))
         assert "ANTHROPIC_API_KEY" in nokey["error"]
         told = client.get(f"/trees/job/{nokey['work']}").text
-        assert "It came to nothing; the tree stays as it was" in told
+        assert "It failed. The tree has not changed" in told
         parent = client.post("/api/tree/ground/nvda", json={**fields, "claims": ["P2"], "plan": True})
         assert (parent.status_code, "only leaves" in parent.json()["detail"]) == (422, True)
         assert client.get("/api/tree/job/nobody").status_code == 404

@@ -23,36 +23,36 @@ if TYPE_CHECKING:
     from foretell.operations.result import Result
 
 GROUPS = {
-    "tree": """Claims broken down into claims: a tree grown, shown, checked, and written in other forms.
+    "tree": """Trees of claims: grow, show, check, edit and export them.
 
     foretell tree lists the trees of this machine, foretell tree "CLAIM" grows one, foretell tree FILE shows one.""",
-    "models": """Language models: which can be asked here, what they cost and can do, and newer facts about them.
+    "models": """Language models: which ones you can use, their prices and abilities.
 
     foretell models is short for foretell models list.""",
     "services": """Outside services: markets, search engines, series, archives.
 
     foretell services is short for foretell services list.""",
-    "runs": """Runs on this machine: listed, gone on with, mended, named, tagged, resolved, removed.
+    "runs": """Your runs: list, continue, rename, tag, score or remove them.
 
     foretell runs is short for foretell runs list.""",
     "calibrate": """Learn from resolved forecasts how to combine and correct the next ones.
 
-    What is learnt is a file of numbers that knows what it learnt from and refuses to judge it.""",
-    "arena": """A living benchmark: real events in, everybody on the same context, forecasts, results, a board.
+    The result is a small file. It cannot be scored on the questions it was fitted on.""",
+    "arena": """A live leaderboard: real events, the same information for everyone, forecasts and scores.
 
-    An arena is a file, arena.yaml. Every stage can be run by itself, as often as you like, also by several processes
-    at once; `run` does all of them.""",
+    An arena is described by a file, arena.yaml. `run` does everything; each stage can also be run by itself, as often
+    as you like, by several processes at once.""",
     "export": "Write a run's forecasts in the format of a benchmark.",
     "data": """Question sets: download public ones, list what is here, build your own.
 
     foretell data is short for foretell data list.""",
-    "data build": "Make a question set: a folder with questions.jsonl, to run, and outcomes.csv, to score against.",
-    "corpus": "Your own dated documents: bring them in, search them as of a date.",
-    "ledger": "What was submitted, when, and with which content: a chain in which no link can be changed unseen.",
-    "init": "Begin something of your own.",
-    "tournament": """Take part in tournaments: forecast what is asked, check it, send it; as often as a scheduler likes.
+    "data build": "Build a question set: a folder with questions.jsonl (to run) and outcomes.csv (to score against).",
+    "corpus": "Your own dated documents: import them and search them as of a date.",
+    "ledger": "What was submitted and when, in a record that cannot be changed without being noticed.",
+    "init": "Create a settings file for a run, grid, arena or bot.",
+    "tournament": """Enter tournaments: forecast the open questions and submit the forecasts.
 
-    Nothing is paid or sent twice, also after a kill. All of them can be tried without a key: --practice.""",
+    Run it as often as you like: nothing is paid for or sent twice. Use --practice to try it without a key.""",
 }
 """Words of a group of commands → its help."""
 OTHERS = {

@@ -28,6 +28,7 @@ SECTIONS = {
     },
     "Runs": {
         "runs": "List your runs: progress and scores; rename, tag or remove them.",
+        "grids": "List your experiments: settings, scores, costs.",
         "show": "Show a run's answers and every step; write a report.",
         "replay": "Recompute a run from saved replies, offline, and compare.",
         "worker": "Work on runs that several machines share.",

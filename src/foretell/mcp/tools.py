@@ -385,6 +385,15 @@ TOOLS = (
         use=_answer("runs list"),
     ),
     McpTool(
+        name="list_grids",
+        description=(
+            "The experiments on this machine: every combination of settings with its state, Brier index, interval and "
+            "cost, and which is best so far. Free."
+        ),
+        request=requests.GridsRequest,
+        use=_answer("grids"),
+    ),
+    McpTool(
         name="resume_run",
         description=(
             "Go on with a run that was stopped, died, broke or has failed answers; `set` mends its spec first, such as "

@@ -1,21 +1,27 @@
 """Experiments as files: what a grid would cost, its runs one after another, and what each factor brought."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from math import inf
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from rich.console import Console
 
+from foretell.data.files import write_atomically
 from foretell.models.budget import Budget
 from foretell.operations.estimate import CellCosts, cell_cost, measured_costs
-from foretell.operations.requests import GridRequest
+from foretell.operations.requests import GridRequest, GridsRequest
 from foretell.operations.result import Result, show_table
 from foretell.operations.run import carry_out
 from foretell.operations.studies import run_study, save_study
+from foretell.operations.table import operation
 from foretell.questions.errors import InputError
+from foretell.report.numbers import bracket
 from foretell.report.study import StudyResult
 from foretell.report.terminal import TextColumn, show_text
 from foretell.runs.executor import RunProgress
@@ -30,7 +36,8 @@ from foretell.runs.runner import (
     prepare_run,
 )
 from foretell.runs.settings import Settings, load_settings
-from foretell.runs.store import RunStore
+from foretell.runs.store import RunRow, RunStore, cells_each
+from foretell.scoring.run_scores import StoredScores
 from foretell.studies.inputs import load_study
 
 STUDY = "buildup"
@@ -175,6 +182,7 @@ async def run_grid(
     if budget is None and (result.expected > 0 or unknown):
         hint = "write budget: DOLLARS into the file, or say --budget; --plan shows every run"
         raise InputError(f"this may cost money: {result.summary}", path=request.file, column="budget", hint=hint)
+    _keep(settings, grid, planned)
     tell(result.summary)
     spent = sum(one.spent for one in planned)
     within = settings
@@ -257,3 +265,174 @@ def cell_price(prepared: PreparedRun, measured: CellCosts) -> tuple[float | None
     targets = [1 if len(one.targets) < 3 else len(one.targets) for one in prepared.questions]
     found = cell_cost(prepared.spec, measured, sum(targets) / len(targets) if targets else 1.0)
     return found.dollars, found.basis
+
+
+# The grids that were carried out here, with the scores of their runs.
+
+
+@dataclass(frozen=True, kw_only=True)
+class GridCell:
+    """One combination of settings: its run, how far it is, how good, and what it cost."""
+
+    name: str
+    run: str
+    factors: Mapping[str, str]
+    state: str
+    """As of a run; `removed` where the run is gone."""
+    cells: int
+    done: int
+    bi: Mapping[str, float] | None
+    """Brier index with low and high; None before two questions have resolved."""
+    dollars: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptGrid:
+    """A grid that was carried out here."""
+
+    name: str
+    file: str
+    cells: tuple[GridCell, ...]
+
+    @property
+    def factors(self) -> tuple[str, ...]:
+        """What varies, in the order of the file."""
+        return tuple(dict.fromkeys(name for cell in self.cells for name in cell.factors))
+
+    @property
+    def finding(self) -> str:
+        """Which combination scores best so far, in a sentence."""
+        scored = sorted((cell for cell in self.cells if cell.bi), key=_index, reverse=True)
+        if not scored:
+            return "No combination has a score yet: a score needs two resolved questions."
+        best = scored[0]
+        text = f"Best so far: {best.name} with a Brier index of {_index(best):.1f}"
+        if len(scored) > 1:
+            text += f", {_index(best) - _index(scored[-1]):.1f} above the worst, {scored[-1].name}"
+        return f"{text}. Whether a setting makes a difference beyond chance: foretell study buildup --grid FILE."
+
+
+def _index(cell: GridCell) -> float:
+    return cell.bi["estimate"] if cell.bi else -inf
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptGrids(Result):
+    """Grids that were carried out here, each with its runs."""
+
+    grids: tuple[KeptGrid, ...]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each combination of settings."""
+        return [
+            {
+                "grid": grid.name,
+                **cell.factors,
+                "run": cell.run,
+                "state": cell.state,
+                "done": cell.done,
+                "cells": cell.cells,
+                **{f"bi_{end}" if end != "estimate" else "bi": (cell.bi or {}).get(end) for end in ENDS},
+                "dollars": round(cell.dollars, 9),
+            }
+            for grid in self.grids
+            for cell in grid.cells
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Every grid with its finding and its cells."""
+        return {
+            "grids": [
+                {
+                    "name": grid.name,
+                    "file": grid.file,
+                    "finding": grid.finding,
+                    "factors": list(grid.factors),
+                    "cells": [asdict(cell) for cell in grid.cells],
+                }
+                for grid in self.grids
+            ]
+        }
+
+    def print(self, console: Console) -> None:
+        """A table and a sentence for each grid."""
+        if not self.grids:
+            show_text(console, f"{NO_GRIDS}\n")
+        for grid in self.grids:
+            show_text(console, f"{grid.name} ({grid.file})\n")
+            columns: dict[TextColumn, Callable[[GridCell], object]] = {
+                TextColumn(head="settings", shrink=24): lambda one: one.name,
+                TextColumn(head="state"): lambda one: one.state,
+                TextColumn(head="done", right=True): lambda one: f"{one.done:,} of {one.cells:,}",
+                TextColumn(head="Brier index", right=True): _index_text,
+                TextColumn(head="$ spent", right=True): lambda one: f"{one.dollars:.2f}",
+                TextColumn(head="run", drop=1): lambda one: one.run,
+            }
+            show_table(console, grid.cells, columns)
+            show_text(console, f"{grid.finding}\n")
+
+
+def _index_text(cell: GridCell) -> str:
+    return f"{cell.bi['estimate']:.1f} {bracket(cell.bi['low'], cell.bi['high'], 1)}" if cell.bi else "–"
+
+
+@operation(GridsRequest)
+def list_grids(request: GridsRequest, settings: Settings | None = None) -> KeptGrids:
+    """The grids that were carried out here, or the one of that name, with state, score and cost of every run."""
+    settings = settings or load_settings()
+    paths = sorted((settings.home / FOLDER).glob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True)
+    written = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+    if request.name:
+        written = [one for one in written if one["name"] == request.name]
+        if not written:
+            raise InputError(f"there is no grid {request.name!r}", hint="foretell grids lists them")
+    if not written:
+        return KeptGrids(grids=())
+    with closing(RunStore(settings.store)) as store:
+        asked = store.asked()
+        rows = {
+            run: row for one in written for cell in one["cells"] if (row := store.run(run := cell["run"])) is not None
+        }
+        scores = StoredScores(store).of(list(rows.values()))
+        grids = tuple(
+            KeptGrid(
+                name=one["name"],
+                file=one["file"],
+                cells=tuple(
+                    _cell(store, cell, rows.get(cell["run"]), scores.get(cell["run"], {}), asked)
+                    for cell in one["cells"]
+                ),
+            )
+            for one in written
+        )
+    return KeptGrids(grids=grids)
+
+
+def _cell(
+    store: RunStore, cell: Mapping[str, Any], row: RunRow | None, score: Mapping[str, Any], asked: Mapping[str, int]
+) -> GridCell:
+    questions = asked.get(cell["run"], 0)
+    return GridCell(
+        name=cell["name"],
+        run=cell["run"],
+        factors=cell["factors"],
+        state="removed" if row is None else store.state(row, questions),
+        cells=0 if row is None else questions * cells_each(row.spec),
+        done=0 if row is None else row.done,
+        bi=score.get("bi"),
+        dollars=0.0 if row is None else store.spent(row.id),
+    )
+
+
+def _keep(settings: Settings, grid: Grid, planned: Sequence[PlannedRun]) -> None:
+    """Note which runs a grid has, so that its page and `foretell grids` find them; a later start replaces the note."""
+    cells = [{"name": one.name, "run": one.run, "factors": dict(one.factors)} for one in planned]
+    body = {"name": grid.name, "file": str(grid.path), "cells": cells}
+    path = settings.home / FOLDER / f"{quote(grid.name, safe='')[:150]}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, json.dumps(body, ensure_ascii=False, indent=1).encode())
+
+
+FOLDER = "grids"
+ENDS = ("estimate", "low", "high")
+NO_GRIDS = "You have not run an experiment yet: foretell init grid writes a file to start from."

@@ -357,7 +357,7 @@ def question_view(
     base rate needs them.
     """
     moments = tuple(found[0] for found in store.database.read(_MOMENTS_SQL, (row.id, question)))
-    moment = due or (moments[0] if moments else "")
+    moment = next((one for one in moments if one.startswith(due)), due) if due else moments[0] if moments else ""
     key = CellKey(run=row.id, question=question, due=moment, trial=0)
     asked = store.question(key)
     if asked is None:

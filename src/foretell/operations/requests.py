@@ -40,26 +40,30 @@ GROUNDER_NAMES, RULE_NAMES = "foretell.forecasters.tree:GROUNDERS", "foretell.fo
 class _ResearchRequest(OperationRequest):
     """What asking a question and growing a tree have in common: when, by whom, how expensive."""
 
-    closes: str | None = setting(None, "When it will be known.", metavar="DATE", max_length=40, title="Known by")
+    closes: str | None = setting(
+        None, "When the answer will be known.", metavar="DATE", max_length=40, title="Known by"
+    )
     as_of: str | None = setting(
-        None, "Ask as if it were that day: nothing later is seen.", metavar="DATE", max_length=40, title="As of"
+        None, "Ask as if it were that day; nothing later is used.", metavar="DATE", max_length=40, title="As of"
     )
     criteria: str = setting(
-        "", "How exactly it resolves.", max_length=20_000, title="How exactly it resolves", group="question"
+        "",
+        "Exact rules for how the question resolves.",
+        max_length=20_000,
+        title="How exactly it resolves",
+        group="question",
     )
-    model: ModelChoice | None = setting(
-        None, "provider:name of the model; none: no model is asked.", env="FORETELL_MODEL"
-    )
+    model: ModelChoice | None = setting(None, "Model, as provider:name; none uses no model.", env="FORETELL_MODEL")
     roles: Mapping[str, str] = setting(
         {}, "Another model for one role, such as filter or summariser.", flag="--role", metavar="ROLE=MODEL",
         group="models", title="Models by role",
     )  # fmt: skip
     search: tuple[ShortText, ...] = setting(
-        (), "Search engine, in the order they are asked; none: no search.", env="FORETELL_SEARCH", max_length=10,
+        (), "Search engine; may be repeated. none uses no search.", env="FORETELL_SEARCH", max_length=10,
         title="Search with", names=ENGINE_NAMES,
     )  # fmt: skip
     budget: float | None = setting(
-        None, "Hard limit in dollars; a spent budget ends in the belief at that moment.", metavar="DOLLARS",
+        None, "Hard limit in dollars. When it is spent, the current estimate is the answer.", metavar="DOLLARS",
         gt=0, le=10_000, title="At most, in dollars",
     )  # fmt: skip
     question_budget: float | None = setting(
@@ -68,37 +72,43 @@ class _ResearchRequest(OperationRequest):
     )  # fmt: skip
     model_price: str | None = setting(
         None,
-        "What models cost where that is not known: dollars per million tokens read/written, such as 0.5/2; those of "
-        "other roles by role or name, such as 0.5/2,filter=0.1/0.4.",
+        "Price of a model that foretell does not know, in dollars per million tokens read/written, such as 0.5/2. For "
+        "other roles: 0.5/2,filter=0.1/0.4.",
         metavar="[ROLE=]IN/OUT,…", max_length=2_000, group="models",
         title="Price of the models, per million tokens read/written",
     )  # fmt: skip
-    temperature: float | None = setting(None, "Of the models; else their own default.", ge=0, le=2, group="models")
+    temperature: float | None = setting(
+        None, "Temperature of the models; by default, their own.", ge=0, le=2, group="models"
+    )
     effort: ReasoningEffort | None = setting(
         None,
-        "How long models that can reason are to do so; filter and summariser never longer than low.",
+        "How much reasoning models should think; filter and summariser never more than low.",
         group="models",
         title="Reasoning effort",
     )
     max_tokens: int | None = setting(
-        None, "Longest reply of a model in tokens, thoughts included.", ge=1, group="models", title="Longest reply"
+        None,
+        "Longest reply of a model in tokens, including its reasoning.",
+        ge=1,
+        group="models",
+        title="Longest reply",
     )
     tier: ServiceTier | None = setting(
         None,
-        "Service tier: flex costs half and may take minutes, batch half and a day, priority costs twice.",
+        "Service tier: flex costs half and may take minutes, batch half and up to a day, priority double.",
         group="models",
     )
     reply_seconds: float | None = setting(
-        None, "Longest wait for one reply, else 300 seconds.", metavar="SECONDS", gt=0, le=86_400, group="models",
+        None, "Longest wait for one reply (default: 300 seconds).", metavar="SECONDS", gt=0, le=86_400, group="models",
         title="Longest wait for one reply, in seconds",
     )  # fmt: skip
     seed: int = setting(0, "Sent to the model, plus the number of the trial.", group="models")
     late_text: LateText = setting(
-        "quarantine", "With --as-of, a text of yours that was written after that day: refuse it (quarantine), keep it, "
-        "or cut such passages.", group="question",
+        "quarantine", "With --as-of, if your own text is newer than that day: refuse it (quarantine), keep it, or "
+        "cut those passages.", group="question",
     )  # fmt: skip
     strict: bool = setting(
-        False, "Refuse a question that opened before a model's knowledge ends, instead of warning.", group="models"
+        False, "Refuse a question from before the model's knowledge cutoff instead of warning.", group="models"
     )
 
     @field_validator("model")
@@ -142,23 +152,23 @@ class _ResearchRequest(OperationRequest):
 
 
 class AskRequest(fields_of(AgentOptions, group="agent"), _ResearchRequest):  # pyright: ignore[reportGeneralTypeIssues, reportUntypedBaseClass]
-    """Ask QUESTION: the agent searches step by step, keeps a belief, and answers with a probability and its reasons.
+    """Ask QUESTION: an agent researches it step by step and answers with a probability and reasons.
 
     foretell ask "Will it snow in Oslo before Christmas?" --closes 2026-12-24 --model openai:NAME --search brave
     """
 
     question: str = setting(
-        help="The question, in words that anyone could settle.", argument=True, min_length=1, max_length=5000
+        help="The question, worded so that anyone could check the answer.", argument=True, min_length=1, max_length=5000
     )
     options: tuple[ShortText, ...] = setting(
         (), "One of several outcomes; repeat for each.", flag="--option", max_length=50, group="question",
         title="Outcomes, one per line, if it is not yes or no",
     )  # fmt: skip
     number: bool = setting(
-        False, "The answer is a number: a distribution with its quantiles; give --low and --high.", group="question",
+        False, "The answer is a number; give --low and --high. You get a distribution.", group="question",
         title="The answer is a number",
     )  # fmt: skip
-    unit: str = setting("", "What the number is counted in.", max_length=80, group="question")
+    unit: str = setting("", "Unit of the number.", max_length=80, group="question")
     low: float | None = setting(
         None,
         "The number is almost surely above this.",
@@ -177,13 +187,13 @@ class AskRequest(fields_of(AgentOptions, group="agent"), _ResearchRequest):  # p
         "exactly one", "How many of several outcomes come true.", group="question",
         title="How many of the outcomes come true",
     )  # fmt: skip
-    price: float | None = setting(None, "What a market says now.", ge=0, le=1, title="A market says (0 to 1)")
+    price: float | None = setting(None, "Current market price, 0 to 1.", ge=0, le=1, title="A market says (0 to 1)")
     network: bool = setting(
-        True, "Without a model, look for the same question on public markets, and for weather and prices at public "
-        "series; --no-network asks nobody.", env="FORETELL_NETWORK", group="question",
+        True, "Without a model, look up public markets, weather and price data; --no-network uses nothing "
+        "from the internet.", env="FORETELL_NETWORK", group="question",
         title="Without a model, look at public markets and series",
     )  # fmt: skip
-    trials: int = setting(1, "Independent trials to combine.", ge=1, le=50, title="Independent trials")
+    trials: int = setting(1, "How many independent trials to run and combine.", ge=1, le=50, title="Independent trials")
     combine: str = setting("default", COMBINE_HELP, max_length=1000, title="Combine trials by")
     concurrency: int = setting(50, "Trials at once.", ge=1, le=2000, group="models")
 
@@ -208,26 +218,30 @@ class AskRequest(fields_of(AgentOptions, group="agent"), _ResearchRequest):  # p
 
 
 class TreeRequest(_ResearchRequest):
-    """Grow a tree for CLAIM: take it apart, have the parts examined, put them together again.
+    """Grow a tree for CLAIM: break it into smaller claims, estimate them, and combine them.
 
     foretell tree "The ECB cuts its deposit rate by 31 March 2027." --closes 2027-03-31 --model openai:NAME
     """
 
     claim: str = setting(help="A claim that will turn out true or false.", argument=True, min_length=1, max_length=5000)
-    grounder: str = setting("search", "Who judges the leaves.", metavar="NAME", names=GROUNDER_NAMES, group="tree")
-    rule: str = setting(
-        "linear", "How children are joined into their parent.", metavar="NAME", names=RULE_NAMES, group="tree"
+    grounder: str = setting(
+        "search", "How the smallest claims (leaves) are estimated.", metavar="NAME", names=GROUNDER_NAMES, group="tree"
     )
-    leaves: int = setting(10, "About how many leaves one analysis makes.", ge=2, le=100, group="tree")
+    rule: str = setting(
+        "linear", "How smaller claims are combined into the larger one.", metavar="NAME", names=RULE_NAMES, group="tree"
+    )
+    leaves: int = setting(10, "About how many leaves one analysis creates.", ge=2, le=100, group="tree")
     rounds: int = setting(1, "How often leaves are analysed again.", ge=1, le=6, group="tree")
-    nodes: int = setting(5000, "Claims in all at most.", ge=3, group="tree")
-    most_leaves: int | None = setting(None, "Leaves of one analysis at most.", ge=1, group="tree")
-    depth: int | None = setting(None, "Levels of claims at most.", ge=1, group="tree")
-    steps: int = setting(5, "Replies of one analysis at most.", ge=1, group="tree")
-    at_once: int = setting(20, "Leaves judged at a time.", flag="--concurrency", ge=1, le=1000, group="tree")
-    retries: int = setting(3, "How often a leaf that failed is judged again.", ge=0, group="tree")
+    nodes: int = setting(5000, "Maximum number of claims.", ge=3, group="tree")
+    most_leaves: int | None = setting(None, "Maximum number of leaves per analysis.", ge=1, group="tree")
+    depth: int | None = setting(None, "Maximum depth of the tree.", ge=1, group="tree")
+    steps: int = setting(5, "Maximum number of model replies per analysis.", ge=1, group="tree")
+    at_once: int = setting(
+        20, "How many leaves to estimate at the same time.", flag="--concurrency", ge=1, le=1000, group="tree"
+    )
+    retries: int = setting(3, "How often to retry a leaf that failed.", ge=0, group="tree")
     trials: int = setting(
-        1, "How often each leaf is examined, independently: the spread gives the answer an error bar.", ge=1, le=100,
+        1, "How often each leaf is estimated independently; the spread gives the answer an error bar.", ge=1, le=100,
         group="tree", title="Examinations of each leaf",
     )  # fmt: skip
     deep_model: str | None = setting(
@@ -246,7 +260,7 @@ class TreeRequest(_ResearchRequest):
     clamp: Clamp = setting((0.05, 0.95), "How near to certainty the answer may come.", metavar="LOW HIGH", group="tree")
     shortcut: bool = setting(True, "Of two outcomes, exactly one of which comes true, analyse the first.", group="tree")
     kernels: int = setting(4, "Notebooks at work at the same time.", ge=1, group="tree")
-    unsandboxed: bool = setting(False, "Run notebooks without a sandbox, with all your rights.", group="tree")
+    unsandboxed: bool = setting(False, "Run notebooks without a sandbox, with your full permissions.", group="tree")
     out: tuple[Path, ...] = setting(
         (),
         "Also write the tree to a file that ends in .json, .html, .md, .dot, .mmd, .bif, .xml or .pl; may be repeated.",
@@ -285,13 +299,13 @@ _LASTING: Any = setting(
 
 
 class TreeShowRequest(TreeFileRequest):
-    """Print the tree in FILE with every probability, worked out from its leaves.
+    """Print the tree in FILE with every probability, computed from its leaves.
 
     --out tree.svg or .png draws the tree; with --inputs, a tornado chart of what the answer depends on.
     """
 
-    inputs: bool = setting(False, "Also what the answer hangs on: slope and share of every input.")
-    paths: bool = setting(False, "Also the ways from the root to each leaf, with the product of the slopes.")
+    inputs: bool = setting(False, "Also show how much the answer depends on each input.")
+    paths: bool = setting(False, "Also show the path from the top to each leaf, with its total effect.")
     lasting: float = _LASTING
 
 
@@ -342,7 +356,7 @@ class TreeNotebookRequest(TreeFileRequest):
     claims: tuple[ShortText, ...] = setting((), "Only these leaves.", argument=True, metavar="[CLAIM]...")
     folder: Path | None = setting(None, "Copy the notebooks and their data into this folder.", metavar="FOLDER")
     verify: bool = setting(False, "Run every cell again and compare.")
-    unsandboxed: bool = setting(False, "Run notebooks without a sandbox, with all your rights.", group="tree")
+    unsandboxed: bool = setting(False, "Run notebooks without a sandbox, with your full permissions.", group="tree")
 
 
 TREE_FORMATS: tuple[str, ...] = get_args(TreeExportRequest.model_fields["to"].annotation)
@@ -355,19 +369,19 @@ RunPlace = Literal["auto", "here", "workers", "both"]
 
 
 class RunRequest(OperationRequest):
-    """Run the agent described in SPEC (YAML) over its questions.
+    """Run the forecaster described in SPEC (a YAML file) on its questions.
 
-    Every reply is journalled before it is used. Stop it or kill it at any moment and start it again: it goes on where
-    it was and pays for no reply twice. The same spec over the same questions is the same run; where questions were
-    added or changed it is another run, unless --extend adds the new ones to the run that there is.
+    Every model reply is saved before it is used. You can stop the run at any time and start it again: it continues
+    where it stopped and pays for nothing twice. The same SPEC with the same questions is the same run. If you add or
+    change questions, a new run starts, unless you use --extend to add them to the existing run.
 
-    With FORETELL_DATABASE_URL set, its cells are queued there for every `foretell worker`, and this command watches.
+    With FORETELL_DATABASE_URL set, the work is shared with every `foretell worker`, and this command shows progress.
     """
 
     spec: Path | dict[str, Any] = setting(
         help="A YAML or JSON file, or the same as a mapping: questions, models, search, trials, …", argument=True
     )
-    concurrency: int = setting(50, "Cells at once.", ge=1, le=2000)
+    concurrency: int = setting(50, "How many questions to work on at the same time.", ge=1, le=2000)
     tier: ServiceTier | None = setting(
         None,
         "Service tier of the models, in place of the spec's: flex costs half and takes minutes, batch half and a day.",
@@ -378,7 +392,7 @@ class RunRequest(OperationRequest):
         "wherever a shared database is set (auto).",
     )
     extend: bool = setting(False, "Add questions that are new to the run of this spec, instead of starting another.")
-    out: Path | None = setting(None, "Also write the tables for scoring into this folder.", metavar="FOLDER")
+    out: Path | None = setting(None, "Also write tables of forecasts and outcomes into this folder.", metavar="FOLDER")
 
     @field_validator("spec", mode="before")
     @classmethod
@@ -389,92 +403,93 @@ class RunRequest(OperationRequest):
         return given if to_json is None else json.loads(to_json())
 
 
-_RUN: Any = setting(help="The run's id, or how that begins.", argument=True, min_length=1, max_length=64)
+_RUN: Any = setting(
+    help="Name or id of the run; the beginning of the id is enough.", argument=True, min_length=1, max_length=64
+)
 
 
 class ShowRequest(OperationRequest):
-    """Show the answers of RUN, or every step of one QUESTION: searches, beliefs, what was withheld, and the answer.
+    """Show the answers of RUN, or every step of one QUESTION: searches, estimates, what was held back, and the answer.
 
-    --out report.html, .md or .pdf writes a report to send or print: of one question the answer beside market, base rate
-    and outcome, what moved it, with sources; of a run how good it was, and every question. A PDF is printed by
-    Chromium; without one, print the page from your browser.
+    --out report.html, .md or .pdf writes a report you can send or print. For one question it has the answer next to
+    market, base rate and outcome, and the evidence with sources; for a run, its scores and every question. PDF needs
+    Chromium on this machine.
     """
 
     run: str = _RUN
     question: str | None = setting(None, "One question, with every step.", argument=True, max_length=2000)
-    due: str | None = setting(
-        None,
-        "For the report on a question that was asked several times: as of when; the newest if left out.",
-        max_length=64,
-    )
-    limit: int | None = setting(None, "At most so many answers, and so many steps of each trial.", ge=1)
+    as_of: str | None = setting(
+        None, "For a report on a question that was asked on several dates: which one (default: the newest).",
+        metavar="DATE", max_length=64,
+    )  # fmt: skip
+    limit: int | None = setting(None, "Maximum number of answers, and of steps for each trial.", ge=1)
 
 
 class RunsRequest(OperationRequest):
-    """List the runs on this machine, the newest first: how far they are, what they cost, how good they were.
+    """List your runs, newest first, with progress, cost and score.
 
-    A run is scored as soon as two of its questions have an outcome: Brier index, beside the market's price and the base
-    rate on the same questions.
+    A run has a score as soon as two of its questions have resolved: its Brier index, next to those of the market price
+    and the base rate on the same questions.
     """
 
-    find: str = setting("", "Only runs whose name, note, tag, model or questions hold this.", max_length=200)
+    find: str = setting("", "Only runs whose name, note, tag, model or questions contain this text.", max_length=200)
     tag: tuple[ShortText, ...] = setting((), "Only runs with this tag; may be repeated.")
-    state: RunState | None = setting(None, "Only runs that stand so.")
-    archived: bool = setting(False, "Archived runs too.")
-    limit: int | None = setting(None, "At most so many runs.", ge=1)
-    offset: int = setting(0, "Leave out so many from the start.", ge=0)
+    state: RunState | None = setting(None, "Only runs in this state.")
+    archived: bool = setting(False, "Include archived runs.")
+    limit: int | None = setting(None, "Maximum number of runs.", ge=1)
+    offset: int = setting(0, "Skip this many.", ge=0)
 
 
 class RunsRenameRequest(OperationRequest):
-    """Call RUN by NAME from now on, in every list, page and command; without NAME it loses the one it has."""
+    """Rename RUN to NAME; without NAME, remove its name."""
 
     run: str = _RUN
-    name: str = setting("", "What to call it.", argument=True, max_length=80)
+    name: str = setting("", "The new name.", argument=True, max_length=80)
 
 
 class RunsTagRequest(OperationRequest):
-    """Put TAGS on RUN, take some away, write a note on it, put it into the archive or take it out."""
+    """Add TAGS to RUN, remove tags, write a note, or archive the run."""
 
     run: str = _RUN
-    tags: tuple[ShortText, ...] = setting((), "Tags to put on it.", argument=True)
-    remove: tuple[ShortText, ...] = setting((), "Take this tag away; may be repeated.", metavar="TAG")
-    note: str | None = setting(None, "A note on it; an empty one takes it away.", max_length=2000)
-    archive: bool = setting(False, "Keep it, and leave it out of lists.")
-    unarchive: bool = setting(False, "List it again.")
+    tags: tuple[ShortText, ...] = setting((), "Tags to add.", argument=True)
+    remove: tuple[ShortText, ...] = setting((), "Remove this tag; may be repeated.", metavar="TAG")
+    note: str | None = setting(None, "A note; an empty one removes it.", max_length=2000)
+    archive: bool = setting(False, "Hide the run from lists.")
+    unarchive: bool = setting(False, "Show the run in lists again.")
 
 
 class RunsRemoveRequest(OperationRequest):
-    """Remove RUNS with their answers, steps and scores. Asks nothing back: `--yes` says that it is meant.
+    """Delete RUNS with their answers, steps and scores. Needs `--yes`.
 
-    Replies that were paid for stay in the journal: the same run started again costs nothing. What was submitted stays
-    in the ledger.
+    Paid model replies are kept, so starting the same run again costs nothing. The record of submissions is kept too.
     """
 
-    runs: tuple[ShortText, ...] = setting(help="Their names, or how their ids begin.", argument=True, min_length=1)
-    yes: bool = setting(False, "Really remove them; without it they are only listed.")
+    runs: tuple[ShortText, ...] = setting(
+        help="Names or ids; the beginning of an id is enough.", argument=True, min_length=1
+    )
+    yes: bool = setting(False, "Really delete; without it, the runs are only listed.")
 
 
 class RunsResumeRequest(OperationRequest):
-    """Go on with RUN: what is open or failed is answered, nothing is paid twice.
+    """Continue RUN: answer what is missing and retry what failed. Nothing is paid for twice.
 
-    --set mends what it broke on, such as `--set budget.run=20`, `--set models.agent=openai:gpt-5` or
-    `--set prices.openai:own=0.5/2`. It then becomes the run of the changed spec on the same questions, and keeps its
-    name, note and tags; replies that fit the new spec come from the journal. What the old one answered is archived.
+    Use --set to fix a setting first, such as `--set budget.run=20`, `--set models.agent=openai:gpt-5` or
+    `--set prices.openai:own=0.5/2`. The run keeps its questions, name, note and tags. Saved replies that fit the new
+    settings are reused. Earlier answers are archived.
     """
 
     run: str = _RUN
     set: Mapping[str, ShortText] = setting(
-        {}, "Another value for a field of its spec, by dots; null takes it away.", metavar="NAME=VALUE"
+        {}, "Change a setting, such as budget.run=20; null removes it.", metavar="NAME=VALUE"
     )
-    concurrency: int = setting(50, "Cells at once.", ge=1, le=2000)
-    where: RunPlace = setting("auto", "Who answers, as in `foretell run`.")
+    concurrency: int = setting(50, "How many questions to work on at the same time.", ge=1, le=2000)
+    where: RunPlace = setting("auto", "Where to run, as in `foretell run`.")
 
 
 class RunsResolveRequest(OperationRequest):
-    """Look how the questions of RUN came out, and score it by that.
+    """Look up the outcomes of RUN's questions and score it.
 
-    Outcomes are read from the question set that the run was made on, from the market of a question that has one, and
-    from a table of outcomes where one is given.
+    Outcomes come from the question set of the run, from the question's market, or from a table you give.
     """
 
     run: str = _RUN
@@ -484,46 +499,44 @@ class RunsResolveRequest(OperationRequest):
 
 
 class ReplayRequest(OperationRequest):
-    """Run RUN again from the journal alone, without network, keys or corpus, and check that every answer is the same.
+    """Recompute RUN from saved replies, without network or keys, and check that every answer is the same.
 
-    A reply that the journal does not hold is an error that names what was asked: nothing is paid.
+    If a reply is missing, you get an error that names the request. Nothing is paid.
     """
 
     run: str = _RUN
-    dataset: str | None = setting(None, "The questions, where they are not in the spec's own place any more.")
+    dataset: str | None = setting(None, "The questions, if the file has moved.")
 
 
 # What-if.
 
 
 class WhatIfRequest(OperationRequest):
-    """What if some claims of TREE had other probabilities? Prints old and new for every claim that changes.
+    """What if some claims of TREE had other probabilities? Prints old and new values of every claim that changes.
 
-    A leaf gets the new probability. A claim with children is pinned: it holds that value whatever lies beneath it.
-    P1:PA stands for the assumption in the formula of P1. Only the claims above are recomputed, and no model is asked;
-    claims that a model judged keep their number and are marked.
+    A claim without children gets the new probability. A claim with children is fixed at it, whatever the claims below
+    say. P1:PA is the assumption in the formula of P1. No model is used: only the claims above are recomputed. Claims
+    that a model judged as a whole keep their number and are marked as out of date.
     """
 
     tree: Path | dict[str, Any] | SkipJsonSchema[Any] = setting(
         help="The tree's file or name, or the tree itself as JSON (schema foretell/tree/1).", argument=True
     )
-    set: Mapping[str, Probability] = setting(
-        {}, "Give a claim this probability; a claim with children is pinned.", metavar="ID=P"
-    )
-    unpin: tuple[ShortText, ...] = setting((), "Let a pinned claim follow its link again.", metavar="ID")
+    set: Mapping[str, Probability] = setting({}, "Set a claim to this probability.", metavar="ID=P")
+    unpin: tuple[ShortText, ...] = setting((), "Let a fixed claim follow its rule again.", metavar="ID")
     scenarios: tuple[ShortText, ...] = setting(
         (), "A scenario saved in the tree's file.", flag="--scenario", metavar="NAME"
     )
-    all: bool = setting(False, "All scenarios saved in the tree's file, compared.")
+    all: bool = setting(False, "Compare all scenarios saved in the tree's file.")
     sd: Mapping[str, Annotated[float, Field(gt=0, le=1)]] = setting(
-        {}, "How unsure an input's probability is: adds the spread of the answer.", metavar="ID=SD"
+        {}, "Uncertainty (standard deviation) of an input; also prints the spread of the answer.", metavar="ID=SD"
     )
-    correlation: float = setting(0.0, "Between the errors of the inputs with an SD.", ge=-1, le=1)
-    tornado: bool = setting(False, "The answer with every input at 0 and at 1 (or at ± SD).")
+    correlation: float = setting(0.0, "Correlation between the errors of those inputs.", ge=-1, le=1)
+    tornado: bool = setting(False, "Show the answer with each input at 0 and at 1 (or at ± SD).")
     draws: int = setting(10_000, "Draws for the percentiles of the spread.", ge=0, le=1_000_000)
     seed: int = setting(0, "Seed of the draws.")
     save: str | None = setting(
-        None, "Keep the changes in the tree's file as a scenario of this name.", metavar="NAME", min_length=1,
+        None, "Save the changes in the tree's file as a scenario with this name.", metavar="NAME", min_length=1,
         max_length=80,
     )  # fmt: skip
 
@@ -558,10 +571,8 @@ class TreeEditRequest(OperationRequest):
     """
 
     tree: TreePath = _TREE
-    set: Mapping[str, Probability] = setting(
-        {}, "Give a claim this probability; a claim with children is pinned.", metavar="ID=P"
-    )
-    unpin: tuple[ShortText, ...] = setting((), "Let a pinned claim follow its link again.", metavar="ID")
+    set: Mapping[str, Probability] = setting({}, "Set a claim to this probability.", metavar="ID=P")
+    unpin: tuple[ShortText, ...] = setting((), "Let a fixed claim follow its rule again.", metavar="ID")
     claim: Mapping[str, str] = setting({}, "Give a claim this statement.", metavar="ID=TEXT")
     report: Mapping[str, str] = setting({}, "Give a claim this report.", metavar="ID=TEXT")
     add: tuple[str, ...] = setting(
@@ -596,12 +607,14 @@ class _TreeResearchRequest(_ResearchRequest):
     base: int | None = _BASE
     plan: bool = _PLAN
     at_once: int = setting(20, "Claims examined at a time.", flag="--concurrency", ge=1, le=1000, group="tree")
-    retries: int = setting(3, "How often a leaf that failed is judged again.", ge=0, group="tree")
+    retries: int = setting(3, "How often to retry a leaf that failed.", ge=0, group="tree")
     kernels: int = setting(4, "Notebooks at work at the same time.", ge=1, group="tree")
-    unsandboxed: bool = setting(False, "Run notebooks without a sandbox, with all your rights.", group="tree")
+    unsandboxed: bool = setting(False, "Run notebooks without a sandbox, with your full permissions.", group="tree")
 
 
-_GROUNDER: Any = setting("search", "Who judges the leaves.", metavar="NAME", names=GROUNDER_NAMES, group="tree")
+_GROUNDER: Any = setting(
+    "search", "How the smallest claims (leaves) are estimated.", metavar="NAME", names=GROUNDER_NAMES, group="tree"
+)
 _DEEP_MODEL: Any = setting(
     None, "A model that researches by itself, for the grounders deep and auto.", metavar="MODEL", group="tree"
 )
@@ -638,13 +651,13 @@ class TreeExpandRequest(_TreeResearchRequest):
     grounder: str = _GROUNDER
     deep_model: str | None = _DEEP_MODEL
     rule: str = setting(
-        "linear", "How children are joined into their parent.", metavar="NAME", names=RULE_NAMES, group="tree"
+        "linear", "How smaller claims are combined into the larger one.", metavar="NAME", names=RULE_NAMES, group="tree"
     )
     leaves: int = setting(6, "About how many leaves it makes.", ge=2, le=100, group="tree")
     rounds: int = setting(1, "How often leaves are analysed again.", ge=1, le=6, group="tree")
     nodes: int = setting(200, "New claims at most.", ge=3, group="tree")
     depth: int | None = setting(None, "Levels of the whole tree at most.", ge=1, group="tree")
-    steps: int = setting(5, "Replies of one analysis at most.", ge=1, group="tree")
+    steps: int = setting(5, "Maximum number of model replies per analysis.", ge=1, group="tree")
 
 
 class TreeResynthesizeRequest(_TreeResearchRequest):
@@ -800,10 +813,10 @@ class ScoreRequest(ScoringRequest):
 
 
 class CompareRequest(ScoringRequest):
-    """Is one FORECASTER better than another, and by more than noise?
+    """Is one FORECASTER better than another, and is it more than chance?
 
-    Both are scored on the targets both answered; the difference is recomputed on resamples of whole clusters. Name
-    more than two, and each is compared with the last, with p-values corrected for the number of comparisons.
+    Both are scored on the questions that both answered. The interval comes from resampling groups of related
+    questions. If you name more than two, each is compared with the last, and p-values are corrected for their number.
     """
 
     forecasters: tuple[str, ...] = setting(help="The forecasters to compare.", argument=True, metavar="FORECASTER...")
@@ -816,7 +829,7 @@ class CompareRequest(ScoringRequest):
 
 
 class ErrorsRequest(TablesRequest):
-    """Where FORECASTER wins and loses: its worst misses, and its score by source, horizon and every other column."""
+    """Where FORECASTER does well and badly: its worst misses, and its score by source, horizon and other columns."""
 
     forecaster: str = setting(help="Whose errors to analyse.", argument=True)
     reference: str | None = setting(None, "Show the difference to this forecaster too.", metavar="NAME")
@@ -825,7 +838,7 @@ class ErrorsRequest(TablesRequest):
 
 
 class PlanRequest(OperationRequest):
-    """How many questions it takes to see a gain of a given size.
+    """How many questions you need to detect an improvement of a given size.
 
     Name two forecasters of a past comparison as the pilot, or give the standard deviation yourself:
 
@@ -837,7 +850,7 @@ class PlanRequest(OperationRequest):
     pilot: tuple[str, ...] = setting(
         (), "Two forecasters of a past comparison.", argument=True, metavar="[FIRST SECOND]"
     )
-    gain: float = setting(help="The difference to be seen, in points of the Brier index.")
+    gain: float = setting(help="The improvement to detect, in points of the Brier index.")
     index: float | None = setting(
         None, "The Brier index around which it is expected; without it, the pilot's own, or 70.", lt=100
     )
@@ -895,7 +908,7 @@ class ListingFields(QuestionSetFields):
 
 
 class BacktestRequest(QuestionSetFields):
-    """Run forecasters over DATASET (demo, forecastbench, a file of questions, a folder of tables) as of their dates.
+    """Test forecasters on DATASET (demo, forecastbench, a file of questions, a folder of tables), each as of its date.
 
     Writes forecasts.csv, outcomes.csv and failures.csv, the tables that `foretell score` reads:
 
@@ -923,12 +936,12 @@ class BacktestRequest(QuestionSetFields):
 
 
 class DemoRequest(OperationRequest):
-    """See all of it in a minute: a scored backtest, an agent's research, a tree of claims and a month of an arena.
+    """See everything in a minute: a scored backtest, an agent's research, a tree of claims and a month of an arena.
 
     Needs no key and no network. The backtest is real: 400+ questions about series that ship with statsmodels (El Niño
-    sea temperature, CO₂, the US economy, sunspots, …), answered as of their dates. The other parts are examples and
-    marked as such: scripted replies, made-up news, a simulated exchange. All of it is left in a home of its own, apart
-    from yours, which `foretell serve --example` opens.
+    sea temperature, CO₂, the US economy, sunspots, …), answered as of their dates. The other parts are marked as
+    examples: scripted replies, made-up news, a simulated market. The results are saved apart from your own data;
+    `foretell serve --example` opens them.
     """
 
     tables: Path | None = setting(None, "Also write the tables of the backtest into this folder.", metavar="FOLDER")
@@ -1039,7 +1052,7 @@ class EnsembleRequest(_PastRequest):
 
 
 class QuestionsRequest(ListingFields):
-    """Check a question set and show what is in it: a file, a data set, or what a market lists now.
+    """Check a question set and show its contents: a file, a data set, or a market's current questions.
 
     foretell questions mine.csv
 
@@ -1602,28 +1615,30 @@ class WorkerRequest(OperationRequest):
 
 
 class ServeRequest(OperationRequest):
-    """Show runs, questions and arenas in a browser, and ask there.
+    """Open foretell in a browser: ask questions, watch runs, explore trees and leaderboards.
 
-    Only this machine can reach it unless --host says otherwise. Looking is free; whatever spends money or writes needs
-    the token, which the printed link carries. Everything shown is also JSON: see /openapi.json.
+    Only this machine can reach it unless you set --host. To spend money or save changes, open the printed link: it
+    contains the access token. Everything is also available as JSON, see /openapi.json.
     """
 
-    host: str = setting("127.0.0.1", "Address to listen at; with another one every request needs the token.")
-    port: int = setting(8400, "Port to listen at; 0 takes a free one.", ge=0, le=65535)
+    host: str = setting("127.0.0.1", "Address to listen on. With any other address, every request needs the token.")
+    port: int = setting(8400, "Port to listen on; 0 picks a free one.", ge=0, le=65535)
     token: str | None = setting(
-        None, "What spending and writing need; without it, a new one is printed.", env="FORETELL_TOKEN"
+        None,
+        "Access token for spending money and saving changes; by default, a new one is printed.",
+        env="FORETELL_TOKEN",
     )
     open: bool = setting(False, "Open a browser.")
     example: bool = setting(
-        False, "Show an example instead of your own home, made first where there is none. Nothing costs anything there."
+        False, "Show example data instead of your own; created on first use. Nothing costs money there."
     )
     home: Path | None = setting(None, "With --example: the folder that foretell demo --home made.", metavar="FOLDER")
 
 
 class SiteRequest(OperationRequest):
-    """Write the pages that `foretell serve` shows into FOLDER, as a site that opens from disk.
+    """Write the pages of `foretell serve` into FOLDER as static files.
 
-    Trees keep their what-if. Nothing in it needs a server or the network: put it on any static host, or send it along.
+    Open them from disk or put them on any web server. What-if on trees still works.
     """
 
     folder: Path = setting(help="Folder for the pages.", argument=True)
@@ -1637,7 +1652,7 @@ class McpRequest(OperationRequest):
     """Serve foretell to assistants over the Model Context Protocol.
 
     Tools: ask, grow_tree, run, what_if, edit_tree, ground_leaves, expand_leaf, resynthesize_tree, diff_trees,
-    tree_history, score, search_as_of, list_runs, show_run, replay_run. Nothing is spent unless you allow it:
+    tree_history, score, search_as_of, list_runs, list_grids, show_run, replay_run. Spends nothing unless you allow it:
 
       foretell mcp --allow-spending 2 --model openai:NAME --search brave --files ~/forecasts
 
@@ -1695,7 +1710,7 @@ class InitBotRequest(OperationRequest):
 
 
 class InitRunRequest(OperationRequest):
-    """Write a commented run to start from, whose every field is explained; as it stands it needs no key.
+    """Write a settings file for a run, with every field explained. It works as it is, without a key.
 
     Its first line names a JSON schema, written beside it, by which editors complete and check the file.
     """
@@ -1704,20 +1719,20 @@ class InitRunRequest(OperationRequest):
 
 
 class InitGridRequest(OperationRequest):
-    """Write a commented grid to start from: an experiment as a file, whose every field is explained.
+    """Write a settings file for an experiment (grid), with every field explained.
 
-    As it stands it needs no key. Its first line names a JSON schema, written beside it, for editors.
+    It works as it is, without a key. Its first line names a JSON schema, written beside it, for editors.
     """
 
     file: Path = setting(Path("grid.yaml"), "The file to write.", argument=True, metavar="[FILE]")
 
 
 class GridRequest(OperationRequest):
-    """Carry out the experiment in FILE: every combination of its factors is a run, and results carry their factors.
+    """Run the experiment in FILE: every combination of settings is one run.
 
-    First it says what it will cost; --plan says only that. It is stopped, killed and started again like a run: it goes
-    on where it was and pays for nothing twice. At the end it prints what each factor brought. Studies read the same
-    file: foretell study variance --grid FILE, and so do frontier, consensus, decisions and the others.
+    It shows the price first; --plan does only that. You can stop it at any time and start it again: it continues and
+    pays for nothing twice. At the end it shows the effect of each setting. Studies read the same file, such as
+    foretell study variance --grid FILE.
 
       foretell init grid grid.yaml
 
@@ -1725,15 +1740,24 @@ class GridRequest(OperationRequest):
     """
 
     file: Path = setting(help="The grid, a YAML or JSON file.", argument=True)
-    plan: bool = setting(False, "Say what it would cost, and stop.")
+    plan: bool = setting(False, "Only show what it would cost.")
     budget: float | None = setting(
-        None, "Dollars for all runs together, those of earlier starts included.", metavar="DOLLARS", gt=0
+        None, "Limit in dollars for all runs together, including earlier starts.", metavar="DOLLARS", gt=0
     )
-    concurrency: int = setting(50, "Cells at once.", ge=1, le=2000)
+    concurrency: int = setting(50, "How many questions to work on at the same time.", ge=1, le=2000)
     where: Literal["auto", "here", "workers", "both"] = setting(
         "auto", "Who answers: this process, the workers of the shared database, or both; as in foretell run."
     )
     keep: bool = setting(False, "Save the tables for the web app, in place of earlier ones.")
+
+
+class GridsRequest(OperationRequest):
+    """List your experiments: every combination of settings with its state, score, interval and cost.
+
+    Also on the web page under Runs. `foretell grid FILE` runs one.
+    """
+
+    name: str | None = setting(None, "Only the experiment with this name.", argument=True, max_length=200)
 
 
 class PracticeRequest(OperationRequest):
@@ -1823,20 +1847,16 @@ class ServicesCheckRequest(OperationRequest):
 
 
 class DoctorRequest(OperationRequest):
-    """Say what is set up on this machine, what is missing and what is wrong, each with what to do about it.
+    """Check your set-up: what works, what is missing, what is wrong, and how to fix it.
 
-    Looks at extras, keys (named, never shown), sandbox, databases, clock, disk and versions. Asks nobody outside unless
-    told to. The exit code is 1 where something is wrong.
+    Checks installed extras, API keys (never printed), sandbox, databases, clock, disk and versions. Uses no network
+    unless you ask for it. The exit code is 1 if something is wrong.
 
       foretell doctor --contact you@example.org
     """
 
-    reach: bool = setting(
-        False, "Also ask every service that is set up one cheap thing, and hold the clock against theirs."
-    )
-    repair: bool = setting(
-        False, "Rebuild damaged databases from what can be read of them; the damaged files are kept beside."
-    )
+    reach: bool = setting(False, "Also send one cheap request to every service you set up, and compare clocks.")
+    repair: bool = setting(False, "Rebuild damaged databases from what is readable; the damaged files are kept.")
     contact: str | None = setting(
         None,
         "Your e-mail or web address, kept in the home and told to services that want to know who asks.",

@@ -480,10 +480,12 @@ def show(request: ShowRequest, settings: Settings | None = None) -> ShowResult:
         for _, key, event in store.events(id, chosen) if chosen is not None else ():
             steps.setdefault(key.trial, []).append(event)
         scores = score_run(store, row) if chosen is None else None
-        view = None if chosen is None else question_view(store, row, chosen, request.due, lambda: score_run(store, row))
+        view = (
+            None if chosen is None else question_view(store, row, chosen, request.as_of, lambda: score_run(store, row))
+        )
         if chosen is not None and view is None:
             raise InputError(
-                f"run {id} does not ask {chosen!r} as of {request.due}", hint="leave out --due for the newest"
+                f"run {id} does not ask {chosen!r} as of {request.as_of}", hint="leave out --due for the newest"
             )
         money = money_of(store, settings, [id])[id]
         made = how_made(store, row, money.spent)

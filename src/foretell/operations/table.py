@@ -136,6 +136,7 @@ OPERATIONS = {
     "init grid": Operation(requests.InitGridRequest, "foretell.operations.init_files:init_grid"),
     "init arena": Operation(requests.ArenaInitRequest, "foretell.operations.arena:init_arena"),
     "grid": Operation(requests.GridRequest, "foretell.operations.grid:run_grid", PAGES),
+    "grids": Operation(requests.GridsRequest, "foretell.operations.grid:list_grids", ROWS),
 }
 """Words of the command → operation."""
 
@@ -153,6 +154,7 @@ PYTHON_NAMES = {
     "report_tree": "tree report",
     "run": "run",
     "list_runs": "runs list",
+    "list_grids": "grids",
     "resume_run": "runs resume",
     "show": "show",
     "replay": "replay",

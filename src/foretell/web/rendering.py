@@ -51,6 +51,8 @@ ROUTES: Mapping[str, str] = {
     "tournaments": "/tournaments",
     "compare": "/compare",
     "board": "/board",
+    "grids": "/grids",
+    "grid": "/grids/{}",
     "studies": "/studies",
     "study": "/studies/{}",
     "trees": "/trees",

@@ -8,8 +8,6 @@ import numpy as np
 
 from foretell.forecasters.series.changes import (
     JOINT_MODEL,
-    MOMENTUM_MODEL,
-    REVERSION_MODEL,
     WALK_MODEL,
     Changes,
     Motion,
@@ -22,30 +20,15 @@ from foretell.forecasters.series.climatology import Normals, RunningNormals, Sea
 from foretell.forecasters.series.history import AskedSeries, SeriesChances, SeriesHistory, history
 from foretell.metrics.arrays import Bools, Floats
 
-TRUST: Mapping[str, float] = {
-    "walk": 0.2,
-    "momentum": 0.15,
-    "reversion": 0.1,
-    "joint": 0.4,
-    "frequency": 0.1,
-    "season": 0.05,
-}
+TRUST: Mapping[str, float] = {"walk": 0.31, "joint": 0.61, "season": 0.08}
 """What each model is trusted with before a series has spoken."""
-TRUST_OF_PRICES: Mapping[str, float] = {
-    "walk": 0.7,
-    "momentum": 0.05,
-    "reversion": 0.05,
-    "joint": 0.1,
-    "frequency": 0.09,
-    "season": 0.01,
-}
+TRUST_OF_PRICES: Mapping[str, float] = {"walk": 0.87, "joint": 0.12, "season": 0.01}
 """Whoever could foretell a traded price has already moved it."""
-CHANGE_MODELS = {"walk": WALK_MODEL, "momentum": MOMENTUM_MODEL, "reversion": REVERSION_MODEL, "joint": JOINT_MODEL}
+CHANGE_MODELS = {"walk": WALK_MODEL, "joint": JOINT_MODEL}
 LEARNING_RATE = 1.0
 """A Brier difference d near p = ½ is a log-likelihood difference of about 2 d: half of Bayes' rule."""
 SEASON_RATE = 2.0
 """Whether a series has seasons is a plain question of kind: Bayes' rule in full."""
-FREQUENCY_PRIOR = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +98,6 @@ class BacktestedModels:
             fitted = change.regression.using(columns)
             tried[name] = change.rises(fitted)
             said[name] = change.beyond(fitted, self.offset)
-        tried["frequency"], said["frequency"] = _frequency(change, self.offset)
         evidence = {name: _gain(p, tried["walk"], change) for name, p in tried.items()}
         # Seasonal normals compare with a value that is known.
         if self._normals is not None and not self.past.wait:
@@ -171,24 +153,6 @@ class BacktestedModels:
     @cached_property
     def _running(self) -> RunningNormals | None:
         return running_normals(self.past)
-
-
-def _frequency(change: Changes, at: float) -> tuple[Floats, tuple[float, float]]:
-    """How often the series rose over the horizon, and passed the offset; both shrunk to a walk without drift."""
-    from scipy.special import ndtr
-
-    known = np.minimum(change.outcomes.known, len(change.moved))
-    share = change.outcomes.share
-    rose = np.concatenate([[0.0], np.cumsum((change.moved > 0) & change.valid)])
-    valid = np.concatenate([[0.0], np.cumsum(change.valid)])
-    tried = (rose[known] * share + FREQUENCY_PRIOR / 2) / (valid[known] * share + FREQUENCY_PRIOR)
-    y = change.outcomes.y[change.valid]
-    bar = at / change.spread[-1]
-    n = len(y) * share + FREQUENCY_PRIOR
-    return tried, (
-        float((np.sum(y > bar) * share + FREQUENCY_PRIOR * ndtr(-bar)) / n),
-        float((np.sum(y < bar) * share + FREQUENCY_PRIOR * ndtr(bar)) / n),
-    )
 
 
 def _gain(p: Floats, walk: Floats, change: Changes, *, usable: Bools | None = None) -> float:

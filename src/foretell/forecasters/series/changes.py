@@ -402,13 +402,10 @@ def _moves_in_proportion(history: SeriesHistory) -> bool:
     return unsteadiness(np.log(history.values)) <= unsteadiness(history.values)
 
 
-# How far a series moves over a horizon: random walk, momentum or mean reversion, each with a chance of not moving.
+# How far a series moves over a horizon: a random walk, or all predictors together, each with a chance of not moving.
 
 WALK_MODEL = [DRIFT]
-MOMENTUM_MODEL = [DRIFT, STEP, MONTH, QUARTER, YEAR]
-REVERSION_MODEL = [OFF_YEAR, OFF_LONG]
-JOINT_MODEL = [DRIFT, STEP, MONTH, QUARTER, YEAR, OFF_YEAR, OFF_LONG, SEASON, CALENDAR]
-CALENDAR_MODEL = [DRIFT, CALENDAR]
+JOINT_MODEL = list(COLUMNS)
 
 
 def walk(asked: AskedSeries, drift: float = 0.0) -> SeriesChances:

@@ -82,7 +82,7 @@ def read_report(
     due: Annotated[str | None, Query(max_length=64, description="Asked as of when; the newest if left out.")] = None,
 ) -> Response:
     """The report on a run or one of its questions as one file, as `foretell show --out` writes it."""
-    found = show(ShowRequest(run=here.run(run).id, question=question, due=due), here.settings)
+    found = show(ShowRequest(run=here.run(run).id, question=question, as_of=due), here.settings)
     return file_response(found, form)
 
 

@@ -13,14 +13,17 @@ from itertools import islice
 from typing import Annotated, Any, Literal, cast, get_args
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
+from fastapi import Path as PathParameter
 from fastapi.responses import PlainTextResponse, RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
 from foretell.data.untrusted import for_csv
 from foretell.operations import run as operations
 from foretell.operations.data import QuestionsResult, check_questions
+from foretell.operations.grid import list_grids
 from foretell.operations.requests import (
     SET_HELP,
+    GridsRequest,
     ListingFields,
     QuestionsRequest,
     ReplayRequest,
@@ -47,7 +50,7 @@ from foretell.runs.store import CellKey, RunRow, RunStore, cells_each
 from foretell.scoring.run_scores import QuestionAnswer, RunScores
 from foretell.web.forms import body_of, form_fields, form_values
 from foretell.web.pages.ask import UNPRICED, StartedRun, start_from_form, start_run
-from foretell.web.rendering import html_page, link_to
+from foretell.web.rendering import html_page, json_and_page, link_to
 from foretell.web.run_figures import answer_ruler, score_rulers
 from foretell.web.run_rows import RUNS_PER_PAGE, RunList, RunRowView, list_runs, run_row_view
 from foretell.web.security import FIELD, TokenRequired, form_of
@@ -606,3 +609,21 @@ def _plain(text: str) -> Response:
     shown = "inline" if len(text) <= MAX_TEXT else 'attachment; filename="whole.txt"'
     headers = {"Content-Security-Policy": "default-src 'none'; sandbox", "Content-Disposition": shown}
     return PlainTextResponse(text, headers=headers)
+
+
+# Experiments: every combination of settings with its state, score and cost.
+
+
+@json_and_page(router, "/api/grids", "/grids", "grids.html", tags=["runs"])
+def read_grids(here: CurrentState) -> dict[str, Any]:
+    """The experiments on this machine, each with its runs."""
+    return list_grids(GridsRequest(), here.settings).to_dict()
+
+
+@json_and_page(router, "/api/grids/{name:path}", "/grids/{name:path}", "grids.html", tags=["runs"])
+def read_one_grid(here: CurrentState, name: Annotated[str, PathParameter(max_length=200)]) -> dict[str, Any]:
+    """One experiment with its runs."""
+    try:
+        return list_grids(GridsRequest(name=name), here.settings).to_dict()
+    except InputError as error:
+        raise HTTPException(404, str(error)) from None
