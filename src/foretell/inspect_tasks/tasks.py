@@ -17,7 +17,7 @@ from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, mean, 
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from foretell.data.datasets.question_files import read_outcomes
-from foretell.data.datasets.set_filter import LateText, SetFilter
+from foretell.data.datasets.question_set import LateText, SetFilter
 from foretell.forecasters.prompt.elicitation import ElicitationCall, call_of
 from foretell.forecasters.prompt.prediction_context import PredictionContext, known_at
 from foretell.forecasters.prompt.rendering import read_view, readable

@@ -23,8 +23,7 @@ from foretell.data.datasets.forecastbench_download import (
     read_pulled,
 )
 from foretell.data.datasets.prophet_arena import dataset_folder, download_events
-from foretell.data.datasets.question_set import AskedKey, QuestionSet, asked_key, quarantine_note
-from foretell.data.datasets.set_filter import SetFilter
+from foretell.data.datasets.question_set import AskedKey, QuestionSet, SetFilter, asked_key, quarantine_note
 from foretell.data.files import write_atomically
 from foretell.data.http import AsyncHttpClient, HttpLimits, Progress, SourceError
 from foretell.data.markets.prophet_arena import MARKET

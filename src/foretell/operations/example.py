@@ -15,7 +15,7 @@ from typing import Any
 from rich.console import Console
 
 from foretell.arena.score_data import read_arena_table
-from foretell.data.datasets.set_filter import SetFilter
+from foretell.data.datasets.question_set import SetFilter
 from foretell.data.files import write_atomically
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
 from foretell.forecasters.tree.arithmetic.sensitivity import sensitivities

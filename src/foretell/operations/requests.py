@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from foretell.data.datasets.set_filter import LateText, SetFilter, SetStatus
+from foretell.data.datasets.question_set import LateText, SetFilter, SetStatus
 from foretell.forecasters.agent.settings import AgentOptions
 from foretell.models.model import Model, ReasoningEffort, ServiceTier
 from foretell.questions.errors import InputError

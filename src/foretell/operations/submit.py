@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from foretell.data.datasets.cache import DownloadCache
 from foretell.data.datasets.forecastbench_download import read_pulled
-from foretell.data.datasets.set_filter import SetFilter
+from foretell.data.datasets.question_set import SetFilter
 from foretell.data.files import write_atomically
 from foretell.data.http import AsyncHttpClient, SourceError
 from foretell.data.markets.metaculus import MetaculusClient

@@ -4,9 +4,6 @@ from foretell.interface import offer
 
 HOMES = {
     "foretell.practice.forecastbench": "PracticeBucket serve_rounds",
-    "foretell.practice.sample_data": (
-        "DBNOMICS_ID FRED_ID KALSHI_ID MANIFOLD_ID METACULUS_ID POLYMARKET_ID TICKER data_services"
-    ),
     "foretell.practice.series": (
         "PracticeAcled PracticeDbnomics PracticeFred PracticeOpenMeteo PracticeYahoo SampleConflictEvent "
         "SampleDbnomicsSeries SampleFredSeries SampleFredValue SampleShare SampleShareSplit"
@@ -15,7 +12,10 @@ HOMES = {
         "Handler Middleware PracticeServer PracticeService ServerRequest ServerResponse StatusAndBody html_response "
         "json_response"
     ),
-    "foretell.practice.services": "KEY PORTS ServiceOptions all_services",
+    "foretell.practice.services": (
+        "DBNOMICS_ID FRED_ID KALSHI_ID KEY MANIFOLD_ID METACULUS_ID POLYMARKET_ID PORTS ServiceOptions TICKER "
+        "all_services data_services"
+    ),
     "foretell.practice.web": (
         "PageVersion SampleWebPage SampleWorld redirect sample_world search_server small_world wayback_server "
         "web_server wikipedia_server"

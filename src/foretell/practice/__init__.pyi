@@ -3,14 +3,6 @@
 
 from foretell.practice.forecastbench import PracticeBucket as PracticeBucket
 from foretell.practice.forecastbench import serve_rounds as serve_rounds
-from foretell.practice.sample_data import DBNOMICS_ID as DBNOMICS_ID
-from foretell.practice.sample_data import FRED_ID as FRED_ID
-from foretell.practice.sample_data import KALSHI_ID as KALSHI_ID
-from foretell.practice.sample_data import MANIFOLD_ID as MANIFOLD_ID
-from foretell.practice.sample_data import METACULUS_ID as METACULUS_ID
-from foretell.practice.sample_data import POLYMARKET_ID as POLYMARKET_ID
-from foretell.practice.sample_data import TICKER as TICKER
-from foretell.practice.sample_data import data_services as data_services
 from foretell.practice.series import PracticeAcled as PracticeAcled
 from foretell.practice.series import PracticeDbnomics as PracticeDbnomics
 from foretell.practice.series import PracticeFred as PracticeFred
@@ -31,10 +23,18 @@ from foretell.practice.server import ServerResponse as ServerResponse
 from foretell.practice.server import StatusAndBody as StatusAndBody
 from foretell.practice.server import html_response as html_response
 from foretell.practice.server import json_response as json_response
+from foretell.practice.services import DBNOMICS_ID as DBNOMICS_ID
+from foretell.practice.services import FRED_ID as FRED_ID
+from foretell.practice.services import KALSHI_ID as KALSHI_ID
 from foretell.practice.services import KEY as KEY
+from foretell.practice.services import MANIFOLD_ID as MANIFOLD_ID
+from foretell.practice.services import METACULUS_ID as METACULUS_ID
+from foretell.practice.services import POLYMARKET_ID as POLYMARKET_ID
 from foretell.practice.services import PORTS as PORTS
 from foretell.practice.services import ServiceOptions as ServiceOptions
+from foretell.practice.services import TICKER as TICKER
 from foretell.practice.services import all_services as all_services
+from foretell.practice.services import data_services as data_services
 from foretell.practice.web import PageVersion as PageVersion
 from foretell.practice.web import SampleWebPage as SampleWebPage
 from foretell.practice.web import SampleWorld as SampleWorld

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from foretell.data.datasets.set_filter import LateText, SetFilter
+from foretell.data.datasets.question_set import LateText, SetFilter
 from foretell.data.series.series import SeriesSource
 from foretell.forecasters.base_rates.past import Past
 from foretell.forecasters.forecaster import Context, Forecaster, NoSeries, as_forecaster, attempt

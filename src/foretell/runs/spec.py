@@ -8,8 +8,8 @@ from datetime import date
 from pathlib import Path
 from typing import Any, Literal, cast
 
+from foretell.data.datasets.question_set import SetFilter
 from foretell.data.datasets.rows import read_text
-from foretell.data.datasets.set_filter import SetFilter
 from foretell.models.prices import read_price
 from foretell.questions.codec import checked_fields
 from foretell.questions.errors import InputError

@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import compress
 from operator import not_
 
-from foretell.data.datasets.set_filter import LateText
+from foretell.data.datasets.question_set import LateText
 from foretell.data.untrusted import for_terminal
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question

@@ -14,7 +14,6 @@ from foretell.data.datasets import (
     LONG_SHORT,
     FinancialTaskPlan,
     build_financial_tasks,
-    complete_binary,
     read_options,
 )
 from foretell.data.series import Series
@@ -80,20 +79,6 @@ def test_a_malformed_task(write, changes: dict, told: str) -> None:
         read_options(write("tasks.jsonl", lines(TASK, TASK | {"id": "bad"} | changes)))
     assert "row 2" in str(caught.value)
     assert told in str(caught.value)
-
-
-@given(st.floats(0, 1))
-@settings(deadline=None, max_examples=50)
-def test_the_binary_shortcut_sums_to_one(p: float) -> None:
-    first, second = complete_binary(p)
-    assert first == p
-    assert first + second == pytest.approx(1)
-
-
-@pytest.mark.parametrize("p", [-0.1, 1.1, float("nan")])
-def test_the_binary_shortcut_refuses_what_is_no_probability(p: float) -> None:
-    with pytest.raises(ValueError, match="p_first"):
-        complete_binary(p)
 
 
 def prices(values: list[float], start: str = "2024-01-01") -> Series:

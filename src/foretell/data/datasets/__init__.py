@@ -15,15 +15,14 @@ HOMES = {
     ),
     "foretell.data.datasets.forecastbench_tables": "QUESTION_COLUMNS read_question_tables",
     "foretell.data.datasets.payoff_tasks": (
-        "FinancialTaskPlan HIGHER_LOWER LONG_SHORT build_financial_tasks complete_binary read_options"
+        "FinancialTaskPlan HIGHER_LOWER LONG_SHORT build_financial_tasks read_options"
     ),
     "foretell.data.datasets.prophet_arena": "download_events read_arena_file read_events_csv read_events_jsonl",
     "foretell.data.datasets.question_files": "read_questions",
     "foretell.data.datasets.question_set": (
-        "ContextSource OutcomeKey QuestionSet asked_key quarantine_note questions_digest union"
+        "ContextSource LateText OutcomeKey QuestionSet SetFilter asked_key quarantine_note questions_digest union"
     ),
     "foretell.data.datasets.rows": "Row csv_rows read_text",
-    "foretell.data.datasets.set_filter": "LateText SetFilter",
     "foretell.data.datasets.tranches": "TranchePlan build_tranche",
 }
 """Module → what the rest of the house uses of it."""

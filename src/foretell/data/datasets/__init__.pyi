@@ -25,7 +25,6 @@ from foretell.data.datasets.payoff_tasks import FinancialTaskPlan as FinancialTa
 from foretell.data.datasets.payoff_tasks import HIGHER_LOWER as HIGHER_LOWER
 from foretell.data.datasets.payoff_tasks import LONG_SHORT as LONG_SHORT
 from foretell.data.datasets.payoff_tasks import build_financial_tasks as build_financial_tasks
-from foretell.data.datasets.payoff_tasks import complete_binary as complete_binary
 from foretell.data.datasets.payoff_tasks import read_options as read_options
 from foretell.data.datasets.prophet_arena import download_events as download_events
 from foretell.data.datasets.prophet_arena import read_arena_file as read_arena_file
@@ -33,8 +32,10 @@ from foretell.data.datasets.prophet_arena import read_events_csv as read_events_
 from foretell.data.datasets.prophet_arena import read_events_jsonl as read_events_jsonl
 from foretell.data.datasets.question_files import read_questions as read_questions
 from foretell.data.datasets.question_set import ContextSource as ContextSource
+from foretell.data.datasets.question_set import LateText as LateText
 from foretell.data.datasets.question_set import OutcomeKey as OutcomeKey
 from foretell.data.datasets.question_set import QuestionSet as QuestionSet
+from foretell.data.datasets.question_set import SetFilter as SetFilter
 from foretell.data.datasets.question_set import asked_key as asked_key
 from foretell.data.datasets.question_set import quarantine_note as quarantine_note
 from foretell.data.datasets.question_set import questions_digest as questions_digest
@@ -42,7 +43,5 @@ from foretell.data.datasets.question_set import union as union
 from foretell.data.datasets.rows import Row as Row
 from foretell.data.datasets.rows import csv_rows as csv_rows
 from foretell.data.datasets.rows import read_text as read_text
-from foretell.data.datasets.set_filter import LateText as LateText
-from foretell.data.datasets.set_filter import SetFilter as SetFilter
 from foretell.data.datasets.tranches import TranchePlan as TranchePlan
 from foretell.data.datasets.tranches import build_tranche as build_tranche

@@ -75,17 +75,6 @@ def resolve_options(question: Question, payoffs: Mapping[str, float], *, provena
     ]
 
 
-def complete_binary(p_first: float) -> tuple[float, float]:
-    """Both probabilities of a two-option question when only the first option was analysed.
-
-    >>> complete_binary(0.75)
-    (0.75, 0.25)
-    """
-    if not 0 <= p_first <= 1:
-        raise ValueError(f"p_first = {p_first} is outside [0, 1]")
-    return p_first, 1.0 - p_first
-
-
 def _option_question(row: Row, labels: tuple[str, ...]) -> Question:
     due = row.need_moment("cutoff", "the day whose evening is the last thing a forecaster may know")
     resolves = row.moment("resolves")
