@@ -1,9 +1,10 @@
 """5,000 calls, 500 at once, through budget, journal, limits and wire, beside a bare aiohttp loop.
 
-Both ask the same fake provider, which runs in a process of its own. Printed are ratios to the ideal (calls × latency /
-how many at once) and to the bare loop, which survive a change of machine, and CPU milliseconds per call, which depend
-on it. Rows in between show where the time goes; the last has the fence and the events of a cell around the call.
-A second table holds the wire of every provider against the compatible one, in CPU per call.
+Both ask the same fake provider, which runs in a process of its own, and both run on the loop of the command line.
+Printed are ratios to the ideal (calls × latency / how many at once) and to the bare loop, which survive a change of
+machine, and CPU milliseconds per call, which depend on it. Rows in between show where the time goes; the last has the
+fence and the events of a cell around the call. A second table holds the wire of every provider against the compatible
+one, in CPU per call.
 """
 
 import asyncio
@@ -47,6 +48,7 @@ from foretell.questions import (
     instant,
 )
 from foretell.runs import Executor, RunCell, RunStore
+from foretell.runs.event_loop import run
 from foretell.tools import FencedTools, FenceRules, LeakFilter, SourceItem, ToolMaterial
 from foretell.tools.names import FETCH_SERIES
 
@@ -206,15 +208,6 @@ async def in_cells(model: Model, name: str, calls: int, store: RunStore) -> Timi
     await Executor(store, concurrency=AT_ONCE).run(cells, answer)
     count = len(questions) * STEPS
     return Timing(wall=time.perf_counter() - wall, cpu_ms=(time.process_time() - cpu) / count * 1000)
-
-
-def run(work: Awaitable[Timing]) -> Timing:
-    """On uvloop where it is there, as the command line does."""
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.run(work)
-    return uvloop.run(work)
 
 
 def case(latency: float, calls: int) -> None:

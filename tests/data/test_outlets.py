@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner
+from markdown_it import MarkdownIt
 
 import foretell
 from foretell.cli import cli
@@ -24,8 +25,11 @@ from foretell.report import (
     StudyResult,
     StudyRow,
     StudyTable,
+    TournamentDay,
+    TournamentRow,
     console,
     element,
+    markdown_summary,
     markdown_text,
     show_exception,
 )
@@ -64,6 +68,10 @@ def test_questions_of_strangers_steer_nothing_on_any_way_out(tmp_path: Path, mon
     assert json.loads(printed)[0]["text"] == HOSTILE
     wrong = CliRunner().invoke(cli, ["backtest", HOSTILE])
     assert isinstance(wrong.exception, foretell.InputError)
+    for typed in (["score", HOSTILE], [HOSTILE], ["runs", HOSTILE], [f"--{HOSTILE}"]):
+        told = CliRunner().invoke(cli, typed)
+        assert told.exit_code == 2
+        assert not UNSAFE.search(told.output)
     assert not UNSAFE.search(str(foretell.ask(HOSTILE, criteria=HOSTILE, price=0.4, model="none")))
 
 
@@ -130,6 +138,24 @@ def test_figures_and_markdown_hold_no_markup_of_strangers() -> None:
     assert len(list(parsed.iter())) == 3
     assert set(parsed[1].attrib) == {"data-v"}
     assert not re.search(r"(?<!\\)[<|`\[]", markdown_text(HOSTILE))
+    day = TournamentDay(
+        tournament=HOSTILE,
+        account=HOSTILE,
+        day="2026-01-01",
+        visits=1,
+        rows=[
+            TournamentRow(question="q", text=f"{HOSTILE}\n![x](https://evil.example)", sent=True, url="javascript:x"),
+            TournamentRow(question="r", text="www.evil.example", problem=f"<img src=x> {HOSTILE}"),
+        ],
+        skipped={HOSTILE: 1},
+        notes=[f"![x](https://evil.example) {HOSTILE}"],
+        dollars=0.0,
+        spent=0.0,
+        budget=None,
+    )
+    shown = MarkdownIt("gfm-like", {"linkify": False}).render(markdown_summary(day))
+    assert not re.search(r"<(?:img|a|b|code|script)\b", shown)
+    assert "www." not in markdown_summary(day)
     assert not UNSAFE.search(markdown_text(HOSTILE))
 
 
@@ -149,4 +175,4 @@ def test_no_other_way_out_is_opened() -> None:
     consoles = {name for name, text in texts.items() if re.search(r"(?<![\w.\"])Console\((?!\))", text)}
     assert consoles <= {"report/terminal.py"}
     tables = {name for name, text in texts.items() if re.search(r"csv\.(?:writer|DictWriter)\(", text)}
-    assert not {name for name in tables if "for_csv(" not in texts[name]}
+    assert tables == {"data/untrusted.py"}

@@ -24,7 +24,9 @@ INSIDE = (
     "http://[fd00::1]/", "http://[ff02::1]/", "http://10.0.0.1/", "http://172.16.0.1/", "http://192.168.1.1/",
     "http://100.64.0.1/", "http://169.254.169.254/", "http://198.18.0.1/", "http://224.0.0.1/", "http://240.0.0.1/",
     "http://255.255.255.255/", "http://192.0.2.1/", "http://[::ffff:169.254.169.254]/", "http://[::ffff:10.0.0.1]/",
-    "http://①②⑦.⓪.⓪.①/", "http://127。0。0。1/",
+    "http://①②⑦.⓪.⓪.①/", "http://127。0。0。1/", "http://[::ffff:0:127.0.0.1]/", "http://[3fff::1]/", "http://[5f00::1]/",
+    "http://[100:0:0:1::1]/", "http://192.88.99.1/", "http://[2606:4700::5efe:7f00:1]/", "http://168.63.129.16/",
+    "http://[2606:4700::200:5efe:169.254.169.254]/", "http://[4000::1]/",
 )  # fmt: skip
 OUTSIDE = ("93.184.216.34", "8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808")
 
@@ -69,3 +71,49 @@ def test_a_redirect_from_the_public_web_is_not_followed_inside(url: str) -> None
 
     asyncio.run(main())
     assert len(asked) == 1
+
+
+NAMES = {"public.example": ["93.184.216.34"], "inner.example": ["10.0.0.7"], "mixed.example": ["8.8.8.8", "127.0.0.1"],
+         "other.example": ["2606:4700::1111", "8.8.8.8"], "home.example": ["192.168.0.9"]}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("start", "target", "asked"),
+    [
+        ("public.example", "inner.example", None),
+        ("public.example", "mixed.example", None),
+        ("unknown.example", "inner.example", None),
+        ("public.example", "other.example", "8.8.8.8"),
+        ("home.example", "inner.example", "inner.example"),
+        ("public.example", "unknown.example", "unknown.example"),
+    ],
+)
+def test_a_redirect_to_a_name_goes_where_that_name_was_found_to_lead(
+    start: str, target: str, asked: str | None
+) -> None:
+    """A name that leads inside is refused like the number itself, and is not looked up again for the connection."""
+    import httpx2
+
+    seen: list[str] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        seen.append(request.url.host)
+        moved = {"location": f"http://{target}/b"}
+        return httpx2.Response(200, content=b"ok") if len(seen) > 1 else httpx2.Response(302, headers=moved)
+
+    async def resolve(host: str, port: int) -> list[str]:
+        if host not in NAMES:
+            raise OSError("no such name")
+        return NAMES[host]
+
+    async def main() -> bytes:
+        async with AsyncHttpClient(transport=httpx2.MockTransport(answer), resolve=resolve) as client:
+            return (await client.get(f"http://{start}/a")).body
+
+    if asked is None:
+        with pytest.raises(SourceError, match="into a private network"):
+            asyncio.run(main())
+        assert seen == [start]
+    else:
+        assert asyncio.run(main()) == b"ok"
+        assert seen == [start, asked]

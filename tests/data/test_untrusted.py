@@ -23,15 +23,19 @@ from foretell.data import (
     for_json,
     is_public,
     leads_inside,
+    rows_as_csv,
     write_atomically,
 )
 from foretell.data.datasets import csv_rows
-from foretell.report import console, echo, rows_as_csv
+from foretell.report import console, echo
 from foretell.runs.tree_runtime import TreeFolder
 from foretell.scoring import write_rows
 from foretell.web import file_of
 
-HOSTILE = "\x1b]52;c;ZWNobw==\x07 \x1b[2J\x9b1;1H\x9d0;owned\x9c \u202egnp.exe\r over"
+HOSTILE = (
+    "\x1b]52;c;ZWNobw==\x07 \x1b[2J\x9b1;1H\x9d0;owned\x9c \u202egnp.exe\r over \x1b]8;;http://evil.example\x1b\\x"
+    " \u061c\u180e\u206a\u206f\ufff9\ufffb\U000e0041\U000e007f"
+)
 
 
 @pytest.mark.parametrize("terminal", [True, False])
@@ -64,7 +68,7 @@ def test_json_reads_back_the_same_and_steers_nothing() -> None:
 CELLS = st.text(st.characters(exclude_categories=["Cs", "Cc", "Cf", "Zl", "Zp"]), min_size=1)
 
 
-@given(CELLS | CELLS.map("=".__add__) | CELLS.map("'=".__add__) | CELLS.map("-".__add__))
+@given(st.builds("{}{}".format, st.sampled_from(["", "=", "'=", "-", "＝", " =", "\n+", "'\n", "\u2212"]), CELLS))
 @example("=HYPERLINK(1)")
 @example("'=x")
 @example("''=x")
@@ -73,17 +77,22 @@ CELLS = st.text(st.characters(exclude_categories=["Cs", "Cc", "Cf", "Zl", "Zp"])
 def test_a_cell_comes_back_as_it_was_and_is_no_formula(tmp_path_factory: pytest.TempPathFactory, cell: str) -> None:
     written = str(for_csv(cell))
     number = written.lstrip("-+").replace(".", "", 1).replace("e", "", 1).replace("E", "", 1)
-    assert written[0] not in "=@|%" or number.isdecimal()
+    assert written.lstrip()[0] not in "=@|%＝＠＋－−" or number.isdecimal()
+    assert written[0] not in "\t\r\n"
     path = tmp_path_factory.mktemp("cells") / "one.csv"
-    write_rows([{"id": cell, "p": -0.5}], path)
+    write_rows([{"id": cell, "p": -0.5, f"={cell}": 1}], path)
     (row,) = csv_rows(path)
     assert row.fields["id"] == cell
+    assert row.fields[f"={cell}"] == "1"
     assert row.fields["p"] == "-0.5"
 
 
-def test_both_writers_of_tables_disarm() -> None:
-    (row,) = csv.DictReader(io.StringIO(rows_as_csv([{"title": "=cmd|' /C calc'!A0", "n": -1, "say": HOSTILE}])))
+def test_no_table_holds_a_formula_and_none_is_taken_from_a_program() -> None:
+    (row,) = csv.DictReader(
+        io.StringIO(rows_as_csv([{"title": "=cmd|' /C calc'!A0", "n": -1, "say": HOSTILE, "@x": 0}]))
+    )
     assert row["title"].startswith("'=")
+    assert row["'@x"] == "0"
     assert row["n"] == "-1"
     assert not UNSAFE.search(row["say"])
 

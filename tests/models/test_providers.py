@@ -273,6 +273,22 @@ def test_a_stream_is_read_like_a_whole_reply():
     reply = served(stream.encode(), kind="text/event-stream")
     assert (reply.text, reply.finish, reply.tokens) == ("It rains.", "stop", TokenCount(input=90, output=4))
     assert served(json.dumps(events).encode()) == reply
+    for other in (
+        stream.replace("\n", "\r\n"),
+        stream.replace("\n", "\r"),
+        "\ufeff" + stream,
+        ": OPENROUTER PROCESSING\n\n" + stream.replace("data:", "id: 1\nretry: 9\ndata:"),
+        stream.replace('[{"delta"', '[null, {"delta"'),
+    ):
+        assert served(other.encode(), kind="text/plain") == reply
+
+
+def test_nothing_in_the_midst_of_a_list_costs_no_paid_reply():
+    calls = [None, {"function": {"name": "f", "arguments": "{}"}}]
+    body = {"choices": [{"message": {"content": None, "tool_calls": calls}}], "usage": "n/a"}
+    assert [call.name for call in served(json.dumps(body).encode()).calls] == ["f"]
+    blocks = {"content": [None, {"type": "text", "text": "yes"}, {"type": "new", "x": 1}], "stop_reason": "end_turn"}
+    assert MessagesWire().reply(client.tidied(blocks), FULL).text == "yes"
 
 
 @pytest.mark.parametrize(("code", "kind"), [(429, ModelBusy), (400, ModelError)])

@@ -1,14 +1,29 @@
 """Runs as people keep them: scored where something has come out, found by name and tag, archived, removed."""
 
 import csv
+import shutil
+import sqlite3
+from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from foretell import resume_run, run, score
-from foretell.operations import OPERATIONS, ScoreRequest, list_runs, remove_runs, rename_run, resolve_run, show, tag_run
+from foretell.models.database import SqliteDatabase
+from foretell.operations import (
+    OPERATIONS,
+    ScoreRequest,
+    list_runs,
+    look_at_databases,
+    remove_runs,
+    rename_run,
+    resolve_run,
+    show,
+    tag_run,
+)
 from foretell.questions import InputError
 from foretell.runs import RunStore, Settings
 from foretell.scoring import score_run
@@ -177,6 +192,30 @@ def test_a_run_goes_on_and_is_mended_in_place(settings: Settings):
     assert {one.id for one in list_runs(archived=True, settings=settings).stored} == {id, mended}
 
 
+def test_a_run_that_becomes_another_does_so_in_one_piece(settings: Settings, monkeypatch: pytest.MonkeyPatch):
+    """Broken off after any statement, the name belongs to the run that had it, and nothing of the new one is there."""
+    id = made(settings)
+    rename_run(id, "autumn", settings=settings)
+    write, left = SqliteDatabase.write, [0]
+
+    def broken_off(database: SqliteDatabase, sql: str, values: Any = ()) -> int:
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+        return write(database, sql, values)
+
+    monkeypatch.setattr(SqliteDatabase, "write", broken_off)
+    for statements in range(4):
+        left[0] = statements
+        with pytest.raises(KeyboardInterrupt):
+            resume_run("autumn", set={"options.p": "0.7"}, settings=settings)
+        (found,) = list_runs(archived=True, settings=settings).stored
+        assert (found.id, found.row.name, found.row.done) == (id, "autumn", 4)
+    left[0] = 1000
+    assert resume_run("autumn", set={"options.p": "0.7"}, settings=settings).run != id
+    assert {one.row.name for one in list_runs(archived=True, settings=settings).stored} == {"", "autumn"}
+
+
 def board_of(settings: Settings, **given: Any) -> Any:
     return OPERATIONS["score"].function(ScoreRequest(**given), settings).board
 
@@ -206,3 +245,45 @@ def test_runs_and_tables_of_ones_own_stand_on_one_board(settings: Settings):
             board_of(settings, runs=("low",), forecasts=wrong)
     with pytest.raises(InputError, match="nothing is given to score"):
         board_of(settings)
+
+
+DAMAGE = (
+    "update question set body = replace(body, '2026-01-10', '2026-01-89') where id = 'snow'",
+    "update question set body = cast(x'7bff' as text) where id = 'hail'",
+    "update event set kind = 'Unknown' where id = (select min(id) from event)",
+    "update run set tags = '{'",
+    "update run_outcome set due = ':026-01-05T00:00:00+00:00' where question = 'snow'",
+    "update run_score set summary = '2026-13'",
+    "update cell set degraded = 'x' where question = 'rain' and due < '2026-02'",
+)
+
+
+def told(door: Callable[[], object]) -> str:
+    """What is wrong, as a door says it; empty where nothing is."""
+    try:
+        door()
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+def test_a_row_that_cannot_be_read_is_named_and_brought_back(settings: Settings, tmp_path: Path):
+    """In a file that is sound as a file: what reads it says what mends it, and that does."""
+    id = made(settings)
+    list_runs(settings=settings)
+    for number, damage in enumerate(DAMAGE):
+        home = Settings(home=tmp_path / f"home{number}")
+        shutil.copytree(settings.home, home.home)
+        with closing(sqlite3.connect(home.store)) as con:
+            con.execute("insert into event values (1, ?, 'rain', '', 0, 'Failed', '{\"error\": \"x\"}')", (id,))
+            con.execute(damage)
+            con.commit()
+        said = [told(partial(list_runs, settings=home)), told(partial(show, id, settings=home))]
+        assert all("foretell doctor --repair" in one for one in said if one)
+        wrong = [one for one in look_at_databases(home, repair=False) if one.state == "wrong"]
+        # A kept score is made anew by whoever needs it.
+        assert [one.advice for one in wrong] == ["foretell doctor --repair"] * ("run_score" not in damage)
+        assert all(one.state != "wrong" for one in look_at_databases(home, repair=True))
+        assert all(one.state == "ok" for one in look_at_databases(home, repair=False) if one.what)
+        (row,) = list_runs(settings=home).stored
+        assert (row.questions, row.row.done, row.state, show(id, settings=home).total) == (4, 4, "done", 4)

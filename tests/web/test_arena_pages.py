@@ -141,7 +141,7 @@ def test_a_large_board_ranks_at_once_and_its_intervals_come_after(
 
 def test_who_is_best_and_is_it_more_than_noise_in_two_clicks(arena: RunStore, site: Any, page: Any):
     page.goto(site.url)
-    page.get_by_role("navigation", name="Pages").get_by_role("link", name="Arenas").click()
+    page.get_by_role("navigation", name="Pages").get_by_role("link", name="Arenas", exact=True).click()
     page.get_by_role("link", name="made").click()
     expect(page.locator(".lead")).to_contain_text("sharp is the best entry")
     expect(page.locator(".lead")).to_contain_text("the next entry, which is more than chance")

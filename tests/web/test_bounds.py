@@ -150,6 +150,15 @@ def test_addresses_are_bounded(site: Any) -> None:
         assert until_closed(opened)[:13] in TOO_LONG
 
 
+def test_nothing_is_read_behind_a_request_of_two_lengths(site: Any) -> None:
+    """Whoever stands in between might take what follows for another's request."""
+    both = asked("/api/ask", "Content-Length: 6", "Transfer-Encoding: chunked", method="POST")
+    with line(site.url, both + b"0\r\n\r\n" + asked("/api/home")) as opened:
+        said = until_closed(opened)
+    assert said.startswith(b"HTTP/1.1 400 ")
+    assert said.count(b"HTTP/1.1 ") == 1
+
+
 def test_an_idle_connection_is_closed(
     app: FastAPI, serve: Callable[[FastAPI], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,6 +25,9 @@ from foretell.web.rendering import environment, render
         "[a]: javascript:alert(1)\n\n[a]",
         "```html\n<script>alert(1)</script>\n```",
         "<details open ontoggle=alert(1)>",
+        r"\![x](https://t.example/b.png) \\![x](https://t.example/b.png)",
+        r"[c\](javascript:alert(1)) [d\\](data:text/html,x)",
+        "[c\\]: javascript:alert(1)\n\n[c\\]",
         "| a |\n| - |\n| <b onclick=x> |",
     ],
 )

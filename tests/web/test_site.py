@@ -65,14 +65,14 @@ def test_what_if_works_from_disk(written: tuple[Path, WrittenSite], page: Any, s
     out, _ = written
     tree = read_tree_file(settings.home / "trees" / "nvda.json").tree
     page.goto((out / "index.html").as_uri())
-    page.get_by_role("link", name="Trees").click()
+    page.get_by_role("link", name="Trees", exact=True).click()
     page.get_by_role("link", name="Buying NVIDIA").click()
     page.locator("#tools").wait_for()
     leaf = next(id for id, node in tree.nodes.items() if not node.children)
     page.locator(f'[data-exact="{leaf}"]').fill("0.125")
     found = float(page.locator("#answer").get_attribute("data-value"))
     assert abs(found - apply_scenario(tree, Scenario(name="s", edits=(SetP(id=leaf, p=0.125),))).p) < 1e-9
-    page.get_by_role("link", name="Runs").click()
+    page.get_by_role("link", name="Runs", exact=True).click()
     page.locator("tbody a").first.click()
     page.locator("tbody a, main li a").first.click()
     expect(page.locator("main")).to_contain_text("onerror", use_inner_text=True)

@@ -2,7 +2,8 @@
 
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -77,8 +78,30 @@ MOVED = {"dev": "practice", "leaderboard": "score -f FORECASTS -o OUTCOMES --out
 """Old command → the one that does it now."""
 
 
+@contextmanager
+def _told_harmlessly() -> Generator[None]:
+    """What is wrong with a command, in which a stranger's file name may stand, steers no terminal."""
+    try:
+        yield
+    except click.ClickException as error:
+        from foretell.data.untrusted import for_terminal
+
+        error.message = for_terminal(error.message)  # pyright: ignore[reportAttributeAccessIssue] - it is shown next
+        raise
+
+
 class CommandTable(click.Group):
     """Lists commands from `COMMANDS` and imports one when it is called."""
+
+    def make_context(self, *given: Any, **more: Any) -> click.Context:
+        """Read what was typed for all commands together."""
+        with _told_harmlessly():
+            return super().make_context(*given, **more)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Call a command."""
+        with _told_harmlessly():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """In the order of the table."""

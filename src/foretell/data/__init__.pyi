@@ -52,6 +52,7 @@ from foretell.data.untrusted import for_log as for_log
 from foretell.data.untrusted import for_prompt as for_prompt
 from foretell.data.untrusted import for_terminal as for_terminal
 from foretell.data.untrusted import question_for_prompt as question_for_prompt
+from foretell.data.untrusted import rows_as_csv as rows_as_csv
 from foretell.data.wikipedia import ArticleRevision as ArticleRevision
 from foretell.data.wikipedia import Wikipedia as Wikipedia
 from foretell.data.wikipedia import article_headings as article_headings

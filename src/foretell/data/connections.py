@@ -152,6 +152,14 @@ class BoundedConnection(H11Protocol):
             self._peer = None
 
 
+TWO_LENGTHS = "a request says how long it is in one way only"
+
+
+def has_two_lengths(scope: Scope) -> bool:
+    """Whether a request is as long as it says and ends where its parts do: who stands between may read it otherwise."""
+    return {b"content-length", b"transfer-encoding"} <= {name for name, _ in scope["headers"]}
+
+
 class BodyTooLarge(HTTPException):
     """A request that brings more than it may; as an HTTP error it is not taken for one of the reader's own."""
 
@@ -243,6 +251,8 @@ class BoundedTools:
         headers = dict(scope["headers"])
         if not self._knows_token(headers.get(b"authorization", b"")):
             return 401, "a valid token is needed", "WWW-Authenticate: Bearer"
+        if has_two_lengths(scope):
+            return 400, TWO_LENGTHS, "Connection: close"
         if self._streams > MAX_STREAMS:
             return 503, f"{MAX_STREAMS} streams are open already", "Retry-After: 5"
         size = sum(len(name) + len(value) for name, value in scope["headers"])

@@ -24,7 +24,7 @@ from foretell.data.pace import (
     ServiceClosed,
     ServiceTurns,
 )
-from foretell.data.public_address import leads_inside
+from foretell.data.public_address import Resolve, is_public, leads_inside, look_up
 from foretell.questions.retry_after import retry_after
 
 if TYPE_CHECKING:
@@ -209,6 +209,7 @@ AdmitAddress = Callable[[str], Awaitable[str | None]]
 REDIRECT_STATUS = frozenset({301, 302, 303, 307, 308})
 MAX_REDIRECTS = 10
 MAX_EXPLANATION = 200
+LEADS_INSIDE = "redirects from the public web into a private network"
 CROSS_SITE_HEADERS = frozenset({"user-agent", "accept", "accept-language"})
 """Headers that follow a redirect to another site; anything else could be a key."""
 
@@ -242,14 +243,19 @@ class AsyncHttpClient:
         transport: "httpx2.AsyncBaseTransport | None" = None,
         secrets: tuple[str, ...] = (),
         access: ServiceAccess | None = None,
+        resolve: Resolve | None = None,
     ) -> None:
-        """`access` says who asks, and where the pace is kept that all processes share; else it is this client's own."""
+        """`access` says who asks, and where the pace is kept that all processes share; else it is this client's own.
+
+        `resolve` looks up where a redirect leads; through a transport of somebody's own nothing is looked up.
+        """
         import httpx2
 
         self.limits = limits or HttpLimits(total_seconds=60.0, max_bytes=20_000_000)
         self._veil = _SecretLogFilter()
         self._paces: dict[str, RequestRate] = {}
         self._access = access or ServiceAccess()
+        self._resolve = resolve or (look_up if transport is None else None)
         # Through a transport of somebody's own nothing leaves this machine that would have to be spared.
         self._services = ServiceAddresses(self._access) if transport is None else None
         self._turns = ServiceTurns(
@@ -333,10 +339,11 @@ class AsyncHttpClient:
         """
         request = self._request("GET", url, params=params, headers=headers)
         hops: list[str] = []
+        address: str | None = None
         while True:
             hops.append(self.redact(str(request.url)))
             good = GOOD_STATUS | REDIRECT_STATUS
-            address = await admit(str(request.url)) if admit else None
+            address = await admit(str(request.url)) if admit else address
             key = None if admit else self._cache_key(request)
             options = {"address": address, "progress": progress, "mark": stored_mark}
             answer = await self._kept_or_asked(key, request, good, **options)
@@ -344,7 +351,8 @@ class AsyncHttpClient:
                 return HttpResponse(status=answer.status, body=answer.body, headers=answer.headers, hops=tuple(hops))
             if len(hops) > MAX_REDIRECTS:
                 raise SourceError(f"more than {MAX_REDIRECTS} redirects", url=hops[0])
-            request = self._next_hop(request, answer, headers or {}, hops[-1])
+            came, request = request, self._next_hop(request, answer, headers or {}, hops[-1])
+            address = None if admit else await self._hop_address(came.url, request.url, hops[-1])
 
     async def post(
         self,
@@ -371,10 +379,32 @@ class AsyncHttpClient:
         if target.scheme not in ("http", "https"):
             raise SourceError("redirects to something that is not http", url=shown, status=answer.status)
         if leads_inside(target.host) and not leads_inside(request.url.host):
-            raise SourceError("redirects from the public web into a private network", url=shown, status=answer.status)
+            raise SourceError(LEADS_INSIDE, url=shown, status=answer.status)
         same_site = (target.scheme, target.netloc) == (request.url.scheme, request.url.netloc)
         kept = {k: v for k, v in headers.items() if same_site or k.lower() in CROSS_SITE_HEADERS}
         return self._request("GET", target, headers=kept)
+
+    async def _hop_address(self, came: "httpx2.URL", target: "httpx2.URL", shown: str) -> str | None:
+        """The number that another site's name stands for, to connect to; refused where it leads into a private network.
+
+        A service within such a network may redirect within it.
+        """
+        if target.host == came.host:
+            return None
+        numbers = await self._numbers(target)
+        if not all(map(is_public, numbers)):
+            if not leads_inside(came.host) and all(map(is_public, await self._numbers(came))):
+                raise SourceError(LEADS_INSIDE, url=shown)
+            return None
+        return min(numbers, key=lambda one: ":" in one, default=None)
+
+    async def _numbers(self, url: "httpx2.URL") -> list[str]:
+        if self._resolve is None:
+            return []
+        try:
+            return await self._resolve(url.raw_host.decode(), url.port or (443 if url.scheme == "https" else 80))
+        except (OSError, UnicodeError):
+            return []  # Somebody between here and there may know the name.
 
     def _request(self, method: str, url: Any, *, headers: Mapping[str, str] | None, **content: Any) -> "httpx2.Request":
         """A request under the name that its service answers to, unless the caller gives one."""

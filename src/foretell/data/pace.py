@@ -59,6 +59,11 @@ CREATE TABLE IF NOT EXISTS service (
     success REAL NOT NULL DEFAULT 0, error REAL NOT NULL DEFAULT 0, problem TEXT NOT NULL DEFAULT '');
 CREATE TABLE IF NOT EXISTS practice (address TEXT PRIMARY KEY);
 CREATE TABLE IF NOT EXISTS clock (wall REAL NOT NULL, steady REAL NOT NULL)"""
+_NO_NUMBERS = """
+SELECT 1 FROM clock WHERE typeof(wall) || typeof(steady) <> 'realreal' UNION ALL
+SELECT 1 FROM service WHERE typeof(closed) || typeof(paused) || typeof(success) || typeof(error) || typeof(refusals)
+    <> 'realrealrealrealinteger' UNION ALL
+SELECT 1 FROM place WHERE typeof(at) <> 'real' OR typeof(until) NOT IN ('real', 'null') LIMIT 1"""
 UNDER_WAY = inf
 """The moment of an answer that has not come yet."""
 
@@ -163,6 +168,8 @@ class PaceStore:
                     db.execute("PRAGMA journal_mode = WAL")
                 for statement in _TABLES.split(";"):
                     db.execute(statement)
+                if db.execute(_NO_NUMBERS).fetchone():
+                    raise sqlite3.DatabaseError("text stands where numbers belong")
             except sqlite3.Error:
                 db.close()
                 raise

@@ -3,8 +3,7 @@
 import asyncio
 import json
 import re
-import socket
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
@@ -13,7 +12,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from foretell.data.dates import latest_page_date, parse_stated_date
 from foretell.data.http import AsyncHttpClient, HttpResponse, SourceError
-from foretell.data.public_address import is_public
+from foretell.data.public_address import Resolve, is_public, look_up
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import MissingExtra
 
@@ -57,9 +56,6 @@ class PageHistory(Protocol):
 
 # Which addresses may be fetched: the public web, and not the machines behind our own door.
 
-Resolve = Callable[[str, int], Awaitable[list[str]]]
-"""Host and port → numeric addresses."""
-
 
 class PublicAddressGuard:
     """Admits http and https addresses whose host lies on the public internet.
@@ -69,7 +65,7 @@ class PublicAddressGuard:
 
     def __init__(self, *, allow_private: bool = False, resolve: Resolve | None = None) -> None:
         self._allow_private = allow_private
-        self._resolve = resolve or _looked_up
+        self._resolve = resolve or look_up
 
     async def admit(self, url: str) -> str | None:
         """The numeric host to connect to, None for any; `PageUnavailable` where it may not be fetched."""
@@ -97,11 +93,6 @@ def _web_address(url: str) -> SplitResult:
     if parts.username or parts.password:
         raise PageUnavailable(f"{parts.scheme}://{parts.hostname}: an address with a user name is not fetched")
     return parts
-
-
-async def _looked_up(host: str, port: int) -> list[str]:
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(one[4][0]) for one in found))
 
 
 # From the bytes of a page to its title, its text and the date it states.

@@ -1,10 +1,19 @@
 """Which numeric addresses lie on the public internet, and which behind somebody's door."""
 
+import asyncio
 import ipaddress
+import socket
+from collections.abc import Awaitable, Callable
 
+_GLOBAL = ipaddress.IPv6Network("2000::/3")
+"""All that was ever given out to the public of IPv6; whatever lies elsewhere is wrapped, local or reserved."""
+_RESERVED = (ipaddress.IPv6Network("3fff::/20"), ipaddress.IPv4Network("192.88.99.0/24"))
+"""For examples, and for relays to who knows where."""
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
-_LOCAL_NAT64 = ipaddress.IPv6Network("64:ff9b:1::/48")
-_COMPATIBLE = ipaddress.IPv6Network("::/96")
+_ISATAP = 0x5EFE
+"""Stands before an address of the fourth version in one of the sixth that leads through a tunnel to it."""
+_HOSTS_OF_CLOUDS = frozenset({"168.63.129.16"})
+"""Public numbers at which a cloud answers its own machines, with their secrets."""
 
 
 def is_public(address: str) -> bool:
@@ -20,13 +29,14 @@ def is_public(address: str) -> bool:
     except ValueError:
         return False
     if isinstance(found, ipaddress.IPv6Address):
-        if found in _LOCAL_NAT64 or found.is_site_local:
-            return False
         inner = found.ipv4_mapped or found.sixtofour or (found.teredo[1] if found.teredo else None)
-        if found in _NAT64 or found in _COMPATIBLE:
+        if found in _NAT64 or int(found) >> 32 & 0xFDFFFFFF == _ISATAP:
             inner = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
+        if inner is None and found not in _GLOBAL:
+            return False
         found = inner or found
-    return found.is_global and not found.is_multicast
+    reserved = any(found in network for network in _RESERVED) or str(found) in _HOSTS_OF_CLOUDS
+    return found.is_global and not found.is_multicast and not reserved
 
 
 def leads_inside(host: str) -> bool:
@@ -44,3 +54,13 @@ def leads_inside(host: str) -> bool:
         # 127.1, 0x7f000001 and 2130706433 are addresses too, for those who connect.
         return bool(bare) and all(part.isalnum() and part[0].isdigit() for part in bare.split("."))
     return not is_public(bare)
+
+
+Resolve = Callable[[str, int], Awaitable[list[str]]]
+"""Host and port → numeric addresses."""
+
+
+async def look_up(host: str, port: int) -> list[str]:
+    """The numeric addresses that a name leads to."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(one[4][0]) for one in found))

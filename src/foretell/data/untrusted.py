@@ -1,19 +1,24 @@
 """Text of strangers (pages, models, services, files) made harmless for the place it goes to."""
 
+import csv
 import hashlib
+import io
+import json
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from foretell.questions.question import Question
 
 UNSAFE = re.compile(
     # C0 and C1 controls (a terminal obeys some of them), invisible and text-direction marks, and what XML forbids.
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffe\uffff\ud800-\udfff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff"
+    "\ud800-\udfff\U000e0000-\U000e007f]"
 )
-FORMULA = re.compile(r"[=@\t\r|%]|[+-](?![\d.]+(?:e[+-]?\d+)?\Z)", re.IGNORECASE)
-"""How a cell begins that a spreadsheet would calculate; a plain number is none."""
-DISARMED = re.compile(r"'+[=+\-@\t\r|%]")
+_SIGNS = r"=@|%\-+＝＠｜％＋－−﹢﹣﹦﹫"
+FORMULA = re.compile(rf"[\t\r\n]|\s*(?![-+][\d.]+(?:e[+-]?\d+)?\Z)[{_SIGNS}]", re.IGNORECASE)
+"""How a cell begins that a spreadsheet would calculate, also after blanks and in wide signs; a plain number is none."""
+DISARMED = re.compile(rf"'+(?:[\t\r\n]|\s*[{_SIGNS}])")
 
 INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f"
@@ -112,7 +117,7 @@ def for_json(text: str) -> str:
     >>> for_json('{"a": "\x9b2J"}')
     '{"a": "\\u009b2J"}'
     """
-    return UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return UNSAFE.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def for_csv(value: object) -> object:
@@ -134,6 +139,21 @@ def from_csv(cell: str) -> str:
     ('=1+1', "'tis")
     """
     return cell[1:] if DISARMED.match(cell) else cell
+
+
+def rows_as_csv(
+    rows: Sequence[Mapping[str, object]], columns: Sequence[str] = (), *, let_out: Callable[[object], object] = for_csv
+) -> str:
+    """CSV with these columns, or those of all rows in the order in which they first appear, and no formula in any cell.
+
+    >>> rows_as_csv([{"a": 1}, {"a": 2, "b": "=x"}]).splitlines()
+    ['a,b', '1,', "2,'=x"]
+    """
+    text = io.StringIO(newline="")
+    names = columns or list(dict.fromkeys(name for row in rows for name in row))
+    lines = ([row.get(name) for name in names] for row in rows)
+    csv.writer(text).writerows([let_out(cell) for cell in line] for line in (names, *lines))
+    return text.getvalue()
 
 
 RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|\Z)", re.IGNORECASE)

@@ -219,7 +219,8 @@ class EventOrdering:
         """Pass it on now, or hold it until its turn comes."""
         task = asyncio.current_task()
         if task is self._own:
-            self.release()
+            if self._held:
+                self.release()
             self._emit(event)
         else:
             self._held.setdefault(task, []).append(event)

@@ -8,7 +8,7 @@ HOMES = {
     "foretell.operations.ask": "AskResult prepare_ask",
     "foretell.operations.calibrate": "METHODS",
     "foretell.operations.data": "check_questions fetch",
-    "foretell.operations.doctor": "DoctorResult",
+    "foretell.operations.doctor": "DoctorResult look_at_databases",
     "foretell.operations.example": "serving_example",
     "foretell.operations.grid": "run_grid",
     "foretell.operations.init_files": "BOT_FILES cron init_grid packed_wheel spec_schema",

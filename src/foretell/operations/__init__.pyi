@@ -17,6 +17,7 @@ from foretell.operations.calibrate import METHODS as METHODS
 from foretell.operations.data import check_questions as check_questions
 from foretell.operations.data import fetch as fetch
 from foretell.operations.doctor import DoctorResult as DoctorResult
+from foretell.operations.doctor import look_at_databases as look_at_databases
 from foretell.operations.example import serving_example as serving_example
 from foretell.operations.grid import run_grid as run_grid
 from foretell.operations.init_files import BOT_FILES as BOT_FILES

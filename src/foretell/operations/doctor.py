@@ -25,6 +25,7 @@ from foretell.models.journal import Journal, entry_fault
 from foretell.operations.repair import (
     ANSWERS,
     ENTRIES,
+    TABLE_NOUNS,
     HomeFile,
     StoredCheck,
     check_answers,
@@ -37,6 +38,8 @@ from foretell.operations.repair import (
     repair_file,
     set_aside_answers,
     set_aside_entries,
+    set_aside_rows,
+    unreadable_rows,
 )
 from foretell.operations.requests import DoctorRequest
 from foretell.operations.result import Result
@@ -125,7 +128,7 @@ async def doctor(request: DoctorRequest, settings: Settings | None = None) -> Do
     findings = [
         _python(),
         *_home(settings),
-        *await asyncio.to_thread(lambda: list(_databases(settings, repair=request.repair))),
+        *await asyncio.to_thread(lambda: list(look_at_databases(settings, repair=request.repair))),
         _contact(settings),
         *_keys(settings),
         _model(settings),
@@ -198,7 +201,7 @@ def _disk(home: Path) -> Finding:
     return Finding(what="disk", state="ok", detail=detail)
 
 
-def _databases(settings: Settings, *, repair: bool) -> Iterator[Finding]:
+def look_at_databases(settings: Settings, *, repair: bool) -> Iterator[Finding]:
     """Every database of the home: whether it is sound, of a version that is known, and as it was written.
 
     A journal on a server may be long: its entries are read only where it is to be repaired.
@@ -249,7 +252,11 @@ def _looked_at(file: HomeFile, settings: Settings, *, repair: bool) -> Finding:
     check = check_entries(file.path) if journal else check_answers(file.path)
     detail += f", {check.total:,} {'replies and tool results' if journal else 'answers'}"
     detail += f"; {check.unverified:,} of before there were checksums are taken as they are" if check.unverified else ""
-    edited = (_edited if journal else _edited_answers)(check, settings, repair=repair)
+    edited = (
+        _edited(check, settings, repair=repair)
+        if journal
+        else _unreadable(file, settings, repair=repair) or _edited_answers(check, settings, repair=repair)
+    )
     return edited or Finding(what=name, state="ok", detail=detail)
 
 
@@ -264,6 +271,22 @@ def _edited(check: StoredCheck, settings: Settings, *, repair: bool) -> Finding 
     with closing(Journal(settings.journal)) as journal:
         done = set_aside_entries(journal, check.wrong, settings.home)
     return Finding(what="journal.db", state="repaired", detail=detail, notes=(done,))
+
+
+def _unreadable(file: HomeFile, settings: Settings, *, repair: bool) -> Finding | None:
+    """Runs, questions and steps that cannot be read, in a file that is sound by itself."""
+    with closing(open_read_only(file.path)) as con:
+        wrong = unreadable_rows(con)
+    if not wrong:
+        return None
+    detail = f"{', '.join(f'{len(rows)} {TABLE_NOUNS[table]}' for table, rows in wrong.items())} cannot be read"
+    if not repair:
+        return Finding(what=file.path.name, state="wrong", detail=detail, advice=REPAIR)
+    with closing(RunStore(settings.store)) as store:
+        done = tuple(set_aside_rows(store, wrong, settings))
+    again = _edited_answers(check_answers(file.path), settings, repair=True)
+    notes = done + (again.notes if again else ())
+    return Finding(what=file.path.name, state="repaired", detail=detail, notes=notes)
 
 
 def _edited_answers(check: StoredCheck, settings: Settings, *, repair: bool) -> Finding | None:

@@ -17,6 +17,7 @@ from rich.console import Console
 from foretell.arena.score_data import read_arena_table
 from foretell.data.datasets.question_set import SetFilter
 from foretell.data.files import write_atomically
+from foretell.data.untrusted import rows_as_csv
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
 from foretell.forecasters.tree.arithmetic.sensitivity import sensitivities
 from foretell.forecasters.tree.exports import one_line
@@ -45,7 +46,6 @@ from foretell.questions.trace import BeliefRevised
 from foretell.report.arena_report import ArenaReport, arena_report
 from foretell.report.headline import headline
 from foretell.report.numbers import bracket
-from foretell.report.outputs import rows_as_csv
 from foretell.report.terminal import show_text
 from foretell.runs.backtest import Backtest
 from foretell.runs.question_sets import Benchmark, open_benchmark

@@ -3,7 +3,7 @@
 import json
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -16,15 +16,20 @@ from foretell.data.corpus import Corpus
 from foretell.data.pace import STATE_FILE
 from foretell.models.database.interface import SqlRow
 from foretell.models.database.liveness import FileLiveness
-from foretell.models.database.salvage import copy_readable_rows, file_problems, rows_on_pages, schema_versions
+from foretell.models.database.salvage import (
+    copy_readable_rows,
+    file_problems,
+    rows_on_pages,
+    schema_versions,
+    unreadable_texts,
+)
 from foretell.models.database.sqlite import open_read_only
 from foretell.models.journal import JOURNAL_TABLES, Journal, entry_fault
 from foretell.operations.run import stored_run
-from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.runs.runner import PreparedRun, asks_models, execute_run
 from foretell.runs.settings import KEYS, Settings
-from foretell.runs.store import CELL_COLUMNS, CellKey, RunStore, answer_fault, cells_of
+from foretell.runs.store import CELL_COLUMNS, ROW_READERS, UNREADABLE, CellKey, RunStore, answer_fault, cells_of
 from foretell.runs.store import MIGRATIONS as STORE_TABLES
 
 KNOWN_PARTS = {"store": len(STORE_TABLES), "journal": len(JOURNAL_TABLES), SCHEMA_NAME: len(ARENA_TABLES)}
@@ -75,7 +80,7 @@ def newer_parts(file: HomeFile) -> list[str]:
 
 def file_faults(file: HomeFile) -> tuple[str, ...]:
     """What is wrong with a file as a file; one of no bytes is begun anew by whoever opens it."""
-    return file_problems(file.path) if file.path.stat().st_size else ()
+    return (file_problems(file.path) or unreadable_texts(file.path)) if file.path.stat().st_size else ()
 
 
 def missing_runs(file: HomeFile) -> int:
@@ -232,7 +237,7 @@ def _rebuild_runs(file: HomeFile, kept: Path, settings: Settings) -> Iterator[st
     RunStore(file.path).close()
     with closing(sqlite3.connect(file.path)) as con:
         found = copy_readable_rows(kept, con)
-        broken = _drop_unreadable(con)
+        broken, lacking = _drop_unreadable(con)
         con.commit()
     rows = found.rows
     counts = [rows.get(name, 0) for name in ("run", "cell", "event")]
@@ -243,6 +248,8 @@ def _rebuild_runs(file: HomeFile, kept: Path, settings: Settings) -> Iterator[st
         yield file.lost
     with closing(RunStore(file.path)) as store:
         for run, _ in store.specs():
+            if run in lacking or "question" in found.damaged:
+                yield from _questions_again(store, run)
             yield from _rebuild_run(store, run, settings)
 
 
@@ -256,6 +263,69 @@ def check_answers(path: Path) -> StoredCheck:
         return StoredCheck(unverified=count, total=count)
 
 
+def unreadable_rows(con: sqlite3.Connection) -> dict[str, list[SqlRow]]:
+    """By table, runs, questions and steps of a file of runs that cannot be read though the file is sound."""
+    if not con.execute("SELECT 1 FROM pragma_table_info('cell') WHERE name = 'checksum'").fetchone():
+        return {}  # Of an older version, whose tables are still to be brought up to date.
+    found: dict[str, list[SqlRow]] = {}
+    for table, (columns, read) in ROW_READERS.items():
+        for row in con.execute(f"SELECT {columns} FROM {table}"):
+            try:
+                read(row)
+            except UNREADABLE:
+                found.setdefault(table, []).append(row)
+    return found
+
+
+def set_aside_rows(store: RunStore, wrong: Mapping[str, Sequence[SqlRow]], settings: Settings) -> Iterator[str]:
+    """Take what cannot be read out of the runs, into a file of the home; questions come back out of their files."""
+    for table, rows in wrong.items():
+        names = ROW_READERS[table][0].split(", ")
+        aside = _aside("runs.db", names, rows, settings.home)
+        for row in rows:
+            store.database.write(*_mending(table, row))
+        yield f"{len(rows)} {TABLE_NOUNS[table]} that cannot be read were moved to {aside.name}"
+    for run in dict.fromkeys(row[0] for row in wrong.get("question", ())):
+        yield from _questions_again(store, run)
+    if wrong.get("run"):
+        yield "the same spec run again is the same run, with every reply out of the journal"
+
+
+TABLE_NOUNS = {"run": "runs", "question": "questions", "event": "steps", "run_outcome": "outcomes"}
+
+
+def _mending(table: str, row: SqlRow) -> tuple[str, SqlRow]:
+    """The statement that takes out a row that cannot be read; a run that says what it asks loses only its marks."""
+    if table == "run":
+        with suppress(*UNREADABLE):
+            dict(json.loads(row[1]))
+            return "UPDATE run SET services = '[]', tags = '[]' WHERE id = ?", row[:1]
+        return "DELETE FROM run WHERE id = ?", row[:1]
+    if table == "event":
+        return "DELETE FROM event WHERE id = ?", row[1:2]
+    if table == "question":
+        return "DELETE FROM question WHERE run = ? AND id = ? AND due = ?", row[:3]
+    return "DELETE FROM run_outcome WHERE run = ? AND question = ? AND due = ? AND target = ?", row[:4]
+
+
+def _questions_again(store: RunStore, run: str) -> Iterator[str]:
+    """Bring back questions that a run has lost, where the file they came from is as it was."""
+    row = store.run(run)
+    if row is None:
+        return
+    try:
+        found = stored_run(store, run, kept=False)
+    except UNREADABLE as error:
+        yield f"run {run}: its file of questions cannot be read ({error})"
+        return
+    if found.spec.questions.digest != row.spec.get("questions", {}).get("digest", ""):
+        yield f"run {run}: its file of questions is not what it was; what was lost is not asked again"
+        return
+    before = len(store.questions(run))
+    store.keep_questions(run, found.questions)
+    yield f"run {run}: {len(store.questions(run)) - before} questions were read again"
+
+
 def set_aside_answers(store: RunStore, wrong: Sequence[SqlRow], settings: Settings) -> Iterator[str]:
     """Take answers that are not what was stored out of the runs, into a file of the home, and compute them again."""
     aside = _aside("runs.db", CELL_COLUMNS, wrong, settings.home)
@@ -266,23 +336,22 @@ def set_aside_answers(store: RunStore, wrong: Sequence[SqlRow], settings: Settin
         yield from _rebuild_run(store, run, settings)
 
 
-def _drop_unreadable(con: sqlite3.Connection) -> int:
-    """Remove rows whose JSON is damaged, and answers that are not what was stored; how many."""
-    texts = {"run": ("spec", "services"), "cell": ("forecast", "failure"), "event": ("body",), "question": ("body",)}
-    bad = 0
-    for table, columns in texts.items():
-        where = " OR ".join(f"({one} IS NOT NULL AND NOT json_valid({one}))" for one in columns)
-        bad += con.execute(f"DELETE FROM {table} WHERE {where}").rowcount
+def _drop_unreadable(con: sqlite3.Connection) -> tuple[int, set[str]]:
+    """Remove rows that are damaged and answers that were changed; how many, and which runs lost questions."""
+    wrong = unreadable_rows(con)
+    for table, rows in wrong.items():
+        for row in rows:
+            con.execute(*_mending(table, row))
     changed = [row[:4] for row in con.execute(ANSWERS) if answer_fault(row)]
     con.executemany("DELETE FROM cell WHERE run = ? AND question = ? AND due = ? AND trial = ?", changed)
-    return bad + len(changed)
+    return sum(map(len, wrong.values())) + len(changed), {row[0] for row in wrong.get("question", ())}
 
 
 def _rebuild_run(store: RunStore, run: str, settings: Settings) -> Iterator[str]:
     """Compute answers that a run has lost again from the journal, without asking anybody."""
     try:
         prepared = stored_run(store, run)
-    except (InputError, ValueError, KeyError, TypeError) as error:
+    except UNREADABLE as error:
         yield f"run {run}: its questions cannot be read ({error}); the same spec run again is the same run"
         return
     spec = prepared.spec

@@ -200,13 +200,14 @@ async def carry_out(
 run = operation(RunRequest)(run_spec)
 
 
-def stored_run(store: RunStore, run: str, dataset: str | None = None) -> PreparedRun:
+def stored_run(store: RunStore, run: str, dataset: str | None = None, *, kept: bool = True) -> PreparedRun:
     """A stored run with what it asked, whatever its file of questions says by now.
 
     Args:
         store: Where it is.
         run: Its id.
         dataset: The questions, where they are not in the spec's own place any more.
+        kept: Whether the questions that were kept with it count; else those of their file, with their digest.
     """
     row = store.run(run)
     assert row is not None
@@ -216,8 +217,10 @@ def stored_run(store: RunStore, run: str, dataset: str | None = None) -> Prepare
     asked = replace(spec.questions, digest="", dataset=dataset or spec.questions.dataset, late_text=late_text)
     typed = stored_questions(store, spec)
     prepared = prepare_run(replace(spec, questions=asked), typed, folders=folders_of(row.folder))
-    kept = store.questions(run) if prepared.spec.questions.digest else []
-    return replace(prepared, spec=spec, questions=tuple(kept) or prepared.questions)
+    if not kept:
+        return prepared
+    asked_then = store.questions(run) if prepared.spec.questions.digest else []
+    return replace(prepared, spec=spec, questions=tuple(asked_then) or prepared.questions)
 
 
 def resume(store: RunStore, run: str, settings: Settings, changes: Mapping[str, Any] | None = None) -> PreparedRun:
@@ -261,17 +264,9 @@ FOUND_OUT = ("efforts", "marked")
 
 def replace_run(store: RunStore, old: str, prepared: PreparedRun, settings: Settings) -> None:
     """Let the run that another became take its name, note and tags; what the other answered is kept in the archive."""
-    row, new = store.run(old), prepared.spec.id
-    if row is None or old == new:
-        return
-    begin_run(store, prepared.spec, datetime.now(UTC), settings.services)
-    store.keep_questions(new, prepared.questions)
-    store.label(old, name="")
-    store.label(new, name=row.name, note=row.note, tags=row.tags)
-    if row.done:
-        store.label(old, archived=True, note=f"became run {new}" + (f"; {row.note}" if row.note else ""))
-    else:
-        store.remove(old)
+    if old != prepared.spec.id:
+        now, asked = datetime.now(UTC), prepared.questions
+        begin_run(store, prepared.spec, now, settings.services, instead_of=old, questions=asked)
 
 
 async def resume_stored_run(

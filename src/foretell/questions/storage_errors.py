@@ -48,8 +48,8 @@ def storage_error(error: BaseException, path: str | Path | None = None) -> Stora
     code = getattr(error, "sqlite_errorcode", None) or 0
     if code in _FULL_CODES:
         return DiskFull("the disk is full", path=path, hint=FULL_HINT)
-    if code & 0xFF in _DAMAGED_CODES:
-        return DamagedFile(f"the file is damaged: {error}", path=path, hint=DAMAGED_HINT)
+    if code & 0xFF in _DAMAGED_CODES or str(error).startswith("Could not decode to UTF-8"):
+        return DamagedFile(f"the file is damaged: {str(error)[:120]}", path=path, hint=DAMAGED_HINT)
     if code & 0xFF == sqlite3.SQLITE_READONLY:
         return StorageError("it cannot be written to", path=path, hint=READ_ONLY_HINT)
     if code & 0xFF == sqlite3.SQLITE_CANTOPEN:

@@ -29,7 +29,6 @@ from foretell.report.numbers import percent as percent
 from foretell.report.numbers import plural as plural
 from foretell.report.numbers import signed as signed
 from foretell.report.numbers import value_text as value_text
-from foretell.report.outputs import rows_as_csv as rows_as_csv
 from foretell.report.outputs import write_outputs as write_outputs
 from foretell.report.prose import EXCERPT_LENGTH as EXCERPT_LENGTH
 from foretell.report.prose import markdown as markdown
@@ -60,5 +59,8 @@ from foretell.report.theme import DIVERGING as DIVERGING
 from foretell.report.theme import ON_DIVERGING as ON_DIVERGING
 from foretell.report.theme import PALETTE as PALETTE
 from foretell.report.theme import SERIES as SERIES
+from foretell.report.tournament_page import TournamentDay as TournamentDay
+from foretell.report.tournament_page import TournamentRow as TournamentRow
+from foretell.report.tournament_page import markdown_summary as markdown_summary
 from foretell.report.tree_report import MOST_DRAWN as MOST_DRAWN
 from foretell.report.tree_report import picture_of as picture_of

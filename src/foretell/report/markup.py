@@ -48,7 +48,7 @@ def escaped(text: str | Markup) -> Markup:
     return escape(clean(text)) or Markup(" " * bool(text))
 
 
-MARKDOWN_SPECIAL = re.compile(r"([\\`*_\[\]<>|~&$]|^#|:(?=//)|@(?=\w))")
+MARKDOWN_SPECIAL = re.compile(r"([\\`*_\[\]<>|~&$]|^#|:(?=//)|@(?=\w)|(?<=www)\.)", re.IGNORECASE)
 
 
 def markdown_text(text: str) -> str:

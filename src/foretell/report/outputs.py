@@ -1,13 +1,11 @@
 """Results as files: the suffix of a file's name says the format."""
 
-import csv
-import io
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from foretell.data.files import write_atomically
-from foretell.data.untrusted import for_csv
+from foretell.data.untrusted import rows_as_csv
 from foretell.questions.errors import InputError
 
 
@@ -43,19 +41,6 @@ def can_write(result: Writable, suffix: str) -> bool:
     return suffix in WRITERS and (methods is None or any(hasattr(result, method) for method in methods))
 
 
-def rows_as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """CSV with the columns of all rows, in the order in which they first appear.
-
-    >>> rows_as_csv([{"a": 1}, {"a": 2, "b": "x"}]).splitlines()
-    ['a,b', '1,', '2,x']
-    """
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, fieldnames=list(dict.fromkeys(name for row in rows for name in row)))
-    writer.writeheader()
-    writer.writerows({name: for_csv(value) for name, value in row.items()} for row in rows)
-    return text.getvalue()
-
-
 def _text(method: str) -> Callable[[Any, Path], None]:
     def write(result: Any, path: Path) -> None:
         text: str = getattr(result, method)()
@@ -83,7 +68,7 @@ def _parquet(result: Any, path: Path) -> None:
 
     with tempfile.TemporaryDirectory() as folder, duckdb.connect(":memory:") as con:
         plain, made = Path(folder) / "rows.csv", Path(folder) / "rows.parquet"
-        plain.write_text(rows_as_csv(result.rows()), encoding="utf-8")
+        plain.write_text(rows_as_csv(result.rows(), let_out=lambda cell: cell), encoding="utf-8")
         con.read_csv(str(plain), header=True).write_parquet(str(made))
         write_atomically(path, made.read_bytes())
 

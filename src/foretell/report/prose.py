@@ -90,8 +90,9 @@ def quoted_markdown(text: str, limit: int = EXCERPT_LENGTH) -> str:
     HTML, pictures, and links that do not lead to the web are shown as they are written.
 
     >>> quoted_markdown("**a** <b> ![x](https://t.example) [c](javascript:d)")
-    '> **a** &lt;b> \\![x](https://t.example) [c\\](javascript:d)'
+    '> **a** &lt;b> &#33;[x](https://t.example) [c&#93;(javascript:d)'
     """
     safe = sanitise_text(excerpt(text, limit)).replace("&", "&amp;").replace("<", "&lt;")
-    safe = _OTHER_LINK.sub(r"\\]", _PICTURE.sub(r"\\!", safe))
+    # No backslash: one of the text's own in front of it would undo it.
+    safe = _OTHER_LINK.sub("&#93;", _PICTURE.sub("&#33;", safe))
     return "\n".join(f"> {line}".rstrip() for line in safe.strip().splitlines())

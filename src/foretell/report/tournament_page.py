@@ -5,7 +5,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from foretell.report.html import render_page
-from foretell.report.markup import shorten
+from foretell.report.markup import markdown_text, shorten
+from foretell.report.prose import web_address
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,19 +92,22 @@ def tournament_page(day: TournamentDay) -> str:
 
 def markdown_summary(day: TournamentDay) -> str:
     """The same as Markdown, for where pages cannot be shown."""
-    lines = [f"## {day.tournament}, {day.day}", "", day.lead, ""]
+    lines = [f"## {markdown_text(f'{day.tournament}, {day.day}')}", "", markdown_text(day.lead), ""]
     if day.sent:
         lines += ["| question | forecast | |", "|---|---|---|"]
-        lines += [f"| [{_cell(row.text)}]({row.url}) | {_cell(row.answer)} | {_comment(row)} |" for row in day.sent]
-    lines += ["", "Failed:", *(f"- {row.text}: {row.problem}" for row in day.failed)] if day.failed else []
-    lines += ["", "Left out:", *(f"- {n} × {reason}" for reason, n in day.skipped.items())] if day.skipped else []
-    lines += ["", *(f"- {note}" for note in day.notes)] if day.notes else []
+        lines += [
+            f"| {_link(row.text, row.url)} | {markdown_text(row.answer)} | {_link('comment', row.comment, '')} |"
+            for row in day.sent
+        ]
+    failed = [f"{row.text}: {row.problem}" for row in day.failed]
+    skipped = [f"{n} × {reason}" for reason, n in day.skipped.items()]
+    for heading, listed in (("Failed:", failed), ("Left out:", skipped), ("", day.notes)):
+        lines += ["", *filter(None, [heading]), *(f"- {markdown_text(one)}" for one in listed)] if listed else []
     return "\n".join(lines) + "\n"
 
 
-def _cell(text: str) -> str:
-    return " ".join(text.replace("|", "\\|").split())
-
-
-def _comment(row: TournamentRow) -> str:
-    return f"[comment]({row.comment})" if row.comment else ""
+def _link(text: str, address: str, without: str | None = None) -> str:
+    """A link where the address leads to the web; else the text alone, or what stands `without`."""
+    place = web_address(address).replace("(", "%28").replace(")", "%29").replace("|", "%7C")
+    shown = markdown_text(text)
+    return f"[{shown}]({place})" if place else shown if without is None else without

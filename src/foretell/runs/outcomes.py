@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from foretell.questions.question import Question
 from foretell.questions.resolution import Resolution
-from foretell.runs.store import RunStore
+from foretell.runs.store import ROW_READERS, RunStore, stored_row
 
 _KEEP = """
 insert into run_outcome values (?, ?, ?, ?, ?, ?, ?, ?)
@@ -45,19 +45,9 @@ class RunOutcomes:
 
     def of(self, run: str, question: str | None = None) -> list[Resolution]:
         """What is known of a run's questions, or of one of them."""
-        query = "select question, due, target, outcome, payoff, resolved_at from run_outcome where run = ?"
+        query = f"select {ROW_READERS['run_outcome'][0]} from run_outcome where run = ?"
         query, values = (query, (run,)) if question is None else (f"{query} and question = ?", (run, question))
-        return [
-            Resolution(
-                question_id=question,
-                target_id=target,
-                due=datetime.fromisoformat(due),
-                outcome=outcome,
-                payoff=payoff,
-                resolved_at=None if at is None else datetime.fromisoformat(at),
-            )
-            for question, due, target, outcome, payoff, at in self._db.read(query, values)
-        ]
+        return [stored_row("run_outcome", row, self._db.place) for row in self._db.read(query, values)]
 
     def count(self) -> dict[str, tuple[int, str]]:
         """By run: how many targets are decided, and when that was last told."""

@@ -117,11 +117,11 @@ def prepare_run(
 
 
 def begin_run(
-    store: RunStore, spec: RunSpec, now: datetime, services: Sequence[str] = (), *, again: bool = False
+    store: RunStore, spec: RunSpec, now: datetime, services: Sequence[str] = (), *, again: bool = False, **more: Any
 ) -> RunSpec:
     """Store a run, and return it with what was chosen for its models when it was made, now or earlier.
 
-    With `again` nothing is chosen: a run is computed once more as it was.
+    With `again` nothing is chosen: a run is computed once more as it was. `RunStore.begin` knows what `more` may say.
     """
     known = store.run(spec.id)
     if known is not None:
@@ -130,7 +130,7 @@ def begin_run(
         spec = replace(spec, marked=True)
         spec = spec if spec.efforts else replace(spec, efforts=default_efforts(models_of_run(spec)))
     began = now.isoformat(timespec="seconds")
-    store.begin(spec.id, spec.to_json(), began, services=services, folder=Path.cwd())
+    store.begin(spec.id, spec.to_json(), began, services=services, folder=Path.cwd(), **more)
     return spec
 
 

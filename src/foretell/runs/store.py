@@ -7,6 +7,7 @@ the events of an unfinished cell are simply dropped and written anew.
 import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from datetime import datetime
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -19,6 +20,7 @@ from foretell.questions.codec import from_json, to_json
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
+from foretell.questions.resolution import Resolution
 from foretell.questions.trace import ModelCalled, TraceEvent
 from foretell.runs.spec import RunState
 
@@ -89,6 +91,7 @@ select id, spec, created, services, count(forecast), count(failure),
     (select count(*) from cell as broken where broken.run = run.id and broken.degraded = 1), folder,
     name, note, tags, archived, problem
 from run left join cell on run.id = cell.run {where} group by run.id order by created desc"""
+_KEEP_QUESTION = "insert into question values (?, ?, ?, ?) on conflict do nothing"
 _ADD_EVENT = "insert into event (run, question, due, trial, kind, body) values (?, ?, ?, ?, ?, ?)"
 EVENTS = "events"
 """Written by one after the other: a reader that goes on after the last number it saw must not miss a smaller one."""
@@ -102,8 +105,16 @@ _CELL = ", ".join(CELL_COLUMNS)
 EVENT_KINDS = {kind.__name__: kind for kind in events.TraceEvent.__args__}
 
 
-class DamagedAnswer(InputError):
-    """A stored answer is not what was stored: it is named, and not used."""
+class DamagedRow(InputError):
+    """Something stored is not what was stored: it is named, and not used."""
+
+    def __init__(self, what: str, fault: str, place: str | Path | None) -> None:
+        hint = "foretell doctor --repair sets it aside and brings back what it can"
+        super().__init__(f"the stored {what} is not used: {fault}", path=place, hint=hint)
+
+
+UNREADABLE = (InputError, ValueError, KeyError, TypeError, AttributeError)
+"""What reading a row that was damaged may raise."""
 
 
 def answer_checksum(row: SqlRow) -> str:
@@ -112,18 +123,57 @@ def answer_checksum(row: SqlRow) -> str:
 
 
 def answer_fault(row: SqlRow) -> str:
-    """What is wrong with the answer of a cell; empty where nothing is. One without a checksum is taken as it is."""
-    return "" if row[7] is None or answer_checksum(row) == row[7] else "it was changed after it was stored"
+    """What is wrong with the answer of a cell; empty where nothing is. One without a checksum need only be readable."""
+    if row[7] is not None:
+        return "" if answer_checksum(row) == row[7] else "it was changed after it was stored"
+    try:
+        _read_answer(row)
+    except UNREADABLE:
+        return "it cannot be read"
+    return ""
+
+
+def _read_answer(row: SqlRow) -> Forecast | Failure:
+    return from_json(row[4], Forecast) if row[4] else from_json(row[5], Failure)
 
 
 def stored_answer(row: SqlRow, place: str | Path | None = None) -> Forecast | Failure:
     """The answer of a cell, read from its row, if it is as it was stored."""
-    run, question, _, trial, forecast, failure, *_ = row
     if fault := answer_fault(row):
-        problem = f"the stored answer to {question}, trial {trial} of run {run}, is not used: {fault}"
-        hint = "foretell doctor --repair sets it aside and computes it again from the journal"
-        raise DamagedAnswer(problem, path=place, hint=hint)
-    return from_json(forecast, Forecast) if forecast else from_json(failure, Failure)
+        raise DamagedRow(f"answer to {row[1]}, trial {row[3]} of run {row[0]},", fault, place)
+    return _read_answer(row)
+
+
+ROW_READERS: Mapping[str, tuple[str, Callable[[SqlRow], Any]]] = {
+    "run": ("id, spec, services, tags", lambda row: [dict(json.loads(row[1])), *map(list, map(json.loads, row[2:]))]),
+    "question": ("run, id, due, body", lambda row: from_json(row[3], Question)),
+    "event": ("run, id, kind, body", lambda row: EVENT_KINDS[row[2]](**json.loads(row[3]))),
+    "run_outcome": ("run, question, due, target, outcome, payoff, resolved_at", lambda row: _resolution(*row[1:])),
+}
+"""Table → columns, and how a row of them is read; the first two name it."""
+TABLE_NOUNS = {"run": "run", "question": "question", "event": "step", "run_outcome": "outcome of"}
+
+
+def _resolution(
+    question: str, due: str, target: str, outcome: int | None, payoff: float | None, at: str | None
+) -> Resolution:
+    return Resolution(
+        question_id=question,
+        target_id=target,
+        due=datetime.fromisoformat(due),
+        outcome=outcome,
+        payoff=payoff,
+        resolved_at=None if at is None else datetime.fromisoformat(at),
+    )
+
+
+def stored_row(table: str, row: SqlRow, place: str | Path | None = None) -> Any:
+    """What a row of a table says, if it can be read."""
+    try:
+        return ROW_READERS[table][1](row)
+    except UNREADABLE:
+        named = f"run {row[0]}" if table == "run" else f"{TABLE_NOUNS[table]} {row[1]} of run {row[0]}"
+        raise DamagedRow(named, "it cannot be read", place) from None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,35 +257,48 @@ class RunStore:
         """Like `aside`, together with what others do in this turn of the event loop."""
         return self._db.grouped(lambda: work(*args, **kwargs))
 
-    def begin(
-        self, run: str, spec: str, created: str, *, services: Sequence[str] = (), folder: str | Path = ""
+    def begin(  # noqa: PLR0913 - one for each thing that is noted of a run
+        self,
+        run: str,
+        spec: str,
+        created: str,
+        *,
+        services: Sequence[str] = (),
+        folder: str | Path = "",
+        instead_of: str = "",
+        questions: Iterable[Question] = (),
     ) -> None:
-        """Note a run; the same run again changes nothing but the folder that it was last started in."""
+        """Note a run; the same run again changes nothing but the folder that it was last started in.
+
+        Begun instead of another it asks these questions and takes its name, note and tags, all at once or not at all;
+        what the other answered is kept in the archive.
+        """
         insert = "insert into run (id, spec, created, services, folder) values (?, ?, ?, ?, ?) on conflict do nothing"
-        self._db.write(insert, (run, spec, created, json.dumps(list(services)), str(folder)))
         again = "update run set folder = ?, problem = '' where id = ? and (folder <> ? or problem <> '')"
-        self._db.write(again, (str(folder), run, str(folder)))
+        asked = _question_rows(run, questions)
+
+        def all_of_it(statements: Statements) -> None:
+            statements.write(insert, (run, spec, created, json.dumps(list(services)), str(folder)))
+            statements.write(again, (str(folder), run, str(folder)))
+            statements.write_many(_KEEP_QUESTION, asked)
+            if rows := statements.read(_RUNS.format(where="where run.id = ?"), (instead_of,)):
+                other = _run_row(rows[0])
+                _label(statements, run, name=other.name, note=other.note, tags=other.tags)
+                if other.done:
+                    note = f"became run {run}" + (f"; {other.note}" if other.note else "")
+                    _label(statements, other.id, name="", archived=True, note=note)
+                else:
+                    _remove(statements, other.id)
+
+        self._db.together(all_of_it)
 
     def label(self, run: str, **said: str | bool | Sequence[str]) -> None:
         """Write what is said of a run: its name, note and tags, whether it is archived, the problem it ended with."""
-        for column, value in said.items():
-            assert column in ("name", "note", "tags", "archived", "problem")
-            kept = (
-                value if isinstance(value, str) else int(value) if isinstance(value, bool) else json.dumps(list(value))
-            )
-            self._db.write(f"update run set {column} = ? where id = ?", (kept, run))
+        _label(self._db, run, **said)
 
     def remove(self, run: str) -> None:
         """Forget a run: its answers, steps, questions and base rates. The journal keeps the replies that were paid."""
-
-        def everything(statements: Statements) -> None:
-            for table in ("cell", "event", "question", "rate", "run_outcome", "run_score"):
-                statements.write(f"delete from {table} where run = ?", (run,))
-            statements.write("delete from run where id = ?", (run,))
-            names = (f"cell {run}", f"run {run}", f"queue {run}")
-            statements.write("delete from tick where name in (?, ?, ?)", names)
-
-        self._db.together(everything)
+        self._db.together(lambda statements: _remove(statements, run))
 
     def asked(self) -> dict[str, int]:
         """By run, how many questions it asks."""
@@ -261,26 +324,26 @@ class RunStore:
 
     def specs(self) -> list[tuple[str, dict[str, Any]]]:
         """Every run's id and spec as written, the newest first."""
-        return [(id, json.loads(spec)) for id, spec in self._db.read("select id, spec from run order by created desc")]
+        rows = self._db.read(f"select {ROW_READERS['run'][0]} from run order by created desc")
+        return [(row[0], stored_row("run", row, self._db.place)[0]) for row in rows]
 
     def keep_questions(self, run: str, questions: Iterable[Question]) -> None:
         """Keep what was asked, so that a run can be read without the file its questions came from."""
-        rows = [(run, q.id, q.due.isoformat(), to_json(q)) for q in questions]
-        self._db.write_many("insert into question values (?, ?, ?, ?) on conflict do nothing", rows)
+        self._db.write_many(_KEEP_QUESTION, _question_rows(run, questions))
 
     def questions(self, run: str) -> list[Question]:
         """What a run asked."""
-        query = "select body from question where run = ? order by id, due"
-        return [from_json(body, Question) for (body,) in self._db.read(query, (run,))]
+        query = f"select {ROW_READERS['question'][0]} from question where run = ? order by id, due"
+        return [stored_row("question", row, self._db.place) for row in self._db.read(query, (run,))]
 
     def runs(self) -> list[RunRow]:
         """All runs, the newest first."""
-        return [_run_row(row) for row in self._db.read(_RUNS.format(where=""))]
+        return [_run_row(row, self._db.place) for row in self._db.read(_RUNS.format(where=""))]
 
     def run(self, run: str) -> RunRow | None:
         """One run, with how far it is."""
         rows = self._db.read(_RUNS.format(where="where run.id = ?"), (run,))
-        return _run_row(rows[0]) if rows else None
+        return _run_row(rows[0], self._db.place) if rows else None
 
     def finished(self, run: str) -> set[tuple[str, str, int]]:
         """Cells that have a sound forecast: they are never run again. Failures and what rests on one are tried anew."""
@@ -301,8 +364,9 @@ class RunStore:
 
     def question(self, key: CellKey) -> Question | None:
         """What a cell asks."""
-        rows = self._db.read("select body from question where run = ? and id = ? and due = ?", key.row()[:3])
-        return from_json(rows[0][0], Question) if rows else None
+        query = f"select {ROW_READERS['question'][0]} from question where run = ? and id = ? and due = ?"
+        rows = self._db.read(query, key.row()[:3])
+        return stored_row("question", rows[0], self._db.place) if rows else None
 
     def answered(self, key: CellKey) -> bool:
         """Whether a cell has a sound forecast."""
@@ -325,8 +389,8 @@ class RunStore:
 
     def model_calls(self, run: str, after: int) -> list[tuple[int, ModelCalled]]:
         """Calls told after an event's number, with theirs; how a run's spending is followed from another machine."""
-        query = "select id, body from event where run = ? and id > ? and kind = 'ModelCalled' order by id"
-        return [(id, ModelCalled(**json.loads(body))) for id, body in self._db.read(query, (run, after))]
+        query = "select run, id, kind, body from event where run = ? and id > ? and kind = 'ModelCalled' order by id"
+        return [(row[1], stored_row("event", row, self._db.place)) for row in self._db.read(query, (run, after))]
 
     def spent(self, run: str) -> float:
         """Dollars that the replies of a run cost."""
@@ -412,23 +476,47 @@ class RunStore:
         query = f"select id, run, question, due, trial, kind, body from event where {where} order by id"
         parameters = (run, after, question) if question else (run, after)
         for i, r, q, due, trial, kind, body in self._db.stream(query, parameters):
-            yield i, CellKey(run=r, question=q, due=due, trial=trial), EVENT_KINDS[kind](**json.loads(body))
+            event = stored_row("event", (r, i, kind, body), self._db.place)
+            yield i, CellKey(run=r, question=q, due=due, trial=trial), event
 
 
-def _run_row(row: SqlRow) -> RunRow:
+def _label(statements: Statements, run: str, **said: str | bool | Sequence[str]) -> None:
+    assert said.keys() <= {"name", "note", "tags", "archived", "problem"}
+    kept = [
+        one if isinstance(one, str) else int(one) if isinstance(one, bool) else json.dumps(list(one))
+        for one in said.values()
+    ]
+    if said:
+        statements.write(f"update run set {', '.join(f'{one} = ?' for one in said)} where id = ?", (*kept, run))
+
+
+def _remove(statements: Statements, run: str) -> None:
+    for table in ("cell", "event", "question", "rate", "run_outcome", "run_score"):
+        statements.write(f"delete from {table} where run = ?", (run,))
+    statements.write("delete from run where id = ?", (run,))
+    names = (f"cell {run}", f"run {run}", f"queue {run}")
+    statements.write("delete from tick where name in (?, ?, ?)", names)
+
+
+def _question_rows(run: str, questions: Iterable[Question]) -> list[SqlRow]:
+    return [(run, q.id, q.due.isoformat(), to_json(q)) for q in questions]
+
+
+def _run_row(row: SqlRow, place: str | Path | None = None) -> RunRow:
     id, spec, created, services, done, failed, degraded, folder, name, note, tags, archived, problem = row
+    written, keys, marks = stored_row("run", (id, spec, services, tags), place)
     return RunRow(
         id=id,
-        spec=json.loads(spec),
+        spec=written,
         created=created,
-        services=tuple(json.loads(services)),
+        services=tuple(keys),
         done=done,
         failed=failed,
         degraded=degraded,
         folder=folder,
         name=name,
         note=note,
-        tags=tuple(json.loads(tags)),
+        tags=tuple(marks),
         archived=bool(archived),
         problem=problem,
     )

@@ -1,7 +1,5 @@
 """Questions, resolutions and forecasts, also those of stored runs, as the long tables that `foretell score` reads."""
 
-import csv
-import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, suppress
@@ -11,7 +9,7 @@ from typing import Any, cast
 
 from foretell.data.datasets.question_set import QUARANTINED, QuestionSet, asked_key
 from foretell.data.files import write_atomically
-from foretell.data.untrusted import for_csv
+from foretell.data.untrusted import rows_as_csv
 from foretell.forecasters.combine.trials import PANEL
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
@@ -135,16 +133,13 @@ def write_backtest(result: Backtest, resolutions: Iterable[Resolution], folder: 
 
 def write_rows(rows: Sequence[Mapping[str, Any]], path: Path) -> Path:
     """CSV or JSONL by ending; the file appears whole or not at all."""
-    text = io.StringIO(newline="")
     if path.suffix == ".jsonl":
-        text.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     elif path.suffix == ".csv":
-        writer = csv.DictWriter(text, fieldnames=list(rows[0]))
-        writer.writeheader()
-        writer.writerows({name: for_csv(value) for name, value in row.items()} for row in rows)
+        text = rows_as_csv(rows)
     else:
         raise InputError("cannot write this kind of file", path=path, hint="use .csv or .jsonl")
-    write_atomically(path, text.getvalue().encode())
+    write_atomically(path, text.encode())
     return path
 
 

@@ -203,12 +203,22 @@ class StoredScores:
                 f"{SUMMARY_VERSION} {row.done} {row.failed} {row.degraded} {decided} {when} {row.spec.get('aggregate')}"
             )
             seen, text = kept.get(row.id, ("", ""))
-            if seen != state:
-                text = json.dumps(score_run(self._store, row).summary())
+            summary = _kept_summary(text) if seen == state else None
+            if summary is None:
+                summary = score_run(self._store, row).summary()
                 if not database.read_only:
-                    database.write(_KEEP, (row.id, state, text))
-            found[row.id] = json.loads(text)
+                    database.write(_KEEP, (row.id, state, json.dumps(summary)))
+            found[row.id] = summary
         return found
+
+
+def _kept_summary(text: str) -> dict[str, Any] | None:
+    """What is kept of a run's scores; None where that cannot be read, and is made anew."""
+    try:
+        found = json.loads(text)
+    except (ValueError, TypeError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def score_run(store: RunStore, row: RunRow) -> RunScores:

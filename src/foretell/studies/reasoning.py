@@ -1,7 +1,5 @@
 """Study: how well are forecasts reasoned? A model marks five dimensions of each, and people check the judge."""
 
-import csv
-import io
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -12,7 +10,7 @@ from statistics import fmean
 from typing import Any, cast
 
 from foretell.data.datasets.rows import Row, csv_rows
-from foretell.data.untrusted import for_csv
+from foretell.data.untrusted import rows_as_csv
 from foretell.forecasters.agent.agent import without_numbers
 from foretell.forecasters.prompt.prediction_context import PredictionContext
 from foretell.forecasters.prompt.rendering import BOTH, ContextView, render
@@ -182,12 +180,8 @@ class Rating:
 
 def rating_sheet(items: Sequence[tuple[str, str]]) -> str:
     """An empty sheet for raters as CSV: the id and the text of each item, and a column for every mark."""
-    text = io.StringIO(newline="")
-    sheet = csv.writer(text)
-    sheet.writerow([ITEM, RATER, *DIMENSIONS, "text"])
-    for item, shown in items:
-        sheet.writerow([for_csv(item), "", *[""] * len(DIMENSIONS), for_csv(shown)])
-    return text.getvalue()
+    rows = [{ITEM: item, "text": shown} for item, shown in items]
+    return rows_as_csv(rows, (ITEM, RATER, *DIMENSIONS, "text"))
 
 
 def read_ratings(path: Path) -> list[Rating]:

@@ -15,11 +15,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from foretell.data import connections
 from foretell.data.connections import (
     MAX_HEADER_BYTES,
+    TWO_LENGTHS,
     BodyTooLarge,
     LimitedReceive,
     OpenConnections,
     ReaderTooSlow,
     ReplyTooLarge,
+    has_two_lengths,
     send_in_time,
 )
 from foretell.questions.errors import InputError
@@ -177,7 +179,10 @@ class RequestGuard:
     async def _answer(self, scope: Scope, receive: Receive, send: MarkedSend) -> None:
         request = Request(scope)
         if (refused := self._refused(request)) is not None:
-            await problem_response(request, *refused)(scope, receive, send)
+            answer = problem_response(request, *refused)
+            if refused[0] == HTTPStatus.BAD_REQUEST:  # Where the next request begins is not certain.
+                answer.headers["Connection"] = "close"
+            await answer(scope, receive, send)
             return
         try:
             await self._app(scope, LimitedReceive(receive, MAX_BODY_BYTES), send)
@@ -196,6 +201,8 @@ class RequestGuard:
     def _refused(self, request: Request) -> tuple[int, str] | None:
         if not self._access.admits_host(request.headers.get("host", "")):
             return 421, "this server does not go by that name"
+        if has_two_lengths(request.scope):
+            return 400, TWO_LENGTHS
         address = len(request.scope.get("raw_path") or b"") + len(request.scope["query_string"])
         if address + sum(len(name) + len(value) for name, value in request.headers.raw) > MAX_HEADER_BYTES:
             return 431, f"address and headers of a request may have {MAX_HEADER_BYTES:,} bytes at most"

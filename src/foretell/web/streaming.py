@@ -13,7 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.types import Receive, Scope, Send
 
 from foretell.questions.trace import BeliefRevised, ForecastMade, ToolUsed, TraceEvent
-from foretell.runs.store import EVENT_KINDS, CellKey, RunStore
+from foretell.runs.store import CellKey, RunStore, stored_row
 from foretell.web.event_watch import EventWatch
 from foretell.web.middleware import problem_response
 from foretell.web.state import WebState
@@ -120,7 +120,7 @@ def _batch(store: RunStore, run: str, question: str | None, after: int) -> list[
     if question is not None:
         return list(islice(store.events(run, question, after=after), BATCH))
     return [
-        (id, CellKey(run=run, question=asked, due=due, trial=trial), EVENT_KINDS[kind](**json.loads(body)))
+        (id, CellKey(run=run, question=asked, due=due, trial=trial), stored_row("event", (run, id, kind, body)))
         for id, asked, due, trial, kind, body in store.database.read(_NEXT_SQL, (after, run, BATCH))
     ]
 

@@ -23,6 +23,8 @@ _NAMES = """
 """
 FIELDS = tuple(_NAMES.split())
 YES = "yes"
+OWN = "own"
+"""The source of a question that names none."""
 
 
 def plain_question(row: Row, asked_at: datetime | None = None) -> Question:
@@ -34,7 +36,7 @@ def plain_question(row: Row, asked_at: datetime | None = None) -> Question:
         None,
         lambda: Question(
             id=row.text("id") or default_id(text),
-            source=row.text("source") or "own",
+            source=row.text("source") or OWN,
             text=text,
             due=due,
             targets=_targets(row, due),
@@ -190,7 +192,8 @@ def _question(row: Row, asked_at: datetime | None) -> Question:
         row.known_fields(FIELDS)
         return plain_question(row, asked_at)
     try:
-        return from_dict(dict(row.fields), Question)
+        unnamed = row.fields.get("source") in (None, "")
+        return from_dict({**row.fields, "source": OWN} if unnamed else dict(row.fields), Question)
     except InputError as error:
         raise error.at(path=row.path, row=row.number) from None
 

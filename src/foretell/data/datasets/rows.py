@@ -199,7 +199,7 @@ def csv_rows(path: Path) -> Iterator[Row]:
                 raise InputError("has more cells than the header has columns", path=path, row=number)
             if None in fields.values():
                 raise InputError("has fewer cells than the header has columns", path=path, row=number)
-            cells = {name: from_csv(cell) for name, cell in fields.items()}
+            cells = {from_csv(name): from_csv(cell) for name, cell in fields.items()}
             yield Row(path=path, number=number, fields=cells)
     except csv.Error as error:
         raise InputError(f"is not CSV: {error}", path=path, row=reader.line_num) from None

@@ -21,9 +21,47 @@ def file_problems(path: Path) -> tuple[str, ...]:
     try:
         with closing(open_read_only(path)) as con:
             found = [row[0] for row in con.execute(f"PRAGMA integrity_check({MOST_PROBLEMS})")]
+            found = found if found != ["ok"] else _without_numbers(con) or found
     except sqlite3.DatabaseError as error:
         return (str(error),)
     return () if found == ["ok"] else tuple(" ".join(str(one).split()) for one in found)
+
+
+def _without_numbers(con: sqlite3.Connection) -> list[str]:
+    """Columns of numbers in which there is something else, which SQLite does not mind."""
+    query = "SELECT 1 FROM \"{}\" WHERE typeof(\"{}\") IN ('text', 'blob') LIMIT 1"
+    columns = [(table, column) for table in _tables(con) for column in _numbers(con, table)]
+    return [f"no number in {'.'.join(one)}" for one in columns if con.execute(query.format(*one)).fetchone()]
+
+
+def _numbers(con: sqlite3.Connection, table: str) -> list[str]:
+    """The columns of a table that hold numbers."""
+    return _columns(con, table, "INTEGER", "REAL")
+
+
+def _columns(con: sqlite3.Connection, table: str, *kinds: str) -> list[str]:
+    return [row[1] for row in con.execute(f'PRAGMA table_info("{table}")') if row[2].upper() in kinds]
+
+
+def unreadable_texts(path: Path) -> tuple[str, ...]:
+    """Tables of a sound file in which some text is none."""
+    found: list[str] = []
+    with closing(open_read_only(path)) as con:
+        for name in _tables(con):
+            texts = ", ".join(f'"{column}"' for column in _columns(con, name, "TEXT"))
+            try:
+                any(False for _ in con.execute(f'SELECT {texts} FROM "{name}"' if texts else "SELECT 1"))
+            except sqlite3.OperationalError as error:
+                found.append(f"{name}: {str(error)[:60]}")
+    return tuple(found)
+
+
+def _text(data: bytes) -> str | bytes:
+    """A text, or its bytes where they are none."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data
 
 
 def schema_versions(path: Path) -> dict[str, int]:
@@ -59,18 +97,22 @@ def copy_readable_rows(damaged: Path, sound: sqlite3.Connection) -> Salvage:
         result.damaged = set(_tables(sound))
         return result
     with closing(con):
+        con.text_factory = _text
         ours = _tables(sound)
         for name, sql in _tables(con).items():
             if name not in ours:
                 sound.execute(sql)
             columns = [row[1] for row in sound.execute(f'PRAGMA table_info("{name}")')]
             known = [row[1] for row in con.execute(f'PRAGMA table_info("{name}")')]
-            shared = ", ".join(f'"{one}"' for one in columns if one in known)
-            marks = ", ".join("?" for one in columns if one in known)
+            both = [one for one in columns if one in known]
+            shared, marks = ", ".join(f'"{one}"' for one in both), ", ".join("?" for _ in both)
+            numbers = [both.index(one) for one in _numbers(sound, name) if one in both]
+            texts = [both.index(one) for one in _columns(sound, name, "TEXT") if one in both]
             insert = f'INSERT OR IGNORE INTO "{name}" ({shared}) VALUES ({marks})'
             whole, result.rows[name] = True, 0
             for row in _read_table(con, name, shared, without_rowid="without rowid" in sql.lower()):
-                if row is None:
+                broken = row is None or any(isinstance(row[at], str | bytes) for at in numbers)
+                if row is None or broken or any(isinstance(row[at], bytes) for at in texts):
                     whole = False
                 else:
                     with suppress(sqlite3.IntegrityError):

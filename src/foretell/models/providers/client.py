@@ -23,7 +23,7 @@ from foretell.models.model import (
 )
 from foretell.models.names import ModelName
 from foretell.models.providers.batches import LONGEST_RESULTS, BatchFormat, BatchQueue, SubmittedBatches
-from foretell.models.providers.wire import HttpFailure, Json, Wire, counted, redact_key, server_events
+from foretell.models.providers.wire import HttpFailure, Json, Wire, counted, redact_key, server_events, tidied
 from foretell.models.sending import NotSent, check_sending, sending_for_all
 from foretell.models.waiting import WaitingReply
 from foretell.questions.errors import MissingExtra
@@ -38,6 +38,8 @@ STEPS_DOWN = 5
 """Settings that one request may lose before its refusal is final."""
 LONGEST_OUTPUT, LEAST_OUTPUT = 10_000_000, 100
 """Tokens of a reply: what any limit is below, and what is of no use any more."""
+UNREADABLE = (KeyError, IndexError, TypeError, ValueError, AttributeError)
+"""What a reader raises where a reply is not what it should be."""
 LESS_SCHEMA: Mapping[str, Any] = {"yes": "object", "object": "no"}
 DESCRIBED = "Answer with one JSON object and nothing else. Its JSON schema:\n{}"
 """For models that cannot be held to a schema."""
@@ -160,10 +162,11 @@ class HttpModel:
 
         method = "GET" if data is None else "POST"
         headers = None if content_type == JSON_TYPE else {"Content-Type": content_type}
+        sent = None if data is None else aiohttp.BytesPayload(data)  # Else every body is searched for its kind.
         try:
             with WaitingReply() as waiting:
                 async with self._session().request(
-                    method, url, data=data, headers=headers, proxy=self._proxy
+                    method, url, data=sent, headers=headers, proxy=self._proxy
                 ) as answer:
                     body = await _read_all(answer, waiting, longest or LONGEST_BODY)
                     return HttpAnswer(status=answer.status, headers=answer.headers, body=body)
@@ -186,27 +189,33 @@ class HttpModel:
         if not isinstance(parsed, dict):
             raise ReplyLost(f"{request.model}: the reply is no JSON or was cut off")
         try:
-            return self._wire.reply(parsed, request)
+            with suppress(*UNREADABLE):
+                return self._wire.reply(parsed, request)
+            return self._wire.reply(tidied(parsed), request)
         except RecursionError:
             return _malformed(request, answer.body[:LONGEST_TEXT].decode("utf-8", "replace"))
-        except (KeyError, IndexError, TypeError, ValueError, AttributeError):
+        except UNREADABLE:
             raise ReplyLost(f"{request.model}: the reply holds no answer that can be read") from None
 
     def _parsed(self, answer: HttpAnswer) -> Any:
-        if answer.body.lstrip()[:5] in (b"data:", b"event") or b"text/event-stream" in _type(answer.headers):
-            with suppress(KeyError, TypeError, ValueError, AttributeError, IndexError):
-                return self._wire.joined(server_events(answer.body.decode("utf-8", "replace")))
-            return None
-        try:
-            parsed = json.loads(answer.body)
-        except ValueError:
-            return None
-        return self._from_list(parsed) if isinstance(parsed, list) else parsed
+        if b"text/event-stream" not in _type(answer.headers):
+            try:
+                parsed = json.loads(answer.body)
+            except ValueError:  # Perhaps a stream whose server does not say so.
+                parsed = None
+            if parsed is not None:
+                return self._from_list(parsed) if isinstance(parsed, list) else parsed
+        events = list(server_events(answer.body.decode("utf-8", "replace")))
+        with suppress(*UNREADABLE):
+            return self._wire.joined(events)
+        with suppress(*UNREADABLE):
+            return self._wire.joined(tidied(events))
+        return None
 
     def _from_list(self, items: list[Any]) -> Any:
         """What a list holds: Google answers so with errors, and with streams whose events were gathered on the way."""
         objects: list[Json] = [item for item in items if isinstance(item, dict)]
-        with suppress(KeyError, TypeError, ValueError, AttributeError, IndexError):
+        with suppress(*UNREADABLE):
             return next((item for item in objects if item.get("error")), None) or self._wire.joined(objects)
         return None
 
@@ -241,7 +250,7 @@ class HttpModel:
         loop = asyncio.get_running_loop()
         if loop not in self._sessions:
             self._sessions[loop] = aiohttp.ClientSession(
-                connector=_connector_type()(limit=0, keepalive_timeout=60),
+                connector=_connector_type()(limit=0, keepalive_timeout=_keepalive(self._address)),
                 headers=self._headers,
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=30),
                 cookie_jar=aiohttp.DummyCookieJar(),
@@ -266,6 +275,13 @@ def _connector_type() -> "type[aiohttp.TCPConnector]":
             return connection
 
     return CheckingConnector
+
+
+def _keepalive(address: str) -> float:
+    """Seconds after which an idle connection is not used again."""
+    # Servers of one's own (llama.cpp, uvicorn) close it after five. A request that crosses with that is lost, and
+    # nobody can tell whether it was answered.
+    return 60.0 if address.startswith("https:") else 4.0
 
 
 LONGEST_TEXT = 100_000

@@ -40,7 +40,9 @@ class LlamaCppModel:
         async with self._loading:
             if self._chat is None:
                 self._server = await asyncio.to_thread(self._load)
-                self._chat = HttpModel(ChatWire(stream=True), f"{self._server.listening_address}/v1")
+                # It may close a connection after a streamed reply, just when the next request is on its way.
+                closing, place = {"Connection": "close"}, f"{self._server.listening_address}/v1"
+                self._chat = HttpModel(ChatWire(stream=True), place, headers=closing)
         if request.settings.max_tokens is None:
             request = replace(request, settings=replace(request.settings, max_tokens=DEFAULT_REPLY_TOKENS))
         return await self._chat.complete(request)

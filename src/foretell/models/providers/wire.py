@@ -370,6 +370,16 @@ def add_turn(turns: list[Json], role: str, field: str, parts: list[Json]) -> Non
         turns.append({"role": role, field: parts})
 
 
+def tidied(value: Any) -> Any:
+    """A reply without what no reader expects: nothing in the midst of a list, and counts that are no object."""
+    if isinstance(value, list):
+        return [tidied(part) for part in cast("list[Any]", value) if part is not None]
+    if not isinstance(value, dict):
+        return value
+    parts = cast("Json", value).items()
+    return {k: tidied(v) for k, v in parts if k not in ("usage", "usageMetadata") or isinstance(v, dict)}
+
+
 NUDGE = "Answer now by calling the tool `{}` and nothing else."
 """Said where a call is wanted and the model takes no tool choice."""
 NUDGE_ANY = "Answer now by calling one of the tools."
@@ -382,7 +392,8 @@ def nudge(force: str) -> str:
 
 def server_events(text: str) -> Iterator[Json]:
     """The JSON of every event in a stream; what is no JSON, such as the closing mark, is passed over."""
-    for block in text.replace("\r\n", "\n").split("\n\n"):
+    # A line may end in either character or in both; within JSON both are escaped.
+    for block in text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n\n"):
         data = "\n".join(line[5:].lstrip(" ") for line in block.split("\n") if line.startswith("data:"))
         if data.startswith("{"):
             try:

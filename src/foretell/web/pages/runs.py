@@ -1,8 +1,6 @@
 """Runs: the list, one of them with progress, failures, cost and questions, and its texts as they are."""
 
 import asyncio
-import csv
-import io
 import json
 import math
 from collections import Counter
@@ -17,7 +15,7 @@ from fastapi import Path as PathParameter
 from fastapi.responses import PlainTextResponse, RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
-from foretell.data.untrusted import for_csv
+from foretell.data.untrusted import rows_as_csv
 from foretell.operations import run as operations
 from foretell.operations.data import QuestionsResult, check_questions
 from foretell.operations.grid import list_grids
@@ -379,16 +377,15 @@ def download_answers(here: CurrentState, run: str, filters: Annotated[AnswerFilt
     """What the page of a run shows, as a table: one row for each outcome of each question."""
     row = here.run(run)
     scores = here.scores(row, finished=True)
-    text = io.StringIO(newline="")
-    writer = csv.writer(text)
-    writer.writerow(("question", "due", "text", "target", "p", "trials", "price", "outcome", "brier", "price_brier"))
+    columns = ("question", "due", "text", "target", "p", "trials", "price", "outcome", "brier", "price_brier")
+    rows: list[dict[str, object]] = []
     for one in filters.chosen(scores.answers):
         for target in one.targets:
             said = (target.p, " ".join(f"{p:.4g}" for p in target.trials), target.price, target.outcome)
             named = (one.question.id, one.question.due.isoformat(), one.question.text, target.id)
-            writer.writerow([for_csv(value) for value in (*named, *said, target.brier, target.price_brier)])
+            rows.append(dict(zip(columns, (*named, *said, target.brier, target.price_brier), strict=True)))
     headers = {"Content-Disposition": f'attachment; filename="{row.id}.csv"'}
-    return CsvResponse(text.getvalue(), headers=headers)
+    return CsvResponse(rows_as_csv(rows, columns), headers=headers)
 
 
 # What people say of a run.
