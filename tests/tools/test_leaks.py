@@ -43,6 +43,7 @@ def said(*words: Any) -> str:
         said("KEEP or DROP", "KEEP."),
         said(True, None),
         json.dumps({"verdicts": [{"id": "1", "verdict": "KEEP"}, {"id": "2", "verdict": "KEEP"}]}),
+        json.dumps({"verdicts": [{"id": ["r1"], "verdict": "KEEP"}, {"id": {"r2": 1}, "verdict": "KEEP"}]}),
         "null",
         "[" * 100_000,
     ],

@@ -247,8 +247,8 @@ def _rows(answer: Any, ids: frozenset[str]) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for one in cast("list[Any]", given):
         row = cast("dict[str, Any]", one) if isinstance(one, dict) else {}
-        known = set(row) <= _ROW_KEYS and row.get("id") in ids and isinstance(row.get("reason", ""), str)
-        if not known or row.get("verdict") not in ("KEEP", "DROP"):
+        named = set(row) <= _ROW_KEYS and isinstance(row.get("id"), str) and isinstance(row.get("reason", ""), str)
+        if not named or row["id"] not in ids or row.get("verdict") not in ("KEEP", "DROP"):
             raise ValueError("a row is no verdict on a text that was asked about")
         rows.append(row)
     return rows
