@@ -73,6 +73,45 @@ def test_only_live_reports_have_entries() -> None:
     assert late_entry("Vote: live updates", text.replace("27", "26"), CUTOFF) is None
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The ferry is slow in winter. Uploaded by Dock Cam on 3 March 2026. It takes an hour.",
+        "Der Hafen ist klein. Urteil des Landgerichts Kiel vom 3. März 2026. Die Klage wird abgewiesen.",
+        "Kiel, 3. März 2026. Die Fähre hat am Morgen den Kai gerammt.",
+        "Avis de Jeanne le 3 mars 2026 : le colis est arrivé ouvert.",
+        "Verkauft am 3. März 2026, Wohnung, 60 Quadratmeter",
+        "Versteigerung vom 3. März 2026: eine Uhr für 900 Euro",
+        "(undo) 14:26, 3 March 2026 Gull (talk)",
+        "★★★★☆ Gull, 3 March 2026. Stopped charging after a week.",
+        "Backup written to disk-20260303.tar.gz",
+        "Cash held: 4.2m as at 3 March 2026.",
+        "Good morning, it is Tuesday, 3 March 2026. The ferry is back.",
+    ],
+)
+def test_what_is_dated_by_its_day_is_found_within_a_paragraph_too(text: str) -> None:
+    assert late_stamp(text, CUTOFF) is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Poll of 20 October 2025 on the referendum of 3 March 2026: 42 % undecided.",
+        "Review written 20 October 2025. Next inspection 3 March 2026.",
+        "Financial calendar: annual meeting 3 March 2026; trading update 5 May 2026.",
+        "Pre-order: hardback, publication date 3 March 2026.",
+        "Road closed from 3 March 2026 to 5 March 2026 for repairs.",
+        "Coming up\n3 March 2026, quiz night",
+        "Expires: Tue, 03 Mar 2026 10:00:00 GMT",
+        "Lot 3.3.26 was sold.",
+        "L'udienza è fissata al 3 marzo 2026.",
+        "提出期限:2026年3月3日",
+    ],
+)
+def test_days_to_come_beside_words_of_documents_are_plans(text: str) -> None:
+    assert late_stamp(text, CUTOFF) is None
+
+
 def test_dates_in_addresses_of_agendas_are_plans() -> None:
     assert late_address("https://a.org/2026/03/05/x", CUTOFF) is not None
     assert late_address("https://a.org/events/2026/03/05/x", CUTOFF) is None

@@ -18,7 +18,7 @@ _AHEAD = re.compile(
 )
 _SAID = re.compile(r"\b(?:said|says|told|announced|agreed|confirmed|warned|reported|declared|wrote|noted|added)\b")
 _DONE = re.compile(
-    r"\b(?:was|were|had|did|won|lost|beat|fell|rose|cut|raised|held|kept|resigned|died|ended|passed|ruled|rejected"
+    r"\b(?:was|were|had|did|shook|came|flew|fought|threw|drew|ran|wrote|spoke|stood|burnt|rang|swept|felt|found|sent|paid|led|won|lost|beat|fell|rose|cut|raised|held|kept|resigned|died|ended|passed|ruled|rejected"
     r"|approved|signed|exploded|crashed|came|struck|hit|killed|arrested|elected|defeated|closed|opened|launched|landed"
     r"|collapsed|resumed|voted|lifted|lowered|hiked|dropped|climbed|jumped|gained|slid|broke|became|took|left|made|went"
     r"|gave|began|started|withdrew|acquired|bought|sold|filed|convicted|sentenced|acquitted|scored|finished|failed"

@@ -25,7 +25,7 @@ _OUTCOMES = (
     r"|прибыль|выручка|отчет\w*|прибуток|laba|pendapatan|kinerja|doanh thu|loi nhuan|نتائج|ارباح|سود|नतीजे|परिणाम"
 )
 _MOVES = (
-    r"\w{3,}ed|hausse|recul|croissance|crescita|calo|crecimiento|growth|decline|increase|okade|minskade|(?:ver|be|er|ent)\w{3,}te"
+    r"wurden?|blev|ble|fueron|foram|furono|gemeldet|gemeld|ubermittelt|solgt|meldt|cerro|\w{3,}ed|hausse|recul|croissance|crescita|calo|crecimiento|growth|decline|increase|okade|minskade|(?:ver|be|er|ent)\w{3,}te"
     r"|\w{3,}(?:aron|ieron|aram|eram|iram)|a \w{3,}e|reported|f[ae]ll|fell|rose|beats?|wins?|won|jump(?:s|ed)|drop(?:s|ped)|inflation|gdp|cpi|revenue|profits?"
     r"|loss(?:es)?|grew|shrank|came in|actual|added|payrolls|unemployment|retail sales|turnout|missed|was|were|issue"
     r"|edition|vol\.|published|climbed|slipped|gained|declined|slowed|stood at|ended|closed|lowered|raised|showed|held"
@@ -149,13 +149,18 @@ def late_period(text: str, as_of: AsOf) -> str | None:
     return _late_month(low, as_of) or _late_end(low, as_of)
 
 
+_COMPARED = re.compile(
+    r"\b(?:week|month|quarter|year|day|ano|mes|semana|trimestre|ugen|uken|maneden|aret|kvartalet|veckan|vorwoche|jahr|woche|monat|an)"
+    r" (?:before|earlier|antes|anterior|for|foer|innan|zuvor|vorher|avant)\b|\bcalendar year\b|\bdraw (?=results?)"
+)
+"""What a result is compared with, and what is no draw to come."""
 _BEATEN = re.compile(
     r"\b(?:beat|beats|topped|missed|above|below|exceeded|over|under)\s(?:\w+\s){0,2}(?:estimates?|expectations?|forecasts?|consensus|guidance)\b"
 )
 
 
 def _awaited(sentence: str) -> bool:
-    sentence = _BEATEN.sub("", sentence)
+    sentence = _COMPARED.sub("", _BEATEN.sub("", sentence))
     ahead = EXPECTED.search(sentence) or SCHEDULED.search(sentence) or PLANNED.search(sentence)
     return bool(ahead) or FUTURE_SIGN.search(sentence) is not None or not WILL.isdisjoint(TOKEN.findall(sentence))
 

@@ -17,15 +17,20 @@ from foretell.tools.dates.words import (
     SMALL,
     TOKEN,
     WILL,
+    is_document,
     is_future,
     is_stamp,
 )
 
+_RUN_ON = re.compile(r"(?<=[^\W\d]{4}[.!])\s+(?=[^\Wa-z]|[\"'(\[])")
+_DOT_AFTER = re.compile(r"(?<=\d)\.\s?-?\s+(?=[^\Wa-z\d])")
 SENTENCE_END = re.compile(r"(?<=[.!?;])\s+(?=[^\Wa-z]|[\"'(\[])|\n\s{0,9}(?=\n|[^\Wa-z]|[\"'(\[#*|<-])|[。！？]")
 _AS_OF = re.compile(
     r"(?:\bas (?:of|at)(?: (?:the )?(?:market )?close(?: of (?:trading|business))?(?: on)?)?|\bdata (?:to|through"
     r"|until)|\bcurrent (?:as of|to|through)|\bstand|\bau|\bal"
-    r"|по состоянию(?: на)?|時点|现在|截至|截止)\W{0,4}(?:[a-z]{3,9},?\s+)?$"
+    r"|\bclose of business(?: on)?|\bthrough games (?:of|on)|\bdate:? as of|\ba fecha de|\ben date du|\ba la date du"
+    r"|\balla data del|\bper il|\bper(?: den)?|\bpeildatum|\bstan na(?: dzien)?|\bke dni|\btinh den(?: ngay)?"
+    r"|станом на|към|по состоянию(?: на)?|時点|现在|截至|截止)\W{0,4}(?:[a-z]{3,9},?\s+)?$"
 )
 _LABEL = re.compile(r"^[\W_]{0,8}([^\W\d_]+(?:[\s'-]{1,3}[^\W\d_]+){0,6})\s{0,2}[:：]\s*$")
 _CLOCK_AFTER = re.compile(
@@ -107,7 +112,8 @@ _REPORT_BEFORE = re.compile(
     r"|current date) $"
 )
 _NOW = re.compile(
-    r"(?:\btoday(?:'s date)?|\bit is now|\bcurrent date|\bserver time|\bsession started|\bheute ist|\bnous sommes"
+    r"(?:\btoday(?:'s date)?|\bit is(?: now|(?= (?:mon|tues|wednes|thurs|fri|satur|sun)day))"
+    r"|\bcurrent date|\bserver time|\bsession started|\bheute ist|\bnous sommes"
     r"|\boggi e"
     r"|\bhoy es|\bhoje e|\bdzis jest|сегодня|今日は|今天是|오늘은)[\s,':a-z]{0,16}$"
 )
@@ -140,16 +146,33 @@ _SCORE = re.compile(
 )
 _FIGURE_AFTER = re.compile(r"^\W{0,2}[:=]\s?[$€£¥]?[-+]?\d(?!\d?[:h]\d\d)")
 _SPAN_BEFORE = re.compile(r"\b(?:from|until|till|to|by|ab|bis|a partir|dal|desde) $")
+_ORDERED_AHEAD = re.compile(
+    r"\bpre-?order|\bcalendar|\bagenda|\bschedule|kalender|calendrier|calendario|vorbestell|precommand"
+)
+_NUMBER_BEFORE = re.compile(
+    r"\b(?:lot|nos?|nr|section|part|item|ref|code|art|model|serial|sku|isbn|order)\b[.:#]{0,2} ?[a-z]{0,4}-?$"
+)
+"""What makes a number of 5.6.25."""
+_SPAN_AFTER = re.compile(r"^,? ?(?:to|until|till|and|through|bis|und|au|et|al|hasta|e|ate|tot|en|do|a|-) ")
+_YEAR = re.compile(r"(?:19|20)\d\d")
 _DECIMAL = re.compile(r"\d[.,]\d")
-_LONGEST_LEAD, _SHORT_LEAD = 60, 6
+_LONGEST_LEAD, _SHORT_LEAD, _SENTENCE_LEAD = 60, 6, 16
 _FILE_BEFORE = re.compile(r"(?:^|[\s\"'(/:=])[\w.%+-]{0,80}$")
 _FILE_AFTER = re.compile(
-    r"^(?: at \d\d\.\d\d\.\d\d)?[\w%+-]{0,30}\.(?:"
+    r"^(?: (?:at|um|a|в|om|kl) \d\d[.:]\d\d(?:[.:]\d\d)?)?[\w%+-]{0,30}(?:\.tar)?\.(?:"
     r"pdf|xlsx?|csv|tsv|docx?|pptx?|odt|jpe?g|png|gif|webp|heic|tiff?|mp[34]|mov|wav|zip|gz|json|xml|html?"
     r"|txt|md|log|parquet|eml)\b"
 )
 _HASH_AFTER = re.compile(r"^[\s,]{1,3}\(?(?=[a-f]{0,39}\d)(?=\d{0,39}[a-f])[0-9a-f]{7,40}\b")
 _HASH_BEFORE = re.compile(r"(?:^|[\s*])(?=[a-f]{0,39}\d)(?=\d{0,39}[a-f])[0-9a-f]{7,40}[\s,(]{1,3}$")
+_CLOCK_BEFORE = re.compile(r"(?<![\d:-])\d{1,2}:\d{2}(?: ?[ap]\.?m\.?)?(?: uhr)?(?:,| -| ·| \||)\s$")
+_ODD_MINUTE_AFTER = re.compile(r",? (?:at |um |a |в |as |kl\.? ?)?\d{1,2}:\d[1-46-9](?: ?[ap]m)?(?=\n|$)")
+"""A time of day that ends its line and that nobody chooses for an event."""
+_OF_DAY_BEFORE = re.compile(
+    r"[^\W\d_]{3}\S{0,20}\s(?:vom|du|del|dello|della|van|z dnia|z|ze dne|ze|от|від|af den|fran den|din|of)"
+    r"\s(?:the )?$"
+)
+_COLON_AFTER = re.compile(r"^\s?:\s")
 _ON_DAY = frozenset(("on", "am", "le", "el", "il", "em", "op", "den", "dne", "dnia", "at", "in", "the"))
 _CLOCK_LIKE = re.compile(r"\b(?:[01]?\d|2[0-3])[:.][0-5]\d\b")
 _VOTES = re.compile(r"\d{1,2}(?:[.,]\d{1,2})?\s?%")
@@ -165,23 +188,37 @@ class DatePlace:
     found: FoundDate
 
     @cached_property
-    def line_start(self) -> int:
+    def wide_start(self) -> int:
         """Where its line begins, or as far back as is looked at."""
         least = max(0, self.found.start - _REACH)
         found = self.low.rfind("\n", least, self.found.start)
         return least if found < 0 else found + 1
 
     @cached_property
-    def line_end(self) -> int:
+    def wide_end(self) -> int:
         """Where its line ends, or as far on as is looked at."""
         most = min(len(self.low), self.found.end + _REACH)
         found = self.low.find("\n", self.found.end, most)
         return most if found < 0 else found
 
     @cached_property
+    def line_start(self) -> int:
+        """Where its line begins, or its sentence: extracts from pages run several lines into one."""
+        first, place = self.wide_start, self.found.start
+        ends = [one.end() for one in _RUN_ON.finditer(self.plain, first, place + 1) if one.end() <= place]
+        return ends[-1] if ends else first
+
+    @cached_property
+    def line_end(self) -> int:
+        """Where its line ends, or its sentence."""
+        end = _DOT_AFTER.match(self.plain, self.found.end, self.wide_end)
+        end = end or _RUN_ON.search(self.plain, self.found.end, self.wide_end)
+        return end.start() if end is not None else self.wide_end
+
+    @cached_property
     def opens_line(self) -> bool:
         """Whether `before` reaches back to the beginning of the line."""
-        return self.line_start == 0 or self.low[self.line_start - 1] == "\n"
+        return self.line_start == 0 or self.line_start > self.wide_start or self.low[self.line_start - 1] == "\n"
 
     @cached_property
     def before(self) -> str:
@@ -204,14 +241,14 @@ class DatePlace:
     @cached_property
     def short_line(self) -> bool:
         """Whether the whole line is in sight and no longer than a heading."""
-        ended = self.line_end == len(self.low) or self.low[self.line_end] == "\n"
+        ended = self.line_end == len(self.low) or self.line_end < self.wide_end or self.low[self.line_end] == "\n"
         return self.opens_line and ended and self.line_end - self.line_start <= _LONGEST_HEAD_LINE
 
     @cached_property
     def planned(self) -> bool:
         """Whether the line, or its heading, speaks of plans."""
         # Those who wrote something are no deadline.
-        before, after = self.plain[self.line_start : self.found.start], self.plain[self.found.end : self.line_end]
+        before, after = self.plain[self.wide_start : self.found.start], self.plain[self.found.end : self.wide_end]
         line = lower(_BY_NAME.sub("", f"{before} {after}"))
         ahead = PLANNED.search(line) or SCHEDULED.search(line) or FUTURE_SIGN.search(line) or _TO_BE.search(line)
         return bool(ahead) or not WILL.isdisjoint(TOKEN.findall(line)) or self.under_a_plan
@@ -241,6 +278,8 @@ class DatePlace:
 
     def is_stamp(self) -> bool:
         """Whether the date is that of the text or of a part of it."""
+        if _NUMBER_BEFORE.search(self.before, max(0, len(self.before) - _LONGEST_LEAD)):
+            return False
         if self.stamp_word_before() or self._labelled() or self._data_as_of() or self._keyed():
             return True
         if self.found.precision != "day":
@@ -254,6 +293,9 @@ class DatePlace:
             or self._figure()
             or self._scored()
             or self._named_file()
+            or self._of_that_day()
+            or self._signed()
+            or self._rated()
             or self._told_as_done()
         )
 
@@ -263,6 +305,20 @@ class DatePlace:
             return True
         named = _FILE_AFTER.match(self.after) and _FILE_BEFORE.search(self.before)
         return bool(named) and not self.planned
+
+    def _signed(self) -> bool:
+        """Whether the time of day stands before the date, as in logs and signatures: "14:26, 16. Juni 2022"."""
+        clock = _CLOCK_BEFORE.search(self.before) or _ODD_MINUTE_AFTER.match(self.low, self.found.end)
+        return clock is not None and not (self.planned or looks_ahead(self.before[-40:]))
+
+    def _rated(self) -> bool:
+        """Whether the line holds the stars of a review."""
+        return "★" in self.plain[self.wide_start : self.wide_end] and not self.planned
+
+    def _of_that_day(self) -> bool:
+        """Whether what follows a colon is of that day: "Auktion vom 8. September 2024: Zuschlag bei 4.740 Euro"."""
+        named = _OF_DAY_BEFORE.search(self.before) and _COLON_AFTER.match(self.after)
+        return bool(named) and not (self.planned or _YEAR.search(self.before) or looks_ahead(self.before))
 
     def _told_as_done(self) -> bool:
         """Whether its sentence tells what happened on that day."""
@@ -277,14 +333,24 @@ class DatePlace:
         before = self.low[start : self.found.start]
         if ASIAN_STAMP.search(before[-14:]):
             return not FUTURE_SIGN.search(before[-30:] + self.low[self.found.end : self.found.end + 20])
+        if (_SPAN_BEFORE.search(before) and _SPAN_AFTER.match(self.after)) or _ORDERED_AHEAD.search(self.before):
+            return False
         for place, token in enumerate(reversed(list(TOKEN.finditer(before)))):
             word = token[0]
+            if _YEAR.fullmatch(word):
+                # The stamp is that of the other date.
+                return False
+            if self.found.precision == "day" and is_document(word):
+                return self._tells_of_the_past(start + token.start())
             if is_stamp(word) and not (word in SMALL and place == 0 and word != "update"):
                 return self._tells_of_the_past(start + token.start())
             if place == 0 and word == "by":
                 # "received by 5 June" is a deadline.
                 return False
             small = word.isdigit() or word in SMALL or word in weekdays() or len(word) <= 2 or bool(month_numbers(word))
+            if not small and self.plain[start + token.start()].isupper():
+                # Who or where: "Kommentar von Uschi am 30.06.2024".
+                small = "\n" not in before[max(0, token.start() - 20) :]
             if place >= 6 or not small or (is_future(word) and word not in SMALL):
                 return False
         return False
@@ -300,7 +366,7 @@ class DatePlace:
 
     def _stamp_word_after(self) -> bool:
         """Whether a stamp word follows the date, as in many languages of Asia, in Turkish and in brackets."""
-        after = _CLAUSE_END.split(self.low[self.found.end : self.found.end + 40], maxsplit=1)[0]
+        after = _CLAUSE_END.split(self.low[self.found.end : min(self.found.end + 40, self.line_end)], maxsplit=1)[0]
         if looks_ahead(self.sentence_before(self.found.start)[-50:]) or FUTURE_SIGN.search(after):
             return False
         if _CONDITION.search(self.sentence_before(self.found.start, _SENTENCE)):
@@ -318,9 +384,12 @@ class DatePlace:
     def _data_as_of(self) -> bool:
         """Whether a sentence or a line begins with "as of" the date, and tells no plan."""
         sentence = self.sentence_before(self.found.start)
-        if _AS_OF.search(sentence) is None or len(TOKEN.findall(sentence)) > 5:
+        ends = not self.after.strip(" .)") and "as a" in sentence[-8:]
+        if _AS_OF.search(sentence) is None or (len(TOKEN.findall(sentence)) > 5 and not ends):
             return False
-        return not (looks_ahead(f"{sentence} {self.after[:60]}") or self.under_a_plan)
+        if self.found.precision != "day" and sentence.endswith("per "):
+            return False
+        return not (looks_ahead(f"{_AS_OF.sub('', sentence)} {self.after[:60]}") or self.under_a_plan)
 
     def _labelled(self) -> bool:
         """Whether the line is a label and the date: one with a word of publishing, or in other letters."""
@@ -360,7 +429,8 @@ class DatePlace:
         )
         if not clocked:
             return False
-        return not (PLAN_KEY.search(self.segment) or looks_ahead(self.segment) or self.under_a_plan)
+        key = f"{self.before[-_SENTENCE_LEAD:]} {self.segment}"
+        return not (PLAN_KEY.search(key) or looks_ahead(self.segment) or self.under_a_plan)
 
     # Layouts of reports and posts.
 
@@ -412,7 +482,8 @@ class DatePlace:
             return True
         if not self.short_line:
             return False
-        if _REPORT_BEFORE.search(self.before) or _META.search(f"{self.before} {self.after}"):
+        beside = self.low[self.line_end : min(self.wide_end, self.line_end + _LONGEST_LEAD)]
+        if _REPORT_BEFORE.search(self.before) or _META.search(f"{self.before} {self.after} {beside}"):
             return True
         alone = not self.after.strip(" .")
         return alone and _CITY_ALONE.match(self.plain[self.line_start : self.found.start]) is not None
@@ -421,7 +492,7 @@ class DatePlace:
         """Whether the line gives a figure for that day: "Closing price, 5 June 2024: 88.20"."""
         if not self.short_line or self.planned or FIXTURE.search(f"{self.before} {self.after}"):
             return False
-        if _FIGURE_AFTER.match(self.after) and not _SPAN_BEFORE.search(self.before):
+        if _FIGURE_AFTER.match(self.after) and not (_SPAN_BEFORE.search(self.before) or _YEAR.search(self.before)):
             return True
         in_brackets = self.before.endswith("(") and self.after.startswith(")")
         timed = _CLOCK_AFTER.match(self.after) is not None
@@ -431,6 +502,8 @@ class DatePlace:
         """Whether a short line begins with a stamp word and ends with the day: "Streamed live on Jun 5, 2024"."""
         if not self.short_line or len(self.before) > _LONGEST_LEAD or self.after.strip(" .)"):
             return False
+        if _YEAR.search(self.before):
+            return False
         words = TOKEN.findall(self.before)
         near = bool(words) and (words[-1] in _ON_DAY or len(words) <= _SHORT_LEAD)
         return near and any(map(is_stamp, words[:2])) and not (self.planned or looks_ahead(self.before))
@@ -439,8 +512,11 @@ class DatePlace:
         """Whether the line tells a score or shares of votes."""
         if not self.short_line:
             return False
-        rest = _CLOCK_LIKE.sub(" ", f"{self.before}|{self.after}")
-        return bool(_SCORE.search(rest) or (_VOTES.search(rest) and ":" in self.after[:2])) and not self.planned
+        below = "" if self.after.strip(" .") else self.low[self.line_end : self.line_end + _LONGEST_LEAD]
+        rest = _CLOCK_LIKE.sub(" ", f"{self.before}|{self.after}{below}")
+        if self.planned or _YEAR.search(self.before):  # A poll of one day on the vote of another.
+            return False
+        return bool(_SCORE.search(rest) or (_VOTES.search(rest) and ":" in self.after[:2]))
 
 
 def looks_ahead(words: str) -> bool:

@@ -78,6 +78,7 @@ _CELLS = re.compile(r"</?t[dhr][^<>]{0,60}>|[,;|\t]")
 _NUMBER_CELL = re.compile(r"[-+$€£¥(]?\d[\d.,%)\s$€£¥]{0,20}(?:%|[kmb]n?|bn)?")
 _CLOCK_CELL = re.compile(r"\d{1,2}:\d{2}")
 _LONGEST_CELL = 40
+_DIGITS = re.compile(r"\d")
 
 
 def late_row(title: str, text: str, as_of: AsOf) -> str | None:
@@ -90,7 +91,9 @@ def late_row(title: str, text: str, as_of: AsOf) -> str | None:
         if not place.opens_line or not (_leads_numbers(place) or _among_cells(place)):
             continue
         above = low[max(0, place.line_start - 600) : place.line_start]
-        if not (_FORECAST.search(lower(fold(title)) + above) or PLANNED.search(f"{place.before} {place.after}")):
+        heads = " ".join(line for line in above.split("\n")[-12:] if len(line) < 80 and not _DIGITS.search(line))
+        planned = PLANNED.search(f"{heads} {place.before} {place.after}")
+        if not (_FORECAST.search(lower(fold(title)) + above) or planned):
             return low[place.line_start : place.line_end][:60]
     return None
 

@@ -125,8 +125,8 @@ _COPYRIGHT = re.compile(
 )
 _UNIX_TIME = re.compile(r"1\d{9}(?:\d{3})?(?!\d)")
 _UNIX_KEY = re.compile(
-    r"(?:timestamp|updated|modified|published|created|posted|sent|seen|resolved|settled|retrieved|fetched|last|epoch"
-    r"|\bts|\btime|\bt)[a-z_]*\"?\s?[:=]\s?\"?$|(?<!end)(?<!close)(?<!start)(?:_at|_time|_date|_utc|_on|_ts|time|date)"
+    r"(?:timestamp|actualizad|atualizad|aktualis|aggiornat|fecha|updated|modified|published|created|posted|sent|seen|resolved|settled|retrieved|fetched|last|epoch"
+    r"|\bts|\btime|\bt)[a-z_]*\"?\s?[:=]\s?\"?$|(?<!end)(?<!close)(?<!start)(?<!expires)(?<!expire)(?<!due)(?<!valid)(?<!next)(?:_at|_time|_date|_utc|_on|_ts|time|date)"
     r"\"?\s?[:=]\s?\"?$|\bepoch $|(?:^|[\n\[{|;,])\s?\"?$"
 )
 _UNIX_ROW = re.compile(r"(?<=\d)\] |\"?\s?[,;|\t ]\s?(?:[a-z_]{1,20}[\s=]\s?)?[-+\"$]?\d+(?:[.,]\d+)?(?![\d:])")

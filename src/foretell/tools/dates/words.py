@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (tables of words)
 """Words around dates, by language: beside which a date is that of the text itself, and which tell of things to come.
 
 They are beginnings of words, so that inflected forms count too, but for those with an exclamation mark, which count
@@ -99,12 +100,50 @@ STAMPS = {
 }
 """Words of publishing, updating, creating and reading."""
 
+DOCUMENTS = {
+    "en": "sold! mailed! review! comment! judgment! judgement! ruling! sentenced! convicted! deceased! landed! departed! "
+    "arrived! auctioned! discharged! shipped! digest! bulletin! communique! newsletter! dispatch! imagery! capture! "
+    "postmarked! buried! born! statement! fieldwork! postmortem! recap! granted! decisions! restored! attached! "
+    "screenshot! metar! logged!",
+    "de": "pressemitteilung mitteilung! bekanntmachung hoc! urteil beschluss! bescheid rezension kommentar! bewertet "
+    "bewertung verkauft! gelandet gestorben verstorben befliegung handelsregister auktion! zuschlag protokoll "
+    "niederschrift eingegangen angenommen behoben offenlegung erteilt aufgelöst",
+    "fr": "arrêt! jugement! communiqué annonce! avis! commentaire vendu vendue! livré remis! décédé décès vente! adjugé "
+    "procès! délivré validé résolu! résolue! archivé déposé clôturé clos!",
+    "es": "sentencia auto! fallo! comunicado comentario reseña vendid falleci estreno! opinión! acta! recibido aceptado "
+    "resuelt cerrad liquidad entregad",
+    "it": "sentenza ordinanza comunicato commento recensi vendut mancato! decedut avviso! verbale! ricevuto accettato "
+    "risolto rilasciato",
+    "pt": "sentença acórdão comentário avaliad avaliação vendido falec fato! relevante! ata! recebido aceite aceito "
+    "encerrado liquidado resolvido entregue",
+    "nl": "vonnis! uitspraak persbericht reactie! beoordeling beoordeeld verkocht overleden veiling! notulen! "
+    "vastgesteld ontvangen aanvaard opgelost",
+    "pl": "wyrok postanowienie! komunikat komentarz recenzj sprzedan wydany zmarł raport! biuletyn przyjęt rozwiązan "
+    "protokół",
+    "cs": "rozsudek usnesení komentář prodán zemřel tisková! vydaný zápis přijato konané vyřešen",
+    "ru": "приговор постановлен решение! сообщение! комментар отзыв продан умер скончал релиз! снимок! принят протокол! "
+    "вынес",
+    "uk": "вирок рішення! повідомлення! відгук продано помер",
+    "ro": "hotărâre sentință comunicat comentariu vândut decedat",
+    "hu": "ítélet közlemény hozzászólás eladva elhunyt",
+    "nordic": "dom! pressmeddelande recension kommentar såld sålt avslutad avled pressemeddelelse anmeldelse solgt "
+    "afsagt død! pressemelding läst! besluttet mottatt",
+    "fi": "tuomio! tiedote! arvostelu kommentti myyty kuoli!",
+    "el": "απόφαση! ανακοίνωση σχόλιο κριτική πωλήθηκε",
+    "tr": "karar! açıklama yorum! satıldı vefat basın!",
+    "id": "putusan! ulasan komentar terjual laporan! siaran! diposting terjadi",
+    "hr": "presuda priopćenje saopštenje osvrt prodano preminu",
+    "he": "נמכר תגובה הודעה פסק!",
+    "ar": "نعی بيع حكم! بيان! تعليق مراجعة",
+}
+"""Words of what is dated by its day, such as judgments, reviews and sales."""
+
 TOKEN = re.compile(r"\d+|[^\W\d_]+(?:'[a-z]\b)?")
 """A number or a word."""
 
 ASIAN_STAMP = re.compile(
     "更新|公告|公表|公示|检索|發稿|公開|公开|掲載|配信|発表|発行|投稿|修正|改訂|编辑|編輯|编辑|发布|發布|發佈|发表|發表|刊登|刊載|出版|公布|転載|取得|閲覧|访问|檢索|作成|创建|創建|建立"
-    "|[电電讯訊](?=[\\s(:,])|업데이트|입력|수정|등록|발행|게시|작성|승인|갱신|개정|보도|생성|변경|"
+    "|[电電讯訊](?=[\\s(:,])|撮影|提出日|収稿|收稿|修回|录用|錄用|登録日|收盘|收市|終値|종가|접수|캡처|会议纪要|紀錄|記録|観測|レビュー|レヒュー|公開|お知らせ|判決|言い渡|评论|評論|成交|中间价|公示|공시|제출일|접수일|선고|판결|게재|후기|업데이트|입력|수정|등록|발행|게시|작성|승인|갱신|개정|보도|생성|변경|"
     + "|".join(
         lower(fold(word))
         for word in (
@@ -124,7 +163,7 @@ ASIAN_STAMP = re.compile(
 """The same where words are not set apart by spaces."""
 
 FUTURE = {
-    "en": "will! shall! be being! is are get not until! before! due! scheduled plan! expect set! "
+    "en": "will! shall! be being! is are get not until! before! due! scheduled plan! planned! expect set! "
     "next! upcoming to would! could! may! "
     "might! should! must! please deadline forthcoming aim hope when! once! if unless",
     "de": "wird werden soll! geplant erwartet bis vor! spätestens nächst kommend",
@@ -134,23 +173,31 @@ FUTURE = {
     "it": "sarà saranno verrà verranno deve! previst entro prossim",
     "nl": "zal! zullen wordt worden gepland voor volgend",
     "nordic": "kommer! ska skall! blir! planeras skal! vil! bliver planlagt tulee! aiotaan",
-    "slavic": "będzie zostanie planowan bude! budou budú plánov bit bice бъде ще будет будут должен "
+    "slavic": "przed! będzie zostanie planowan bude! budou budú plánov bit bice бъде ще будет будут должен "
     "должна запланиров ожида "
     "буде будуть має",
     "hu": "lesz! fog", "ro": "va vor! urmează", "el": "θα πρόκειται", "tr": "olacak edilecek "
     "yayınlanacak güncellenecek",
     "id": "akan", "vi": "sẽ", "ar": "سوف سيتم ستنشر يتوقع متوقع", "fa": "خواهد", "hi": "होगा होगी "
     "होंगे जाएगा", "bn": "হবে",
+    "set": "fissat scaden! scadent frist ansøgningsfrist bewerbungsfrist fristen odroczono wyznaczon termín termin! "
+    "vencimiento vence! prazo udienza",
+    "next": "sonraki gelecek! следующ ближайш предстоящ наступн следващ следећ następn najbliższ přišt další! nasledujúc "
+    "nästa næste neste! seuraav következő următor επόμεν berikutnya mendatang القادم المقبل بعدی آینده הבא अगला अगली",
     "lt": "bus", "lv": "tiks! būs", "et": "saab! tuleb!",
 }  # fmt: skip
 """Words after which even a stamp speaks of what is still to come."""
 FUTURE_SIGN = re.compile(
-    "予定|見込|預計|预计|将|將|计划|預定|即将|예정|계획|" + "|".join(lower(fold(word)) for word in ("จะ",))
+    "期限|締切|締め切り|截止|마감|기한|予定|見込|預計|预计|将|將|计划|預定|即将|예정|계획|"
+    + "|".join(lower(fold(word)) for word in ("จะ",))
 )
 
 SMALL = frozenset(
     lower(
         fold(
+            "cette ce diese dieser dieses esta este questa questo deze denna denne seite pagina sida side strona strony "
+            "страница страницы mise modification presse de earliest event reported report reports "
+            "down away off suddenly peacefully vom von van der des dem aus par av af this date "
             "on at am le el il op den dne dnia em a as of the date time last first la las los les de "
             "del di da du dato kl um "
             "wib wita mez mesz eest eet aest acst pht sast cat eat wat gst pkt ict "
@@ -190,7 +237,7 @@ class AnyOf:
 
 
 SCHEDULED = AnyOf(
-    r"event|calend|schedul|fixture|agenda|conferen|ticket|preview|upcoming|deadline|expect|forecast|outlook|webinar"
+    r"event|coming up|what's on|tide table|calend|schedul|fixture|agenda|conferen|ticket|preview|upcoming|deadline|expect|forecast|outlook|webinar"
     r"|summit|register|save the date|what to|how to|ahead of|guide|timetable|programm|kick-?off|doors|\bvenue"
     r"|\bplan|\bwill\b|\bto be\b|\bnext\b|\bbefore\b|\buntil\b|\bby\b|\bdue\b|candidate|odds|\bpoll\b|prediction"
     r"|project|launch|\bbegins?\b|\bstarts?\b|\bopens?\b|\btour\b|meeting|festival|\bexpo\b|course|seminar|workshop"
@@ -200,7 +247,7 @@ SCHEDULED = AnyOf(
 )
 """Words of plans and forecasts, in headlines, addresses and tables."""
 PLAN_KEY = re.compile(
-    r"start|\bend(?!ed)|_end(?!ed)|enddate|endtime|begin|clos(?:e|es|ing)(?!d)|expir|\bdue|due_|matur|deadline|sched"
+    r"start|inicio|\bfin\b|\bdebut|beginn|\bende\b|\bend(?!ed)|_end(?!ed)|enddate|endtime|begin|clos(?:e|es|ing)(?!d)|expir|\bdue|due_|matur|deadline|sched"
     r"|kick|event"
     r"|game|match|round|session(?! started)|race|commence|valid|until|next|not_?after|notbefore|resolves|resolve_by"
     r"|open(?!ed)|depart"
@@ -246,9 +293,9 @@ WILL = frozenset(
 
 
 @cache
-def _forms(table: Literal["stamps", "future"]) -> tuple[frozenset[str], tuple[str, ...]]:
+def _forms(table: Literal["stamps", "documents", "future"]) -> tuple[frozenset[str], tuple[str, ...]]:
     """Words that count whole, and beginnings of words: short ones begin too many others."""
-    languages = (STAMPS if table == "stamps" else FUTURE).values()
+    languages = {"stamps": STAMPS, "documents": DOCUMENTS, "future": FUTURE}[table].values()
     words = {lower(fold(word)) for language in languages for word in language.split()}
     whole = {word.rstrip("!") for word in words if word.endswith("!") or (word.isascii() and len(word) < 4)}
     longer = {word for word in words if not word.endswith("!") and (len(word) >= 4 or not word.isascii())}
@@ -259,6 +306,13 @@ def _forms(table: Literal["stamps", "future"]) -> tuple[frozenset[str], tuple[st
 def is_stamp(word: str) -> bool:
     """Whether a folded word in lower case is one of publishing, updating or reading."""
     whole, beginnings = _forms("stamps")
+    return (word in whole or word.startswith(beginnings)) and not is_future(word)
+
+
+@lru_cache(maxsize=20_000)
+def is_document(word: str) -> bool:
+    """Whether a folded word in lower case is one of what is dated by its day: a judgment, a review, a sale."""
+    whole, beginnings = _forms("documents")
     return (word in whole or word.startswith(beginnings)) and not is_future(word)
 
 
