@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from typing import Any
-from urllib.request import Request, urlopen
+from urllib.request import ProxyHandler, Request, build_opener
 
 import pytest
 
@@ -23,7 +23,9 @@ class BatchesInFront(BatchProvider):
 
     def response(self, body: Json) -> Json:
         headers = {"Content-Type": "application/json", "Authorization": "Bearer k"}
-        with urlopen(Request(f"{self.url}/v1/responses", json.dumps(body).encode(), headers)) as answer:
+        # Not `urlopen`: it would keep, for all tests after this one, the proxy that the command has just now.
+        direct = build_opener(ProxyHandler({}))
+        with direct.open(Request(f"{self.url}/v1/responses", json.dumps(body).encode(), headers)) as answer:
             return json.load(answer)
 
 

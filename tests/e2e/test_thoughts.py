@@ -75,8 +75,14 @@ def test_trees_and_thoughts_are_run_scored_and_studied_like_any_other(planner: B
     assert again.returncode == 0, again.stderr
     first, second = (_said(house.folder / name / "forecasts.csv") for name in ("tree", "again"))
     assert second == pytest.approx(first)
-    told = house.foretell("study", "tree", "weights", "--run", runs[0], "--draws", "100")
-    assert "roots move by" in told.stdout
+    told = house.foretell("study", "tree", "noise", "--run", runs[0], "--draws", "100", "--json")
+    assert told.returncode == 0, told.stderr
+    noise = json.loads(told.stdout)
+    assert noise["sentences"][0].startswith(f"{len(first)} trees: all roots are the same")
+    spoilt = {entry["name"]: entry for entry in noise["tables"][0]["rows"]}
+    assert list(spoilt) == [f"tree openai:gpt-5-mini, {rule}" for rule in ("as they are", "average", "random")]
+    weighted = spoilt["tree openai:gpt-5-mini, random"]
+    assert 0 < weighted["0.1"]["estimate"] < weighted["1"]["estimate"] <= 100
     told = house.foretell("backtest", "demo", "-F", "thoughts")
     assert told.returncode == 2
     assert "asks a model" in told.stderr

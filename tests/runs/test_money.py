@@ -107,11 +107,15 @@ class Loses:
 
     price = PRICE
 
-    def __init__(self, lost: int) -> None:
+    def __init__(self, lost: int, *, until: asyncio.Event | None = None) -> None:
         self.lost = lost
+        self.until = until
 
     async def complete(self, request: Request) -> Reply:
-        await asyncio.sleep(0.05)
+        if self.until is None:
+            await asyncio.sleep(0.05)
+        else:
+            await asyncio.wait_for(self.until.wait(), 60)
         self.lost -= 1
         if self.lost >= 0:
             raise ReplyLost("the connection broke")
@@ -120,12 +124,16 @@ class Loses:
 
 def test_progress_tells_the_three_apart(tmp_path: Path):
     seen: list[tuple[float, float]] = []
+    told = asyncio.Event()
 
     def watch(now: RunProgress) -> None:
         seen.append((now.reserved, now.at_risk))
+        if now.reserved > 0:
+            told.set()
 
     budget = Budget("run", dollars=5.0)
-    model = BudgetedModel(Loses(1), PriceList({"openai:m": PRICE}), budget)
+    # No call ends before somebody was told what is reserved for it.
+    model = BudgetedModel(Loses(1, until=told), PriceList({"openai:m": PRICE}), budget)
 
     async def answer(cell: RunCell, emit: EmitEvent) -> Forecast:
         request = Request(model="openai:m", messages=(UserMessage(text=cell.question.id),))

@@ -2,9 +2,9 @@
 
 import logging
 import sys
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from importlib import import_module
+from types import TracebackType
 from typing import Any
 
 import click
@@ -78,30 +78,22 @@ MOVED = {"dev": "practice", "leaderboard": "score -f FORECASTS -o OUTCOMES --out
 """Old command → the one that does it now."""
 
 
-@contextmanager
-def _told_harmlessly() -> Generator[None]:
+class HarmlessContext(click.Context):
     """What is wrong with a command, in which a stranger's file name may stand, steers no terminal."""
-    try:
-        yield
-    except click.ClickException as error:
-        from foretell.data.untrusted import for_terminal
 
-        error.message = for_terminal(error.message)  # pyright: ignore[reportAttributeAccessIssue] - it is shown next
-        raise
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> Any:
+        """Here and not around the call of a command: every frame between a command and a model is one to read."""
+        if isinstance(error, click.ClickException):
+            from foretell.data.untrusted import for_terminal
+
+            error.message = for_terminal(error.message)  # pyright: ignore[reportAttributeAccessIssue] - it is shown next
+        return super().__exit__(kind, error, at)
 
 
 class CommandTable(click.Group):
     """Lists commands from `COMMANDS` and imports one when it is called."""
 
-    def make_context(self, *given: Any, **more: Any) -> click.Context:
-        """Read what was typed for all commands together."""
-        with _told_harmlessly():
-            return super().make_context(*given, **more)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Call a command."""
-        with _told_harmlessly():
-            return super().invoke(ctx)
+    context_class = HarmlessContext
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """In the order of the table."""

@@ -1,6 +1,7 @@
 """A person's own questions: what works, and how each mistake is told."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -107,9 +108,13 @@ def test_whole_questions_are_taken_as_they_are(write) -> None:
     question = Question(id="w", source="s", text="?", due="2026-01-18", targets=(Target(id="x"), Target(id="y")))
     path = write("q.jsonl", to_json(question) + "\n" + json.dumps(PLAIN))
     assert read_questions(path).questions[0] == question
-    path = write("bad.jsonl", to_json(question).replace('"source"', '"sauce"'))
-    with pytest.raises(InputError, match=r"bad\.jsonl, row 1, column source"):
-        read_questions(path)
+    fields = json.loads(to_json(question))
+    unnamed = json.dumps({name: value for name, value in fields.items() if name != "source"})
+    assert read_questions(write("q.jsonl", unnamed)).questions == (replace(question, source="own"),)
+    for changes, column in (({"sauce": "s"}, "sauce"), ({"source": 7}, "source"), ({"text": None}, "text")):
+        path = write("bad.jsonl", f"{json.dumps(PLAIN)}\n{json.dumps(fields | changes)}")
+        with pytest.raises(InputError, match=rf"bad\.jsonl, row 2, column {column}: "):
+            read_questions(path)
 
 
 def test_unparsable_date_raises_at_load(write) -> None:
