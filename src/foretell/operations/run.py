@@ -158,7 +158,7 @@ async def _carried_out(
     tell: Callable[[str], None],
 ) -> RunResult:
     spec = prepared.spec
-    tell(f"run {spec.id}: {len(prepared.questions)} questions × {spec.trials} trials")
+    tell(f"run {spec.id}: {plural(len(prepared.questions), 'question')} × {plural(spec.trials, 'trial')}")
     for notice in (*prepared.notes, *prepared.notices):
         tell(notice)
     progress = await carry_out(

@@ -29,15 +29,17 @@ _DONE = re.compile(
 )
 _DONE_LAST = re.compile(r"\b(?!need|indeed|feed|speed|expected|limited|related|based|named|dated|united)[a-z]{3,}ed$")
 """Any other verb, where it stands right before the day: "promised a vote on 6 June" tells of no vote."""
-_DONE_ANYHOW = re.compile(
-    r"\b(?!(?:updat|promis|pledg|vow|propos|schedul|plan|expect|announc|call|book|invit|order|extend|delay|postpon|adjourn|summon"
-    r"|reserv|urg|ask|demand|request|want|need|intend|hop|target|forecast|project|predict|agre|slat|fix|mov|push|confirm"
-    r"|limit|relat|bas|nam|dat|unit|design|propos|require|requir|allow|advis|recommend|propos|list|publicis|advertis"
-    r"|deadlin|delay|indicat|suggest|estimat|budget|earmark|nominat|suppos|assum|imagin|ne|fe|spe|inde|exce|succe|se|we|she|bre|kne"
-    r"|gre|tre|ble|hundr|shar|fix|attach|includ|involv|us|unlimit|organis|organiz|host|sponsor|present)ed\b)[a-z]{3,}ed\b"
+_NO_DEED = (
+    "updat promis pledg vow propos schedul plan expect announc call book invit order extend delay postpon adjourn summon reserv"
+    " urg ask demand request want need intend hop target forecast project predict agre slat fix mov push confirm limit relat bas"
+    " nam dat unit design requir allow advis recommend list publicis advertis indicat suggest estimat budget earmark nominat"
+    " suppos assum imagin ne fe spe inde exce succe se we she bre kne gre tre ble hundr shar attach includ involv us unlimit"
+    " organis organiz host sponsor present"
 )
+_DONE_ANYHOW = re.compile(rf"\b(?!(?:{'|'.join(_NO_DEED.split())})ed\b)[a-z]{{3,}}ed\b")
 """Any verb of the past but those of plans, announcements and descriptions."""
 _CLAUSE = re.compile("[,:]")
+_BLANKS = re.compile(r"\s{2,}")
 _TIME_OF_DAY = re.compile(
     r"\b(?:just |shortly |minutes |hours |right )?(?:before|after|around|about|at|by) (?:dawn|noon|midnight|dusk|sunrise|sunset|lunch"
     r"|\d{1,2}(?:[:.]\d{2})?(?: ?[ap]\.?m\.?)?)(?: (?:[a-z]{2,4}|local time))?(?= on\b|,| early| late|$)|\b(?:the )?(?:early |late )?"
@@ -275,7 +277,7 @@ def is_told_as_done(before: str, day: str, after: str) -> bool:
 
 
 def _in_english(before: str, after: str) -> bool:
-    before = re.sub(r"\bon\s+$", "on ", _TIME_OF_DAY.sub("", before)) if _TIME_OF_DAY.search(before) else before
+    before = _BLANKS.sub(" ", _TIME_OF_DAY.sub("", before))
     if _OPENS.match(before):
         # On that day, something was done: look at the next words.
         clause = " ".join(after.split()[:12])
