@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date
 from pathlib import Path
 from time import perf_counter
 
@@ -19,7 +19,7 @@ import duckdb
 import numpy as np
 
 from foretell import backtest
-from foretell.data.datasets import QuestionSet, read_question_tables
+from foretell.data.datasets import OutcomeKey, QuestionSet, read_question_tables
 from foretell.data.series import Series, SeriesInMemory, SeriesSource
 from foretell.forecasters import Forecaster
 from foretell.forecasters.base_rates import BaseRates, CrowdForecaster, Past, PastAnswer, PastOutcomes, Rates
@@ -40,9 +40,8 @@ SERIES = {
 }
 
 
-Event = tuple[str, datetime, str]
-"""Question, due moment and target."""
-Said = dict[Event, float]
+Said = dict[OutcomeKey, float]
+"""Probabilities by event."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +132,7 @@ def rated_by(rates: Rates, questions: Sequence[Question]) -> Said:
     return {event: p for event, p in rated.items() if p is not None}
 
 
-def table(questions: Sequence[Question], outcomes: Mapping[Event, float], said: Mapping[str, Said]) -> Table:
+def table(questions: Sequence[Question], outcomes: Mapping[OutcomeKey, int], said: Mapping[str, Said]) -> Table:
     """Events with an outcome that every method answered; what share of all each answered is kept."""
     keys = [((q.id, q.due, t.id), q, t) for q in questions for t in q.targets if (q.id, q.due, t.id) in outcomes]
     answered = {name: float(np.mean([p.get(key) is not None for key, _, _ in keys])) for name, p in said.items()}
