@@ -24,14 +24,12 @@ from foretell.forecasters.prompt.elicitation import ELICITATIONS
 from foretell.forecasters.prompt.forecaster import PromptForecaster
 from foretell.forecasters.prompt.summaries import Summariser
 from foretell.forecasters.tree.forecaster import claim_of_target
-from foretell.forecasters.tree.grounders.agent import AgentGrounder
-from foretell.forecasters.tree.grounders.search import PlainGrounder, SearchGrounder
+from foretell.forecasters.tree.grounders.search import AgentGrounder, PlainGrounder, SearchGrounder
 from foretell.forecasters.tree.grow.analyze import AnalysisDraft, AnalysisLimits, analyze
 from foretell.forecasters.tree.grow.ground import CannotGround, Grounder, Leaf
 from foretell.forecasters.tree.grow.grow import TreeSettings
 from foretell.forecasters.tree.grow.prompting import ClaimSurroundings, TreeQuestion
-from foretell.forecasters.tree.grow.rules import SynthesisRule, rule_named
-from foretell.forecasters.tree.grow.synthesize import Synthesizer, SynthesizeSettings
+from foretell.forecasters.tree.grow.synthesize import SynthesisRule, Synthesizer, SynthesizeSettings, rule_named
 from foretell.forecasters.tree.proposition import Grounding, Proposition
 from foretell.models.budget import estimate_tokens
 from foretell.models.facts import facts_of
@@ -42,9 +40,8 @@ from foretell.operations.result import Result
 from foretell.plugins import names
 from foretell.questions.as_of import AsOf, AsOfMode, instant
 from foretell.questions.errors import InputError
-from foretell.questions.exclusivity import even_chance
 from foretell.questions.forecast import Forecast
-from foretell.questions.question import LastValue, Question, SeriesRef, Snapshot, Target
+from foretell.questions.question import LastValue, Question, SeriesRef, Snapshot, Target, even_chance
 from foretell.studies.audit.auditor import AuditCase, Auditor
 from foretell.studies.audit.material import MATERIAL_INSTRUCTION
 from foretell.studies.audit.memory import READ_INSTRUCTION, SUPPORT_INSTRUCTION

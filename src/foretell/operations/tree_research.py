@@ -23,8 +23,7 @@ from foretell.forecasters.tree.grow.ground import (
 )
 from foretell.forecasters.tree.grow.grow import TreeGrowth, TreeSettings
 from foretell.forecasters.tree.grow.prompting import ClaimSurroundings, TreeQuestion
-from foretell.forecasters.tree.grow.rules import ModelFreeRule, rule_named
-from foretell.forecasters.tree.grow.synthesize import rejudge, rule_of
+from foretell.forecasters.tree.grow.synthesize import ModelFreeRule, rejudge, rule_named, rule_of
 from foretell.forecasters.tree.history import TreeAuthor, TreeCommit, commit_edits, open_version
 from foretell.forecasters.tree.links import AverageLink
 from foretell.forecasters.tree.proposition import (

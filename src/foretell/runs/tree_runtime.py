@@ -12,8 +12,7 @@ from foretell.forecasters.forecaster import Forecaster
 from foretell.forecasters.tree.forecaster import TreeForecaster, TreeSettings
 from foretell.forecasters.tree.grow.analyze import AnalyzeSettings
 from foretell.forecasters.tree.grow.ground import Grounder, GroundSettings, Leaf, TreeSizeSettings
-from foretell.forecasters.tree.grow.rules import rule_named
-from foretell.forecasters.tree.grow.synthesize import SynthesizeSettings
+from foretell.forecasters.tree.grow.synthesize import SynthesizeSettings, rule_named
 from foretell.forecasters.tree.proposition import Tree
 from foretell.forecasters.tree.thoughts import ThoughtKind, ThoughtSettings, ThoughtsForecaster
 from foretell.forecasters.tree.tree_file import write_tree

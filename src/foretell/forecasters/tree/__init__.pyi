@@ -3,6 +3,8 @@
 
 from foretell.forecasters.tree.arithmetic.circuit import Circuit as Circuit
 from foretell.forecasters.tree.arithmetic.circuit import run_many as run_many
+from foretell.forecasters.tree.arithmetic.compiler import Body as Body
+from foretell.forecasters.tree.arithmetic.compiler import Gates as Gates
 from foretell.forecasters.tree.arithmetic.compiler import TooManySharedClaims as TooManySharedClaims
 from foretell.forecasters.tree.arithmetic.compiler import compile_tree as compile_tree
 from foretell.forecasters.tree.arithmetic.error_bar import error_bar as error_bar
@@ -11,8 +13,6 @@ from foretell.forecasters.tree.arithmetic.error_bar import next_trials as next_t
 from foretell.forecasters.tree.arithmetic.evaluation import evaluate as evaluate
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated as evaluated
 from foretell.forecasters.tree.arithmetic.evaluation import stale_claims as stale_claims
-from foretell.forecasters.tree.arithmetic.gates import Body as Body
-from foretell.forecasters.tree.arithmetic.gates import Gates as Gates
 from foretell.forecasters.tree.arithmetic.scaling import SCALINGS as SCALINGS
 from foretell.forecasters.tree.arithmetic.scaling import bayes_net_faults as bayes_net_faults
 from foretell.forecasters.tree.arithmetic.scaling import scale_tree as scale_tree
@@ -50,12 +50,12 @@ from foretell.forecasters.tree.exports import tree_failures as tree_failures
 from foretell.forecasters.tree.forecaster import TreeForecaster as TreeForecaster
 from foretell.forecasters.tree.forecaster import claim_of_target as claim_of_target
 from foretell.forecasters.tree.grounders.adaptive import AdaptiveGrounder as AdaptiveGrounder
-from foretell.forecasters.tree.grounders.agent import AgentGrounder as AgentGrounder
 from foretell.forecasters.tree.grounders.deep_research import DeepResearchGrounder as DeepResearchGrounder
 from foretell.forecasters.tree.grounders.deep_research import SearchAndFetch as SearchAndFetch
 from foretell.forecasters.tree.grounders.deep_research import SearchServer as SearchServer
 from foretell.forecasters.tree.grounders.deep_research import open_search_server as open_search_server
 from foretell.forecasters.tree.grounders.notebook import NotebookGrounder as NotebookGrounder
+from foretell.forecasters.tree.grounders.search import AgentGrounder as AgentGrounder
 from foretell.forecasters.tree.grounders.search import PlainGrounder as PlainGrounder
 from foretell.forecasters.tree.grounders.search import SearchGrounder as SearchGrounder
 from foretell.forecasters.tree.grow.analyze import AnalysisDraft as AnalysisDraft
@@ -80,10 +80,10 @@ from foretell.forecasters.tree.grow.grow import TreeSettings as TreeSettings
 from foretell.forecasters.tree.grow.prompting import ClaimSurroundings as ClaimSurroundings
 from foretell.forecasters.tree.grow.prompting import TreeQuestion as TreeQuestion
 from foretell.forecasters.tree.grow.prompting import object_schema as object_schema
-from foretell.forecasters.tree.grow.rules import SynthesisRule as SynthesisRule
-from foretell.forecasters.tree.grow.rules import rule_named as rule_named
+from foretell.forecasters.tree.grow.synthesize import SynthesisRule as SynthesisRule
 from foretell.forecasters.tree.grow.synthesize import SynthesizeSettings as SynthesizeSettings
 from foretell.forecasters.tree.grow.synthesize import Synthesizer as Synthesizer
+from foretell.forecasters.tree.grow.synthesize import rule_named as rule_named
 from foretell.forecasters.tree.history import ConflictingEdits as ConflictingEdits
 from foretell.forecasters.tree.history import TreeAuthor as TreeAuthor
 from foretell.forecasters.tree.history import commit_edits as commit_edits

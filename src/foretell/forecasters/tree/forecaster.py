@@ -14,9 +14,8 @@ from foretell.forecasters.tree.grow.grow import TreeGrowth, TreeSettings
 from foretell.forecasters.tree.grow.prompting import TreeQuestion
 from foretell.forecasters.tree.proposition import Grounding, Tree, TreeOrigin, leaves
 from foretell.forecasters.tree.tree_file import tree_to_dict
-from foretell.questions.exclusivity import scaled
 from foretell.questions.forecast import Categorical, Cost, Forecast
-from foretell.questions.question import Question, Target
+from foretell.questions.question import Question, Target, scaled
 from foretell.questions.trace import EmitEvent, ForecastMade, TraceEvent, TreeGrown, ignore_event
 
 if TYPE_CHECKING:

@@ -19,8 +19,7 @@ from foretell.models.structured_output import (
     schema_errors,
 )
 from foretell.questions.as_of import AsOf
-from foretell.questions.exclusivity import Exclusivity
-from foretell.questions.question import Question
+from foretell.questions.question import Exclusivity, Question
 
 T = TypeVar("T")
 
