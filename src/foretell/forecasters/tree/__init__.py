@@ -27,16 +27,12 @@ HOMES = {
     ),
     "foretell.forecasters.tree.grounders.notebook": "NotebookGrounder",
     "foretell.forecasters.tree.grounders.search": "AgentGrounder PlainGrounder SearchGrounder",
-    "foretell.forecasters.tree.grow.analyze": (
-        "AnalysisDraft AnalysisLimits AnalyzeSettings ROOT analyze child_id depth_of"
-    ),
+    "foretell.forecasters.tree.grow.analyze": ("AnalysisDraft AnalysisLimits ROOT analyze child_id depth_of"),
     "foretell.forecasters.tree.grow.event_log": "EventLog TreeJob",
-    "foretell.forecasters.tree.grow.ground": (
-        "CannotGround GroundSettings Grounder GroundingPool GroundingResult Leaf LeafBudget TreeSizeSettings"
-    ),
-    "foretell.forecasters.tree.grow.grow": "TreeGrowth TreeSettings",
+    "foretell.forecasters.tree.grow.ground": ("CannotGround Grounder GroundingPool GroundingResult Leaf LeafBudget"),
+    "foretell.forecasters.tree.grow.grow": "TreeGrowth",
     "foretell.forecasters.tree.grow.prompting": "ClaimSurroundings TreeQuestion object_schema",
-    "foretell.forecasters.tree.grow.synthesize": "SynthesisRule SynthesizeSettings Synthesizer rule_named",
+    "foretell.forecasters.tree.grow.synthesize": "SynthesisRule Synthesizer rule_named",
     "foretell.forecasters.tree.history": (
         "ConflictingEdits TreeAuthor commit_edits history_path open_version read_history tree_at"
     ),
@@ -47,9 +43,10 @@ HOMES = {
     "foretell.forecasters.tree.proposition": (
         "Grounding Proposition Tree TreeOrigin has_own_value leaves own_value parents_of post_order"
     ),
+    "foretell.forecasters.tree.settings": "GroundSettings THOUGHT_KINDS ThoughtKind ThoughtSettings TreeSettings",
     "foretell.forecasters.tree.stored_trees": "StoredTreesForecaster relink",
     "foretell.forecasters.tree.text": "InvalidTree TreeProblem format_probability one_line",
-    "foretell.forecasters.tree.thoughts": "THOUGHT_KINDS ThoughtKind ThoughtSettings ThoughtsForecaster",
+    "foretell.forecasters.tree.thoughts": "ThoughtsForecaster",
     "foretell.forecasters.tree.tree_file": (
         "TreeFile check_file edits_from_json read_tree read_tree_file tree_from_dict tree_from_text tree_text "
         "tree_to_dict write_tree"

@@ -9,11 +9,12 @@ from typing import Any, cast
 
 from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.arithmetic.evaluation import evaluate, stale_claims
-from foretell.forecasters.tree.arithmetic.scaling import SCALINGS, bayes_net_faults, scaled
+from foretell.forecasters.tree.arithmetic.scaling import bayes_net_faults, scaled
 from foretell.forecasters.tree.edits import Edit, SetLink, SetReport
 from foretell.forecasters.tree.formula import ASSUMPTION, FormulaError, mentions
 from foretell.forecasters.tree.grow.event_log import EventLog, TreeJob
 from foretell.forecasters.tree.grow.prompting import (
+    ATTEMPTS,
     CHANCE,
     TEXT,
     ClaimSurroundings,
@@ -26,7 +27,6 @@ from foretell.forecasters.tree.grow.prompting import (
     sections,
 )
 from foretell.forecasters.tree.links import (
-    INTERCEPT_LIMIT,
     AverageLink,
     FormulaAssumption,
     FormulaLink,
@@ -38,6 +38,7 @@ from foretell.forecasters.tree.links import (
     ProductLogicLink,
 )
 from foretell.forecasters.tree.proposition import MISSING, Proposition, Tree, parents_of, pre_order
+from foretell.forecasters.tree.settings import TreeSettings
 from foretell.forecasters.tree.text import InvalidTree
 from foretell.forecasters.tree.what_if import resynthesize
 from foretell.models.model import ModelError
@@ -220,32 +221,16 @@ LONGEST_REPORTS = 24_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class SynthesizeSettings:
-    """How claims are put together."""
-
-    rule: Rule = LINEAR
-    intercept_limit: float = INTERCEPT_LIMIT
-    missing: float = MISSING
-    """What stands in for a child without a number of its own."""
-    bayes_net: bool = False
-    """Ask for linear weights that are those of a Bayes net: a chance whatever the children are."""
-    scaling: str | None = None
-    """Weights that are not are scaled so (min-max, softmax, clip) instead of being asked for again."""
-    seed: int = 0
-    """For random weights."""
-
-    def __post_init__(self) -> None:
-        if self.scaling is not None and self.scaling not in SCALINGS:
-            raise InputError(f"there is no scaling {self.scaling!r}", hint=f"scalings are {', '.join(SCALINGS)}")
-
-
-@dataclass(frozen=True, kw_only=True)
 class Synthesizer:
     """The synthesizer of one tree."""
 
     about: TreeQuestion
     context: Context
-    settings: SynthesizeSettings
+    settings: TreeSettings
+    missing: float = MISSING
+    """What stands in for a child without a number of its own."""
+    seed: int = 0
+    """For random weights."""
 
     async def synthesize(
         self, node: Proposition, place: ClaimSurroundings, below: Mapping[str, Proposition]
@@ -255,14 +240,14 @@ class Synthesizer:
         When that fails for good, the mean of the children stands in, and `failed` says why: no answer of a model can
         leave a hole in the tree. Where no child has a number there is nothing to put together, and no link.
         """
-        rule = self.settings.rule
+        rule = rule_named(self.settings.rule)
         node = replace(node, link=None, p=None, report="", key_factor="", notes=(), rule=rule.name, failed="", stale="")
         lacking = [id for id in node.children if below[id].p is None]
         if len(lacking) == len(node.children):
             return replace(node, notes=("none of its children has a probability",))
-        notes = (f"{self.settings.missing:g} stands in for {', '.join(lacking)}",) if lacking else ()
+        notes = (f"{self.missing:g} stands in for {', '.join(lacking)}",) if lacking else ()
         if isinstance(rule, ModelFreeRule):
-            link = rule.make(node.children, Random(f"{self.settings.seed}/{self.about.slot}/{node.id}"))
+            link = rule.make(node.children, Random(f"{self.seed}/{self.about.slot}/{node.id}"))
             return replace(node, link=link, p=self._value(node, link, below), notes=notes)
         try:
             done = await self._ask(node, place, below, rule)
@@ -293,7 +278,6 @@ class Synthesizer:
                 *((f"Child {id}", self._child(below[id], length)) for id in node.children),
             ),
             schema=rule.schema(node.children),
-            attempts=self.about.attempts,
         )
 
         doubted: list[Link] = []
@@ -302,7 +286,7 @@ class Synthesizer:
             link, notes = self._fitted(rule.read(answer), node.children)
             report, key_factor = read_report(answer)
             doubts = [] if notes else self._doubts(link)  # Scaled weights are ours, and not to be doubted.
-            if doubts and link not in doubted and len(doubted) < self.about.attempts - 1:
+            if doubts and link not in doubted and len(doubted) < ATTEMPTS - 1:
                 doubted.append(link)
                 raise UnusableReply(f"{'; '.join(doubts)}. If you stand by it, give the same answer again")
             if doubts and isinstance(link, LinearLink):
@@ -325,7 +309,7 @@ class Synthesizer:
             known = f"Probability: {child.p:.3f}."
         else:
             why = source.error if source else "nothing below it could be examined"
-            known = f"It could not be examined ({why}); {self.settings.missing:g} stands in for its probability."
+            known = f"It could not be examined ({why}); {self.missing:g} stands in for its probability."
         lines = [child.claim, known, f"What decided it: {factor}" if factor else "", report[:length]]
         return "\n\n".join(filter(None, lines))
 
@@ -370,7 +354,7 @@ class Synthesizer:
         nodes = {node.id: top, **below}
         # A base that was confirmed may lie beyond the usual limit.
         limit = wide_enough(nodes, self.settings.intercept_limit)
-        tree = Tree(root=node.id, nodes=nodes, intercept_limit=limit, missing=self.settings.missing)
+        tree = Tree(root=node.id, nodes=nodes, intercept_limit=limit, missing=self.missing)
         return evaluate(tree).p
 
 
@@ -435,12 +419,12 @@ async def rejudge(
 
     async def judged_anew(tree: Tree, id: str, beneath: Collection[str]) -> Proposition:
         node = tree.nodes[id]
-        wanted = rule_named(rule or rule_of(node))
-        settings = SynthesizeSettings(rule=wanted, intercept_limit=tree.intercept_limit, missing=tree.missing)
+        settings = TreeSettings(rule=rule or rule_of(node), intercept_limit=tree.intercept_limit)
         own = replace(context, emit=log.job(("synthesis", id)))
         place = ClaimSurroundings.of(tree.nodes, parents_of(tree.nodes), id)
         below = {other: tree.nodes[other] for other in beneath}
-        return await Synthesizer(about=about, context=own, settings=settings).synthesize(node, place, below)
+        synthesizer = Synthesizer(about=about, context=own, settings=settings, missing=tree.missing)
+        return await synthesizer.synthesize(node, place, below)
 
     edits: list[Edit] = []
     failed: dict[str, str] = {}
