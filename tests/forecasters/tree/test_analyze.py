@@ -194,7 +194,7 @@ def test_likeness_is_noted_and_correlations_are_judged_on_request():
 
 def test_the_prompt_tells_the_question_the_place_and_the_rule():
     place = ClaimSurroundings(path=("The whole works.",), siblings=("A sibling claim.",))
-    _, setup = analyze([answer(complete=True)], place=place, hint="hint_logic")
+    _, setup = analyze([answer(complete=True)], place=place, rule="logic")
     system, user = (message.text for message in setup.requests[0].messages)
     assert "formula with AND, OR and NOT" in system
     assert "2025-10-26" in system

@@ -69,8 +69,9 @@ def synthesize(
     script: Any, rule: str = "linear", below: dict[str, Proposition] | None = None, **settings: Any
 ) -> tuple[Proposition, TreeSetup]:
     setup = TreeSetup(model=ScriptedModel(script))
+    own = {name: settings.pop(name) for name in ("missing", "seed") if name in settings}
     how = TreeSettings(rule=rule, **settings)
-    synthesizer = Synthesizer(about=setup.tree_question, context=setup.context, settings=how)
+    synthesizer = Synthesizer(about=setup.tree_question, context=setup.context, settings=how, **own)
     return asyncio.run(synthesizer.synthesize(PARENT, ClaimSurroundings(path=("Above.",)), below or BELOW)), setup
 
 
