@@ -29,7 +29,7 @@ from foretell.forecasters.forecaster import Context
 from foretell.operations.arena import ArenaParts, open_arena
 from foretell.operations.requests import ArenaDemoRequest
 from foretell.operations.result import ReportResult
-from foretell.practice.exchange.chance import SimulationSettings
+from foretell.practice.exchange.events import SimulationSettings
 from foretell.practice.exchange.forecasters import OracleForecaster, news_reader
 from foretell.practice.exchange.server import KALSHI, KEY, FileClock, SimulatedExchange
 from foretell.practice.exchange.world import SimulatedWorld

@@ -13,8 +13,7 @@ from foretell.data.http import SourceError
 from foretell.data.markets.metaculus import CONTINUOUS
 from foretell.data.markets.prices import MarketRef, market_ref, split_part
 from foretell.questions.forecast import Categorical, Forecast, Numeric
-from foretell.questions.numeric_range import DEFAULT_CELLS, NumericRange
-from foretell.questions.question import Question
+from foretell.questions.question import DEFAULT_CELLS, NumericRange, Question
 from foretell.submit.metaculus_client import (
     COMMENT,
     FORECAST,

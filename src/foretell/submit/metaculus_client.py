@@ -8,7 +8,7 @@ from typing import Any
 from foretell.data.http import AsyncHttpClient
 from foretell.data.markets.metaculus import CONTINUOUS, HOST, OF_POST, MetaculusClient, numeric_range, questions_of
 from foretell.data.payload import Payload
-from foretell.questions.numeric_range import NumericRange
+from foretell.questions.question import NumericRange
 from foretell.submit.sending import Poster
 
 OPEN_STATUS = "open"
