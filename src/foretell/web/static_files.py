@@ -1,7 +1,7 @@
 """Style sheets and scripts: small and ours.
 
-A page is drawn with one style sheet, which stands in the page itself, allowed by its hash, so that it is seen as soon as
-it is there; a tree has one more. Scripts are files, addressed by their content so that a browser keeps them for good.
+A page is drawn with one style sheet, which stands in the page itself, allowed by its hash, so that the page is seen as
+soon as it is there; a tree has one more. Scripts are files, addressed by their content so that a browser keeps them.
 """
 
 import base64
