@@ -19,7 +19,7 @@ from foretell.report import (
     page,
     render_blocks,
 )
-from foretell.report.headline import headline
+from foretell.report.leaderboard import headline
 from foretell.scoring import ForecastTable, Scoreboard, ScoringOptions, score_table
 from foretell.scoring.breakdown import error_analysis
 

@@ -12,8 +12,7 @@ from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval, Resampling
 from foretell.metrics.metric import METRICS
 from foretell.report.charts.calibration import conservatism_plot, reliability_diagram
-from foretell.report.charts.groups import score_by_group
-from foretell.report.charts.heatmap import difference_heatmap, distance_heatmap
+from foretell.report.charts.groups import difference_heatmap, distance_heatmap, score_by_group
 from foretell.report.charts.ranking import ForestRow, FrontierPoint, forest_plot, frontier
 from foretell.report.charts.svg import Chart, SeriesStyle, series_styles
 from foretell.report.charts.timelines import DatedLines, dated_plot
@@ -347,7 +346,7 @@ class ArenaReport:
 
     def print(self, console: "Console", *, by: Sequence[str] = ()) -> None:
         """The leaderboard, and the tables of what was asked for; everything else is in the page and in the JSON."""
-        from foretell.report.study_report import print_study
+        from foretell.report.document import print_study
 
         study = self.study()
         brief = [grid for i, grid in enumerate(study.tables) if i < 3 or grid.title.rpartition(" by ")[2] in by]
@@ -365,13 +364,13 @@ class ArenaReport:
 
     def markdown(self) -> str:
         """All tables as Markdown."""
-        from foretell.report.study_report import markdown_study
+        from foretell.report.document import markdown_study
 
         return markdown_study(self.study())
 
     def page(self) -> str:
         """A whole HTML document that needs no network."""
-        from foretell.report.study_report import study_page
+        from foretell.report.document import study_page
 
         return study_page(self.study(pictures=True), how_to_read=ARENA_ADVICE)
 

@@ -1,6 +1,6 @@
 """The result of a study: sentences, tables whose numbers carry their intervals, charts, notes, and what it cost.
 
-Every study, the audit of a run and the calibration report return a `StudyResult`. `foretell.report.study_report` shows
+Every study, the audit of a run and the calibration report return a `StudyResult`. `foretell.report.document` shows
 it in a terminal, as Markdown and as a web page; `to_dict` and `study_from_dict` write and read it as JSON.
 """
 
@@ -196,7 +196,7 @@ class StudyResult:
 
     def print(self, console: "Console") -> None:
         """Show it in a terminal."""
-        from foretell.report.study_report import print_study
+        from foretell.report.document import print_study
 
         print_study(self, console)
 
@@ -210,13 +210,13 @@ class StudyResult:
 
     def to_markdown(self) -> str:
         """The result as Markdown."""
-        from foretell.report.study_report import markdown_study
+        from foretell.report.document import markdown_study
 
         return markdown_study(self)
 
     def to_html(self) -> str:
         """The result as one web page that needs no network."""
-        from foretell.report.study_report import study_page
+        from foretell.report.document import study_page
 
         return study_page(self)
 

@@ -28,9 +28,8 @@ from foretell.report.charts.ranking import TornadoRow, tornado_plot
 from foretell.report.charts.svg import Chart, figure, rect, text
 from foretell.report.document import ReportDocument
 from foretell.report.html import HtmlBlock, LinkItem, OutlineItem, Section
-from foretell.report.markup import Markup, clean, compact, element, shorten
+from foretell.report.markup import Markup, clean, compact, element, shorten, web_address
 from foretell.report.numbers import signed
-from foretell.report.prose import web_address
 from foretell.report.study import StudyColumn, StudyRow, StudyTable
 from foretell.report.theme import DIVERGING
 

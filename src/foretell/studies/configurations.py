@@ -12,7 +12,7 @@ from foretell.forecasters.combine.rows import Examples
 from foretell.metrics.agreement import divergence_matrix
 from foretell.metrics.arrays import Floats
 from foretell.questions.errors import InputError
-from foretell.report.charts.heatmap import distance_heatmap
+from foretell.report.charts.groups import distance_heatmap
 from foretell.report.numbers import percent, plural
 from foretell.report.study import StudyChart, StudyResult
 from foretell.studies.inputs import StudyData
