@@ -17,7 +17,8 @@ HOMES = {
     ),
     "foretell.report.numbers": "CellValue bracket number percent plural signed value_text",
     "foretell.report.study": (
-        "RowStyle StudyChart StudyColumn StudyResult StudyRow StudyTable cell_number chart_titles study_from_dict"
+        "RowStyle StudyChart StudyColumn StudyResult StudyRow StudyTable cell_number chart_titles column count "
+        "study_from_dict table"
     ),
     "foretell.report.terminal": "TextColumn console distinct echo show_exception show_text text_table",
     "foretell.report.theme": "DIVERGING ON_DIVERGING PALETTE SERIES",

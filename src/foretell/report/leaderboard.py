@@ -1,7 +1,7 @@
 """The leaderboard in a sentence, in a terminal, as Markdown and as one web page."""
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ from foretell.report.document import LEAST_NAME, markdown_table, rich_study_tabl
 from foretell.report.html import HtmlBlock, advice_blocks, page, settings_text
 from foretell.report.markup import clean, markdown_text, shorten
 from foretell.report.numbers import CellValue, bracket, column_name, estimate, metric_text, number, percent, plural
-from foretell.report.study import RowStyle, StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
+from foretell.report.study import RowStyle, StudyChart, StudyColumn, StudyResult, StudyTable, column, table, words
 from foretell.scoring.breakdown import (
     NOTABLE_DIFFERENCE,
     CalibrationGap,
@@ -67,16 +67,11 @@ def board_table(
         metrics = [row.metric(one.name) for one in shown]
         return (place, row.metric(own.name), against, *metrics, row.score.n, percent(row.score.completion))
 
-    def style(row: LeaderboardRow) -> RowStyle:
-        return "anchor" if row.anchor else "reference" if row.reference else ""
-
-    return StudyTable(
-        title=section.title,
-        row_header="Forecaster",
-        columns=columns,
-        rows=tuple(StudyRow(name=row.name, values=values(row), style=style(row)) for row in section.rows),
-        caption=f"{section.title}: {scope(section, board)}",
-    )
+    styles: dict[str, RowStyle] = {row.name: "reference" for row in section.rows if row.reference}
+    styles |= {row.name: "anchor" for row in section.rows if row.anchor}
+    rows = [(row.name, values(row)) for row in section.rows]
+    caption = f"{section.title}: {scope(section, board)}"
+    return table(section.title, "Forecaster", columns, rows, caption=caption, styles=styles)
 
 
 def _notes(board: Scoreboard) -> list[str]:
@@ -144,9 +139,9 @@ def print_pair(pair: PairComparison, console: "Console") -> None:
     word = metric_text(pair.differences[0].metric)
     scores = {(tuple(s.group.items()), s.forecaster): s.metrics.get(word.name) for s in pair.scores}
     rows = [
-        StudyRow(
-            name=group_title(found.group),
-            values=(
+        (
+            group_title(found.group),
+            (
                 found.comparison.n,
                 *(scores.get((tuple(found.group.items()), name)) for name in (pair.first, pair.second)),
                 found.comparison,
@@ -157,9 +152,8 @@ def print_pair(pair: PairComparison, console: "Console") -> None:
     labels = ("n", pair.first, pair.second, "Difference")
     low = word.better == "low"
     columns = tuple(StudyColumn(label=clean(label), decimals=word.decimals, low_is_better=low) for label in labels)
-    table = StudyTable(title="", row_header="Group", columns=columns, rows=tuple(rows))
     console.print()
-    console.print(rich_study_table(table, console.width))
+    console.print(rich_study_table(table("", "Group", columns, rows), console.width))
     console.print()
     if (test := pair.mcnemar) is not None:
         told = f"Right where the other is wrong: {pair.first} {test.only_a}, {pair.second} {test.only_b} of {test.n}"
@@ -195,7 +189,7 @@ CHARTED = ("source", "horizon", "category", "due")
 
 def leaderboard_page(
     board: Scoreboard,
-    table: ForecastTable,
+    forecasts: ForecastTable,
     title: str,
     *,
     anchors: Collection[str] = ANCHORS,
@@ -203,11 +197,11 @@ def leaderboard_page(
 ) -> str:
     """A whole HTML document; `costs` (dollars per forecast, by forecaster) adds the frontier."""
     sections, lead = board.sections(anchors), headline(board, anchors)
-    reading = ("reading", "How to read this", _reading(board, table))
+    reading = ("reading", "How to read this", _reading(board, forecasts))
     if not sections:
         return page(title, [reading], lead=lead)
     first, metrics = sections[0], board.shown_metrics()[1:]
-    subject = _PageInput(board=board, table=_as_scored(table, board), first=first, anchors=anchors)
+    subject = _PageInput(board=board, table=_as_scored(forecasts, board), first=first, anchors=anchors)
     more = [HtmlBlock(table=board_table(board, section, metrics)) for section in sections[1:]]
     headings = [HtmlBlock(heading=section.title) for section in sections[1:]]
     parts = [
@@ -296,7 +290,7 @@ def _pairs(subject: _PageInput) -> list[HtmlBlock]:
 def _calibration(subject: _PageInput) -> list[HtmlBlock]:
     """Reliability diagrams of a few, and what they show in numbers."""
     targets = subject.table.targets
-    charts, rows = [], list[StudyRow]()
+    charts, rows = [], dict[str, Sequence[CellValue]]()
     for name in subject.few:
         p = subject.table.p_of(name)
         charts.append(reliability_diagram(p, targets.outcome, targets.weight, name=name))
@@ -305,19 +299,14 @@ def _calibration(subject: _PageInput) -> list[HtmlBlock]:
             scored = MetricRows.of(p[answered], targets.outcome[answered], targets.weight[answered])
             line = calibration_line(scored.p, scored.outcome)
             parts = [METRICS[m].population(scored) for m in ("reliability", "resolution", "uncertainty", "ece")]
-            rows.append(StudyRow(name=name, values=(line.slope, line.intercept, *parts)))
+            rows[name] = (line.slope, line.intercept, *parts)
     if not charts:
         return []
     labels = {"Slope": 2, "Intercept": 2, "Reliability": 3, "Resolution": 3, "Uncertainty": 3, "ECE": 3}
-    table = StudyTable(
-        title="Calibration",
-        row_header="Forecaster",
-        columns=tuple(StudyColumn(label=label, decimals=decimals) for label, decimals in labels.items()),
-        rows=tuple(rows),
-        caption=CALIBRATION_CAPTION,
-    )
+    columns = [column(label, decimals=decimals) for label, decimals in labels.items()]
+    numbers = table("Calibration", "Forecaster", columns, rows, caption=CALIBRATION_CAPTION)
     text = "A calibrated forecaster lies on the diagonal: of what it called 70 %, 70 % happened."
-    return [HtmlBlock(text=text, style="quiet"), HtmlBlock(charts=charts, style="grid"), HtmlBlock(table=table)]
+    return [HtmlBlock(text=text, style="quiet"), HtmlBlock(charts=charts, style="grid"), HtmlBlock(table=numbers)]
 
 
 def _by_group(subject: _PageInput) -> list[HtmlBlock]:
@@ -407,52 +396,40 @@ def _bins(found: ErrorAnalysis) -> list[HtmlBlock]:
     ]
     if (np.isfinite(p) & np.isfinite(targets.price)).any():
         charts.append(conservatism_plot(p, targets.price, name=found.forecaster))
-    bins = _table("Worst calibrated ranges first", "Forecast", BINS, map(_bin, found.worst_bins))
-    return [HtmlBlock(charts=charts, style="grid"), bins]
+    bins = table("Worst calibrated ranges first", "Forecast", BINS, [_bin(one) for one in found.worst_bins])
+    return [HtmlBlock(charts=charts, style="grid"), HtmlBlock(table=bins)]
 
 
 BINS = (
-    StudyColumn(label="Mean forecast", decimals=2),
-    StudyColumn(label="Happened", decimals=2, tip="with its 95 % interval"),
-    StudyColumn(label="Gap", decimals=2),
-    StudyColumn(label="Forecasts"),
-    StudyColumn(label="% of ECE", decimals=0),
+    column("Mean forecast", decimals=2),
+    column("Happened", "with its 95 % interval", 2),
+    column("Gap", decimals=2),
+    column("Forecasts"),
+    column("% of ECE", decimals=0),
 )
 CASES = (
-    StudyColumn(label="Id", numeric=False),
-    StudyColumn(label="Target", numeric=False),
-    StudyColumn(label="p", decimals=2),
-    StudyColumn(label="Outcome"),
-    StudyColumn(label="Brier", decimals=3),
-    StudyColumn(label="All forecasters", decimals=3),
-    StudyColumn(label="Price", decimals=2),
+    *(words("Id"), words("Target"), column("p", decimals=2), column("Outcome")),
+    *(column("Brier", decimals=3), column("All forecasters", decimals=3), column("Price", decimals=2)),
 )
 SHARES = (
-    StudyColumn(label="Column", numeric=False),
-    StudyColumn(label="Sample"),
-    StudyColumn(label="Whole"),
-    StudyColumn(label="Standardised difference", decimals=2),
-    StudyColumn(label="Remark", numeric=False),
+    *(words("Column"), column("Sample"), column("Whole")),
+    *(column("Standardised difference", decimals=2), words("Remark")),
 )
 
 
-def _table(title: str, names: str, columns: tuple[StudyColumn, ...], rows: Iterable[StudyRow]) -> HtmlBlock:
-    return HtmlBlock(table=StudyTable(title=title, row_header=names, columns=columns, rows=tuple(rows)))
-
-
-def _bin(b: CalibrationGap) -> StudyRow:
+def _bin(b: CalibrationGap) -> tuple[str, Sequence[CellValue]]:
     happened = Interval(
         estimate=b.frequency, low=b.frequency_low, high=b.frequency_high, se=float("nan"), n_clusters=b.count, draws=0
     )
     gap = b.frequency - b.mean_p
-    return StudyRow(name=f"{b.low:.2f}–{b.high:.2f}", values=(b.mean_p, happened, gap, b.count, 100 * b.share_of_error))
+    return f"{b.low:.2f}–{b.high:.2f}", (b.mean_p, happened, gap, b.count, 100 * b.share_of_error)
 
 
 def _case_table(cases: Sequence[WorstForecast], title: str) -> HtmlBlock:
     rows = [
-        StudyRow(
-            name=shorten(case.title, 200) if case.title else shorten(case.question, 64),
-            values=(
+        (
+            shorten(case.title, 200) if case.title else shorten(case.question, 64),
+            (
                 shorten(case.question, 24) if case.title else "",
                 shorten(case.target, 24),
                 case.p,
@@ -464,7 +441,7 @@ def _case_table(cases: Sequence[WorstForecast], title: str) -> HtmlBlock:
         )
         for case in cases
     ]
-    return _table(title, "Question", CASES, rows)
+    return HtmlBlock(table=table(title, "Question", CASES, rows))
 
 
 def _shares(found: ErrorAnalysis) -> list[HtmlBlock]:
@@ -475,9 +452,9 @@ def _shares(found: ErrorAnalysis) -> list[HtmlBlock]:
         f"its spread; beyond ±{NOTABLE_DIFFERENCE} the sample leans to one side."
     )
     rows = [
-        StudyRow(
-            name=s.group,
-            values=(
+        (
+            s.group,
+            (
                 column_name(s.column),
                 percent(s.in_sample),
                 percent(s.in_whole),
@@ -487,7 +464,7 @@ def _shares(found: ErrorAnalysis) -> list[HtmlBlock]:
         )
         for s in found.shares
     ]
-    return [HtmlBlock(text=text, style="quiet"), _table("Sample against whole", "Group", SHARES, rows)]
+    return [HtmlBlock(text=text, style="quiet"), HtmlBlock(table=table("Sample against whole", "Group", SHARES, rows))]
 
 
 # The result in one sentence: who leads, by how much, and whether that could be chance.

@@ -24,7 +24,7 @@ from foretell.report.html import HtmlBlock, LinkItem, Section
 from foretell.report.leaderboard import run_headline
 from foretell.report.markup import Markup, element, web_address
 from foretell.report.numbers import bracket, dollars, plural, probability_text, signed
-from foretell.report.study import StudyColumn, StudyRow, StudyTable
+from foretell.report.study import column, table
 from foretell.scoring.long_tables import THIS_RUN, QuestionAnswer, RunScores
 
 MAX_CHARTS = 6
@@ -207,9 +207,9 @@ def _answer_blocks(view: Mapping[str, Any], charts: QuestionCharts) -> Iterator[
     if combination is not None and len(targets) > 1:
         labels = ("probability", "market", "base rate", "outcome")
         rows = [
-            StudyRow(
-                name=one["label"],
-                values=(
+            (
+                one["label"],
+                (
                     *(
                         "–" if p is None else probability_text(p)
                         for p in (combination["p"].get(one["id"]), one["price"], one["rate"])
@@ -219,10 +219,7 @@ def _answer_blocks(view: Mapping[str, Any], charts: QuestionCharts) -> Iterator[
             )
             for one in targets
         ]
-        columns = tuple(StudyColumn(label=label) for label in labels)
-        yield HtmlBlock(
-            table=StudyTable(title="Answer by outcome", row_header="outcome", columns=columns, rows=tuple(rows))
-        )
+        yield HtmlBlock(table=table("Answer by outcome", "outcome", map(column, labels), rows))
     if any(trial["trace"]["path"] for trial in view["trials"]):
         yield HtmlBlock(charts=charts.paths)
 
@@ -312,15 +309,15 @@ def score_figures(scores: RunScores) -> dict[str, Chart | None]:
     """Does it mean what it says, and where was it won and lost?"""
     if scores.table is None:
         return {"reliability": None, "parts": None}
-    table, parts = scores.table, None
+    scored, parts = scores.table, None
     if scores.parts:
         rows = [
             ForestRow(name=f"{one.name} ({one.difference.n})", interval=one.difference.interval) for one in scores.parts
         ]
         label = f"Brier index less that of the {scores.parts[0].reference}"
         parts = forest_plot(rows, label=label, reference=0.0)
-    outcome, weight = table.targets.outcome, table.targets.weight
-    return {"reliability": reliability_diagram(table.p_of(THIS_RUN), outcome, weight, name=THIS_RUN), "parts": parts}
+    outcome, weight = scored.targets.outcome, scored.targets.weight
+    return {"reliability": reliability_diagram(scored.p_of(THIS_RUN), outcome, weight, name=THIS_RUN), "parts": parts}
 
 
 def run_report(title: str, scores: RunScores, made: Sequence[tuple[str, str]] = ()) -> ReportDocument:
@@ -365,9 +362,9 @@ def _questions(answers: Sequence[QuestionAnswer], total: int) -> Iterator[HtmlBl
 
     labels = ("answer", "market", "outcome", "Brier score", "asked as of")
     rows = [
-        StudyRow(
-            name=one.question.text + ("" if len(one.targets) == 1 else f" ({one.leading.label})"),
-            values=(
+        (
+            one.question.text + ("" if len(one.targets) == 1 else f" ({one.leading.label})"),
+            (
                 chance(one.leading.p) if one.leading.p is not None or not one.failed else "failed",
                 chance(one.leading.price),
                 "open" if one.leading.outcome is None else "yes" if one.leading.outcome else "no",
@@ -379,10 +376,7 @@ def _questions(answers: Sequence[QuestionAnswer], total: int) -> Iterator[HtmlBl
     ]
     if rows:
         caption = f"The first {len(rows):,} of {total:,} questions" if len(rows) < total else ""
-        columns = tuple(StudyColumn(label=label) for label in labels)
-        yield HtmlBlock(
-            table=StudyTable(title="Answers", row_header="question", columns=columns, rows=tuple(rows), caption=caption)
-        )
+        yield HtmlBlock(table=table("Answers", "question", map(column, labels), rows, caption=caption))
 
 
 # Answers, and one trace event, as a line of text: for the terminal, the pages, comments and assistants.

@@ -10,7 +10,6 @@ HOMES = {
         "AT_ONCE DataInputs StudyData StudyOptions StudyProgress TableOptions TreeStudyOptions gather_bounded "
         "ignore_progress load_study study_questions"
     ),
-    "foretell.studies.layout": "column count table",
     "foretell.studies.protocols": "build_method",
     "foretell.studies.reasoning": "ReasoningCase",
     "foretell.studies.scores": (

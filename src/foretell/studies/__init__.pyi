@@ -17,9 +17,6 @@ from foretell.studies.inputs import gather_bounded as gather_bounded
 from foretell.studies.inputs import ignore_progress as ignore_progress
 from foretell.studies.inputs import load_study as load_study
 from foretell.studies.inputs import study_questions as study_questions
-from foretell.studies.layout import column as column
-from foretell.studies.layout import count as count
-from foretell.studies.layout import table as table
 from foretell.studies.protocols import build_method as build_method
 from foretell.studies.reasoning import ReasoningCase as ReasoningCase
 from foretell.studies.scores import brier_of as brier_of

@@ -11,7 +11,7 @@ from foretell.metrics.arrays import Floats
 from foretell.metrics.comparison import Comparison
 from foretell.questions.errors import InputError
 from foretell.report.numbers import bracket, plural, signed
-from foretell.report.study import CellValue, StudyResult, StudyTable
+from foretell.report.study import CellValue, StudyResult, StudyTable, column, count, table
 from foretell.scoring.scoreboard import OVERALL
 from foretell.studies.configurations import (
     ConfigFamily,
@@ -23,7 +23,6 @@ from foretell.studies.configurations import (
     with_scope,
 )
 from foretell.studies.inputs import DataInputs, StudyData, TableOptions
-from foretell.studies.layout import column, count, table
 from foretell.studies.protocols import build_method, fit_under_protocol
 from foretell.studies.scores import (
     PairedGains,

@@ -16,7 +16,20 @@ from foretell.metrics.comparison import Comparison
 from foretell.metrics.shares import mean_interval
 from foretell.report.charts.calibration import conservatism_plot
 from foretell.report.numbers import bracket, number, plural, signed
-from foretell.report.study import CellValue, RowStyle, StudyChart, StudyResult, StudyTable
+from foretell.report.study import (
+    CellValue,
+    RowStyle,
+    StudyChart,
+    StudyResult,
+    StudyTable,
+    column,
+    count,
+    draw_settings,
+    forest_chart,
+    reliability_chart,
+    table,
+    words,
+)
 from foretell.request import setting
 from foretell.scoring.join import choose_forecaster, read_examples
 from foretell.scoring.scoreboard import OVERALL
@@ -28,7 +41,6 @@ from foretell.studies.configurations import (
     with_scope,
 )
 from foretell.studies.inputs import DataInputs, StudyData, StudyOptions, StudyProgress, StudyServices, TableOptions
-from foretell.studies.layout import column, count, draw_settings, forest_chart, reliability_chart, table, words
 from foretell.studies.protocols import (
     BASELINES,
     FOLDS,

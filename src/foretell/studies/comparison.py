@@ -15,7 +15,7 @@ from foretell.questions.errors import InputError
 from foretell.report.charts.calibration import agreement_plot, reliability_diagram
 from foretell.report.leaderboard import pair_headline
 from foretell.report.numbers import metric_text, number, plural, signed
-from foretell.report.study import CellValue, StudyChart, StudyResult, StudyTable
+from foretell.report.study import CellValue, StudyChart, StudyResult, StudyTable, column, count, table, words
 from foretell.request import setting
 from foretell.scoring.join import ReadOptions, read_table
 from foretell.scoring.score import PairComparison, ScoringOptions, compare_pair
@@ -30,7 +30,6 @@ from foretell.studies.configurations import (
     with_scope,
 )
 from foretell.studies.inputs import DataInputs, StudyData, StudyOptions, TableOptions
-from foretell.studies.layout import column, count, table, words
 from foretell.studies.protocols import build_method, fit_under_protocol, paper_calibrated, paper_forecasts
 from foretell.studies.scores import Scores, brier_of, groups_of, index_of, paired_gap
 

@@ -19,10 +19,9 @@ from foretell.report.charts.ranking import FrontierPoint, frontier, pareto
 from foretell.report.charts.svg import Chart, ChartScale, empty, figure, rect, text, x_axis, y_axis
 from foretell.report.document import value_text
 from foretell.report.numbers import bracket, number, plural, signed
-from foretell.report.study import CellValue, StudyChart, StudyResult, StudyTable
+from foretell.report.study import CellValue, StudyChart, StudyResult, StudyTable, column, count, table
 from foretell.studies.configurations import complete_configs, study_notes, study_settings
 from foretell.studies.inputs import CostOptions, DataInputs, TableOptions
-from foretell.studies.layout import column, count, table
 from foretell.studies.scores import mean_of_runs, right_answers, run_accuracy
 
 # How much of the error is bias, how much is chance between runs? Confidence, hard-score variance, histograms.

@@ -20,9 +20,8 @@ from foretell.questions.errors import InputError
 from foretell.report.charts.groups import score_by_group
 from foretell.report.charts.svg import Chart
 from foretell.report.numbers import bracket, number, plural
-from foretell.report.study import CellValue, StudyChart, StudyResult, StudyTable
+from foretell.report.study import CellValue, StudyChart, StudyResult, StudyTable, column, table
 from foretell.studies.inputs import DataInputs, StudyData, StudyProgress, TreeStudyOptions, ignore_progress
-from foretell.studies.layout import column, table
 from foretell.studies.scores import step_scores
 from foretell.studies.stored_runs import require_simulation
 from foretell.studies.tree_world import (

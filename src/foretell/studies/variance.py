@@ -11,13 +11,12 @@ from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score, br
 from foretell.metrics.clusters import factorise
 from foretell.metrics.effects import alternating_effects, mixed_effects_check, two_way_anova, two_way_effects
 from foretell.report.numbers import number, percent, plural
-from foretell.report.study import CellValue, StudyResult, StudyTable
+from foretell.report.study import CellValue, StudyResult, StudyTable, column, count, draw_settings, forest_chart, table
 from foretell.request import setting
 from foretell.scoring.engine import resample_units, two_way_replicates
 from foretell.studies.buildup import factors_of, share_tables
 from foretell.studies.configurations import complete_configs, with_scope
 from foretell.studies.inputs import DataInputs, StudyOptions, TableOptions
-from foretell.studies.layout import column, count, draw_settings, forest_chart, table
 
 
 @dataclass(frozen=True, kw_only=True)

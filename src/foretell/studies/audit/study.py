@@ -14,7 +14,7 @@ from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
 from foretell.questions.trace import ModelCalled
-from foretell.report.study import CellValue, StudyResult, StudyTable
+from foretell.report.study import CellValue, StudyResult, StudyTable, column, count, table, words
 from foretell.request import setting
 from foretell.runs.combine import combine_trials, combining_by_name
 from foretell.runs.question_sets import questions_of_run
@@ -48,7 +48,6 @@ from foretell.studies.audit.passages import (
     trial_traces,
 )
 from foretell.studies.inputs import StudyOptions, StudyProgress, StudyServices
-from foretell.studies.layout import column, count, table, words
 from foretell.studies.stored_runs import StoredRun, find_stored_run
 
 # The result of an audit as a study: the fence's matrix, rates, leaks and memories, and what they are worth.
