@@ -191,6 +191,15 @@ def test_an_edited_answer_is_named_and_computed_again(house: Any, provider: Back
     assert len(list(house.home.glob("runs.db.set-aside-*.jsonl"))) == 1
     assert house.answers(run) == answers
     assert not provider.stats()["billed"]
+    # A step that is no JSON any more, on a page that looks sound.
+    with closing(sqlite3.connect(house.home / "runs.db")) as con:
+        con.execute("update event set body = '{' where id = (select min(id) from event where kind = 'ModelCalled')")
+        con.commit()
+    listed = house.foretell("runs")
+    assert (listed.returncode, listed.stderr.count("\n")) == (2, 1)
+    assert "runs.db: the file is damaged: malformed JSON" in listed.stderr
+    assert house.foretell("doctor", "--repair").returncode == 0
+    assert house.foretell("runs").returncode == 0
     # Answers of before there were checksums are taken as they are, and counted.
     with closing(sqlite3.connect(house.home / "runs.db")) as con:
         con.execute("update cell set checksum = null")
