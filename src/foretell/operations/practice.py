@@ -35,7 +35,7 @@ from foretell.operations.arena import ArenaParts, open_arena
 from foretell.operations.requests import ArenaDemoRequest, PracticeRequest
 from foretell.operations.result import ReportResult
 from foretell.plugins import PAIR
-from foretell.practice.exchange.chance import SimulationSettings
+from foretell.practice.exchange.events import SimulationSettings
 from foretell.practice.exchange.forecasters import OracleForecaster, news_reader
 from foretell.practice.exchange.server import KALSHI, FileClock, SimulatedExchange
 from foretell.practice.exchange.server import KEY as EXCHANGE_KEY

@@ -17,9 +17,8 @@ from foretell.forecasters.combine.trials import PANEL
 from foretell.forecasters.forecaster import CannotForecast, Context
 from foretell.questions import trace as kinds
 from foretell.questions.errors import InputError
-from foretell.questions.exclusivity import probability_of_none
 from foretell.questions.forecast import Failure, Forecast, Numeric
-from foretell.questions.question import Question
+from foretell.questions.question import Question, probability_of_none
 from foretell.questions.resolution import Resolution
 from foretell.questions.trace import ModelCalled, TraceEvent
 from foretell.report.numbers import dollars, plural

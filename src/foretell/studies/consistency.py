@@ -19,8 +19,7 @@ from foretell.metrics.bootstrap import Interval, Resampling
 from foretell.metrics.shares import DEFAULT_DRAWS, mean_interval, share_interval
 from foretell.models.model import Model, ModelError, ModelSettings, Request, SystemMessage, UserMessage
 from foretell.models.structured_output import UnusableReply, ask_until_usable, closed_object
-from foretell.questions.exclusivity import Exclusivity
-from foretell.questions.question import Question
+from foretell.questions.question import Exclusivity, Question
 from foretell.report.study import (
     CellValue,
     StudyChart,

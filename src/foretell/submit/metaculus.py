@@ -14,8 +14,7 @@ from foretell.data.markets.metaculus import CONTINUOUS, HOST, OF_POST, Metaculus
 from foretell.data.markets.prices import MarketRef, market_ref, split_part
 from foretell.data.payload import Payload
 from foretell.questions.forecast import Categorical, Forecast, Numeric
-from foretell.questions.numeric_range import DEFAULT_CELLS, NumericRange
-from foretell.questions.question import Question
+from foretell.questions.question import DEFAULT_CELLS, NumericRange, Question
 from foretell.submit.submission import (
     SUM_TOLERANCE,
     OutgoingRequest,
