@@ -7,13 +7,14 @@ from functools import lru_cache
 from statistics import median
 
 from foretell.metrics.bootstrap import Interval
-from foretell.report.charts.scales import ChartScale, covering, tick_label
 from foretell.report.charts.svg import (
     MARKET_STYLE,
     NARROW,
     WIDE,
     Chart,
+    ChartScale,
     SeriesStyle,
+    covering,
     empty,
     figure,
     legend,
@@ -25,6 +26,7 @@ from foretell.report.charts.svg import (
     series_style,
     series_styles,
     text,
+    tick_label,
 )
 from foretell.report.markup import Markup, element, shorten
 from foretell.report.numbers import bracket, plural, probability_text, signed
