@@ -21,10 +21,9 @@ from foretell.forecasters.tree.grow.ground import (
     LeafBudget,
     combined_results,
 )
-from foretell.forecasters.tree.grow.grow import TreeGrowth, TreeSettings
+from foretell.forecasters.tree.grow.grow import TreeGrowth
 from foretell.forecasters.tree.grow.prompting import ClaimSurroundings, TreeQuestion
-from foretell.forecasters.tree.grow.rules import ModelFreeRule, rule_named
-from foretell.forecasters.tree.grow.synthesize import rejudge, rule_of
+from foretell.forecasters.tree.grow.synthesize import ModelFreeRule, rejudge, rule_named, rule_of
 from foretell.forecasters.tree.history import TreeAuthor, TreeCommit, commit_edits, open_version
 from foretell.forecasters.tree.links import AverageLink
 from foretell.forecasters.tree.proposition import (
@@ -35,6 +34,7 @@ from foretell.forecasters.tree.proposition import (
     parents_of,
     pre_order,
 )
+from foretell.forecasters.tree.settings import TreeSettings
 from foretell.forecasters.tree.tree_file import read_tree_file
 from foretell.forecasters.tree.what_if import claim_changes, resynthesize
 from foretell.models.journal import Journal
@@ -130,7 +130,7 @@ class _TreeWork:
     @property
     def pool(self) -> GroundingPool:
         made = self.forecaster
-        return GroundingPool(made.grounder, made.settings.ground, made.fall_backs)
+        return GroundingPool(made.grounder, made.settings, made.fall_backs)
 
     @property
     def settings(self) -> TreeSettings:

@@ -12,7 +12,7 @@ from jinja2 import Environment
 
 from foretell.report.document import find_chromium
 from foretell.report.html import make_environment
-from foretell.report.prose import sanitise_text
+from foretell.report.markup import sanitise_text
 from foretell.web.formatting import FILTERS
 from foretell.web.forms import form_value
 from foretell.web.security import Visitor, visitor_of
