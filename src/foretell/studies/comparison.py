@@ -254,7 +254,8 @@ def _differences(pair: PairComparison) -> StudyTable:
         sides = [scores.get((group, name), {}).get(metric) for name in (pair.first, pair.second)]
         ahead = one.comparison.times(-1) if low_is_better(metric) else one.comparison
         rows.append((group_title(one.group), (one.comparison.n, *sides, ahead)))
-    return table(f"{text.label}, group by group", "Group", columns, rows)
+    label = "Brier index" if metric == "bi" else text.label
+    return table(f"{label}, group by group", "Group", columns, rows)
 
 
 def _disagreements(forecasts: ForecastTable, pair: PairComparison, texts: Mapping[str, str]) -> StudyTable:
