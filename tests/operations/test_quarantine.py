@@ -198,7 +198,9 @@ def test_units_bare_options_and_trees_are_read_too(here: Path) -> None:
     tree = {"schema": "foretell/tree/1", "root": "P0", "nodes": {"P0": {"claim": f"The bank cuts. {LATE}", "p": 0.5}}}
     Path("t.json").write_text(json.dumps(tree))
     for words in (["expand", "t.json", "P0"], ["ground", "t.json", "P0"]):
-        done = CliRunner().invoke(cli, ["tree", *words, "--as-of", "2024-04-01", "--model", "openai:x"])
+        done = CliRunner().invoke(
+            cli, ["tree", *words, "--as-of", "2024-04-01", "--model", "compat:x@http://127.0.0.1:9/v1"]
+        )
         assert isinstance(done.exception, InputError)
         assert "claim P0 holds words of after 2024-04-01: “Updated June 7, 2024” in" in str(done.exception)
 

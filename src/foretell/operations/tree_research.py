@@ -161,12 +161,12 @@ def _refuse_late_words(request: TreeResearchRequest, tree: Tree, question: Quest
     """Models read the words of a tree: as of a past moment none of them may be of later."""
     if as_of.mode != "backtest" or request.late_text == "keep":
         return
-    words = [("", question)]
+    words: list[tuple[str, Question]] = []
     for node in tree.nodes.values():
         told = node.grounding or Grounding()
         texts = (node.claim, node.causality, node.key_factor, node.report, told.key_factor, told.report)
         words += [(node.id, replace(question, text=text, criteria="")) for text in texts if text]
-    for id, said in words:
+    for id, said in (*words, ("", question)):
         if late := late_passages(said, as_of):
             where = f"claim {id}" if id else "the tree's question"
             problem = f"{where} holds words of after {as_of.at:%Y-%m-%d}: “{late[0].found}” in “{late[0].sentence}”"
