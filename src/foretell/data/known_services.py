@@ -95,18 +95,12 @@ def open_meteo_weight(query: Mapping[str, str]) -> int:
 
 def _known_services() -> dict[str, ServiceFacts]:
     text = files("foretell.data").joinpath("known_services.toml").read_text(encoding="utf-8")
-    weighed = {"open_meteo": open_meteo_weight}
-    return {
-        name: ServiceFacts(
-            **{
-                **facts,
-                "hosts": tuple(facts["hosts"]),
-                "limits": tuple(ServiceLimit(**limit) for limit in facts.get("limits", ())),
-            },
-            weigh=weighed.get(name),
-        )
-        for name, facts in tomllib.loads(text).items()
-    }
+    found: dict[str, ServiceFacts] = {}
+    for name, facts in tomllib.loads(text).items():
+        hosts, limits = tuple(facts.pop("hosts")), tuple(ServiceLimit(**one) for one in facts.pop("limits", ()))
+        weigh = open_meteo_weight if name == "open_meteo" else None
+        found[name] = ServiceFacts(**facts, hosts=hosts, limits=limits, weigh=weigh)
+    return found
 
 
 KNOWN_SERVICES: Mapping[str, ServiceFacts] = _known_services()
