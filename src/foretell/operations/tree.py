@@ -288,12 +288,9 @@ class ListedTree:
 class TreesResult(Result):
     """The trees of a folder."""
 
+    lines = "trees"
     folder: Path
     trees: tuple[ListedTree, ...]
-
-    def rows(self) -> list[dict[str, Any]]:
-        """One row for each tree."""
-        return [asdict(one) for one in self.trees]
 
     def print(self, console: Console) -> None:
         """A table, or how to get a first tree."""
@@ -572,6 +569,7 @@ class NotebookState:
 class NotebookStates(Result):
     """The notebooks of a tree."""
 
+    lines = "notebooks"
     notebooks: tuple[NotebookState, ...]
     folder: Path | None = None
 
@@ -584,10 +582,6 @@ class NotebookStates(Result):
     def warnings(self) -> tuple[str, ...]:
         """Where the copies are."""
         return (f"Wrote {self.folder}",) if self.folder is not None else ()
-
-    def rows(self) -> list[dict[str, Any]]:
-        """One row for each notebook."""
-        return [asdict(one) for one in self.notebooks]
 
     def __str__(self) -> str:
         lines: list[str] = []
