@@ -183,7 +183,7 @@ def _highlights(
     for arena in arenas[:1]:
         report, name = small_board(here, arena["name"]), arena["name"]
         text = f"{some(arena['events'], 'event')}, {arena['settled']} resolved: who is best?"
-        text = arena_finding(report.view) if report else text
+        text = arena_finding(report.view, short=True) if report else text
         found.append(
             {
                 "kind": "arena",

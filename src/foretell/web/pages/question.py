@@ -53,7 +53,9 @@ def read_question(
     if view is None:
         when = f" as of {due[:64]}" if due else ""
         raise HTTPException(404, f"run {row.id} does not ask {question[:200]!r}{when}")
-    return {"run": run_row_view(store, row), **view, "background": here.jobs.of(row.id), "last": last}
+    budget = (row.spec.get("budget") or {}).get("run")
+    more = {"budget": budget, "background": here.jobs.of(row.id), "last": last}
+    return {"run": run_row_view(store, row), **view, **more}
 
 
 @router.get("/runs/{run}/questions/{question:path}", include_in_schema=False)
