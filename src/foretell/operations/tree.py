@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -315,12 +316,16 @@ def list_trees(request: TreeListRequest, settings: Settings | None = None) -> Tr
     """Every tree file of this machine, the one changed last first; one that cannot be read says why."""
     del request
     folder = (settings or load_settings()).home / "trees"
-    changed = {path: datetime.fromtimestamp(path.stat().st_mtime, UTC) for path in folder.rglob("*.json")}
-    latest_first = sorted(changed, key=lambda path: (changed[path], path), reverse=True)
-    return TreesResult(folder=folder, trees=tuple(_listed(path, folder, changed[path]) for path in latest_first))
+    found = {path: path.stat() for path in folder.rglob("*.json")}
+    latest_first = sorted(found, key=lambda path: (found[path].st_mtime, path), reverse=True)
+    trees = (_listed(path, folder, found[path].st_mtime_ns, found[path].st_size) for path in latest_first)
+    return TreesResult(folder=folder, trees=tuple(trees))
 
 
-def _listed(path: Path, folder: Path, changed: datetime) -> ListedTree:
+@lru_cache(maxsize=1000)  # A server lists the same trees for every visitor.
+def _listed(path: Path, folder: Path, changed_ns: int, size: int) -> ListedTree:
+    del size  # Another size is another tree, though it was written within the clock's step.
+    changed = datetime.fromtimestamp(changed_ns / 1e9, UTC)
     name = path.relative_to(folder).with_suffix("").as_posix()
     try:
         tree = read_tree_file(path).tree

@@ -41,7 +41,7 @@ def _square(
         LEFT + SIZE + 20,
         TOP + SIZE + below,
         said,
-        text(4, 16, shorten(title, 34), "h", tip=title),
+        text(4, 16, shorten(title, 38), "h", tip=title),
         text(4, 32, numbers, "s k"),
         y_axis(Y, LEFT, LEFT + SIZE),
         x_axis(X, TOP + SIZE, TOP, axes),
