@@ -23,14 +23,17 @@ from foretell.scoring.scoreboard import OVERALL, group_title, low_is_better
 from foretell.scoring.table import ForecastTable
 from foretell.studies.configurations import (
     ConfigFamily,
+    build_method,
     config_families,
     divergence_chart,
+    fit_under_protocol,
     is_complete,
+    paper_calibrated,
+    paper_forecasts,
     parse_configs,
     with_scope,
 )
 from foretell.studies.inputs import DataInputs, StudyData, StudyOptions, TableOptions
-from foretell.studies.protocols import build_method, fit_under_protocol, paper_calibrated, paper_forecasts
 from foretell.studies.scores import Scores, brier_of, groups_of, index_of, paired_gap
 
 AGENTS = ("zero-shot", "no belief", "belief")
