@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from foretell.metrics import Comparison
 from foretell.report import scope
-from foretell.report.headline import headline
+from foretell.report.leaderboard import headline
 from foretell.scoring import Scoreboard, group_title
 
 Build = Callable[..., Scoreboard]

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from foretell.metrics import Resampling
 from foretell.report import markdown_board, markdown_text, pair_headline, print_board, print_pair
-from foretell.report.headline import headline
+from foretell.report.leaderboard import headline
 from foretell.scoring import ForecastTable, PairComparison, Scoreboard, ScoringOptions, compare_pair
 
 LONG = "provider:a-model-with-a-very-long-name-high-search-on-calibrated"

@@ -388,7 +388,7 @@ def show_result(result: "Result", *, as_json: bool = False, out: tuple[Path, ...
     from foretell.report.terminal import console, echo
 
     if out:
-        from foretell.report.outputs import write_outputs
+        from foretell.report.document import write_outputs
 
         for path in write_outputs(result, out):
             echo(f"Wrote {path}", err=True)

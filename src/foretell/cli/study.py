@@ -64,7 +64,7 @@ def study(context: click.Context) -> None:
     from foretell.studies.inputs import study_questions
 
     formatter = context.make_formatter()
-    formatter.write_dl(list(study_questions(".trees." if context.meta.get(TREE) else "").items()))
+    formatter.write_dl(list(study_questions(".tree_" if context.meta.get(TREE) else "").items()))
     echo(formatter.getvalue(), nl=False)
     echo("\nRun one with: foretell study NAME (foretell study NAME --help lists its options)")
 
@@ -75,7 +75,7 @@ def study_command(chosen: "Study") -> click.Command:
     def called(*, as_json: bool, outs: tuple[Path, ...], keep: bool, **values: Any) -> None:
         from foretell.cli.progress import run_progress
         from foretell.operations.studies import run_study, save_study
-        from foretell.report.study_report import write_study
+        from foretell.report.document import write_study
         from foretell.report.terminal import console
         from foretell.runs.settings import load_settings
 

@@ -25,9 +25,8 @@ from foretell.forecasters.tree.proposition import Tree
 from foretell.forecasters.tree.tree_file import read_tree_file
 from foretell.forecasters.tree.what_if import apply_scenario
 from foretell.metrics.bootstrap import Interval
-from foretell.operations.arena_demo import open_simulation
 from foretell.operations.ask import AskResult, stored_answer
-from foretell.operations.practice import CONTACT, ENGINE, FREE_MODELS, practice_environment
+from foretell.operations.practice import CONTACT, ENGINE, FREE_MODELS, open_simulation, practice_environment
 from foretell.operations.requests import ArenaDemoRequest, DemoRequest, RunsResolveRequest
 from foretell.operations.runs import resolve_stored_run
 from foretell.operations.score import ScoreResult
@@ -44,7 +43,7 @@ from foretell.practice.services import ServiceOptions, all_services
 from foretell.questions.errors import InputError
 from foretell.questions.trace import BeliefRevised
 from foretell.report.arena_report import ArenaReport, arena_report
-from foretell.report.headline import headline
+from foretell.report.leaderboard import headline
 from foretell.report.numbers import bracket
 from foretell.report.terminal import show_text
 from foretell.runs.backtest import Backtest
@@ -54,8 +53,7 @@ from foretell.runs.settings import EXAMPLE_FILE, KNOWN_MODELS, Settings, load_se
 from foretell.runs.spec import QuestionsSpec, RunSpec, spec_from_json
 from foretell.runs.store import RunStore
 from foretell.scoring.join import read_table
-from foretell.scoring.long_tables import forecast_rows, outcome_rows, write_backtest
-from foretell.scoring.run_scores import StoredScores
+from foretell.scoring.long_tables import StoredScores, forecast_rows, outcome_rows, write_backtest
 from foretell.scoring.score import ScoringOptions, score_table
 
 MARKER = EXAMPLE_FILE

@@ -18,7 +18,7 @@ from foretell.data.datasets.question_set import LateText, SetFilter, SetStatus
 from foretell.forecasters.agent.settings import AgentOptions
 from foretell.models.model import Model, ReasoningEffort, ServiceTier
 from foretell.questions.errors import InputError
-from foretell.questions.exclusivity import Exclusivity
+from foretell.questions.question import Exclusivity
 from foretell.request import OperationRequest, fields_of, setting
 from foretell.runs.spec import COMBINE_HELP, RunState
 

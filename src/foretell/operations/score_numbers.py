@@ -25,7 +25,7 @@ from foretell.operations.result import Result, show_table
 from foretell.operations.score_options import interval_text
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Numeric
-from foretell.questions.numeric_range import NumericRange
+from foretell.questions.question import NumericRange
 from foretell.report.terminal import TextColumn, show_text
 from foretell.scoring.table_input import (
     ColumnRule,

@@ -31,8 +31,9 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # SQLite tells a full disk from other failures only where the system says ENOSPC; a quota or a limit is a failed write.
 _FULL_CODES = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE)
 _DAMAGED_CODES = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-# What is stored is text in UTF-8 and JSON of ours: where it is neither, a page was damaged that looks sound.
-_DAMAGED_WORDS = ("Could not decode to UTF-8", "malformed JSON")
+# Tables are ours, and so is what is in them: where SQLite misses a column, or text is no UTF-8 or JSON any more, a page
+# was damaged that looks sound.
+_DAMAGED_WORDS = ("Could not decode to UTF-8", "malformed JSON", "no such column")
 
 
 def storage_error(error: BaseException, path: str | Path | None = None) -> StorageError | None:

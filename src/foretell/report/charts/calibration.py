@@ -7,8 +7,19 @@ import numpy.typing as npt
 
 from foretell.metrics.arrays import Floats
 from foretell.metrics.calibration import ReliabilityBins, reliability_bins
-from foretell.report.charts.scales import ChartScale
-from foretell.report.charts.svg import Chart, CsvRow, empty, figure, line, polyline, rect, text, x_axis, y_axis
+from foretell.report.charts.svg import (
+    Chart,
+    ChartScale,
+    CsvRow,
+    empty,
+    figure,
+    line,
+    polyline,
+    rect,
+    text,
+    x_axis,
+    y_axis,
+)
 from foretell.report.markup import Markup, element, shorten
 from foretell.report.numbers import number, percent
 

@@ -7,13 +7,14 @@ from functools import lru_cache
 from statistics import median
 
 from foretell.metrics.bootstrap import Interval
-from foretell.report.charts.scales import ChartScale, covering
 from foretell.report.charts.svg import (
     MARKET_STYLE,
     NARROW,
     WIDE,
     Chart,
+    ChartScale,
     SeriesStyle,
+    covering,
     empty,
     figure,
     legend,

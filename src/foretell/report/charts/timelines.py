@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from foretell.report.charts.scales import ChartScale, covering, date_scale, date_text, tick_label
 from foretell.report.charts.svg import (
     HALF,
     LETTER,
@@ -12,10 +11,14 @@ from foretell.report.charts.svg import (
     NARROW,
     WIDE,
     Chart,
+    ChartScale,
     CsvRow,
     EndLabel,
     SeriesStyle,
+    covering,
     date_axis,
+    date_scale,
+    date_text,
     empty,
     end_labels,
     figure,
@@ -27,6 +30,7 @@ from foretell.report.charts.svg import (
     series_style,
     series_styles,
     text,
+    tick_label,
     y_axis,
 )
 from foretell.report.markup import Markup, join, shorten

@@ -14,9 +14,8 @@ from foretell.operations.requests import ShowRequest
 from foretell.operations.run import show
 from foretell.questions.errors import MissingExtra
 from foretell.report.charts.svg import figure_png
-from foretell.report.outputs import Writable, write_outputs
-from foretell.report.question_card import question_card
-from foretell.report.run_report import finding_of, question_charts
+from foretell.report.document import Writable, write_outputs
+from foretell.report.run_report import finding_of, question_card, question_charts
 from foretell.web.rendering import html_page, link_to
 from foretell.web.run_rows import run_row_view
 from foretell.web.state import CurrentState

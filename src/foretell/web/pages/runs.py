@@ -39,13 +39,13 @@ from foretell.questions import trace as kinds
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.questions.trace import TraceEvent
-from foretell.report.headline import run_headline
+from foretell.report.leaderboard import run_headline
 from foretell.report.run_report import score_figures
 from foretell.request import setting
 from foretell.runs.question_sets import find_set, set_names, sets_here
 from foretell.runs.spec import RunState, parse_yaml
 from foretell.runs.store import CellKey, RunRow, RunStore, cells_each
-from foretell.scoring.run_scores import QuestionAnswer, RunScores
+from foretell.scoring.long_tables import QuestionAnswer, RunScores
 from foretell.web.forms import body_of, form_fields, form_values
 from foretell.web.pages.ask import UNPRICED, StartedRun, start_from_form, start_run
 from foretell.web.rendering import html_page, json_and_page, link_to
