@@ -103,7 +103,7 @@ def study_command(chosen: "Study") -> click.Command:
         ["--out", "outs"],
         multiple=True,
         type=click.Path(path_type=Path),
-        help="Write a file (.html .md .json .csv .parquet .svg .png .pdf), or all of them into a folder; repeatable.",
+        help="Also write a file (.html .md .json .csv .parquet .svg .png .pdf), or all into a folder; repeatable.",
     )
     keep = click.Option(
         ["--keep"], is_flag=True, help="Save it by its name for the web app, in place of an earlier one."

@@ -218,7 +218,7 @@ def over_time_figure(courses: Mapping[str, Course], styles: Mapping[str, SeriesS
     """How much better than the market entries were in the four weeks before each day; above the line is better."""
     return dated_plot(
         DatedLines(
-            title="Brier score better than the market's, last four weeks",
+            title="Brier points ahead of the market, four weeks",
             lines=courses,
             label="market minus entry, Brier",
             decimals=3,
@@ -381,8 +381,8 @@ def score_arena(path: str | Path, **options: Any) -> ArenaReport:
     return arena_report(arena_table_from_prophet_arena(path), **options)
 
 
-def arena_finding(view: ArenaLeaderboard) -> str:
-    """The result in a sentence or two."""
+def arena_finding(view: ArenaLeaderboard, *, short: bool = False) -> str:
+    """The result in a sentence or two; `short` leaves out the next entry and how much it rests on."""
     scale = f"Based on {view.counts.resolved:,} resolved events with {view.counts.markets_scored:,} outcomes."
     entries = [line for line in view.lines if not line.entry.anchor and MAIN_METRIC in line.scores]
     crowd = next((line for line in view.lines if line.entry.name == CROWD and MAIN_METRIC in line.scores), None)
@@ -394,7 +394,7 @@ def arena_finding(view: ArenaLeaderboard) -> str:
     found = view.versus_crowd.get(best.entry.name)
     if found is not None:
         text += f" The difference to the market {'is more than chance' if found.stars else 'could be chance'}."
-    return f"{text}{_runner_up(view, entries)} {scale}"
+    return text if short else f"{text}{_runner_up(view, entries)} {scale}"
 
 
 def _runner_up(view: ArenaLeaderboard, entries: Sequence[ArenaLeaderboardRow]) -> str:

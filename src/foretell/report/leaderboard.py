@@ -470,6 +470,20 @@ def _shares(found: ErrorAnalysis) -> list[HtmlBlock]:
 # The result in one sentence: who leads, by how much, and whether that could be chance.
 
 
+PLAIN = {"bi": "Brier index", "brier": "Brier score", "ms": "Metaculus score", "log": "log score"}
+"""Metrics as a sentence says them; a table's heads have less room."""
+
+
+def _called(metric: str) -> str:
+    return PLAIN.get(metric) or metric_text(metric).label
+
+
+def _by(amount: float, metric: str) -> str:
+    """How far one is ahead, in words: "2.1 points of Brier index"."""
+    by = number(abs(amount), metric_text(metric).decimals)
+    return f"{by} points of {_called(metric)}" if metric == "bi" else f"{by} in {_called(metric)}"
+
+
 def headline(board: Scoreboard, anchors: Collection[str] = ANCHORS) -> str:
     """One or two plain sentences about the first group of the board.
 
@@ -486,7 +500,8 @@ def headline(board: Scoreboard, anchors: Collection[str] = ANCHORS) -> str:
     first = scored[0]
     if len(scored) == 1:
         score = estimate(first.metric(word.name), word.decimals)
-        return f"Only {clean(first.name)} was scored: {word.label} {score} on {plural(first.score.n, 'target')}."
+        on = plural(first.score.n, "target")
+        return f"Only {clean(first.name)} was scored: {_called(board.metric)} {score} on {on}."
     yardstick = " No forecaster beats this yardstick." if first.anchor else ""
     second = scored[1]
     if second.reference:
@@ -509,7 +524,7 @@ def pair_headline(pair: PairComparison) -> str:
     margin = margin if margin.diff >= 0 else margin.times(-1)
     verb = "beats" if margin.low > 0 else "is ahead of"
     text = (
-        f"{clean(ahead)} {verb} {clean(behind)} by {number(margin.diff, word.decimals)} {word.label} on the "
+        f"{clean(ahead)} {verb} {clean(behind)} by {_by(margin.diff, found.metric)} on the "
         f"{plural(margin.n, 'target')} both answered{_verdict(margin, word.decimals, f'{100 * pair.level:g} %')}"
     )
     if margin.low > 0 or pair.pilot is None or not pair.pilot.gain:
@@ -529,7 +544,7 @@ def run_headline(against_rate: Comparison | None, against_price: Comparison | No
     if not said:
         return "Too little has come out to say how good it is."
     text = ", ".join(said)
-    return f"{text[0].upper()}{text[1:]}."
+    return f"{text[0].upper()}{text[1:]} (points of Brier index, 95 % intervals)."
 
 
 def _standing(gap: Comparison, name: str) -> str:
@@ -538,7 +553,7 @@ def _standing(gap: Comparison, name: str) -> str:
         return f"{'ahead of' if gap.diff >= 0 else 'behind'} {name} by {by} on too few questions for an interval"
     if gap.low > 0 or gap.high < 0:
         return f"{'better' if gap.diff > 0 else 'worse'} than {name} by {by} {interval}"
-    return f"level with {name}, within noise: {number(gap.diff, 1)} {interval}"
+    return f"level with {name}: a gap of {number(gap.diff, 1)} {interval} could be chance"
 
 
 def scope(section: LeaderboardSection, board: Scoreboard) -> str:
@@ -564,14 +579,13 @@ def _gain(comparison: Comparison, metric: str) -> Comparison:
 
 def _lead(first: LeaderboardRow, second: LeaderboardRow, comparison: Comparison, board: Scoreboard) -> str:
     word, margin = metric_text(board.metric), _gain(comparison, board.metric)
-    name, other, by = clean(first.name), clean(second.name), number(abs(margin.diff), word.decimals)
+    name, other, by = clean(first.name), clean(second.name), _by(margin.diff, board.metric)
     if margin.diff >= 0:
         verdict = _verdict(margin, word.decimals, level_text(board))
-        return f"{name} leads by {by} {word.label} over {other}{verdict}"
+        return f"{name} leads {other} by {by}{verdict}"
     verdict = _verdict(margin.times(-1), word.decimals, level_text(board))
     return (
-        f"{name} ranks first, but on the {plural(margin.n, 'target')} both answered {other} is better "
-        f"by {by} {word.label}{verdict}"
+        f"{name} ranks first, but on the {plural(margin.n, 'target')} both answered {other} is better by {by}{verdict}"
     )
 
 
@@ -581,7 +595,7 @@ def _untested_lead(first: LeaderboardRow, second: LeaderboardRow, board: Scorebo
     if best is None or next_best is None:
         return ""
     gap = number(abs(best.estimate - next_best.estimate), word.decimals)
-    text = f"{clean(first.name)} has the best {word.label}, {estimate(best, word.decimals)}, {gap} ahead of "
+    text = f"{clean(first.name)} has the best {_called(board.metric)}, {estimate(best, word.decimals)}, {gap} ahead of "
     text += f"{clean(second.name)} (pair not tested)."
     if first.difference is None:
         return text
@@ -598,6 +612,6 @@ def _verdict(margin: Comparison, decimals: int, level: str) -> str:
     if not interval:
         return "; there are too few questions for an interval."
     sure = margin.low > 0 or margin.high < 0
-    text = f"the {level} interval {interval} excludes zero" if sure else f"within noise, {level} interval {interval}"
-    care = f" (only {plural(margin.n_clusters, 'cluster')}: take it with care)" if margin.warning else ""
+    text = f"{'more than chance' if sure else 'this could be chance'} ({level} interval {interval})"
+    care = f"; only {plural(margin.n_clusters, 'cluster')}: take it with care" if margin.warning else ""
     return f"; {text}{care}."

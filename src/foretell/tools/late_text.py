@@ -15,7 +15,7 @@ from operator import not_
 from foretell.data.datasets.question_set import LateText
 from foretell.data.untrusted import for_terminal, reworded
 from foretell.questions.as_of import AsOf
-from foretell.questions.question import Question
+from foretell.questions.question import Question, Target
 from foretell.tools.dates.addresses import late_address
 from foretell.tools.dates.find import FoundDate, find_in_folded
 from foretell.tools.dates.folding import fold, lower
@@ -131,12 +131,18 @@ def split_late(questions: Sequence[Question], late_text: LateText) -> tuple[list
     return [without_late_passages(one) if cut else one for one, cut in zip(questions, late, strict=True)], []
 
 
+def _name(target: Target) -> str:
+    """An option's id as a text; one that is only the day it resolves on tells nothing."""
+    day = target.resolves_at
+    return "" if day is not None and target.id == day.date().isoformat() else target.id
+
+
 def _texts(question: Question) -> Iterator[tuple[str, str]]:
     """Every text of a question that a model reads."""
     yield "question", question.text
     yield "criteria", question.criteria
     yield "background", question.background
-    yield from ((f"option {one.id}", one.label or one.id) for one in question.targets)
+    yield from ((f"option {one.id}", one.label or _name(one)) for one in question.targets)
     if question.range is not None:
         yield "unit", question.range.unit
     if question.last_value is not None:
