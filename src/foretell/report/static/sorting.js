@@ -3,6 +3,7 @@ const sortable = place => place.querySelectorAll('table.sort').forEach(table => 
   heads.forEach((head, column) => {
     const button = document.createElement('button');
     button.type = 'button';
+    if (!head.textContent.trim()) button.setAttribute('aria-label', 'Sort by name');
     button.append(...head.childNodes);
     head.append(button);
     button.addEventListener('click', () => {
