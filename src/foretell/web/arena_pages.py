@@ -73,9 +73,7 @@ def listed_events(
             status="settled" if settled else status,
             closes_at=closes,
         )
-        for id, category, status, closes, settled, body in book.db.read(
-            _EVENTS_SQL.format(where=where), [*values, *part]
-        )
+        for id, category, status, closes, settled, body in rows
     ]
     if not words:
         return found, total
