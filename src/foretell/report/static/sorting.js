@@ -4,6 +4,7 @@ const sortable = place => place.querySelectorAll('table.sort').forEach(table => 
     const button = document.createElement('button');
     button.type = 'button';
     button.append(...head.childNodes);
+    if (!button.textContent.trim()) button.setAttribute('aria-label', 'Sort by name'); // Of rows without a heading.
     head.append(button);
     button.addEventListener('click', () => {
       const last = head.getAttribute('aria-sort');
