@@ -4,7 +4,6 @@ from foretell.interface import offer
 
 HOMES = {
     "foretell.operations.arena": "ArenaParts open_arena",
-    "foretell.operations.arena_demo": "BOLD BOTH HASTY NEWS ORACLE OUTSIDE_ENTRY demo_spec demo_world",
     "foretell.operations.ask": "AskResult prepare_ask",
     "foretell.operations.calibrate": "METHODS",
     "foretell.operations.data": "check_questions fetch",
@@ -13,7 +12,9 @@ HOMES = {
     "foretell.operations.grid": "run_grid",
     "foretell.operations.init_files": "BOT_FILES cron init_grid packed_wheel spec_schema",
     "foretell.operations.models": "ModelCheck ModelsUpdate check_model list_models update_models",
-    "foretell.operations.practice": "UNSET WORLD practice_environment shell_lines",
+    "foretell.operations.practice": (
+        "BOLD BOTH HASTY NEWS ORACLE OUTSIDE_ENTRY UNSET WORLD demo_spec demo_world practice_environment shell_lines"
+    ),
     "foretell.operations.prompts": "ExamplePrompt example_prompts example_questions",
     "foretell.operations.question_view": "combination_of what_moved",
     "foretell.operations.requests": (
@@ -21,8 +22,9 @@ HOMES = {
         "ErrorsRequest FetchRequest FinancialTasksRequest ForecastBenchRoundRequest GridRequest InitGridRequest "
         "ListingFields ModelsCheckRequest ModelsListRequest ModelsUpdateRequest OptionTasksRequest PlanRequest "
         "ProphetArenaTournamentRequest QuestionsRequest RunRequest RunsRequest ScoreRequest ServicesCheckRequest "
-        "ServicesListRequest ShowRequest TREE_FORMATS ThresholdRequest TournamentRequest TournamentResultsRequest "
-        "TreeExpandRequest TreeGroundRequest TreeRequest TreeResynthesizeRequest TreeShowRequest WhatIfRequest"
+        "ServicesListRequest ShowRequest SiteRequest TREE_FORMATS ThresholdRequest TournamentRequest "
+        "TournamentResultsRequest TreeExpandRequest TreeGroundRequest TreeRequest TreeResynthesizeRequest "
+        "TreeShowRequest WhatIfRequest"
     ),
     "foretell.operations.result": "Result",
     "foretell.operations.run": "RunResult prepare replay resume show",

@@ -399,7 +399,9 @@ async def answer_question(
         tell(notice)
     done = await execute_run(prepared, settings, on_event=watch, concurrency=request.concurrency)
     with closing(RunStore(settings.store)) as store:
-        return replace(stored_answer(store, prepared.spec, prepared.questions[0]), at_risk=done.at_risk)
+        answer = stored_answer(store, prepared.spec, prepared.questions[0])
+    notes = (f"finding out how its model can be asked cost ${done.checks:.4f} more",) if done.checks else ()
+    return replace(answer, at_risk=done.at_risk, notes=(*answer.notes, *notes))
 
 
 def stored_answer(store: RunStore, spec: RunSpec, question: Question) -> AskResult:

@@ -43,8 +43,8 @@ from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import LastValue, Question, SeriesRef, Snapshot, Target, even_chance
 from foretell.studies.audit.auditor import AuditCase, Auditor
-from foretell.studies.audit.material import MATERIAL_INSTRUCTION
-from foretell.studies.audit.memory import READ_INSTRUCTION, SUPPORT_INSTRUCTION
+from foretell.studies.audit.leakage import READ_INSTRUCTION, SUPPORT_INSTRUCTION
+from foretell.studies.audit.passages import MATERIAL_INSTRUCTION
 from foretell.tools import prices, series, web, wikipedia
 from foretell.tools.fence import AdmittedSource, FencedTools, SourceStore
 from foretell.tools.leak_filter import Excerpt, LeakFilter

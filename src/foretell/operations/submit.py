@@ -50,16 +50,23 @@ from foretell.submit.forecastbench import (
     round_of,
 )
 from foretell.submit.ledger import LEDGER_FILE, LedgerEntry, LedgerHead, SubmissionHistory, SubmissionLedger
-from foretell.submit.metaculus import MetaculusOptions, MetaculusSubmitter, read_posts
-from foretell.submit.metaculus_client import MetaculusWriter
+from foretell.submit.metaculus import MetaculusOptions, MetaculusSubmitter, MetaculusWriter, read_posts
 from foretell.submit.prophet_arena import (
     ProphetArenaOptions,
     ProphetArenaSubmitter,
     ProphetArenaWriter,
     read_events,
 )
-from foretell.submit.sending import SEND_ONCE, ItemResult, SendOptions, SubmissionSender
-from foretell.submit.submission import SubmissionItem, SubmissionPlan, Submitter, read_forecasts
+from foretell.submit.submission import (
+    SEND_ONCE,
+    ItemResult,
+    SendOptions,
+    SubmissionItem,
+    SubmissionPlan,
+    SubmissionSender,
+    Submitter,
+    read_forecasts,
+)
 
 SERVICES = {"metaculus": "metaculus", "prophet-arena": "prophet_arena"}
 """Platform → its name in settings."""

@@ -1,9 +1,8 @@
 """Made by tools/write_stub.py: do not edit."""
 # ruff: noqa
 
+from foretell.studies.configurations import build_method as build_method
 from foretell.studies.configurations import complete_configs as complete_configs
-from foretell.studies.configurations import study_notes as study_notes
-from foretell.studies.configurations import study_settings as study_settings
 from foretell.studies.consistency import StatedForecast as StatedForecast
 from foretell.studies.habits import TracedTrial as TracedTrial
 from foretell.studies.inputs import AT_ONCE as AT_ONCE
@@ -17,10 +16,6 @@ from foretell.studies.inputs import gather_bounded as gather_bounded
 from foretell.studies.inputs import ignore_progress as ignore_progress
 from foretell.studies.inputs import load_study as load_study
 from foretell.studies.inputs import study_questions as study_questions
-from foretell.studies.layout import column as column
-from foretell.studies.layout import count as count
-from foretell.studies.layout import table as table
-from foretell.studies.protocols import build_method as build_method
 from foretell.studies.reasoning import ReasoningCase as ReasoningCase
 from foretell.studies.scores import brier_of as brier_of
 from foretell.studies.scores import groups_of as groups_of
@@ -33,8 +28,33 @@ from foretell.studies.scores import paired_gap as paired_gap
 from foretell.studies.scores import rule_score_table as rule_score_table
 from foretell.studies.scores import rule_scores as rule_scores
 from foretell.studies.stored_runs import AS_PUBLISHED as AS_PUBLISHED
+from foretell.studies.stored_runs import ForecastCost as ForecastCost
 from foretell.studies.stored_runs import OUT_OF_SAMPLE as OUT_OF_SAMPLE
 from foretell.studies.stored_runs import TrialAssumptions as TrialAssumptions
 from foretell.studies.stored_runs import read_cases as read_cases
+from foretell.studies.stored_runs import read_cost_table as read_cost_table
 from foretell.studies.stored_runs import read_statements as read_statements
+from foretell.studies.stored_runs import read_trees as read_trees
 from foretell.studies.stored_runs import read_trial_tables as read_trial_tables
+from foretell.studies.tree_methods import single_accuracy as single_accuracy
+from foretell.studies.tree_noise import DISTURBANCES as DISTURBANCES
+from foretell.studies.tree_noise import DRAWS as DRAWS
+from foretell.studies.tree_noise import NoiseEffects as NoiseEffects
+from foretell.studies.tree_noise import RATIOS as RATIOS
+from foretell.studies.tree_noise import add_uniform_noise as add_uniform_noise
+from foretell.studies.tree_noise import noise_effects as noise_effects
+from foretell.studies.tree_noise import replace_by_chance as replace_by_chance
+from foretell.studies.tree_noise import reverse_by_chance as reverse_by_chance
+from foretell.studies.tree_noise import rms_shift as rms_shift
+from foretell.studies.tree_noise import variance_lost as variance_lost
+from foretell.studies.tree_noise import variance_lost_among as variance_lost_among
+from foretell.studies.tree_world import LINK_KINDS as LINK_KINDS
+from foretell.studies.tree_world import LinkKind as LinkKind
+from foretell.studies.tree_world import SIMULATED_RULES as SIMULATED_RULES
+from foretell.studies.tree_world import Simulation as Simulation
+from foretell.studies.tree_world import TreeWorld as TreeWorld
+from foretell.studies.tree_world import TreeWorldSettings as TreeWorldSettings
+from foretell.studies.tree_world import draw_outcomes as draw_outcomes
+from foretell.studies.tree_world import draw_questions as draw_questions
+from foretell.studies.tree_world import draw_shape as draw_shape
+from foretell.studies.tree_world import draw_world as draw_world
