@@ -110,7 +110,7 @@ def test_a_model_without_tools_is_asked_by_schema_and_answers(house: Any, serve:
     """The server takes tools and a forced choice, and drops both in silence: this model's template knows no tools."""
     told = house.foretell(
         *("ask", "Will it rain in Paris?", "--closes", "2026-12-31", "--model", serve(WHOLE), "--search", "none"),
-        *("--variant", "zero-shot", "--max-tokens", "24", "--temperature", "0", "--json"),
+        *("--variant", "zero-shot", "--max-tokens", "40", "--temperature", "0", "--json"),
     )
     assert told.returncode in (0, 3), told.stderr
     is_readable(told.stdout)
