@@ -33,6 +33,8 @@ def test_a_run_shows_progress_cost_failures_and_questions(client: TestClient, st
         "input_tokens": 7200,
         "output_tokens": 1800,
         "dollars": pytest.approx(0.054),
+        "seconds": 0.0,
+        "unpriced": 0,
     }
     (reason,) = view["failures"]
     assert (reason["count"], reason["reason"]) == (2, "ModelError: the provider is overloaded")

@@ -324,12 +324,9 @@ def tag_run(request: RunsTagRequest, settings: Settings | None = None) -> RunLab
 class RemovedRuns(Result):
     """Runs that were removed, or would be."""
 
+    lines = "runs"
     runs: tuple[Mapping[str, Any], ...]
     removed: bool
-
-    def rows(self) -> list[dict[str, Any]]:
-        """One row for each run."""
-        return [dict(run) for run in self.runs]
 
     def __str__(self) -> str:
         lines = [

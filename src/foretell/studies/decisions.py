@@ -19,8 +19,9 @@ from foretell.questions.errors import InputError
 from foretell.report.numbers import number, plural
 from foretell.report.study import CellValue, RowStyle, StudyResult, StudyTable, column, count, forest_chart, table
 from foretell.request import setting
+from foretell.scoring.table import options_of_tasks
 from foretell.studies.buildup import factors_of, levels_of
-from foretell.studies.configurations import complete_configs, study_notes, study_settings
+from foretell.studies.configurations import complete_configs, with_scope
 from foretell.studies.inputs import DataInputs, StudyData, TableOptions
 from foretell.studies.scores import mean_of_runs
 from foretell.studies.stored_runs import ForecastCost
@@ -161,12 +162,7 @@ class TaskRows:
     def of(cls, examples: Examples) -> "TaskRows | None":
         """The tasks of a table; None where there is none."""
         _, code = np.unique(examples.rows.asking, return_inverse=True)
-        n, known = np.bincount(code), np.bincount(code, np.isfinite(examples.payoff))
-        worth = np.nan_to_num(examples.payoff)
-        low, high = np.full(len(n), np.inf), np.full(len(n), -np.inf)
-        np.minimum.at(low, code, worth)
-        np.maximum.at(high, code, worth)
-        rows = np.flatnonzero(((n > 1) & (known == n) & (high > low))[code])
+        rows = np.flatnonzero(options_of_tasks(code, examples.payoff))
         if not len(rows):
             return None
         _, first, task = np.unique(code[rows], return_index=True, return_inverse=True)
@@ -386,12 +382,12 @@ def _result(
     data: StudyData,
 ) -> StudyResult:
     ranked = dict(sorted(accuracy.items(), key=lambda item: -item[1].estimate))
-    return StudyResult(
+    result = StudyResult(
         name="decisions",
         title="Who decides best",
         sentences=(_sentence(accuracy, of),),
         tables=tables,
         charts=(forest_chart("accuracy", "Accuracy", ranked, "share decided rightly, %"),),
-        notes=(*notes, *study_notes(data, configs)),
-        settings=study_settings(data, configs),
+        notes=notes,
     )
+    return with_scope(result, data, configs)

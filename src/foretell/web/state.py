@@ -12,7 +12,8 @@ from fastapi import Depends, HTTPException, Request
 
 from foretell.data.connections import OpenConnections
 from foretell.models.journal import Journal, UnsettledCalls
-from foretell.operations.question_view import SpendingView
+from foretell.operations.question_view import cost_of_events
+from foretell.questions.forecast import Cost
 from foretell.questions.trace import ModelCalled
 from foretell.runs.outcomes import RunOutcomes
 from foretell.runs.settings import Settings
@@ -46,7 +47,7 @@ class RunTotals:
     """Sums over the events of a run up to a number: what it cost, and how its trials ended."""
 
     upto: int = 0
-    spending: SpendingView = field(default_factory=SpendingView)
+    spending: Cost = field(default_factory=Cost)
     endings: Counter[str] = field(default_factory=Counter[str])
 
 
@@ -155,7 +156,8 @@ class WebState:
                 rows = self.store.database.read(_NEW_SQL, (before.upto, newest, run))
                 calls = [ModelCalled(**json.loads(body)) for kind, body in rows if kind == "ModelCalled"]
                 ended = Counter(str(json.loads(body).get("how", "")) for kind, body in rows if kind == "ForecastMade")
-                before = RunTotals(upto=newest, spending=before.spending.plus(calls), endings=before.endings + ended)
+                spending = before.spending + cost_of_events(calls)
+                before = RunTotals(upto=newest, spending=spending, endings=before.endings + ended)
             self._totals[run] = before
             return before
 

@@ -25,6 +25,7 @@ from foretell.models.model import (
     TokenCount,
     ToolCall,
 )
+from foretell.questions.redaction import redacted
 from foretell.questions.retry_after import read_seconds, retry_after
 
 Json = dict[str, Any]
@@ -260,7 +261,7 @@ def _refused_setting(words: str, request: Request) -> str | None:
 
 def redact_key(text: str, key: str) -> str:
     """Text that may be shown: shortened, on one line, and without the key."""
-    clean = " ".join((text.replace(key, "***") if len(key) >= SHORTEST_KEY else text).split())
+    clean = " ".join((redacted(text, [key], "***") if len(key) >= SHORTEST_KEY else text).split())
     return clean if len(clean) <= LONGEST_MESSAGE else clean[:LONGEST_MESSAGE] + "…"
 
 

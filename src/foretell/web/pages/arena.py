@@ -262,7 +262,9 @@ def read_choices(here: CurrentState, arena: Name = "") -> dict[str, Any]:
         return {"arena": arena, "choices": [{"id": name, "name": name} for name in names]}
     runs = [row for row in here.store.runs() if row.done][:MAX_CHOICES]
     models = [row.spec.get("models", {}).get("agent") or row.spec.get("forecaster", "") for row in runs]
-    choices = [{"id": row.id, "name": f"{model} · {row.id}"} for row, model in zip(runs, models, strict=True)]
+    choices = [
+        {"id": row.id, "name": row.name or f"{model} · {row.id}"} for row, model in zip(runs, models, strict=True)
+    ]
     return {"arena": "", "choices": choices}
 
 
