@@ -781,9 +781,10 @@ class ScoringRequest(TablesRequest):
     draws: int = setting(2000, "Number of bootstrap draws.", ge=100, group="statistics")
     seed: int = setting(0, "Seed of the bootstrap.", group="statistics")
     level: float = setting(0.95, "Level of the intervals.", gt=0, lt=1, group="statistics")
-    interval: Literal["percentile", "symmetric"] = setting(
+    interval: Literal["percentile", "symmetric", "bca"] = setting(
         "percentile",
-        "How draws become an interval: their percentiles, or symmetric about the estimate (Algorithm 1 of PA).",
+        "How draws become an interval: their percentiles, symmetric about the estimate (Algorithm 1 of PA), or "
+        "corrected for bias and skewness (BCa; one kind of cluster).",
         group="statistics",
     )
 

@@ -258,7 +258,9 @@ def _differences(pair: PairComparison) -> StudyTable:
         ahead = one.comparison.times(-1) if low_is_better(metric) else one.comparison
         rows.append((group_title(one.group), (one.comparison.n, *sides, ahead)))
     label = "Brier index" if metric == "bi" else text.label
-    return table(f"{label}, group by group", "Group", columns, rows)
+    # The whole is one question, its groups are many: only their stars are corrected for each other.
+    whole, groups = (table(f"{label}, group by group", "Group", columns, part) for part in (rows[:1], rows[1:]))
+    return replace(whole, rows=(*whole.rows, *groups.rows))
 
 
 def _disagreements(forecasts: ForecastTable, pair: PairComparison, texts: Mapping[str, str]) -> StudyTable:

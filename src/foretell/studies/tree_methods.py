@@ -9,7 +9,7 @@ import numpy as np
 from foretell.forecasters.combine.rows import Examples
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score
-from foretell.metrics.comparison import Comparison, PairwiseMatrix, compare_all
+from foretell.metrics.comparison import Comparison, PairwiseMatrix, compare_all, holm
 from foretell.metrics.decisions import Criterion, best_threshold, consensus_matrix, cross_fit_threshold
 from foretell.metrics.mcnemar import McNemarMatrix, mcnemar_matrix
 from foretell.questions.errors import InputError
@@ -267,13 +267,14 @@ def _against_best(
     columns = (
         column("accuracy", "%"),
         column("minus the best", "points, with Newcombe's 95 % interval"),
-        column("p", "McNemar's exact test, two-sided"),
+        column("p", "McNemar's exact test, two-sided, corrected for the number of methods (Holm)"),
         column("Δ, clusters", "the same difference with whole clusters resampled"),
         column("n", "targets both answered"),
     )
     rows: dict[str, tuple[CellValue, ...]] = {names[0]: (float(accuracy[0]), None, None, None, int(tests.n[0, 0]))}
+    p = holm(tests.p[1:, 0])
     for i, name in enumerate(names[1:], 1):
-        rows[name] = (float(accuracy[i]), _gap(tests, i, 0), _p(tests.p[i, 0]), clustered[i], int(tests.n[i, 0]))
+        rows[name] = (float(accuracy[i]), _gap(tests, i, 0), _p(p[i - 1]), clustered[i], int(tests.n[i, 0]))
     return table("Accuracy", "Method", columns, rows, styles={names[0]: "reference"})
 
 
@@ -300,7 +301,7 @@ def _p(value: float) -> str:
 
 
 def _consensus_sentence(names: Sequence[str], tests: McNemarMatrix, accuracy: Floats) -> str:
-    beaten = int(np.sum((tests.p[0, 1:] < 0.05) & (tests.diff[0, 1:] > 0)))
+    beaten = int(np.sum((holm(tests.p[0, 1:]) < 0.05) & (tests.diff[0, 1:] > 0)))
     best = f"{names[0]} is right most often ({number(float(accuracy[0]), 1)} %)"
     return f"{best}, and clearly more often than {beaten} of {plural(len(names) - 1, 'other method')}."
 
