@@ -93,7 +93,7 @@ STREAM = {"content-type": "text/event-stream"}
 QUESTION = Request(model="openai:m", messages=(UserMessage(text="How late is it?"),))
 
 
-def read(wire: str, body: bytes, *, status: int = 200, **headers: str) -> Reply:
+def read(wire: str, body: bytes, *, status: int = 200, **headers: Any) -> Reply:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     answer = HttpAnswer(status=status, headers=named, body=body)
     return HttpModel(WIRES[wire], "http://127.0.0.1:1")._read(answer, QUESTION)
@@ -224,6 +224,27 @@ def test_how_long_to_wait():
 
 def asked_to_wait(written: str) -> float | None:
     return HttpFailure(status=429, headers={"retry-after": written}, body=None).wait
+
+
+class Picky(HttpModel):
+    """No server behind this router takes all that is asked for."""
+
+    sent: list[dict[str, Any]]
+
+    async def _send(self, request: Request, path: str, data: bytes | None = None, **how: Any) -> HttpAnswer:
+        self.sent.append(json.loads(data or b"{}"))
+        if "provider" not in self.sent[-1]:
+            return HttpAnswer(status=200, headers={}, body=raw(BODIES["chat"]))
+        told = {"error": {"code": 404, "message": "No endpoints found that can handle the requested parameters."}}
+        return HttpAnswer(status=404, headers={}, body=raw(told))
+
+
+def test_a_router_is_not_held_to_what_nobody_behind_it_can():
+    model = Picky(ChatWire(require_parameters=True), "http://127.0.0.1:1")
+    model.sent = []
+    request = Request(model="openrouter:v/m", messages=QUESTION.messages, schema={"type": "object"})
+    assert asyncio.run(model.complete(request)).text == SAID
+    assert ["provider" in body for body in model.sent] == [True, False]
 
 
 def test_nothing_said_and_counted_was_paid_for():

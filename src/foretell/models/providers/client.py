@@ -44,6 +44,8 @@ LONGEST_OUTPUT, LEAST_OUTPUT = 10_000_000, 100
 """Tokens of a reply: what any limit is below, and what is of no use any more."""
 UNREADABLE = (KeyError, IndexError, TypeError, ValueError, AttributeError)
 """What a reader raises where a reply is not what it should be."""
+LEFT_OUT: Mapping[str, str] = {"stream": "stream_options", "routing": "provider"}
+"""Fields that a wire adds by itself, and that are left out where they are refused."""
 LESS_SCHEMA: Mapping[str, Any] = {"yes": "object", "object": "no"}
 DESCRIBED = "Answer with one JSON object and nothing else. Its JSON schema:\n{}"
 """For models that cannot be held to a schema."""
@@ -131,8 +133,9 @@ class HttpModel:
             if self._batches is not None:
                 return await self._ask_in_batch(self._batches, request, name, self._wire.body(sent, name, facts))
         body = self._wire.body(sent, name, facts)
-        if "stream" in dropped:
-            body.pop("stream_options", None)
+        for setting, name_there in LEFT_OUT.items():
+            if setting in dropped:
+                body.pop(name_there, None)
         if "max_tokens" in dropped and "max_tokens" in body:
             body["max_completion_tokens"] = body.pop("max_tokens")
         path = self._wire.path(name, stream=bool(body.get("stream")))

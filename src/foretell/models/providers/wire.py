@@ -134,9 +134,12 @@ SETTINGS = {
         "thought signature",
         "`signature`",
         "thinking` block",
+        "thinking block",
         "redacted_thinking",
     ),
     "stream": ("stream_options",),
+    # OpenRouter, where no server behind it takes all that was asked for; it does not say what they lack.
+    "routing": ("handle the requested parameters",),
     "max_tokens": OUTPUT_LIMITS,
 }
 """What a refusal is about, by words in the provider's message. The first setting that is named and was sent counts."""
@@ -247,8 +250,9 @@ def _refused_setting(words: str, request: Request) -> str | None:
         "effort": settings.effort is not None,
         "seed": settings.seed is not None,
         "tier": settings.tier is not None,
-        # Nobody complains of it where the wire did not send it.
+        # Nobody complains of these where the wire did not send them.
         "stream": True,
+        "routing": True,
         "max_tokens": request.max_tokens is not None,
         "sealed": any(isinstance(message, AssistantMessage) and message.sealed for message in request.messages),
     }
@@ -347,6 +351,7 @@ ANSWERED_TIERS: Mapping[str, ServiceTier] = {
     "flex": "flex",
     "batch": "batch",
     "priority": "priority",
+    "fast": "priority",
 }
 
 

@@ -56,6 +56,8 @@ MAX_CHOICES = 200
 COMPARE_RESAMPLING = Resampling(draws=1000)
 _COUNTS_SQL = """
 select count(*), coalesce(sum(settled), 0) from listed where arena = ? and decision = 'selected'"""
+_CATEGORIES_SQL = """
+select category, count(*) from listed where arena = ? and decision = 'selected' group by category"""
 Offset = Annotated[int, Query(ge=0, le=10_000_000)]
 Name = Annotated[str, Query(max_length=300)]
 StudyParts = Sequence[tuple[str, str, Markup]]
@@ -123,7 +125,7 @@ def show_board(
         body=Markup(made.body) if made else "",
         entries=[CROWD, *dict.fromkeys(row.name for row in book.entries())],
         open=coming_up(book),
-        offer=board_offer(book),
+        offer=here.boards.kept(("offer", arena), here.boards.state(arena), lambda: board_offer(book)),
     )
 
 
@@ -152,21 +154,15 @@ def list_events(
     here: CurrentState, arena: Arena, find: Find = "", category: Find = "", state: Find = "", offset: Offset = 0
 ) -> dict[str, Any]:
     """Events that were taken up, those that close last first; `find` looks in titles, every word of it."""
-    every = listed_events(ArenaStore(here.store.database, arena))
-    words = find.casefold().split()
-    found = [
-        one
-        for one in every
-        if (not category or one.category == category)
-        and (not state or (one.status == "settled") == (state == "settled"))
-        and all(word in one.title.casefold() or word in one.id.casefold() for word in words)
-    ]
+    book, words = ArenaStore(here.store.database, arena), find.casefold().split()
+    events, total = listed_events(book, words, category=category, state=state, offset=offset)
+    categories = dict(here.store.database.read(_CATEGORIES_SQL, (arena,)))
     return {
         "arena": arena,
-        "events": [vars(one) for one in found[offset : offset + EVENTS_PER_PAGE]],
-        "total": len(found),
-        "of": len(every),
-        "categories": sorted({one.category for one in every}),
+        "events": [vars(one) for one in events],
+        "total": total,
+        "of": sum(categories.values()),
+        "categories": sorted(categories),
         "chosen": {"find": find, "category": category, "state": state},
         "offset": offset,
         "size": EVENTS_PER_PAGE,
