@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from foretell.tools.dates.find import FoundDate, month_numbers, weekdays
-from foretell.tools.dates.folding import lower
-from foretell.tools.dates.past_tense import is_told_as_done
+from foretell.tools.dates.folding import lower, unfolded
+from foretell.tools.dates.tenses import is_told_as_done
 from foretell.tools.dates.words import (
     ASIAN_STAMP,
     FIXTURE,
@@ -186,6 +186,8 @@ class DatePlace:
     """Folded, with its capitals."""
     low: str
     found: FoundDate
+    text: str = ""
+    """As it was written, with its accents."""
 
     @cached_property
     def wide_start(self) -> int:
@@ -322,8 +324,12 @@ class DatePlace:
 
     def _told_as_done(self) -> bool:
         """Whether its sentence tells what happened on that day."""
-        before = self.sentence_before(self.found.start, _SENTENCE)
-        return is_told_as_done(before, self.low[self.found.start : self.found.end], self.sentence_after(_SENTENCE))
+        if self.low[self.found.start : self.found.end].isdigit():
+            # 20240605 is as likely the number of a part or of a telephone.
+            return False
+        text = self.text or self.plain
+        first, last = (unfolded(text, self.plain, place) for place in (self.found.start, self.found.end - 1))
+        return is_told_as_done(text, first, last + 1)
 
     # Words of publishing and reading.
 
