@@ -9,7 +9,7 @@ writes them into docs/studies/stack.md between the markers.
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -19,7 +19,7 @@ import duckdb
 import numpy as np
 
 from foretell import backtest
-from foretell.data.datasets import QuestionSet, read_question_tables
+from foretell.data.datasets import OutcomeKey, QuestionSet, read_question_tables
 from foretell.data.series import Series, SeriesInMemory, SeriesSource
 from foretell.forecasters import Forecaster
 from foretell.forecasters.base_rates import BaseRates, CrowdForecaster, Past, PastAnswer, PastOutcomes, Rates
@@ -38,6 +38,10 @@ SERIES = {
     "ts_yfinance_close": ("ticker", "close", "{}"),
     "meteofrance_daily_tmean": ("wmo", "tmean", "meteofrance/TEMPERATURE/celsius.{}.D"),
 }
+
+
+Said = dict[OutcomeKey, float]
+"""Probabilities by event."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,10 @@ class Table:
         for column, values in wanted.items():
             rows &= np.isin(self.columns[column], list(values))
         return rows
+
+
+Sets = dict[str, tuple[Table, np.ndarray]]
+"""Events by the name of their set: a table, and which of its rows."""
 
 
 def past_of(found: QuestionSet) -> Past:
@@ -113,17 +121,18 @@ def all_series() -> SeriesInMemory:
 
 def said_by(
     forecaster: Forecaster, questions: Sequence[Question], series: SeriesSource | None, past: Past | None = None
-) -> dict:
+) -> Said:
     run = backtest(forecaster, questions, series=series, past=past)
     pairs = zip(run.questions, run.answers, strict=True)
     return {(q.id, q.due, target): p for q, a in pairs if isinstance(a, Forecast) for target, p in a.p.items()}
 
 
-def rated_by(rates: Rates, questions: Sequence[Question]) -> dict:
-    return {(q.id, q.due, t.id): rates.rate(q, t, q.as_of) for q in questions for t in q.targets}
+def rated_by(rates: Rates, questions: Sequence[Question]) -> Said:
+    rated = {(q.id, q.due, t.id): rates.rate(q, t, q.as_of) for q in questions for t in q.targets}
+    return {event: p for event, p in rated.items() if p is not None}
 
 
-def table(questions: Sequence[Question], outcomes: dict, said: dict[str, dict]) -> Table:
+def table(questions: Sequence[Question], outcomes: Mapping[OutcomeKey, int], said: Mapping[str, Said]) -> Table:
     """Events with an outcome that every method answered; what share of all each answered is kept."""
     keys = [((q.id, q.due, t.id), q, t) for q in questions for t in q.targets if (q.id, q.due, t.id) in outcomes]
     answered = {name: float(np.mean([p.get(key) is not None for key, _, _ in keys])) for name, p in said.items()}
@@ -167,7 +176,7 @@ def index(found: Table, method: str, rows: np.ndarray) -> str:
     return f"{brier_index(float(found.loss(method, rows).mean())):.2f}"
 
 
-def sets_table(sets: dict[str, tuple[Table, np.ndarray]]) -> list[str]:
+def sets_table(sets: Sets) -> list[str]:
     lines = [
         "| data-set questions | events | questions | answered | baseline | stack | ahead, by question | "
         "by question × due date | by question × resolution date |",
@@ -268,7 +277,7 @@ def rounds_table(found: Table, methods: Sequence[str]) -> list[str]:
     return lines
 
 
-def market_table(sets: dict[str, tuple[Table, np.ndarray]]) -> list[str]:
+def market_table(sets: Sets) -> list[str]:
     lines = [
         "| market questions | events | answered | freeze price | due-date price | stack | ahead of due-date price |"
     ]
@@ -280,8 +289,8 @@ def market_table(sets: dict[str, tuple[Table, np.ndarray]]) -> list[str]:
     return lines
 
 
-def markets(all_rounds: QuestionSet, papers: QuestionSet, stack: Stack, past: Past, thin: int) -> dict:
-    found: dict[str, tuple[Table, np.ndarray]] = {}
+def markets(all_rounds: QuestionSet, papers: QuestionSet, stack: Stack, past: Past, thin: int) -> Sets:
+    found: Sets = {}
     frozen = {"": read_question_tables(DATA, price="freeze"), "ab_": read_question_tables(DATA, "ab_", price="freeze")}
     for name, asked, prefix in (("A ∪ B, paper's outcomes", papers, "ab_"), ("all rounds", all_rounds, "")):
         questions = [q for q in asked.questions if q.kind == "market"][::thin]

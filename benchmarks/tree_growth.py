@@ -20,7 +20,7 @@ from typing import Any
 
 from fakes.models import FakeModelProcess
 from foretell.forecasters import Context, Models, attempt
-from foretell.forecasters.tree import GroundSettings, SearchGrounder, TreeForecaster, TreeSettings, TreeSizeSettings
+from foretell.forecasters.tree import SearchGrounder, TreeForecaster, TreeSettings
 from foretell.forecasters.tree.forecaster import CLAIM
 from foretell.models import Budget, Journal, ModelLimits, ModelRoles, ModelRouter, ToolSpec
 from foretell.questions import AsOf, Forecast, Question, Target, TraceEvent, TreeGrown, instant
@@ -86,7 +86,7 @@ async def grown(url: str, latency: float, rounds: int, folder: Path) -> Timing:
                 tools=toolbox,
                 emit=events.append,
             )
-            settings = TreeSettings(size=TreeSizeSettings(rounds=rounds), ground=GroundSettings(at_once=WORKERS))
+            settings = TreeSettings(rounds=rounds, at_once=WORKERS)
             began, used = time.monotonic(), time.process_time()
             forecaster = TreeForecaster(grounder=SearchGrounder(), settings=settings)
             answer = await attempt(forecaster, question, context)

@@ -9,7 +9,8 @@ import foretell
 from foretell import plugins
 from foretell.cli import cli
 from foretell.questions import InputError
-from foretell.report import StudyColumn, StudyResult, StudyTable
+from foretell.report import StudyResult, column, count
+from foretell.report import table as made_table
 from foretell.request import setting
 from foretell.runs import Settings
 from foretell.studies import DataInputs, StudyOptions, load_study, study_questions
@@ -27,7 +28,7 @@ def coin(inputs: DataInputs, options: CoinOptions) -> StudyResult:
 
     It is not thrown for real.
     """
-    table = StudyTable.build("Throws", [StudyColumn(label="n", decimals=0)], [("coin", {"n": options.throws})])
+    table = made_table("Throws", "", [count("n")], {"coin": [options.throws]})
     return StudyResult(name="coin", title="Coins", sentences=("Half of them.",), tables=(table,), passed=False)
 
 
@@ -71,10 +72,10 @@ def test_the_page_lists_commands_that_exist(tmp_path):
         assert CliRunner().invoke(cli, [*words, "--help"]).exit_code == 0, one["command"]
 
 
-def test_a_table_names_its_values():
-    columns = [StudyColumn(label="a"), StudyColumn(label="b")]
-    table = StudyTable.build("t", columns, [("x", {"b": 2, "a": 1}), ("y", {"a": None})])
+def test_a_table_has_a_value_for_every_column():
+    columns = [column("a"), column("b")]
+    table = made_table("t", "", columns, {"x": [1, 2], "y": [None, None]})
     assert [row.values for row in table.rows] == [(1, 2), (None, None)]
     assert table.numbers("b") == {"x": 2.0}
-    with pytest.raises(ValueError, match="columns are"):
-        StudyTable.build("t", columns, [("x", {"c": 1})])
+    with pytest.raises(ValueError, match="for 2 columns"):
+        made_table("t", "", columns, {"x": [1]})

@@ -6,6 +6,7 @@ import pytest
 from conformance.reading import FAST, ONCE, body_of
 from conformance.recordings import Check, answer, names, recording, replay
 from fakes.market_reader import NOW, asked
+from fakes.samples import SampleManifoldAnswer, SampleManifoldMarket, manifold_market_body
 from foretell.data import AsyncHttpClient, Payload
 from foretell.data.markets import (
     ListingFilter,
@@ -19,14 +20,7 @@ from foretell.data.markets import (
 from foretell.data.markets.manifold import read_bet
 from foretell.data.settlements import ManifoldSettlements
 from foretell.practice import ServerRequest
-from foretell.practice.markets import (
-    ManifoldCatalogue,
-    PracticeManifold,
-    SampleManifoldAnswer,
-    SampleManifoldBet,
-    SampleManifoldMarket,
-    manifold_market_body,
-)
+from foretell.practice.markets import ManifoldCatalogue, PracticeManifold, SampleManifoldBet
 from foretell.questions import AsOf, instant
 
 HOST = "https://manifold.example/v0"

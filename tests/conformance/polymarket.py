@@ -10,6 +10,7 @@ import pytest
 from conformance.reading import FAST, ONCE, body_of
 from conformance.recordings import Check, answer, names, recording, replay
 from fakes.market_reader import NOW, asked
+from fakes.samples import SamplePolymarketEvent, SamplePolymarketMarket, polymarket_event_body, polymarket_tokens
 from foretell.data import AsyncHttpClient, Payload
 from foretell.data.markets import (
     PART,
@@ -26,14 +27,7 @@ from foretell.data.markets.polymarket import clob_price, data_price, data_rows, 
 from foretell.data.settlements import PolymarketSettlements, SettledOutcome, SettlementTarget
 from foretell.data.settlements.polymarket import book_pays, resolution_pays
 from foretell.practice import POLYMARKET_ID, ServerRequest, data_services
-from foretell.practice.markets import (
-    PolymarketCatalogue,
-    PracticePolymarket,
-    SamplePolymarketEvent,
-    SamplePolymarketMarket,
-    polymarket_event_body,
-    polymarket_tokens,
-)
+from foretell.practice.markets import PolymarketCatalogue, PracticePolymarket
 from foretell.questions import AsOf, instant
 
 HOST = "https://polymarket.example"

@@ -24,6 +24,18 @@ from fakes.markets import (
     FakeProphetArena,
     PolymarketListing,
 )
+from fakes.samples import (
+    SampleCommunityPrediction,
+    SampleManifoldAnswer,
+    SampleManifoldMarket,
+    SampleMetaculusQuestion,
+    SamplePolymarketEvent,
+    SamplePolymarketMarket,
+    manifold_market_body,
+    metaculus_post_body,
+    polymarket_event_body,
+    prophet_arena_body,
+)
 from foretell.data import AsyncHttpClient, HttpLimits, ServiceConfig, SourceError
 from foretell.data.markets import ListingFilter, MarketRef, PricesUnavailable
 from foretell.data.series import (
@@ -51,21 +63,11 @@ from foretell.practice.markets import (
     ManifoldCatalogue,
     MetaculusCatalogue,
     PolymarketCatalogue,
-    SampleCommunityPrediction,
     SampleKalshiBook,
     SampleKalshiEvent,
     SampleKalshiMarket,
-    SampleManifoldAnswer,
     SampleManifoldBet,
-    SampleManifoldMarket,
-    SampleMetaculusQuestion,
-    SamplePolymarketEvent,
-    SamplePolymarketMarket,
     kalshi_event_body,
-    manifold_market_body,
-    metaculus_post_body,
-    polymarket_event_body,
-    prophet_arena_body,
 )
 from foretell.questions import AsOf, SeriesRef
 

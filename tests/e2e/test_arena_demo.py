@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from foretell.arena import ArenaStore, read_arena_table
-from foretell.arena.schedule import next_moment
+from foretell.arena.select import next_moment
 from foretell.cli import operation_command
 from foretell.operations import BOLD, BOTH, HASTY, NEWS, ORACLE, OUTSIDE_ENTRY, ArenaDemoRequest, demo_spec, demo_world
 from foretell.practice.exchange import SimulatedWorld

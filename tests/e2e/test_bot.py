@@ -20,14 +20,10 @@ from click.testing import CliRunner
 
 from fakes.markets import FakeMetaculus
 from fakes.models import BackgroundModels
+from fakes.samples import SampleMetaculusQuestion, SampleMetaculusScale, metaculus_post_body
 from foretell.cli import operation_command
 from foretell.practice import search_server, small_world
-from foretell.practice.markets import (
-    MetaculusCatalogue,
-    SampleMetaculusQuestion,
-    SampleMetaculusScale,
-    metaculus_post_body,
-)
+from foretell.practice.markets import MetaculusCatalogue
 
 pytestmark = pytest.mark.skipif(shutil.which("bash") is None, reason="the bot's script needs bash")
 BRAIN = "foretell.practice.models.scripts:agent_script"

@@ -57,6 +57,13 @@ def leaf_pages(content: bytearray, page: int) -> list[int]:
     return [leaf for one in below for leaf in leaf_pages(content, one)]
 
 
+def renamed(path: Path) -> None:
+    """Spoil the name of a column, so that every page is sound and nothing can be asked for."""
+    content = path.read_bytes()
+    assert b"key BLOB NOT NULL UNIQUE" in content
+    path.write_bytes(content.replace(b"key BLOB NOT NULL UNIQUE", b"k\x91y BLOB NOT NULL UNIQUE"))
+
+
 def truncated(path: Path) -> None:
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2 // PAGE * PAGE])
 
@@ -68,6 +75,7 @@ def garbage(path: Path) -> None:
 DAMAGES: dict[str, tuple[str, Damage]] = {
     "the header of the journal": ("journal.db", flip(lambda _: 0)),
     "the first page of the journal": ("journal.db", flip(lambda _: 100, PAGE - 100)),
+    "a name on the first page of the journal": ("journal.db", renamed),
     "a page of the journal": ("journal.db", page_of("kept", 0.5)),
     "half of the journal": ("journal.db", truncated),
     "all of the journal": ("journal.db", garbage),
@@ -191,6 +199,15 @@ def test_an_edited_answer_is_named_and_computed_again(house: Any, provider: Back
     assert len(list(house.home.glob("runs.db.set-aside-*.jsonl"))) == 1
     assert house.answers(run) == answers
     assert not provider.stats()["billed"]
+    # A step that is no JSON any more, on a page that looks sound.
+    with closing(sqlite3.connect(house.home / "runs.db")) as con:
+        con.execute("update event set body = '{' where id = (select min(id) from event where kind = 'ModelCalled')")
+        con.commit()
+    listed = house.foretell("runs")
+    assert (listed.returncode, listed.stderr.count("\n")) == (2, 1)
+    assert "runs.db: the file is damaged: malformed JSON" in listed.stderr
+    assert house.foretell("doctor", "--repair").returncode == 0
+    assert house.foretell("runs").returncode == 0
     # Answers of before there were checksums are taken as they are, and counted.
     with closing(sqlite3.connect(house.home / "runs.db")) as con:
         con.execute("update cell set checksum = null")

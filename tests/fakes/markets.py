@@ -7,6 +7,13 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar, Self, cast
 
 from fakes.faults import InboxFaults, MarketFaults
+from fakes.samples import (
+    SampleMetaculusQuestion,
+    SamplePolymarketEvent,
+    SamplePolymarketMarket,
+    metaculus_post_body,
+    polymarket_event_body,
+)
 from foretell.practice import (
     Handler,
     Middleware,
@@ -27,12 +34,7 @@ from foretell.practice.markets import (
     PracticePolymarket,
     PracticeProphetArena,
     SampleManifoldBet,
-    SampleMetaculusQuestion,
-    SamplePolymarketEvent,
-    SamplePolymarketMarket,
     TokenTrades,
-    metaculus_post_body,
-    polymarket_event_body,
 )
 
 TWO_DAYS = 2 * 86_400

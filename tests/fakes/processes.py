@@ -29,7 +29,7 @@ IMPORTED = (
     "foretell.operations.tournament",
     "foretell.operations.tournament_results",
     "foretell.operations.tournament_round",
-    "foretell.arena.service",
+    "foretell.arena.stages",
     "foretell.runs.worker",
     "foretell.runs.past",
     "foretell.models.database.postgres",

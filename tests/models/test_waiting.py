@@ -61,7 +61,7 @@ class OldServer(HttpModel):
 
     sent: list[dict[str, object]]
 
-    async def _send(self, request: Request, url: str, data: bytes | None = None) -> HttpAnswer:
+    async def _send(self, request: Request, path: str, data: bytes | None = None) -> HttpAnswer:
         body = json.loads(data or b"{}")
         self.sent.append(body)
         if "stream_options" in body:

@@ -11,6 +11,7 @@ import pytest
 
 from fakes.background import Background
 from fakes.models import BackgroundModels
+from fakes.samples import prophet_arena_body, weekly_event_body, weekly_release_body
 from foretell.operations import (
     ProphetArenaTournamentRequest,
     TournamentResult,
@@ -20,7 +21,7 @@ from foretell.operations import (
     visit_arena,
 )
 from foretell.practice import PracticeServer
-from foretell.practice.markets import PracticeProphetArena, prophet_arena_body, weekly_event_body, weekly_release_body
+from foretell.practice.markets import PracticeProphetArena
 from foretell.questions import InputError
 from foretell.runs import Settings, load_settings
 

@@ -15,23 +15,20 @@ import pytest
 from fastapi.testclient import TestClient
 from rich.console import Console
 
-from foretell import ask
-from foretell.data.markets import ListedEvent, PolymarketEvents
-from foretell.forecasters.base_rates import compare, sense
-from foretell.forecasters.series import TOUCH, price_answer, price_question, weather_question
-from foretell.operations import AskResult
-from foretell.practice import KEY, data_services
-from foretell.practice.markets import (
-    ManifoldCatalogue,
-    PolymarketCatalogue,
-    PracticeManifold,
-    PracticePolymarket,
+from fakes.samples import (
     SampleManifoldMarket,
     SamplePolymarketEvent,
     SamplePolymarketMarket,
     manifold_market_body,
     polymarket_event_body,
 )
+from foretell import ask
+from foretell.data.markets import ListedEvent, PolymarketEvents
+from foretell.forecasters.base_rates import compare, sense
+from foretell.forecasters.series import TOUCH, price_answer, price_question, weather_question
+from foretell.operations import AskResult
+from foretell.practice import KEY, data_services
+from foretell.practice.markets import ManifoldCatalogue, PolymarketCatalogue, PracticeManifold, PracticePolymarket
 from foretell.questions import InputError, Question, Snapshot, Target
 from foretell.runs import Settings
 from foretell.runs.public_sources import AMBIGUOUS, matches_of

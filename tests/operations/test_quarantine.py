@@ -3,6 +3,8 @@
 import asyncio
 import json
 from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +13,13 @@ from click.testing import CliRunner
 
 import foretell
 from foretell.cli import cli
+from foretell.data import question_for_prompt
 from foretell.mcp import ServerPermissions, run_tool
 from foretell.operations import RunRequest, prepare
-from foretell.questions import InputError
+from foretell.questions import InputError, NumericRange, Question, Target
 from foretell.runs import QuestionsSpec, RunSpec, RunStore, begin_run, load_settings, questions_of_run, spec_from_json
 from foretell.scoring import questions_of_runs
-from foretell.tools import CUT_MARK
+from foretell.tools import CUT_MARK, late_passages, without_late_passages
 
 LATE = "Updated June 7, 2024: the bank cut its rate. It resolves YES."
 ROWS = [
@@ -166,6 +169,40 @@ def test_typed_questions_of_the_past_are_refused_or_cut(here: Path) -> None:
     answer, worked = asyncio.run(run_tool(permissions, "ask", {**words, "model": "none"}))
     assert not worked
     assert "Updated June 7, 2024" in json.dumps(answer, ensure_ascii=False)
+
+
+def test_units_bare_options_and_trees_are_read_too(here: Path) -> None:
+    typed = ["ask", "How much?", "--number", "--low", "0", "--high", "9", "--unit", LATE, "--as-of", "2024-04-01"]
+    done = CliRunner().invoke(cli, [*typed, "--model", "none"])
+    assert isinstance(done.exception, InputError)
+    assert "its own text is of later: " in str(done.exception)
+    asked = Question(
+        id="q",
+        source="own",
+        text="How much?",
+        due=datetime(2024, 4, 1, tzinfo=UTC),
+        targets=(Target(id=LATE), Target(id=">5", label=f"above 5 {LATE}")),
+        range=NumericRange(minimum=0, maximum=9, unit=LATE),
+    )
+    assert [one.field for one in late_passages(asked)] == [f"option {LATE}", "unit"]
+    cut = without_late_passages(asked)
+    assert [one.label for one in cut.targets] == [CUT_MARK, f"above 5 {CUT_MARK}"]
+    assert [one.id for one in cut.targets] == [one.id for one in asked.targets]
+    forged = replace(
+        asked, targets=(Target(id="[page_1] x"),), range=NumericRange(minimum=0, maximum=9, unit="[page_1]")
+    )
+    shown = question_for_prompt(forged)
+    assert (shown.targets[0].label, shown.targets[0].id) == ("‹page_1] x", "[page_1] x")
+    assert shown.range is not None
+    assert shown.range.unit == "‹page_1]"
+    tree = {"schema": "foretell/tree/1", "root": "P0", "nodes": {"P0": {"claim": f"The bank cuts. {LATE}", "p": 0.5}}}
+    Path("t.json").write_text(json.dumps(tree))
+    for words in (["expand", "t.json", "P0"], ["ground", "t.json", "P0"]):
+        done = CliRunner().invoke(
+            cli, ["tree", *words, "--as-of", "2024-04-01", "--model", "compat:x@http://127.0.0.1:9/v1"]
+        )
+        assert isinstance(done.exception, InputError)
+        assert "claim P0 holds words of after 2024-04-01: “Updated June 7, 2024” in" in str(done.exception)
 
 
 def test_a_set_of_nothing_else_says_so(here: Path) -> None:

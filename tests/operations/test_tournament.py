@@ -16,6 +16,7 @@ from fakes.background import Background
 from fakes.markets import FakeMetaculus
 from fakes.models import BackgroundModels
 from fakes.processes import forks
+from fakes.samples import SampleMetaculusQuestion, SampleMetaculusScale, metaculus_conditional_body, metaculus_post_body
 from foretell.data import locked
 from foretell.operations import (
     ATTEMPTS,
@@ -28,14 +29,7 @@ from foretell.operations import (
 )
 from foretell.operations.tournament import tournament
 from foretell.practice import Handler, PracticeServer, ServerRequest, ServerResponse, json_response
-from foretell.practice.markets import (
-    MetaculusCatalogue,
-    MetaculusInbox,
-    SampleMetaculusQuestion,
-    SampleMetaculusScale,
-    metaculus_conditional_body,
-    metaculus_post_body,
-)
+from foretell.practice.markets import MetaculusCatalogue, MetaculusInbox
 from foretell.questions import InputError
 from foretell.runs import Settings, load_settings
 from foretell.submit import SubmissionLedger

@@ -7,14 +7,9 @@ from typing import Any
 import pytest
 
 from fakes.markets import FakeProphetArena
+from fakes.samples import SampleMetaculusQuestion, SampleMetaculusScale, metaculus_post_body, prophet_arena_body
 from foretell.practice import ServerRequest
-from foretell.practice.markets import (
-    MetaculusInbox,
-    SampleMetaculusQuestion,
-    SampleMetaculusScale,
-    metaculus_post_body,
-    prophet_arena_body,
-)
+from foretell.practice.markets import MetaculusInbox
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 FLAT = [n / 200 for n in range(201)]

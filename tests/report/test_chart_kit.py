@@ -27,7 +27,7 @@ from foretell.report.charts import (
     series_style,
     series_styles,
 )
-from foretell.report.charts.scales import date_ticks, spread_labels
+from foretell.report.charts.svg import date_ticks, spread_labels
 from foretell.scoring import CROWD
 
 # Machado, Oliveira and Fernandes (2009), severity 1.

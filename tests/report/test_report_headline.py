@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from foretell.metrics import Comparison
 from foretell.report import scope
-from foretell.report.headline import headline
+from foretell.report.leaderboard import headline
 from foretell.scoring import Scoreboard, group_title
 
 Build = Callable[..., Scoreboard]
@@ -12,23 +12,27 @@ Compare = Callable[..., Comparison]
 
 
 def test_a_clear_lead(board: Scoreboard) -> None:
-    assert headline(board) == "good leads by 2.1 BI over fair; the 95 % interval [0.4, 3.9] excludes zero."
+    told = "good leads fair by 2.1 points of Brier index; more than chance (95 % interval [0.4, 3.9])."
+    assert headline(board) == told
 
 
 def test_a_lead_within_noise(build_board: Build, build_comparison: Compare) -> None:
     board = build_board({"a": 71.0, "b": 70.0}, lead=build_comparison(-1.0, -3.0, 1.2))
-    assert headline(board) == "a leads by 1.0 BI over b; within noise, 95 % interval [−1.2, 3.0]."
+    told = "a leads b by 1.0 points of Brier index; this could be chance (95 % interval [−1.2, 3.0])."
+    assert headline(board) == told
 
 
 def test_low_is_better_reads_the_same_way(build_board: Build, build_comparison: Compare) -> None:
     lead = build_comparison(0.012, 0.004, 0.020)
     board = build_board({"a": 0.10, "b": 0.112}, lead=lead, metric="brier")
-    assert headline(board) == "a leads by 0.012 Brier over b; the 95 % interval [0.004, 0.020] excludes zero."
+    assert headline(board) == "a leads b by 0.012 in Brier score; more than chance (95 % interval [0.004, 0.020])."
 
 
 def test_the_runner_up_may_be_the_reference(build_board: Build, build_comparison: Compare) -> None:
     board = build_board({"a": 72.0, "b": 70.0}, lead=build_comparison(2.0, 1.0, 3.0), reference="b")
-    assert headline(board).startswith("a leads by 2.0 BI over b; the 95 % interval [1.0, 3.0] excludes zero")
+    assert headline(board).startswith(
+        "a leads b by 2.0 points of Brier index; more than chance (95 % interval [1.0, 3.0]"
+    )
 
 
 def test_an_untested_pair_is_called_so_and_the_reference_stands_in(
@@ -37,14 +41,14 @@ def test_an_untested_pair_is_called_so_and_the_reference_stands_in(
     board = build_board({"a": 72.0, "b": 70.0, "c": 60.0}, lead=build_comparison(12.0, 9.0, 15.0), reference="c")
     told = headline(board)
     assert "2.0 ahead of b (pair not tested)" in told
-    assert "12.0 ahead of the reference c; the 95 % interval [9.0, 15.0] excludes zero" in told
+    assert "12.0 ahead of the reference c; more than chance (95 % interval [9.0, 15.0])" in told
 
 
 def test_a_rank_that_the_shared_targets_contradict(build_board: Build, build_comparison: Compare) -> None:
     board = build_board({"a": 72.0, "b": 70.0}, lead=build_comparison(1.5, 0.5, 2.5))
     told = headline(board)
-    assert told.startswith("a ranks first, but on the 100 targets both answered b is better by 1.5 BI")
-    assert "[0.5, 2.5] excludes zero" in told
+    assert told.startswith("a ranks first, but on the 100 targets both answered b is better by 1.5 points")
+    assert "more than chance (95 % interval [0.5, 2.5])" in told
 
 
 def test_few_clusters_are_said(build_board: Build, build_comparison: Compare) -> None:
@@ -58,7 +62,8 @@ def test_no_interval_no_verdict(build_board: Build, build_comparison: Compare) -
 
 
 def test_one_or_none(build_board: Build) -> None:
-    assert headline(build_board({"solo": 61.0})) == "Only solo was scored: BI 61.0 [59.0, 63.0] on 120 targets."
+    told = "Only solo was scored: Brier index 61.0 [59.0, 63.0] on 120 targets."
+    assert headline(build_board({"solo": 61.0})) == told
     assert headline(build_board({})) == "Nothing was scored."
     assert headline(build_board({"a": math.nan})) == "No forecaster has a score yet."
 

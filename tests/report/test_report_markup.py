@@ -21,7 +21,7 @@ from foretell.report import (
     signed,
 )
 from foretell.report.charts import ChartScale, empty, figure, text
-from foretell.report.charts.scales import covering, log_ticks, nice_ticks
+from foretell.report.charts.svg import covering, log_ticks, nice_ticks
 
 HOSTILE = [
     "<script>alert(1)</script>",

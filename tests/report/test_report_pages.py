@@ -12,14 +12,14 @@ from foretell.metrics import Resampling
 from foretell.questions import InputError
 from foretell.report import (
     HtmlBlock,
-    StudyColumn,
-    StudyTable,
+    column,
     error_analysis_page,
     leaderboard_page,
     page,
     render_blocks,
 )
-from foretell.report.headline import headline
+from foretell.report import table as made_table
+from foretell.report.leaderboard import headline
 from foretell.scoring import ForecastTable, Scoreboard, ScoringOptions, score_table
 from foretell.scoring.breakdown import error_analysis
 
@@ -156,7 +156,7 @@ def test_a_board_without_scores_still_makes_a_page(board: Scoreboard, table: For
 
 
 def test_tables_sort_by_value_and_can_be_reached_by_keyboard() -> None:
-    table = StudyTable.build("cap", [StudyColumn(label="V")], [("a", {"V": -1200.0}), ("b", {}), ("c", {"V": 12})])
+    table = made_table("cap", "", [column("V")], {"a": [-1200.0], "b": [None], "c": [12]})
     root = ElementTree.fromstring(render_blocks([HtmlBlock(table=table)]).strip())
     assert root.attrib["tabindex"] == "0"
     assert root.attrib["aria-label"] == "cap"

@@ -27,7 +27,7 @@ from foretell.data.markets import (
     events_named,
 )
 from foretell.operations import BacktestRequest, FetchRequest, QuestionsRequest, check_questions, fetch
-from foretell.operations.backtest import backtest
+from foretell.operations.run import backtest
 from foretell.practice import PracticeDbnomics, SampleDbnomicsSeries
 from foretell.questions import AsOf, Forecast, InputError, Question, Resolution, Target, instant
 from foretell.runs import (

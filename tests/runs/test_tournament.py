@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from fakes.markets import FakeMetaculus
+from fakes.samples import SampleMetaculusQuestion, metaculus_post_body
 from foretell.data.datasets import QuestionSet, SetFilter
-from foretell.practice.markets import MetaculusCatalogue, SampleMetaculusQuestion, metaculus_post_body
+from foretell.practice.markets import MetaculusCatalogue
 from foretell.questions import InputError, instant
 from foretell.runs import (
     QuestionsSpec,

@@ -8,8 +8,7 @@ from foretell import study
 from foretell.questions import InputError
 from foretell.report import cell_number
 from foretell.scoring import read_examples
-from foretell.studies import StudyData
-from foretell.studies.trees import ForecastCost
+from foretell.studies import ForecastCost, StudyData
 
 VALUES = {"t1": (1.3, 0.7), "t2": (0.8, 1.2), "t3": (2.0, 0.0)}
 FIRST = {

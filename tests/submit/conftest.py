@@ -10,16 +10,11 @@ import httpx2
 import pytest
 
 from fakes.markets import FakeMetaculus
+from fakes.samples import SampleMetaculusQuestion, SampleMetaculusScale, metaculus_post_body
 from foretell.data import AsyncHttpClient, HttpLimits
 from foretell.data.markets import MetaculusClient
 from foretell.practice import PracticeServer
-from foretell.practice.markets import (
-    MetaculusCatalogue,
-    MetaculusInbox,
-    SampleMetaculusQuestion,
-    SampleMetaculusScale,
-    metaculus_post_body,
-)
+from foretell.practice.markets import MetaculusCatalogue, MetaculusInbox
 from foretell.questions import AsOf, Forecast
 from foretell.submit import (
     SEND_ONCE,

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from fakes.samples import SampleMetaculusScale
 from foretell.forecasters.agent import LEVELS
 from foretell.forecasters.agent.answer_format import date_of, read_quantiles
-from foretell.practice.markets import SampleMetaculusScale, refusal
+from foretell.practice.markets import refusal
 from foretell.questions import Numeric, NumericRange
 from foretell.submit.metaculus import (
     cdf_problems,

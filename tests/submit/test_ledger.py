@@ -1,16 +1,21 @@
 """The ledger: what is in it stays as it was written, or it is seen."""
 
+import errno
 import json
+import os
 import subprocess
 import sys
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from foretell.cli import cli
 from foretell.data import LockHeld, locked
 from foretell.questions import InputError
 from foretell.submit import (
@@ -166,11 +171,71 @@ def test_nothing_is_built_on_a_broken_end(ledger: SubmissionLedger):
     ledger.append([draft(1)], NOW)
     with ledger.path.open("ab") as file:
         file.write(b"nonsense\n")
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="is not as it was written"):
         ledger.append([draft(2)], NOW)
     with pytest.raises(InputError, match="row 2"):
         list(ledger.entries())
     assert "entry 2 (line 2) cannot be read" in ledger.verify().broken
+
+
+@pytest.mark.parametrize(
+    ("spoil", "told"),
+    [
+        (lambda x: [x[0], x[1].replace(b'"receipt"', b'"refusal"'), x[2]], "entry 2 .* it was changed"),
+        (lambda x: [x[0], x[2]], "entry 2 is missing"),
+        (lambda x: [x[1], x[0], x[2]], "entry 2 stands in the place of entry 1"),
+        (lambda x: [x[0], x[1], x[2].replace(b"/2", b"/9")], "entry 3 .* it was changed"),
+    ],
+    ids=["edited", "removed", "swapped", "the last"],
+)
+def test_what_was_edited_decides_nothing(ledger: SubmissionLedger, spoil, told: str):
+    """A receipt that is turned into a refusal must not make anybody send the same again."""
+    ledger.append([draft(1), draft(1, "receipt", content={"intention": 1}), draft(2)], NOW)
+    lines = ledger.path.read_bytes().splitlines()
+    ledger.path.write_bytes(text(spoil(lines)))
+    for reads in (ledger.entries, ledger.head):
+        with pytest.raises(InputError, match=told):
+            reads()
+    shown = CliRunner().invoke(cli, ["ledger", "show", "--file", str(ledger.path)])
+    assert (shown.exit_code, "broken: " in shown.stderr) == (1, True)
+    if told.startswith("entry 3"):
+        with pytest.raises(InputError, match="its last entry is not as it was written"):
+            ledger.append([draft(3)], NOW)
+        assert "metaculus/1 forecast: receipt" in shown.stdout
+
+
+def test_a_full_disk_leaves_all_or_nothing(ledger: SubmissionLedger, monkeypatch: pytest.MonkeyPatch):
+    ledger.append([draft(1)], NOW)
+    before, write, left = ledger.path.read_bytes(), os.write, [700]
+
+    def into_what_is_left(file: int, data: bytes) -> int:
+        if not left[0]:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        taken = write(file, data[: left[0]])
+        left[0] -= taken
+        return taken
+
+    monkeypatch.setattr(os, "write", into_what_is_left)
+    with pytest.raises(InputError, match="the disk is full"):
+        ledger.append([draft(n) for n in range(2, 9)], NOW)
+    assert (ledger.path.read_bytes(), left) == (before, [0])
+    monkeypatch.undo()
+    assert ledger.append([draft(2)], NOW)[0].number == 2
+
+
+def test_it_is_read_where_nothing_can_be_written(ledger: SubmissionLedger, monkeypatch: pytest.MonkeyPatch):
+    ledger.append([draft(1)], NOW)
+    opened = os.open
+
+    def read_only(path: Any, flags: int, *more: Any) -> int:
+        if flags & (os.O_CREAT | os.O_RDWR | os.O_WRONLY):
+            raise OSError(errno.EROFS, "Read-only file system")
+        return opened(path, flags, *more)
+
+    monkeypatch.setattr(os, "open", read_only)
+    assert (ledger.verify().entries, str(ledger.head())[:2]) == (1, "1:")
+    with pytest.raises(InputError, match="read-only"):
+        ledger.append([draft(2)], NOW)
 
 
 WRITER = """

@@ -10,9 +10,9 @@ import pytest
 
 from fakes.faults import FieldDrift
 from fakes.markets import FakeProphetArena
+from fakes.samples import prophet_arena_body, weekly_event_body, weekly_release_body
 from foretell.data import AsyncHttpClient, HttpLimits, Payload
 from foretell.data.markets import ProphetArenaClient
-from foretell.practice.markets import prophet_arena_body, weekly_event_body, weekly_release_body
 from foretell.questions import AsOf
 from foretell.submit import (
     SEND_ONCE,

@@ -10,7 +10,8 @@ from xml.etree import ElementTree
 from playwright.sync_api import expect
 
 from foretell.metrics import Interval
-from foretell.report import HtmlBlock, StudyColumn, StudyTable, page
+from foretell.report import HtmlBlock, StudyColumn, page
+from foretell.report import table as made_table
 from foretell.report.charts import DatedLines, ForestRow, dated_plot, forest_plot
 
 
@@ -21,7 +22,7 @@ def report(path: Path) -> str:
     one = Interval(estimate=64, low=62, high=66, se=1, n_clusters=40, draws=100)
     rows = [ForestRow(name=f"entry {i}", interval=one) for i in range(3)]
     columns = [StudyColumn(label=f"A column with a long name, number {n}") for n in range(12)]
-    table = StudyTable.build("Wide", columns, [("=entry", {columns[0].label: 1.5})])
+    table = made_table("Wide", "", columns, {"=entry": [1.5, *[None] * 11]})
     blocks = [
         HtmlBlock(charts=[dated_plot(DatedLines(title="Score over time", lines=lines, label="BI"))]),
         HtmlBlock(charts=[forest_plot(rows, label="BI")]),

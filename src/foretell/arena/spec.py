@@ -8,8 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from foretell.arena.schedule import Schedule
-from foretell.arena.select import SelectionRules
+from foretell.arena.select import Schedule, SelectionRules
 from foretell.plugins import exists, names
 from foretell.questions.codec import checked_fields
 from foretell.questions.errors import InputError

@@ -9,7 +9,7 @@ from typing import Any
 
 from foretell.arena.forecast import MISSED_PREFIX
 from foretell.arena.live import LiveArena
-from foretell.arena.schedule import slot
+from foretell.arena.select import slot
 from foretell.arena.store import ArenaStore, Moment
 from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError

@@ -374,7 +374,7 @@ def out_option(suffixes: tuple[str, ...], default: str | None = None) -> click.O
                 raise click.BadParameter(f"{path} should end in {known}{meant}")
         return paths
 
-    help = f"Write the result to a file that ends in {known}; may be repeated."
+    help = f"Also write the result to a file that ends in {known}; may be repeated."
     help += f"  [default: {default}]" if default else ""
     kind = click.Path(path_type=Path, dir_okay=False)
     return click.Option(["--out", "out_files"], type=kind, metavar="FILE", multiple=True, callback=check, help=help)
@@ -388,7 +388,7 @@ def show_result(result: "Result", *, as_json: bool = False, out: tuple[Path, ...
     from foretell.report.terminal import console, echo
 
     if out:
-        from foretell.report.outputs import write_outputs
+        from foretell.report.document import write_outputs
 
         for path in write_outputs(result, out):
             echo(f"Wrote {path}", err=True)

@@ -152,10 +152,10 @@ Every command and option, as `--help` prints it. Input that cannot be used ends 
 code 2; nothing is written then. Where a model gave no answer, or only one that rests on a failure, the exit code of
 `ask`, `run` and `tree` is 3.
 
-The same words mean the same in every command: `--json` prints the result as JSON, `--out FILE` writes it to a file
-whose suffix says the format (repeat it for several), `-f` and `-o` name the tables of forecasts and outcomes, `--by`
-names columns, `--closes` a date, `--concurrency` how much is done at a time and `--trials` how often a question is
-asked. A spelling of an earlier version is refused with the new one.
+The same words mean the same in every command: `--json` prints the result as JSON; `--out FILE` also writes it to a file
+whose suffix says the format (repeat it for several; what is printed stays the same); `-f` and `-o` name the tables of
+forecasts and outcomes, `--by` names columns, `--closes` a date, `--concurrency` how much is done at a time and
+`--trials` how often a question is asked. A spelling of an earlier version is refused with the new one.
 """
 _AT_ONCE: Any = {"is_flag": True, "is_eager": True, "expose_value": False}
 

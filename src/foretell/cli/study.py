@@ -64,7 +64,7 @@ def study(context: click.Context) -> None:
     from foretell.studies.inputs import study_questions
 
     formatter = context.make_formatter()
-    formatter.write_dl(list(study_questions(".trees." if context.meta.get(TREE) else "").items()))
+    formatter.write_dl(list(study_questions(".tree_" if context.meta.get(TREE) else "").items()))
     echo(formatter.getvalue(), nl=False)
     echo("\nRun one with: foretell study NAME (foretell study NAME --help lists its options)")
 
@@ -75,7 +75,7 @@ def study_command(chosen: "Study") -> click.Command:
     def called(*, as_json: bool, outs: tuple[Path, ...], keep: bool, **values: Any) -> None:
         from foretell.cli.progress import run_progress
         from foretell.operations.studies import run_study, save_study
-        from foretell.report.study_report import write_study
+        from foretell.report.document import write_study
         from foretell.report.terminal import console
         from foretell.runs.settings import load_settings
 
@@ -103,7 +103,7 @@ def study_command(chosen: "Study") -> click.Command:
         ["--out", "outs"],
         multiple=True,
         type=click.Path(path_type=Path),
-        help="Write a file (.html .md .json .csv .parquet .svg .png .pdf), or all of them into a folder; repeatable.",
+        help="Also write a file (.html .md .json .csv .parquet .svg .png .pdf), or all into a folder; repeatable.",
     )
     keep = click.Option(
         ["--keep"], is_flag=True, help="Save it by its name for the web app, in place of an earlier one."

@@ -77,11 +77,18 @@ def for_prompt(text: str, *, known: Collection[str] = ()) -> str:
 
 def question_for_prompt(question: Question) -> Question:
     """The question as models read it: nothing invisible, and no imitation of our ids, notes and headings."""
-    texts = {name: for_prompt(getattr(question, name)) for name in ("text", "criteria", "background")}
-    targets = tuple(replace(one, label=for_prompt(one.label)) for one in question.targets)
-    last = question.last_value
-    last = None if last is None else replace(last, meaning=for_prompt(last.meaning))
-    return replace(question, targets=targets, last_value=last, **texts)
+    return reworded(question, for_prompt)
+
+
+def reworded(question: Question, write: Callable[[str], str]) -> Question:
+    """The question with every text that a model reads written anew; an option without a label is shown by its id."""
+    texts = {name: write(getattr(question, name)) for name in ("text", "criteria", "background")}
+    labels = [(one, one.label or one.id, write(one.label or one.id)) for one in question.targets]
+    targets = tuple(one if said == kept else replace(one, label=kept) for one, said, kept in labels)
+    last, scale = question.last_value, question.range
+    last = None if last is None else replace(last, meaning=write(last.meaning))
+    scale = None if scale is None else replace(scale, unit=write(scale.unit))
+    return replace(question, targets=targets, last_value=last, range=scale, **texts)
 
 
 def listed_for_prompt(text: str) -> str:

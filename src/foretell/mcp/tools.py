@@ -12,7 +12,6 @@ from pydantic import ValidationError
 
 from foretell.forecasters.tree.text import InvalidTree
 from foretell.mcp.permissions import ALLOW_SPENDING, GROUNDERS, MOST, WITHHELD, ServerPermissions
-from foretell.operations import requests
 from foretell.operations.table import OPERATIONS
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.errors import InputError
@@ -220,10 +219,25 @@ class McpTool:
             raise InputError("; ".join(problems), hint=f"arguments are {known}") from None
 
 
-def _answer(
-    words: str, check: Callable[[ServerPermissions, Any], Any] = lambda _, request: request
-) -> Callable[[ServerPermissions, Any], Awaitable[dict[str, Any]]]:
-    """Answers by an operation; `check` gives the request as this server permits it, or raises."""
+def _tool(
+    name: str,
+    words: str,
+    description: str,
+    check: Callable[[ServerPermissions, Any], Any] = lambda _, request: request,
+    *,
+    spends: bool = False,
+    writes: bool = False,
+) -> McpTool:
+    """The tool of an operation.
+
+    Args:
+        name: What assistants call it.
+        words: The words of its command.
+        description: What it does, for assistants.
+        check: Gives the request as this server permits it, or raises.
+        spends: It is not on offer where the server may not spend.
+        writes: It stores something on this machine, as everything does that spends.
+    """
     operation = OPERATIONS[words]
 
     async def use(permissions: ServerPermissions, request: Any) -> dict[str, Any]:
@@ -236,135 +250,110 @@ def _answer(
         except InvalidTree as error:
             raise InputError("; ".join(str(one) for one in error.problems[:MAX_PROBLEMS])) from None
 
-    return use
+    reads_only = not (spends or writes)
+    return McpTool(
+        name=name, description=description, request=operation.request, use=use, spends=spends, reads_only=reads_only
+    )
 
 
 TOOLS = (
-    McpTool(
-        name="ask",
-        description=(
-            "The probability of a future event, with reasons. Researched step by step by a model where this server "
-            "may spend; otherwise, and with the model `none`, the outside view from past questions, at once and free. "
-            "Give `closes`, and a market `price` if there is one. With `as_of` nothing from after that day is seen."
-        ),
-        request=requests.AskRequest,
-        use=_answer("ask", ServerPermissions.check_research),
-        reads_only=False,
+    _tool(
+        "ask",
+        "ask",
+        "The probability of a future event, with reasons. Researched step by step by a model where this server "
+        "may spend; otherwise, and with the model `none`, the outside view from past questions, at once and free. "
+        "Give `closes`, and a market `price` if there is one. With `as_of` nothing from after that day is seen.",
+        ServerPermissions.check_research,
+        writes=True,
     ),
-    McpTool(
-        name="grow_tree",
-        description=(
-            "Take a claim apart into claims, have each examined, and put them together again: a tree whose numbers "
-            "can be changed afterwards with `what_if`. Takes minutes and money."
-        ),
-        request=requests.TreeRequest,
-        use=_answer("tree grow", ServerPermissions.check_research),
+    _tool(
+        "grow_tree",
+        "tree grow",
+        "Take a claim apart into claims, have each examined, and put them together again: a tree whose numbers "
+        "can be changed afterwards with `what_if`. Takes minutes and money.",
+        ServerPermissions.check_research,
         spends=True,
-        reads_only=False,
     ),
-    McpTool(
-        name="run",
-        description=(
-            "Run a forecaster over many questions, as a spec describes it: questions, models, search, trials, budget. "
-            "The same spec is the same run and goes on where it was. Takes minutes and money."
-        ),
-        request=requests.RunRequest,
-        use=_answer("run", ServerPermissions.check_run),
+    _tool(
+        "run",
+        "run",
+        "Run a forecaster over many questions, as a spec describes it: questions, models, search, trials, budget. "
+        "The same spec is the same run and goes on where it was. Takes minutes and money.",
+        ServerPermissions.check_run,
         spends=True,
-        reads_only=False,
     ),
-    McpTool(
-        name="what_if",
-        description=(
-            "Change probabilities of claims in a tree and see what becomes of all the others and of the root. Exact, "
-            "at once, and free: no model is asked."
-        ),
-        request=requests.WhatIfRequest,
-        use=_answer("whatif", ServerPermissions.check_tree),
+    _tool(
+        "what_if",
+        "whatif",
+        "Change probabilities of claims in a tree and see what becomes of all the others and of the root. Exact, "
+        "at once, and free: no model is asked.",
+        ServerPermissions.check_tree,
     ),
-    McpTool(
-        name="list_trees",
-        description="The trees that this server has grown, the one changed last first: name, claim and probability.",
-        request=requests.TreeListRequest,
-        use=_answer("tree list"),
+    _tool(
+        "list_trees",
+        "tree list",
+        "The trees that this server has grown, the one changed last first: name, claim and probability.",
     ),
-    McpTool(
-        name="edit_tree",
-        description=(
-            "Change a tree that this server has grown, by its file: statements, reports, probabilities, children and "
-            "links. Claims above follow at once; what was judged from other words is marked stale. Every version is "
-            "kept with `who` and `why`. Free unless `rejudge` asks a model."
-        ),
-        request=requests.TreeEditRequest,
-        use=_answer("tree edit", ServerPermissions.check_tree_edit),
-        reads_only=False,
+    _tool(
+        "edit_tree",
+        "tree edit",
+        "Change a tree that this server has grown, by its file: statements, reports, probabilities, children and "
+        "links. Claims above follow at once; what was judged from other words is marked stale. Every version is "
+        "kept with `who` and `why`. Free unless `rejudge` asks a model.",
+        ServerPermissions.check_tree_edit,
+        writes=True,
     ),
-    McpTool(
-        name="ground_leaves",
-        description=(
-            "Examine leaves of a tree anew, by another grounder or model or several times. With `plan` it only says "
-            "what that would cost. Takes minutes and money."
-        ),
-        request=requests.TreeGroundRequest,
-        use=_answer("tree ground", ServerPermissions.check_tree_research),
+    _tool(
+        "ground_leaves",
+        "tree ground",
+        "Examine leaves of a tree anew, by another grounder or model or several times. With `plan` it only says "
+        "what that would cost. Takes minutes and money.",
+        ServerPermissions.check_tree_research,
         spends=True,
-        reads_only=False,
     ),
-    McpTool(
-        name="expand_leaf",
-        description=(
-            "Take one leaf of a tree apart: its parts are examined and put together. With `plan` it only says what "
-            "that would cost. Takes minutes and money."
-        ),
-        request=requests.TreeExpandRequest,
-        use=_answer("tree expand", ServerPermissions.check_tree_research),
+    _tool(
+        "expand_leaf",
+        "tree expand",
+        "Take one leaf of a tree apart: its parts are examined and put together. With `plan` it only says what "
+        "that would cost. Takes minutes and money.",
+        ServerPermissions.check_tree_research,
         spends=True,
-        reads_only=False,
     ),
-    McpTool(
-        name="resynthesize_tree",
-        description=(
-            "Have the stale rules and judgements of a tree made anew by a model, and only those; the rest is "
-            "arithmetic. With `plan` it only says what that would cost."
-        ),
-        request=requests.TreeResynthesizeRequest,
-        use=_answer("tree resynthesize", ServerPermissions.check_tree_research),
+    _tool(
+        "resynthesize_tree",
+        "tree resynthesize",
+        "Have the stale rules and judgements of a tree made anew by a model, and only those; the rest is "
+        "arithmetic. With `plan` it only says what that would cost.",
+        ServerPermissions.check_tree_research,
         spends=True,
-        reads_only=False,
     ),
-    McpTool(
-        name="diff_trees",
-        description="Compare two versions of a tree, or two trees, claim by claim. Free.",
-        request=requests.TreeDiffRequest,
-        use=_answer("tree diff", ServerPermissions.check_versions),
+    _tool(
+        "diff_trees",
+        "tree diff",
+        "Compare two versions of a tree, or two trees, claim by claim. Free.",
+        ServerPermissions.check_versions,
     ),
-    McpTool(
-        name="tree_history",
-        description=(
-            "The versions of a tree: who changed what, when and why; with `restore` one is written again. Free."
-        ),
-        request=requests.TreeHistoryRequest,
-        use=_answer("tree history", ServerPermissions.check_own_tree),
-        reads_only=False,
+    _tool(
+        "tree_history",
+        "tree history",
+        "The versions of a tree: who changed what, when and why; with `restore` one is written again. Free.",
+        ServerPermissions.check_own_tree,
+        writes=True,
     ),
-    McpTool(
-        name="report_tree",
-        description=(
-            "The report on a tree: the answer in a paragraph, what pulls it up and down and what would change it, its "
-            "error bar, and as Markdown every claim with its sources, models, cost and how to reproduce it. Free."
-        ),
-        request=requests.TreeReportRequest,
-        use=_answer("tree report", ServerPermissions.check_report),
+    _tool(
+        "report_tree",
+        "tree report",
+        "The report on a tree: the answer in a paragraph, what pulls it up and down and what would change it, its "
+        "error bar, and as Markdown every claim with its sources, models, cost and how to reproduce it. Free.",
+        ServerPermissions.check_report,
     ),
-    McpTool(
-        name="score",
-        description=(
-            "Score forecasts against outcomes: Brier, Brier index, log score, calibration error, returns, each with a "
-            "95 % interval, and whether others are better than the reference by more than noise. Tables are "
-            "lists of rows, or names of files that this server may read. Free."
-        ),
-        request=requests.ScoreRequest,
-        use=_answer("score", ServerPermissions.check_tables),
+    _tool(
+        "score",
+        "score",
+        "Score forecasts against outcomes: Brier, Brier index, log score, calibration error, returns, each with a "
+        "95 % interval, and whether others are better than the reference by more than noise. Tables are "
+        "lists of rows, or names of files that this server may read. Free.",
+        ServerPermissions.check_tables,
     ),
     McpTool(
         name="search_as_of",
@@ -375,89 +364,63 @@ TOOLS = (
         request=SearchRequest,
         use=search_as_of,
     ),
-    McpTool(
-        name="list_runs",
-        description=(
-            "The runs on this machine, the newest first: what was asked, of whom, how many answers, how good, and "
-            "whether each is running, waiting, stopped, dead, broken, failed or done."
-        ),
-        request=requests.RunsRequest,
-        use=_answer("runs list"),
+    _tool(
+        "list_runs",
+        "runs list",
+        "The runs on this machine, the newest first: what was asked, of whom, how many answers, how good, and "
+        "whether each is running, waiting, stopped, dead, broken, failed or done.",
     ),
-    McpTool(
-        name="list_grids",
-        description=(
-            "The experiments on this machine: every combination of settings with its state, Brier index, interval and "
-            "cost, and which is best so far. Free."
-        ),
-        request=requests.GridsRequest,
-        use=_answer("grids"),
+    _tool(
+        "list_grids",
+        "grids",
+        "The experiments on this machine: every combination of settings with its state, Brier index, interval and "
+        "cost, and which is best so far. Free.",
     ),
-    McpTool(
-        name="resume_run",
-        description=(
-            "Go on with a run that was stopped, died, broke or has failed answers; `set` mends its spec first, such as "
-            '{"budget.run": "5"}. Nothing is paid twice. Takes minutes and money.'
-        ),
-        request=requests.RunsResumeRequest,
-        use=_answer("runs resume", ServerPermissions.check_resume),
+    _tool(
+        "resume_run",
+        "runs resume",
+        "Go on with a run that was stopped, died, broke or has failed answers; `set` mends its spec first, such as "
+        '{"budget.run": "5"}. Nothing is paid twice. Takes minutes and money.',
+        ServerPermissions.check_resume,
         spends=True,
-        reads_only=False,
     ),
-    McpTool(
-        name="show_run",
-        description="The answers of a run, or with `question` every step to one answer.",
-        request=requests.ShowRequest,
-        use=_answer("show"),
+    _tool("show_run", "show", "The answers of a run, or with `question` every step to one answer."),
+    _tool(
+        "replay_run",
+        "replay",
+        "Compute a stored run again from its journal, offline and free, and count the equal answers.",
     ),
-    McpTool(
-        name="replay_run",
-        description="Compute a stored run again from its journal, offline and free, and count the equal answers.",
-        request=requests.ReplayRequest,
-        use=_answer("replay"),
-    ),
-    McpTool(
-        name="enter_forecastbench",
-        description=(
-            "Rehearse a round of ForecastBench: question set, newest values, forecasts, combination, the board's "
-            "checks and the file. With `plan` it only says what that would cost. Nothing is sent from here; it takes "
-            "minutes."
-        ),
-        request=requests.ForecastBenchRoundRequest,
-        use=_answer("tournament forecastbench", ServerPermissions.check_tournament),
+    _tool(
+        "enter_forecastbench",
+        "tournament forecastbench",
+        "Rehearse a round of ForecastBench: question set, newest values, forecasts, combination, the board's "
+        "checks and the file. With `plan` it only says what that would cost. Nothing is sent from here; it takes "
+        "minutes.",
+        ServerPermissions.check_tournament,
         spends=True,
-        reads_only=False,
     ),
-    McpTool(
-        name="enter_metaculus",
-        description=(
-            "What is open and unanswered in a Metaculus tournament: with `plan` how many questions and what they would "
-            "cost, with `dry_run` the forecasts as they would be sent. Nothing is sent from here. Takes minutes."
-        ),
-        request=requests.TournamentRequest,
-        use=_answer("tournament metaculus", ServerPermissions.check_tournament),
+    _tool(
+        "enter_metaculus",
+        "tournament metaculus",
+        "What is open and unanswered in a Metaculus tournament: with `plan` how many questions and what they would "
+        "cost, with `dry_run` the forecasts as they would be sent. Nothing is sent from here. Takes minutes.",
+        ServerPermissions.check_tournament,
         spends=True,
-        reads_only=False,
     ),
-    McpTool(
-        name="enter_prophet_arena",
-        description=(
-            "The same for Prophet Arena, the `weekly` release or `live` events: `plan` or `dry_run`. Nothing is sent "
-            "from here. Takes minutes."
-        ),
-        request=requests.ProphetArenaTournamentRequest,
-        use=_answer("tournament prophet_arena", ServerPermissions.check_tournament),
+    _tool(
+        "enter_prophet_arena",
+        "tournament prophet_arena",
+        "The same for Prophet Arena, the `weekly` release or `live` events: `plan` or `dry_run`. Nothing is sent "
+        "from here. Takes minutes.",
+        ServerPermissions.check_tournament,
         spends=True,
-        reads_only=False,
     ),
-    McpTool(
-        name="tournament_results",
-        description=(
-            "Rounds and tournaments that were entered from this machine, with their state, and scores beside public "
-            "methods, price, base rate and 0.5, each with a 95 % interval. Free."
-        ),
-        request=requests.TournamentResultsRequest,
-        use=_answer("tournament results", ServerPermissions.check_results),
+    _tool(
+        "tournament_results",
+        "tournament results",
+        "Rounds and tournaments that were entered from this machine, with their state, and scores beside public "
+        "methods, price, base rate and 0.5, each with a 95 % interval. Free.",
+        ServerPermissions.check_results,
     ),
 )
 

@@ -8,6 +8,7 @@ what is left. A reply that was lost on the way may have been billed: it counts a
 import asyncio
 from dataclasses import dataclass
 from math import inf
+from typing import NamedTuple
 
 from foretell.models.canonical import quick_json, request_key
 from foretell.models.database.interface import Database, Statements
@@ -38,8 +39,7 @@ LONGEST_WAIT = 120.0
 """Seconds without any call coming back, after which a waiting call stops waiting: those ahead may be waiting for it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class CallEstimate:
+class CallEstimate(NamedTuple):
     """The most that a call may cost, by the length of its reply."""
 
     input: int
@@ -53,8 +53,7 @@ class CallEstimate:
         """With a reply of so many tokens; the longest if none are given."""
         if self.price is None:
             return 0.0
-        tokens = TokenCount(input=self.input, output=int(self.output if output is None else output))
-        return self.price.dollars(tokens) * self.factor
+        return self.price.most(self.input, int(self.output if output is None else output)) * self.factor
 
     def longest(self, dollars: float) -> int:
         """Tokens of the longest reply that so much pays for, within what was wanted."""

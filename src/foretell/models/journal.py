@@ -8,13 +8,12 @@ import asyncio
 import json
 import sqlite3
 import threading
-from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from foretell.models.canonical import canonical_json, pack_reply, request_key, unpack_reply
 from foretell.models.database import is_database_url, open_database
@@ -78,6 +77,7 @@ SET sends = sent.sends + 1, owner = excluded.owner, run = excluded.run, dollars 
 WHERE sent.owner IS NULL OR sent.owner = ?"""
 _ENTRY = "kept.key, kind, model, slot, input, output, cached, kept.dollars, answer, checksum"
 _FIND = f"SELECT {_ENTRY} FROM kept WHERE key = ?"
+_SENT = "SELECT 1 FROM sent WHERE key = ?"
 _LOOK = f"SELECT owner, {_ENTRY} FROM sent LEFT JOIN kept ON kept.key = sent.key WHERE sent.key = ?"
 _WITHDRAW = "UPDATE sent SET sends = sends - 1, owner = NULL WHERE key = ? AND owner = ?"
 _GIVE_UP = "UPDATE sent SET unbilled = unbilled + ?, owner = NULL WHERE key = ? AND owner = ?"
@@ -125,8 +125,7 @@ _FIRST_POLL, _LONGEST_POLL = 0.02, 0.5
 """Seconds between two looks whether another process has been answered."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class JournalRequest:
+class JournalRequest(NamedTuple):
     """What an entry answers, in words for a person."""
 
     key: str
@@ -143,12 +142,11 @@ class JournalRequest:
         return " ".join(filter(None, [self.kind, self.model, self.slot and f"slot {self.slot}", f"({self.key[:12]})"]))
 
 
-@dataclass(frozen=True, kw_only=True)
-class JournalEntry:
+class JournalEntry(NamedTuple):
     """What is kept: the bytes, and for a model what they cost."""
 
     body: bytes
-    tokens: TokenCount = field(default_factory=TokenCount)
+    tokens: TokenCount = TokenCount()
     dollars: float | None = None
 
 
@@ -229,7 +227,7 @@ class Journal:
         self.mode: JournalMode = mode
         self._lock = threading.Lock()
         self._flying: dict[_InFlight, asyncio.Future[Any]] = {}
-        self._sending: Counter[str] = Counter()
+        self._sending: dict[str, int] = {}
         self._db = open_database(path, "journal", durable=durable and mode == "live")
         self.path = self._db.place
         self._open()
@@ -306,14 +304,14 @@ class Journal:
     def sets_out(self, key: str) -> None:
         """One more send under way in this process."""
         with self._lock:
-            self._sending[key] += 1
+            self._sending[key] = self._sending.get(key, 0) + 1
 
     def landed(self, key: str) -> None:
         """One less; a long run must not remember every key it ever sent."""
         with self._lock:
-            self._sending[key] -= 1
-            if self._sending[key] <= 0:
-                del self._sending[key]
+            left = self._sending.pop(key) - 1
+            if left > 0:
+                self._sending[key] = left
 
     async def once(self, key: str, kind: str, produce: Callable[[], Awaitable[bytes]]) -> bytes:
         """The stored bytes for `key`, or those `produce` makes, stored before they are returned."""
@@ -343,9 +341,6 @@ class Journal:
             ahead = self._flying.get(flight)
             if ahead is None:
                 self._refuse_in_replay(asked)
-                await self._db.room()
-                if flight in self._flying:
-                    continue
                 landed = self._flying[flight] = flight[0].create_future()
                 try:
                     answer = await produce()
@@ -354,12 +349,13 @@ class Journal:
                 except Exception as error:
                     landed.set_exception(error)
                     landed.exception()  # Nobody may be waiting; asyncio must not complain about that.
-                    if isinstance(error, RequestInFlight | NoRoom):
-                        continue
-                    raise
+                    if not isinstance(error, RequestInFlight | NoRoom):
+                        raise
                 finally:
                     landed.cancel()  # Only has an effect when we were cancelled: whoever waits then asks by itself.
                     del self._flying[flight]
+                await self._db.room()
+                continue
             await asyncio.wait([ahead])
             if not ahead.cancelled() and not isinstance(ahead.exception(), RequestInFlight | NoRoom):
                 return ahead.result()
@@ -379,7 +375,9 @@ class Journal:
 
     def _look(self, asked: JournalRequest) -> tuple[bytes | None, bool]:
         """The kept answer, and whether somebody is asking for it."""
-        rows = self._db.read(_LOOK, (bytes.fromhex(asked.key),))
+        key = (bytes.fromhex(asked.key),)
+        # Most are new, and that is known at half the price of reading what there is.
+        rows = self._db.read(_LOOK, key) if self._db.read(_SENT, key) else ()
         if not rows:
             return None, False
         owner, *entry = rows[0]
@@ -393,7 +391,7 @@ class Journal:
         What is ours and not on its way was written by a statement of which we never heard that it went through.
         """
         life = self._db.life
-        return self._sending[asked.key] > by_us if owner == life.id else life.alive(owner)
+        return self._sending.get(asked.key, 0) > by_us if owner == life.id else life.alive(owner)
 
     def _refuse_in_replay(self, asked: JournalRequest) -> None:
         if self.mode == "replay":
@@ -456,15 +454,10 @@ class Journal:
 
 def journal_request(request: Request) -> JournalRequest:
     """The request as the journal names it, and who pays for it."""
-    payer = next((one for one in request.reservations if one.run), None)
-    return JournalRequest(
-        key=request_key(request),
-        kind="model",
-        model=request.model,
-        slot=request.slot,
-        run=payer.run if payer else "",
-        dollars=payer.dollars if payer else None,
-    )
+    for payer in request.reservations:
+        if payer.run:
+            return JournalRequest(request_key(request), "model", request.model, request.slot, payer.run, payer.dollars)
+    return JournalRequest(request_key(request), "model", request.model, request.slot)
 
 
 class JournalReadingModel:

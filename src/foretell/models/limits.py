@@ -17,7 +17,7 @@ from foretell.models.rate_limiter import (
     SharedConcurrency,
     SharedRateLimiter,
 )
-from foretell.models.waiting import listening
+from foretell.models.waiting import SilenceLimit
 from foretell.questions.errors import InputError
 
 USUAL_REPLY_TOKENS = 4096
@@ -116,17 +116,15 @@ class LimitedModel:
         size = estimate_tokens(request) if self._counts_tokens else None
         tokens = size.input + min(size.output, USUAL_REPLY_TOKENS) if size else 0
         left = self.limits.total_seconds
-        loop = asyncio.get_running_loop()
         for attempt in range(1, self.limits.attempts + 1):
             async with self._slots:
                 await self._pace.turn(tokens)
                 start = time.monotonic()
                 seconds = min(self.limits.seconds, left)
                 try:
-                    async with asyncio.timeout(seconds) as clock:
-                        # A reply that comes in piece by piece is on its way, however slow: only silence ends it.
-                        with listening(lambda clock=clock: clock.reschedule(loop.time() + self.limits.seconds)):
-                            reply = await self._inner.complete(request)
+                    # A reply that comes in piece by piece is on its way, however slow: only silence ends it.
+                    with SilenceLimit(seconds, self.limits.seconds):
+                        reply = await self._inner.complete(request)
                     self._pace.used(tokens, reply.tokens.input + reply.tokens.output)
                     return reply
                 except TimeoutError:

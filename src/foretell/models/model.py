@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 from foretell.questions.errors import InputError
+from foretell.questions.quick_init import quick_init
 
 # What is said to a model and what it says back: a closed set of values, the same for every provider.
 
@@ -18,6 +19,7 @@ ServiceTier = Literal["standard", "flex", "batch", "priority"]
 """`flex` costs half and may take minutes; `batch` costs half and may take a day; `priority` costs twice."""
 
 
+@quick_init
 @dataclass(frozen=True, kw_only=True)
 class SystemMessage:
     """The standing instruction; first in every conversation."""
@@ -25,6 +27,7 @@ class SystemMessage:
     text: str
 
 
+@quick_init
 @dataclass(frozen=True, kw_only=True)
 class UserMessage:
     """What we say."""
@@ -34,6 +37,7 @@ class UserMessage:
     """Ends a prefix that stays the same over many requests: providers that need a cache mark get one here."""
 
 
+@quick_init
 @dataclass(frozen=True, kw_only=True)
 class ToolCall:
     """A call the model asks for. The arguments are its own text: they may be no JSON at all."""
@@ -43,6 +47,7 @@ class ToolCall:
     arguments: str
 
 
+@quick_init
 @dataclass(frozen=True, kw_only=True)
 class AssistantMessage:
     """What the model said in an earlier turn."""
@@ -53,6 +58,7 @@ class AssistantMessage:
     """The turn in the provider's own form, thoughts and signatures included: handed back as it came."""
 
 
+@quick_init
 @dataclass(frozen=True, kw_only=True)
 class ToolResult:
     """What a call returned, or why it failed."""
@@ -80,6 +86,7 @@ class ToolSpec:
         return json.dumps(self.parameters, separators=(",", ":"))
 
 
+@quick_init
 @dataclass(frozen=True, kw_only=True)
 class ModelSettings:
     """How to sample. None leaves the provider's default."""
@@ -110,6 +117,7 @@ class LosableReservation(Protocol):
         ...
 
 
+@quick_init
 @dataclass(frozen=True, kw_only=True)
 class Request:
     """One question to one model."""
@@ -122,7 +130,7 @@ class Request:
     """A tool the model must call; "*" for any of them."""
     schema: Mapping[str, Any] | None = None
     """JSON schema the text of the reply must satisfy, for models that are asked without tools."""
-    settings: ModelSettings = field(default_factory=ModelSettings)
+    settings: ModelSettings = ModelSettings()
     slot: str = ""
     """Tells repeated requests with equal words apart (trial, attempt): each is paid for and journalled once."""
     cap: int | None = field(default=None, compare=False)
@@ -143,6 +151,7 @@ class Request:
         return min(limits) if limits else None
 
 
+@quick_init
 @dataclass(frozen=True, kw_only=True)
 class TokenCount:
     """What was read and written."""
@@ -159,6 +168,7 @@ class TokenCount:
     """Whether the provider did not count, or not all, and we did."""
 
 
+@quick_init
 @dataclass(frozen=True, kw_only=True)
 class Reply:
     """What came back."""
@@ -166,7 +176,7 @@ class Reply:
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
     finish: FinishReason = "stop"
-    tokens: TokenCount = field(default_factory=TokenCount)
+    tokens: TokenCount = TokenCount()
     model: str = ""
     """As the provider named it."""
     sealed: str = ""

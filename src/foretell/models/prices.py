@@ -36,6 +36,12 @@ class TokenPrice:
         read = fresh * self.input + tokens.cached * cached + tokens.stored * stored
         return (read + tokens.output * self.output) / 1_000_000
 
+    def most(self, read: int, written: int) -> float:
+        """What so many tokens read and written may cost at most: read afresh or, if that costs more, stored as well."""
+        if self.over is not None and self.beyond is not None and read > self.over:
+            return self.beyond.most(read, written)
+        return (read * max(self.input, self.stored or 0.0) + written * self.output) / 1_000_000
+
 
 def read_price(written: str) -> TokenPrice:
     """A price as a person states it: dollars per million tokens read / written, or in between read from the cache.

@@ -112,12 +112,13 @@ class LocalRateLimiter:
 
     def __init__(self, limits: RateLimits) -> None:
         self._limits = limits
+        self._unlimited = limits == RateLimits()
         self._booked = RateBooking()
 
     async def turn(self, tokens: int) -> None:
         """Wait until a request of about so many tokens may leave, and for the end of a pause that began meanwhile."""
         now = time.monotonic()
-        if self._limits == RateLimits():
+        if self._unlimited:
             wait = self._booked.closed - now
         else:
             self._booked = self._limits.book(self._booked, now, tokens)

@@ -1,8 +1,10 @@
 """Replies that come in piece by piece: who waits is told of each, and a person sees how fast they come."""
 
+import asyncio
 import time
 from collections.abc import Callable
 from contextvars import ContextVar
+from types import TracebackType
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -63,9 +65,41 @@ class ContextValue(Generic[T]):
         self._variable.reset(self._token)
 
 
-def listening(listener: Callable[[], None]) -> ContextValue[Callable[[], None] | None]:
-    """Call `listener` now and then, as long as pieces of the reply that is asked for within come in."""
-    return ContextValue(_listener, listener)
+class SilenceLimit:
+    """Ends what is asked within by `TimeoutError`, after so many seconds in which no piece of a reply came.
+
+    What `asyncio.timeout` does, and tells whoever reads the reply, at half the price: every call goes through it.
+    """
+
+    def __init__(self, seconds: float, between: float) -> None:
+        """Seconds to the first piece, and from one piece to the next."""
+        self._loop, self._between = asyncio.get_running_loop(), between
+        self._over = False
+        task = asyncio.current_task()
+        assert task is not None
+        self._task = task
+        self._before = task.cancelling()
+        self._end = self._loop.call_later(seconds, self._cancel)
+
+    def __enter__(self) -> None:
+        """From here on."""
+        self._token = _listener.set(self._heard)
+
+    def _cancel(self) -> None:
+        self._over = True
+        self._task.cancel()
+
+    def _heard(self) -> None:
+        if not self._over:
+            self._end.cancel()
+            self._end = self._loop.call_later(self._between, self._cancel)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """It is there, or took too long; who was cancelled by others stays so."""
+        _listener.reset(self._token)
+        self._end.cancel()
+        if self._over and self._task.uncancel() <= self._before and kind is asyncio.CancelledError:
+            raise TimeoutError from error
 
 
 def waiting_text(now: float | None = None) -> str:

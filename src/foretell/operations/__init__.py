@@ -4,7 +4,6 @@ from foretell.interface import offer
 
 HOMES = {
     "foretell.operations.arena": "ArenaParts open_arena",
-    "foretell.operations.arena_demo": "BOLD BOTH HASTY NEWS ORACLE OUTSIDE_ENTRY demo_spec demo_world",
     "foretell.operations.ask": "AskResult prepare_ask",
     "foretell.operations.calibrate": "METHODS",
     "foretell.operations.data": "check_questions fetch",
@@ -13,7 +12,9 @@ HOMES = {
     "foretell.operations.grid": "run_grid",
     "foretell.operations.init_files": "BOT_FILES cron init_grid packed_wheel spec_schema",
     "foretell.operations.models": "ModelCheck ModelsUpdate check_model list_models update_models",
-    "foretell.operations.practice": "UNSET WORLD practice_environment shell_lines",
+    "foretell.operations.practice": (
+        "BOLD BOTH HASTY NEWS ORACLE OUTSIDE_ENTRY UNSET WORLD demo_spec demo_world practice_environment shell_lines"
+    ),
     "foretell.operations.prompts": "ExamplePrompt example_prompts example_questions",
     "foretell.operations.question_view": "combination_of what_moved",
     "foretell.operations.requests": (

@@ -3,14 +3,6 @@
 
 from foretell.operations.arena import ArenaParts as ArenaParts
 from foretell.operations.arena import open_arena as open_arena
-from foretell.operations.arena_demo import BOLD as BOLD
-from foretell.operations.arena_demo import BOTH as BOTH
-from foretell.operations.arena_demo import HASTY as HASTY
-from foretell.operations.arena_demo import NEWS as NEWS
-from foretell.operations.arena_demo import ORACLE as ORACLE
-from foretell.operations.arena_demo import OUTSIDE_ENTRY as OUTSIDE_ENTRY
-from foretell.operations.arena_demo import demo_spec as demo_spec
-from foretell.operations.arena_demo import demo_world as demo_world
 from foretell.operations.ask import AskResult as AskResult
 from foretell.operations.ask import prepare_ask as prepare_ask
 from foretell.operations.calibrate import METHODS as METHODS
@@ -30,8 +22,16 @@ from foretell.operations.models import ModelsUpdate as ModelsUpdate
 from foretell.operations.models import check_model as check_model
 from foretell.operations.models import list_models as list_models
 from foretell.operations.models import update_models as update_models
+from foretell.operations.practice import BOLD as BOLD
+from foretell.operations.practice import BOTH as BOTH
+from foretell.operations.practice import HASTY as HASTY
+from foretell.operations.practice import NEWS as NEWS
+from foretell.operations.practice import ORACLE as ORACLE
+from foretell.operations.practice import OUTSIDE_ENTRY as OUTSIDE_ENTRY
 from foretell.operations.practice import UNSET as UNSET
 from foretell.operations.practice import WORLD as WORLD
+from foretell.operations.practice import demo_spec as demo_spec
+from foretell.operations.practice import demo_world as demo_world
 from foretell.operations.practice import practice_environment as practice_environment
 from foretell.operations.practice import shell_lines as shell_lines
 from foretell.operations.prompts import ExamplePrompt as ExamplePrompt

@@ -302,8 +302,8 @@ def default_arena_name(file: Path) -> str:
 
 async def collect_events(request: requests.ArenaCollectRequest) -> ReportResult:
     """Read the platforms of an arena, and choose among their events by its rules."""
-    from foretell.arena.collect import collect
-    from foretell.arena.schedule import slot
+    from foretell.arena.select import slot
+    from foretell.arena.stages import collect
     from foretell.runs.claims import ClaimTable
 
     async with open_arena_file(request.file, ArenaParts(markets=True)) as arena:
@@ -320,7 +320,7 @@ async def collect_events(request: requests.ArenaCollectRequest) -> ReportResult:
 
 async def build_contexts(request: requests.ArenaContextRequest, watch: WatchProgress) -> ReportResult:
     """Ask about every event whose moment has come, and gather what everybody is shown."""
-    from foretell.arena.context import make_contexts
+    from foretell.arena.stages import make_contexts
 
     async with open_arena_file(request.file, ArenaParts(markets=True, contexts=True, watch=watch)) as arena:
         return ReportResult(report=await make_contexts(arena, arena.clock()))
@@ -343,7 +343,7 @@ async def forecast_events(request: requests.ArenaForecastRequest, watch: WatchPr
 
 async def resolve_events(request: requests.ArenaResolveRequest) -> ReportResult:
     """Read how events came out whose close has passed, or that have left the list of open ones."""
-    from foretell.arena.settle import settle
+    from foretell.arena.stages import settle
 
     async with open_arena_file(request.file, ArenaParts(markets=True)) as arena:
         return ReportResult(report=await settle(arena, arena.clock()))
@@ -448,7 +448,7 @@ async def run_arena(
         tell: Is given a line for every stage that did something.
         begin: Is called when the service begins, with the event that stops it.
     """
-    from foretell.arena.service import LOOK_SECONDS, ArenaService
+    from foretell.arena.stages import LOOK_SECONDS, ArenaService
     from foretell.arena.status import arena_status
 
     opening = replace(ALL_PARTS, here=request.here or request.rehearse, concurrency=request.concurrency)

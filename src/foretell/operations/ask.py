@@ -27,10 +27,16 @@ from foretell.operations.table import operation
 from foretell.questions.as_of import instant
 from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError, NoAnswer
-from foretell.questions.exclusivity import NONE_OF_THEM, probability_of_none, scaled
 from foretell.questions.forecast import Cost, Failure, Forecast, Numeric
-from foretell.questions.numeric_range import NumericRange
-from foretell.questions.question import Question, Snapshot, Target
+from foretell.questions.question import (
+    NONE_OF_THEM,
+    NumericRange,
+    Question,
+    Snapshot,
+    Target,
+    probability_of_none,
+    scaled,
+)
 from foretell.runs.combine import combine_trials, combining_by_name
 from foretell.runs.executor import WatchEvents
 from foretell.runs.past import past_of

@@ -36,8 +36,15 @@ from foretell.operations.result import Result, show_table
 from foretell.questions.errors import InputError
 from foretell.report.numbers import bracket, signed
 from foretell.report.terminal import TextColumn, show_text
-from foretell.scoring.examples import answered_rows, choose_forecaster, read_examples, read_rows
-from foretell.scoring.join import ReadOptions, check_forecasts, read_table
+from foretell.scoring.join import (
+    ReadOptions,
+    answered_rows,
+    check_forecasts,
+    choose_forecaster,
+    read_examples,
+    read_rows,
+    read_table,
+)
 from foretell.scoring.table import ForecastTable, Labels
 from foretell.scoring.table_input import open_table, quoted
 from foretell.studies.protocols import build_method

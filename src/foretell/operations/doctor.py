@@ -50,6 +50,7 @@ from foretell.questions.storage_errors import storage_error
 from foretell.report.document import find_chromium
 from foretell.runs.settings import KEYS, SETTINGS_FILE, Settings, load_settings, read_contact
 from foretell.runs.store import RunStore, answer_fault
+from foretell.submit.ledger import LEDGER_FILE, SubmissionLedger
 
 FindingState = Literal["ok", "missing", "optional", "wrong", "repaired"]
 OWN_EXTRAS = ("dev", "oracles", "docs")
@@ -222,6 +223,11 @@ def look_at_databases(settings: Settings, *, repair: bool) -> Iterator[Finding]:
             yield Finding(
                 what=file.path.name, state="wrong", detail=str(storage_error(error, file.path) or error), advice=REPAIR
             )
+    ledger = SubmissionLedger(settings.home / LEDGER_FILE)
+    if ledger.path.exists():
+        check = ledger.verify()
+        advice = "" if check.whole else "nothing is submitted on it: keep the file elsewhere, and a new one is begun"
+        yield Finding(what=LEDGER_FILE, state="ok" if check.whole else "wrong", detail=str(check), advice=advice)
     aside = sorted(one.name for one in settings.home.glob("*.db.damaged-*") if not one.name.endswith(("-wal", "-shm")))
     if aside:
         detail = f"damaged files are still kept: {', '.join(aside[-3:])}"

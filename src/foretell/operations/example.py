@@ -25,10 +25,10 @@ from foretell.forecasters.tree.proposition import Tree
 from foretell.forecasters.tree.tree_file import read_tree_file
 from foretell.forecasters.tree.what_if import apply_scenario
 from foretell.metrics.bootstrap import Interval
-from foretell.operations.arena_demo import open_simulation
 from foretell.operations.ask import AskResult, stored_answer
-from foretell.operations.practice import CONTACT, ENGINE, FREE_MODELS, practice_environment
-from foretell.operations.requests import ArenaDemoRequest, DemoRequest, RunsResolveRequest
+from foretell.operations.grid import run_grid
+from foretell.operations.practice import CONTACT, ENGINE, FREE_MODELS, open_simulation, practice_environment
+from foretell.operations.requests import ArenaDemoRequest, DemoRequest, GridRequest, RunsResolveRequest
 from foretell.operations.runs import resolve_stored_run
 from foretell.operations.score import ScoreResult
 from foretell.practice.example import (
@@ -44,7 +44,7 @@ from foretell.practice.services import ServiceOptions, all_services
 from foretell.questions.errors import InputError
 from foretell.questions.trace import BeliefRevised
 from foretell.report.arena_report import ArenaReport, arena_report
-from foretell.report.headline import headline
+from foretell.report.leaderboard import headline
 from foretell.report.numbers import bracket
 from foretell.report.terminal import show_text
 from foretell.runs.backtest import Backtest
@@ -54,8 +54,7 @@ from foretell.runs.settings import EXAMPLE_FILE, KNOWN_MODELS, Settings, load_se
 from foretell.runs.spec import QuestionsSpec, RunSpec, spec_from_json
 from foretell.runs.store import RunStore
 from foretell.scoring.join import read_table
-from foretell.scoring.long_tables import forecast_rows, outcome_rows, write_backtest
-from foretell.scoring.run_scores import StoredScores
+from foretell.scoring.long_tables import StoredScores, forecast_rows, outcome_rows, write_backtest
 from foretell.scoring.score import ScoringOptions, score_table
 
 MARKER = EXAMPLE_FILE
@@ -70,7 +69,7 @@ FORECASTERS = {
     "always": "always 0.5",
 }
 """Forecaster of the backtest → the name of its run."""
-ARENA = "example-month"
+ARENA, GRID = "example-month", "which forecaster"
 REAL_NOTE = "A real backtest: questions about real series that come with the package, answered as of their dates."
 SCRIPTED_NOTE = (
     "An example: questions, news and outcomes are made up, and the model's replies are scripted. It shows what an "
@@ -207,6 +206,7 @@ async def make_example(home: Path, size: ExampleSize | None = None, tell: Tell =
         tell("1 of 4: a backtest on real series …")
         benchmark = open_benchmark("demo", wanted=SetFilter(limit=size.questions))
         backtest = await _backtest(settings, benchmark, size)
+        await _grid(settings, size)
         tell("2 of 4: an agent's research, scripted …")
         agent = await _agent(settings)
         tell("3 of 4: a tree of claims …")
@@ -253,6 +253,15 @@ async def _backtest(settings: Settings, benchmark: Benchmark, size: ExampleSize)
     place = {(question.id, question.as_of_in("backtest").at): n for n, question in enumerate(asked)}
     answers.sort(key=lambda answer: place[answer.question_id, answer.as_of.at])
     return Backtest(questions=tuple(asked), answers=tuple(answers))
+
+
+async def _grid(settings: Settings, size: ExampleSize) -> None:
+    """An experiment over the same forecasters: its runs are those of the backtest, so hardly anything is computed."""
+    asked = {"dataset": "demo"} if size.questions is None else {"dataset": "demo", "limit": size.questions}
+    grid = {"name": GRID, "base": {"questions": asked}, "factors": {"forecaster": list(size.forecasters)}}
+    file = settings.home / "grid.yaml"
+    write_atomically(file, json.dumps(grid, indent=1).encode())  # JSON is YAML.
+    await run_grid(GridRequest(file=file, keep=True), settings)
 
 
 async def _agent(settings: Settings) -> ExampleAnswer:

@@ -14,10 +14,10 @@ from rich.console import Console
 
 from foretell.data.files import write_atomically
 from foretell.models.budget import Budget
-from foretell.operations.estimate import CellCosts, cell_cost, measured_costs
 from foretell.operations.requests import GridRequest, GridsRequest
 from foretell.operations.result import Result, show_table
 from foretell.operations.run import carry_out
+from foretell.operations.runs import CellCosts, cell_cost, measured_costs
 from foretell.operations.studies import run_study, save_study
 from foretell.operations.table import operation
 from foretell.questions.errors import InputError
@@ -37,7 +37,7 @@ from foretell.runs.runner import (
 )
 from foretell.runs.settings import Settings, load_settings
 from foretell.runs.store import RunRow, RunStore, cells_each
-from foretell.scoring.run_scores import StoredScores
+from foretell.scoring.long_tables import StoredScores
 from foretell.studies.inputs import load_study
 
 STUDY = "buildup"

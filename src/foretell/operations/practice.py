@@ -1,24 +1,58 @@
-"""A practice world for a user: started here or in the background, with the environment that leads foretell to it."""
+"""The practice world for users, and a month of an arena in it: no key, no network, nothing real."""
 
 import asyncio
+import json
 import os
+import shutil
 import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from errno import EADDRINUSE
 from pathlib import Path
 from shlex import quote
+from time import monotonic
 
+import yaml
+from rich.console import Console
+
+from foretell.arena.forecast import make_forecasts
+from foretell.arena.live import LiveArena
+from foretell.arena.score_data import read_arena_table
+from foretell.arena.select import Schedule, SelectionRules, slot
+from foretell.arena.spec import FILE_NAME, ArenaSpec, CollectSpec, ContextSpec, EntrySpec, ResolveSpec
+from foretell.arena.stages import collect, make_contexts, settle
 from foretell.data.files import write_atomically
-from foretell.operations.requests import PracticeRequest
+from foretell.data.http import AsyncHttpClient
+from foretell.data.markets.kalshi import KalshiClient, KalshiEvents
+from foretell.data.settlements.kalshi import KalshiSettlements
+from foretell.forecasters.forecaster import Context
+from foretell.operations.arena import ArenaParts, open_arena
+from foretell.operations.requests import ArenaDemoRequest, PracticeRequest
+from foretell.operations.result import ReportResult
 from foretell.plugins import PAIR
+from foretell.practice.exchange.events import SimulationSettings
+from foretell.practice.exchange.forecasters import OracleForecaster, news_reader
+from foretell.practice.exchange.server import KALSHI, FileClock, SimulatedExchange
+from foretell.practice.exchange.server import KEY as EXCHANGE_KEY
+from foretell.practice.exchange.world import SimulatedWorld
+from foretell.practice.models.server import PracticeModels
 from foretell.practice.services import KEY, STOP, ServiceOptions, all_services
 from foretell.questions.errors import InputError
+from foretell.questions.forecast import Forecast
+from foretell.questions.trace import EmitEvent
+from foretell.report.arena_report import arena_report
+from foretell.report.document import print_study
+from foretell.report.terminal import show_text
+from foretell.runs.executor import AnswerCell
 from foretell.runs.settings import KEYS, KNOWN_MODELS, Settings
+from foretell.runs.spec import RunSpec
+from foretell.runs.store import RunCell
+from foretell.scoring.table import ALWAYS_HALF, CROWD
 
 WORLD = "FORETELL_PRACTICE"
 """Environment variable that holds the address of the world that a shell is in."""
@@ -157,3 +191,252 @@ def stop_practice() -> bool:
             return True
     except OSError:
         return False
+
+
+# A season of an arena in simulated time: all of its stages, from one due moment to the next.
+
+
+ORACLE, KNOWING = "oracle (knows the truth)", "oracle"
+"""The row of the upper bound, named so that nobody takes it for a competitor; and its forecaster."""
+BOTH, NEWS = "reader, news and price", "reader, news only"
+HASTY, BOLD = "hasty reader", "bold reader"
+OUTSIDE_ENTRY = "outside view"
+STEP = timedelta(hours=3)
+"""Simulated time goes on in steps of this length, straight to the next one in which something is due."""
+GRACE = timedelta(days=6)
+"""After the last event has closed; by then every result is out."""
+PROVIDER, DEMO_ENGINE = "openai", "tavily"
+"""Whose wires the scripted models and the news are spoken to by."""
+PAGE, HOME = "leaderboard.html", "home"
+COLUMNS, WIDE_COLUMNS = ("Brier", "crowd − entry"), ("Brier", "crowd − entry", "ECE", "events")
+"""The numbers that matter most, so that their intervals have room: in 80 columns, and in more."""
+WIDE = 110
+
+
+def demo_world(request: ArenaDemoRequest) -> SimulatedWorld:
+    """The world in which it takes place; some more opens there in a day than is taken up."""
+    opening = 1.6 * request.events_per_day
+    return SimulatedWorld(SimulationSettings(seed=request.seed, days=request.days, events_per_day=opening))
+
+
+def demo_spec(request: ArenaDemoRequest, name: str = "demo") -> ArenaSpec:
+    """The arena as its file describes it; the oracle is no part of it."""
+    per_day = request.events_per_day
+    readers = {BOTH: ("reader", "both"), NEWS: ("reader", "sources"), HASTY: ("hasty", "both"), BOLD: ("bold", "both")}
+    return ArenaSpec(
+        name=name,
+        select=SelectionRules(closes_after_hours=30, closes_within_days=14, volume=500, per_day=per_day),
+        schedule=Schedule(minimum_gap_hours=12),
+        context=ContextSpec(search=(DEMO_ENGINE,), queries=2, per_query=10),
+        collect=CollectSpec(every_hours=24),
+        resolve=ResolveSpec(every_hours=12),
+        entries={
+            CROWD: EntrySpec(forecaster="market"),
+            ALWAYS_HALF: EntrySpec(forecaster="always"),
+            OUTSIDE_ENTRY: EntrySpec(forecaster="outside"),
+            **{
+                name: EntrySpec(options={"view": view}, models={"agent": f"{PROVIDER}:{model}"})
+                for name, (model, view) in readers.items()
+            },
+        },
+    )
+
+
+@dataclass(kw_only=True)
+class SimulatedDay:
+    """What happened on a simulated day."""
+
+    at: datetime
+    listed: int = 0
+    taken_up: int = 0
+    asked: int = 0
+    forecasts: int = 0
+    calls: int = 0
+    failed: int = 0
+    settled: int = 0
+    problems: list[str] = field(default_factory=list[str])
+
+    def __str__(self) -> str:
+        """One line for people."""
+        line = (
+            f"{self.at:%d %b}  {self.listed:4} listed  {self.taken_up:3} taken up  {self.asked:4} asked  "
+            f"{self.forecasts:5} forecasts  {self.settled:3} settled"
+        )
+        return "; ".join([line, *([f"{self.failed} failed"] if self.failed else []), *self.problems[:2]])
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulatedArena:
+    """An open arena with the clock that drives it."""
+
+    arena: LiveArena
+    clock: FileClock
+    until: datetime
+    """New events are taken up until here; then what was taken up is seen through."""
+
+    async def days(self) -> AsyncIterator[SimulatedDay]:
+        """Every simulated day, until everything has come out."""
+        day = SimulatedDay(at=self.clock())
+        while (now := self.clock()) < self.until + timedelta(days=14) + GRACE:
+            if now.date() > day.at.date():
+                yield day
+                day = SimulatedDay(at=now)
+            await self._look(now, day)
+            following = await self._next(now)
+            if following is None:
+                break
+            self.clock.set(following)
+        yield day
+
+    async def _look(self, now: datetime, day: SimulatedDay) -> None:
+        """All stages at a moment."""
+        arena = self.arena
+        if now < self.until and now == slot(now, arena.spec.collect.every_hours):
+            listed = await collect(arena, now)
+            day.listed, day.taken_up = listed.listed, day.taken_up + len(listed.chosen)
+            day.problems += listed.problems
+        contexts = await make_contexts(arena, now)
+        forecasts = await make_forecasts(arena, now)
+        day.asked += contexts.made
+        day.forecasts, day.failed = day.forecasts + forecasts.made, day.failed + forecasts.failed
+        day.calls += forecasts.calls
+        day.problems += [*contexts.problems, *forecasts.reasons]
+        if now == slot(now, arena.spec.resolve.every_hours):
+            results = await settle(arena, now)
+            day.settled += results.settled
+            day.problems += results.problems
+
+    async def _next(self, now: datetime) -> datetime | None:
+        """The next step in which something is due; None when all is over."""
+        book, spec = self.arena.book, self.arena.spec
+        due: list[datetime] = []
+        if (planned := await book.db.aside(book.moments.next_due)) is not None:
+            due.append(planned)
+        if await book.db.aside(book.selected, unsettled=True):
+            due.append(slot(now, spec.resolve.every_hours) + timedelta(hours=spec.resolve.every_hours))
+        collecting = slot(now, spec.collect.every_hours) + timedelta(hours=spec.collect.every_hours)
+        if collecting < self.until:
+            due.append(collecting)
+        if not due:
+            return None
+        begun = slot(min(due), STEP / timedelta(hours=1))
+        return max(now + STEP, begun if begun == min(due) else begun + STEP)
+
+
+@asynccontextmanager
+async def open_simulation(
+    request: ArenaDemoRequest, home: Path, name: str = "demo", *, oracle: bool = True
+) -> AsyncGenerator[SimulatedArena]:
+    """The exchange, the provider and the arena, all on this machine; closed together.
+
+    Args:
+        request: How long, and how much in a day.
+        home: Where runs and journal go.
+        name: Of the arena.
+        oracle: Whether the one that knows the truth takes part.
+    """
+    home.mkdir(parents=True, exist_ok=True)
+    world, clock = demo_world(request), FileClock(home / "clock.txt")
+    clock.set(world.settings.start)
+    opening = ArenaParts(markets=True, contexts=True, forecasts=True, here=True)
+    async with (
+        PracticeModels(news_reader) as provider,
+        SimulatedExchange(world, clock).server() as server,
+        AsyncHttpClient() as http,
+    ):
+        addresses = {
+            PROVIDER: f"{provider.url}/v1",
+            # By another name of this machine: requests are paced by host, and a market's pace is not a search's.
+            DEMO_ENGINE: f"{server.url.replace('127.0.0.1', 'localhost')}/{DEMO_ENGINE}",
+            "kalshi": f"{server.url}{KALSHI}",
+        }
+        # The public exchange is asked ten times a second; this one is our own.
+        client = KalshiClient(http=http, host=addresses["kalshi"], per_second=10_000.0)
+        keys = {KEYS[service][0]: EXCHANGE_KEY for service in (PROVIDER, DEMO_ENGINE)}
+        settings = Settings(home=home, keys=keys, addresses=addresses, clock=f"file:{clock.path}")
+        async with open_arena(demo_spec(request, name), settings, opening) as plain:
+
+            async def truth(cell: RunCell, emit: EmitEvent) -> Forecast:
+                context = Context(as_of=cell.question.as_of_in("live"))
+                return await OracleForecaster(world=world, name=ORACLE).forecast(cell.question, context)
+
+            @asynccontextmanager
+            async def answers(run: RunSpec) -> AsyncGenerator[AnswerCell]:
+                """What the arena answers with; and the oracle, which no file can name."""
+                if run.forecaster == KNOWING:
+                    yield truth
+                    return
+                async with plain.furnish(run) as answer:
+                    yield answer
+
+            entries = {**({ORACLE: EntrySpec(forecaster=KNOWING)} if oracle else {}), **plain.spec.entries}
+            arena = replace(
+                plain,
+                spec=replace(plain.spec, entries=entries),
+                furnish=answers,
+                events={"kalshi": KalshiEvents(client)},
+                settlements={"kalshi": KalshiSettlements(client)},
+            )
+            await arena.store.aside(arena.open)
+            yield SimulatedArena(arena=arena, clock=clock, until=world.settings.ends)
+
+
+# What `foretell arena demo` does.
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArenaDemoResult(ReportResult):
+    """The leaderboard of a simulated season."""
+
+    page: Path
+    hints: str = ""
+    """How to look into what was kept."""
+
+    def print(self, console: Console) -> None:
+        """The leaderboard alone, and of it the columns that there is room for."""
+        study, shown = self.report.study(), WIDE_COLUMNS if console.width >= WIDE else COLUMNS
+        board = study.tables[0]
+        places = [place for place, column in enumerate(board.columns) if column.label in shown]
+        rows = tuple(replace(row, values=tuple(row.values[place] for place in places)) for row in board.rows)
+        narrow = replace(board, columns=tuple(board.columns[place] for place in places), rows=rows)
+        print_study(replace(study, tables=(narrow,)), console)
+        show_text(console, f"Wrote {self.page}\n{self.hints}")
+
+
+async def arena_demo(request: ArenaDemoRequest, tell: Callable[[str], None] = lambda _: None) -> ArenaDemoResult:
+    """Play a season of an arena on a made-up exchange, and score it.
+
+    Args:
+        request: How long, and where the page goes.
+        tell: Is given a line for every simulated day.
+    """
+    home, page, began = (request.folder / HOME).absolute(), request.folder / PAGE, monotonic()
+    if home.exists():
+        raise InputError("an earlier demo is kept here", path=home, hint="name another folder with --folder")
+    try:
+        async with open_simulation(request, home) as run:
+            events, entries = request.events_per_day, len(run.arena.spec.entries)
+            tell(f"{request.days} days of a made-up exchange, {events} events a day, {entries} entries")
+            asked = calls = 0
+            async for day in run.days():
+                asked, calls = asked + day.asked, calls + day.calls
+                tell(str(day))
+            tell(f"{asked} questions asked, {calls} calls of models, {monotonic() - began:.0f} seconds\n")
+            report = arena_report(read_arena_table(run.arena.store.database, run.arena.name))
+        write_atomically(page, report.page().encode())
+        hints = _keep(request, home) if request.keep else ""
+        return ArenaDemoResult(report=report, page=page, hints=hints)
+    finally:
+        if not request.keep:
+            shutil.rmtree(home, ignore_errors=True)
+
+
+def _keep(request: ArenaDemoRequest, home: Path) -> str:
+    """Write the arena's file, and say how to look around."""
+    spec = json.loads(demo_spec(request).to_json())
+    file = request.folder / FILE_NAME
+    write_atomically(file, yaml.safe_dump(spec, sort_keys=False, allow_unicode=True).encode())
+    return (
+        f"\nTo look into it:\n  export FORETELL_HOME={home} FORETELL_CLOCK=file:{home / 'clock.txt'}\n"
+        f"  foretell arena status {request.folder}\n  foretell runs\n"
+    )

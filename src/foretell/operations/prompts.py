@@ -24,15 +24,13 @@ from foretell.forecasters.prompt.elicitation import ELICITATIONS
 from foretell.forecasters.prompt.forecaster import PromptForecaster
 from foretell.forecasters.prompt.summaries import Summariser
 from foretell.forecasters.tree.forecaster import claim_of_target
-from foretell.forecasters.tree.grounders.agent import AgentGrounder
-from foretell.forecasters.tree.grounders.search import PlainGrounder, SearchGrounder
+from foretell.forecasters.tree.grounders.search import AgentGrounder, PlainGrounder, SearchGrounder
 from foretell.forecasters.tree.grow.analyze import AnalysisDraft, AnalysisLimits, analyze
 from foretell.forecasters.tree.grow.ground import CannotGround, Grounder, Leaf
-from foretell.forecasters.tree.grow.grow import TreeSettings
 from foretell.forecasters.tree.grow.prompting import ClaimSurroundings, TreeQuestion
-from foretell.forecasters.tree.grow.rules import SynthesisRule, rule_named
-from foretell.forecasters.tree.grow.synthesize import Synthesizer, SynthesizeSettings
+from foretell.forecasters.tree.grow.synthesize import SynthesisRule, Synthesizer, rule_named
 from foretell.forecasters.tree.proposition import Grounding, Proposition
+from foretell.forecasters.tree.settings import TreeSettings
 from foretell.models.budget import estimate_tokens
 from foretell.models.facts import facts_of
 from foretell.models.model import ModelError, ModelRefused, ModelSettings, Reply, Request, ToolSpec
@@ -42,12 +40,11 @@ from foretell.operations.result import Result
 from foretell.plugins import names
 from foretell.questions.as_of import AsOf, AsOfMode, instant
 from foretell.questions.errors import InputError
-from foretell.questions.exclusivity import even_chance
 from foretell.questions.forecast import Forecast
-from foretell.questions.question import LastValue, Question, SeriesRef, Snapshot, Target
+from foretell.questions.question import LastValue, Question, SeriesRef, Snapshot, Target, even_chance
 from foretell.studies.audit.auditor import AuditCase, Auditor
-from foretell.studies.audit.material import MATERIAL_INSTRUCTION
-from foretell.studies.audit.memory import READ_INSTRUCTION, SUPPORT_INSTRUCTION
+from foretell.studies.audit.leakage import READ_INSTRUCTION, SUPPORT_INSTRUCTION
+from foretell.studies.audit.passages import MATERIAL_INSTRUCTION
 from foretell.tools import prices, series, web, wikipedia
 from foretell.tools.fence import AdmittedSource, FencedTools, SourceStore
 from foretell.tools.leak_filter import Excerpt, LeakFilter
@@ -355,9 +352,9 @@ def _tree_question(question: Question, context: Context) -> TreeQuestion:
 
 
 async def _analyze(question: Question, context: Context) -> None:
-    about, settings = _tree_question(question, context), TreeSettings()
+    about = _tree_question(question, context)
     draft = AnalysisDraft(Proposition(id="r", claim=about.claim), ClaimSurroundings(), AnalysisLimits())
-    await analyze(about, context, settings.analyze, draft)
+    await analyze(about, context, TreeSettings(), draft)
 
 
 async def _ground(grounder: Grounder, question: Question, context: Context) -> None:
@@ -373,7 +370,7 @@ async def _synthesize(rule: SynthesisRule, question: Question, context: Context)
     grounding = Grounding(grounder="search", report="The mayor says that they are on schedule.", key_factor="schedule")
     below = {id: Proposition(id=id, claim=claim, p=0.7, grounding=grounding) for id, claim in CHILDREN.items()}
     root = Proposition(id="r", claim=about.claim, children=tuple(CHILDREN), causality="Both must be true.")
-    synthesizer = Synthesizer(about=about, context=context, settings=SynthesizeSettings(rule=rule))
+    synthesizer = Synthesizer(about=about, context=context, settings=TreeSettings(rule=rule.name))
     await synthesizer.synthesize(root, ClaimSurroundings(), below)
 
 

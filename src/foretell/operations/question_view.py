@@ -17,19 +17,18 @@ from foretell.forecasters.combine.trials import PANEL
 from foretell.forecasters.forecaster import CannotForecast, Context
 from foretell.questions import trace as kinds
 from foretell.questions.errors import InputError
-from foretell.questions.exclusivity import probability_of_none
 from foretell.questions.forecast import Failure, Forecast, Numeric
-from foretell.questions.question import Question
+from foretell.questions.question import Question, probability_of_none
 from foretell.questions.resolution import Resolution
 from foretell.questions.trace import ModelCalled, TraceEvent
 from foretell.report.numbers import dollars, plural
-from foretell.report.trace import describe_event
+from foretell.report.run_report import describe_event
 from foretell.runs.combine import CombinationSettings, combine_trials
 from foretell.runs.outcomes import RunOutcomes
 from foretell.runs.spec import TYPED_PREFIX
 from foretell.runs.store import CellKey, RunRow, RunStore, cells_each
 from foretell.runs.taught import combining_of_row
-from foretell.scoring.run_scores import RunScores
+from foretell.scoring.long_tables import RunScores
 from foretell.tools.fence import unmarked
 from foretell.tools.names import WEB_SEARCH
 

@@ -19,6 +19,7 @@ from foretell.models.database.liveness import FileLiveness
 from foretell.models.database.salvage import (
     copy_readable_rows,
     file_problems,
+    renamed_columns,
     rows_on_pages,
     schema_versions,
     unreadable_texts,
@@ -32,7 +33,8 @@ from foretell.runs.settings import KEYS, Settings
 from foretell.runs.store import CELL_COLUMNS, ROW_READERS, UNREADABLE, CellKey, RunStore, answer_fault, cells_of
 from foretell.runs.store import MIGRATIONS as STORE_TABLES
 
-KNOWN_PARTS = {"store": len(STORE_TABLES), "journal": len(JOURNAL_TABLES), SCHEMA_NAME: len(ARENA_TABLES)}
+PARTS = {"store": STORE_TABLES, "journal": JOURNAL_TABLES, SCHEMA_NAME: ARENA_TABLES}
+KNOWN_PARTS = {part: len(scripts) for part, scripts in PARTS.items()}
 """How many migrations of each part this version knows."""
 KEY_BYTES = 32
 ENTRY_COLUMNS = (9, 10)
@@ -80,7 +82,11 @@ def newer_parts(file: HomeFile) -> list[str]:
 
 def file_faults(file: HomeFile) -> tuple[str, ...]:
     """What is wrong with a file as a file; one of no bytes is begun anew by whoever opens it."""
-    return (file_problems(file.path) or unreadable_texts(file.path)) if file.path.stat().st_size else ()
+    if not file.path.stat().st_size:
+        return ()
+    return (
+        file_problems(file.path) or renamed_columns(file.path, PARTS.get(file.part, ())) or unreadable_texts(file.path)
+    )
 
 
 def missing_runs(file: HomeFile) -> int:

@@ -18,7 +18,7 @@ from foretell.data.datasets.question_set import LateText, SetFilter, SetStatus
 from foretell.forecasters.agent.settings import AgentOptions
 from foretell.models.model import Model, ReasoningEffort, ServiceTier
 from foretell.questions.errors import InputError
-from foretell.questions.exclusivity import Exclusivity
+from foretell.questions.question import Exclusivity
 from foretell.request import OperationRequest, fields_of, setting
 from foretell.runs.spec import COMBINE_HELP, RunState
 
@@ -1233,11 +1233,11 @@ class ForecastBenchTeamFields(OperationRequest):
     number: int = setting(1, "ForecastBench: which of three files this is.", ge=1, le=3)
     round: str | None = setting(None, "ForecastBench: due date, where there are several rounds.", metavar="DATE")
     reasoning: bool = setting(False, "ForecastBench: put the reasons into the file.")
-    incomplete: bool = setting(False, "ForecastBench: write it although too much is missing to be ranked.")
+    incomplete: bool = setting(False, "ForecastBench: write the file even if too much is missing for a rank.")
     folder: Path = setting(Path(), "ForecastBench: folder for the file.", metavar="FOLDER")
 
 
-_DEGRADED = setting(False, "Use forecasts that rest on a failure of the model or of all its tools, too.")
+_DEGRADED = setting(False, "Also use forecasts made although the model or all its tools failed.")
 
 
 class ExportRequest(ForecastBenchTeamFields):
@@ -1263,15 +1263,15 @@ _BUCKET = setting(
 class SubmitRequest(ForecastBenchTeamFields):
     """Submit the forecasts of RUN, or of a FILE of forecasts.
 
-    What was submitted before with the same content is not sent again. Every forecast is noted in a ledger
-    (foretell ledger) before it leaves and when the platform has taken it. Look first, then send:
+    A forecast that was already submitted is not sent again. Every forecast is recorded in a ledger (foretell ledger)
+    before it is sent, and again when the platform accepts it. Look first, then send:
 
       foretell submit RUN --to metaculus --comment --dry-run
 
       foretell submit RUN --to metaculus --comment --yes
 
-    Keys: METACULUS_TOKEN, ARENA_API_KEY. ForecastBench gets a file: with --bucket and FORECASTBENCH_TOKEN it is
-    uploaded to your team's folder, else you do that.
+    You need a key: METACULUS_TOKEN, or ARENA_API_KEY for Prophet Arena. For ForecastBench, a file is written. With
+    --bucket and FORECASTBENCH_TOKEN it is uploaded to your team's folder; without them, you upload it.
     """
 
     source: str = setting(help="Id of a run, or a file of forecasts.", argument=True, metavar="RUN|FILE")
@@ -1280,13 +1280,13 @@ class SubmitRequest(ForecastBenchTeamFields):
     comment: Literal["private", "public"] | None = setting(
         None, "Send the reasons too: on Metaculus as a comment, private unless you say public.", alone="private"
     )
-    clip: bool = setting(False, "Move probabilities that are not accepted to the nearest that are.")
+    clip: bool = setting(False, "Change probabilities that the platform does not accept to the nearest it does.")
     questions: tuple[str, ...] = setting((), "Only this question; may be repeated.", flag="--question", metavar="ID")
     post: str | None = setting(
         None, "Metaculus: the post that the run's only question answers.", flag="--as", metavar="POST"
     )
     combine: str | None = setting(None, _COMBINE_HELP)
-    again: bool = setting(False, "Send also what was sent before with the same content.")
+    again: bool = setting(False, "Send again what was already sent.")
     agent: str = setting("", "Prophet Arena: your agent's name there; without it, your agent of the weekly track.")
     window: int | None = setting(None, "Prophet Arena: the round of the event; without it, the open one.")
     bucket: str | None = _BUCKET
@@ -1498,32 +1498,34 @@ class ArenaRequest(OperationRequest):
 
 
 class ArenaCollectRequest(ArenaRequest):
-    """Read the platforms of an arena, choose among their events by its rules, and refresh those taken up before.
+    """Read the platforms' open events, choose new ones by the arena's rules, and update those it has.
 
-    Every rejection is counted with its reason. Done again the same day it takes up what the day's places still allow.
+    Every event that is turned down is counted with its reason. You can repeat it: it never takes more events than the
+    rules allow for the day.
     """
 
 
 class ArenaContextRequest(ArenaRequest):
-    """Ask about every event whose moment has come: fresh quotes, then the material that everybody is shown.
+    """For every event that is due, store fresh prices and the sources that all entries will see.
 
-    What could not be asked before the next moment was due, or before the event closed, is noted as missed.
+    What could not be stored in time, before the next round or before the event closed, is listed as missed.
     """
 
 
 class ArenaResolveRequest(ArenaRequest):
-    """Read how events came out whose close has passed, or that have left the list of open ones."""
+    """Look up the outcomes of events that have closed."""
 
 
 class ArenaStatusRequest(ArenaRequest):
-    """Events, moments and forecasts by state, the next moment, what was spent, what was missed and why."""
+    """Show what is open, done and missed, when the next forecasts are due, and what was spent."""
 
 
 class ArenaInitRequest(OperationRequest):
-    """Write arena.yaml, with every field explained, into the folder PLACE; or PLACE itself, if it ends in .yaml.
+    """Write arena.yaml, with every field explained, into the folder PLACE.
 
-    As it stands it needs no key: Kalshi's public events, forecasters without models, and the market to beat. Its first
-    line names a JSON schema, written beside it, for editors.
+    PLACE may also be a file that ends in .yaml. The arena works as it is, without a key: public events from Kalshi,
+    forecasters without language models, and the market price as the one to beat. The first line of the file names a
+    JSON schema, written beside it, so that your editor can check what you type.
     """
 
     place: Path = setting(Path(), "A folder, or a file that ends in .yaml.", argument=True, metavar="[PLACE]")
@@ -1539,9 +1541,9 @@ class _AnsweringRequest(ArenaRequest):
 
 
 class ArenaForecastRequest(_AnsweringRequest):
-    """Let every entry answer every moment that is ready and that it has not answered.
+    """Let every entry forecast the events that are ready and that it has not answered yet.
 
-    With FORETELL_DATABASE_URL set, forecasts that ask models are queued there for every `foretell worker`, and this
+    If FORETELL_DATABASE_URL is set, forecasts by language models are put into a queue for `foretell worker`, and this
     command waits for them.
     """
 
@@ -1549,16 +1551,16 @@ class ArenaForecastRequest(_AnsweringRequest):
 
 
 class ArenaScoreRequest(ArenaRequest):
-    """Rank everybody on what has come out so far; the market, the base rate and 0.5 stand in every table."""
+    """Rank all entries on the events that have resolved, beside the market, the base rate and 0.5."""
 
     by: Columns = setting((), "More numbers by category, platform or lead_time.", metavar="COLUMNS")
-    choice: Literal["mean", "last", "first", "every"] = setting("mean", "How the moments of an event count.")
+    choice: Literal["mean", "last", "first", "every"] = setting("mean", "How several forecasts of one event count.")
     draws: int = setting(1000, "Number of bootstrap draws.", ge=100)
     seed: int = setting(0, "Seed of the bootstrap.")
 
 
 class ArenaShowRequest(OperationRequest):
-    """Show the prices of EVENT, the moments at which it was asked, every forecast, and how it came out.
+    """Show one event: prices, every forecast, and the outcome.
 
     EVENT is its id, or the end of it: kalshi/KXFED-26DEC or KXFED-26DEC.
     """
@@ -1568,26 +1570,25 @@ class ArenaShowRequest(OperationRequest):
 
 
 class ArenaRunRequest(_AnsweringRequest):
-    """Collect, gather, forecast and resolve, each in its time, until Ctrl-C.
+    """Keep an arena going: collect events, forecast them on schedule, look up outcomes. Ctrl-C ends it.
 
-    Start it as often as you like, also on other machines with a shared database: whatever is due is done once. Kill it
-    at any moment: another one, or the next start, goes on where it was and pays for no reply twice. With --rehearse all
-    stages are done once under the arena's name and "-rehearsal": real events and real answers, none of which the arena
-    itself takes up or counts.
+    You can start it several times, also on other machines with a shared database: each step is done only once. You can
+    stop it at any time: the next start continues and pays for no reply twice. With --rehearse, every stage is done once
+    in an arena of its own, named like yours with "-rehearsal": real events and real answers that do not count.
     """
 
-    look: float | None = setting(None, "Seconds between two looks at the clock.", metavar="SECONDS", ge=0.01)
-    once: bool = setting(False, "Do what is due now, then leave: for cron.")
-    rehearse: bool = setting(False, "Once through all stages in an arena of its own, which does not count.")
+    look: float | None = setting(None, "Seconds between two checks of what is due.", metavar="SECONDS", ge=0.01)
+    once: bool = setting(False, "Do what is due now, then exit: for cron.")
+    rehearse: bool = setting(False, "Try every stage once, in an arena that does not count.")
 
 
 class ArenaDemoRequest(OperationRequest):
     """A month of an arena in about a minute: no key, no network, nothing real.
 
-    An exchange on this machine lists made-up events over Kalshi's wire, with prices of noisy traders; a search engine
-    finds made-up news about them. Scripted models behind a provider's socket read both, forecasters without a model
-    take part, and all stages of an arena run in simulated time until every event has come out. The world knows the
-    true probabilities: a row of the board says them, which nobody can beat but by luck.
+    A simulated exchange lists made-up events with the prices of imperfect traders, and a simulated search engine finds
+    made-up news about them. Scripted models and forecasters without a model take part. All stages of an arena run in
+    simulated time until every event has resolved. Because the world is simulated, its true probabilities are known: one
+    row of the leaderboard shows them. It can only be beaten by luck.
     """
 
     days: int = setting(30, "Days on which events are taken up.", ge=1, le=366)

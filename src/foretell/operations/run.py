@@ -1,4 +1,4 @@
-"""Runs: started from a spec, listed, looked into, and computed again from their journal."""
+"""Runs: started from a spec, looked into, computed again from their journal; and backtests that ask no model."""
 
 import json
 import tempfile
@@ -14,10 +14,12 @@ from rich.console import Console
 from rich.text import Text
 
 from foretell.data.corpus import Corpus
+from foretell.data.datasets.question_set import quarantine_note
+from foretell.data.series.local import CsvSeries
 from foretell.models.journal import Journal
 from foretell.operations.ask import stored_questions
 from foretell.operations.question_view import how_made, question_view
-from foretell.operations.requests import ReplayRequest, RunRequest, RunsResumeRequest, ShowRequest
+from foretell.operations.requests import BacktestRequest, ReplayRequest, RunRequest, RunsResumeRequest, ShowRequest
 from foretell.operations.result import Result
 from foretell.operations.runs import RunMoney, money_of, money_text, run_to_dict
 from foretell.operations.table import operation
@@ -27,14 +29,14 @@ from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.trace import TraceEvent
 from foretell.report.document import ReportDocument
 from foretell.report.numbers import estimate, plural
-from foretell.report.run_report import question_report, run_report
+from foretell.report.run_report import answer_text, describe_event, question_report, run_report
 from foretell.report.terminal import show_text
-from foretell.report.trace import answer_text, describe_event
 from foretell.runs import event_loop
-from foretell.runs.backtest import Backtest
+from foretell.runs.backtest import Backtest, BacktestProgress
+from foretell.runs.backtest import backtest as run_backtest
 from foretell.runs.event_loop import run_sync
 from foretell.runs.executor import RunProgress
-from foretell.runs.question_sets import folders_of
+from foretell.runs.question_sets import LATE_TEXT_HINT, folders_of, open_benchmark
 from foretell.runs.runner import (
     PreparedRun,
     WatchProgress,
@@ -45,11 +47,11 @@ from foretell.runs.runner import (
     find_run_of,
     prepare_run,
 )
+from foretell.runs.services import SeriesOnDemand
 from foretell.runs.settings import KEYS, Settings, load_settings
 from foretell.runs.spec import RunSpec, parse_yaml, read_spec, spec_from_json, spec_from_mapping
 from foretell.runs.store import RunRow, RunStore, find_run
-from foretell.scoring.long_tables import write_backtest
-from foretell.scoring.run_scores import QuestionAnswer, RunScores, score_run
+from foretell.scoring.long_tables import QuestionAnswer, RunScores, forecast_rows, score_run, write_backtest
 from foretell.scoring.table import BASE_RATE, CROWD
 
 MOST_REASONS = 5
@@ -568,3 +570,54 @@ def _without_seconds(answer: str) -> str:
     usage.pop("seconds", None)
     usage["dollars"] = round(usage.get("dollars", 0.0), 9)
     return json.dumps(data, sort_keys=True)
+
+
+# Backtests of forecasters that ask no model.
+
+
+@dataclass(frozen=True, kw_only=True)
+class BacktestResult(Result):
+    """The answers of a backtest, and the tables they were written to."""
+
+    backtest: Backtest
+    tables: tuple[Path, ...] = ()
+
+    def to_dict(self) -> Any:
+        """How many answered and failed, and where the tables are."""
+        result = self.backtest
+        return {
+            "questions": len(result.questions),
+            "quarantined": [one.id for one in result.quarantined],
+            "forecasts": dict(Counter(one.forecaster for one in result.forecasts)),
+            "failures": [
+                {"forecaster": one.forecaster, "question": one.question_id, "error": one.error}
+                for one in result.failures
+            ],
+            "tables": [str(path) for path in self.tables],
+        }
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The forecasts as `foretell score` reads them."""
+        return forecast_rows(self.backtest.forecasts, self.backtest.questions)
+
+    def __str__(self) -> str:
+        lines = [f"Wrote {path}" for path in self.tables]
+        if failures := self.backtest.failures:
+            first = failures[0]
+            total = len(self.backtest.answers)
+            lines.append(f"{len(failures)} of {total} answers failed, e.g. {first.forecaster}: {first.error}")
+        lines = lines or [f"{len(self.backtest.forecasts)} forecasts"]
+        if late := self.backtest.quarantined:
+            lines.append(f"{quarantine_note(len(late))} ({LATE_TEXT_HINT})")
+        return "\n".join(lines)
+
+
+def backtest(request: BacktestRequest, progress: BacktestProgress | None = None) -> BacktestResult:
+    """Run forecasters over a question set as of its dates, and write the tables that `foretell score` reads."""
+    benchmark = open_benchmark(request.dataset, wanted=request.wanted(), folder=request.data)
+    series = None if request.series is None else CsvSeries(path=request.series)
+    if series is None and benchmark.series is None and request.fetch_series:
+        series = SeriesOnDemand(load_settings())
+    result = run_backtest(request.forecasters, benchmark, series=series, progress=progress)
+    written = {} if request.tables is None else write_backtest(result, result.resolutions, request.tables)
+    return BacktestResult(backtest=result, tables=tuple(written.values()))

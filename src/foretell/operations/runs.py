@@ -1,10 +1,11 @@
-"""Runs on this machine: listed with their state, cost and score; named, tagged, resolved, archived and removed."""
+"""Runs on this machine: what they cost, how they are and how good they were; named, tagged, resolved, removed."""
 
 import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from rich.console import Console
 from foretell.data.http import SourceError
 from foretell.data.untrusted import UNSAFE
 from foretell.models.journal import Journal, UnsettledCalls
+from foretell.models.names import ModelName
+from foretell.models.prices import PriceList, read_price
 from foretell.operations.requests import (
     RunsRemoveRequest,
     RunsRenameRequest,
@@ -23,16 +26,18 @@ from foretell.operations.requests import (
 from foretell.operations.result import Result
 from foretell.operations.table import operation
 from foretell.questions.errors import InputError
+from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
 from foretell.questions.resolution import Resolution
 from foretell.report.numbers import bracket
 from foretell.report.terminal import TextColumn, show_text, text_table
 from foretell.runs.executor import RunProgress
 from foretell.runs.outcomes import RunOutcomes
+from foretell.runs.runner import asks_models
 from foretell.runs.settings import Settings, load_settings
-from foretell.runs.spec import TYPED_PREFIX, RunState
+from foretell.runs.spec import TYPED_PREFIX, RunSpec, RunState
 from foretell.runs.store import RunRow, RunStore, cells_each, find_run
-from foretell.scoring.run_scores import StoredScores
+from foretell.scoring.long_tables import StoredScores
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -465,3 +470,89 @@ async def _market_outcomes(questions: Sequence[Question], settings: Settings, pr
             except SourceError as error:
                 problems.append(f"{platform}: {error}")
     return found
+
+
+# What a run will cost and how long it takes: by what its like did on this machine, else by a rough guess.
+
+
+READ, WRITTEN, CALL_SECONDS = 5_000, 800, 15.0
+"""Tokens and seconds of a typical call, for runs of whose like nothing was measured."""
+MEASURED_ANSWERS = 200
+"""Answers of a run that its time is measured by."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellCost:
+    """What one trial of a question costs, and where that is known from."""
+
+    dollars: float | None
+    """None where no price is known."""
+    seconds: float
+    basis: str
+    """measured, rough, unknown, free model or no model."""
+    cells: int = 0
+    """How many were measured."""
+
+
+CellCosts = Mapping[tuple[str, ...], CellCost]
+"""By what decides the price of a cell."""
+
+
+def measured_costs(store: RunStore) -> CellCosts:
+    """What cells of stored runs cost and how long they took, by what decides it."""
+    sums: dict[tuple[str, ...], tuple[float, int, float, int]] = {}
+    for row in store.runs():
+        if row.done and row.spec.get("models"):
+            dollars, cells, seconds, timed = sums.get(likeness(row.spec), (0.0, 0, 0.0, 0))
+            if timed < MEASURED_ANSWERS:
+                some = islice(store.answers(row.id), MEASURED_ANSWERS)
+                times = [one.usage.seconds for one in some if isinstance(one, Forecast)]
+                seconds, timed = seconds + sum(times), timed + len(times)
+            sums[likeness(row.spec)] = (
+                dollars + store.spent(row.id), cells + row.done + row.failed, seconds, timed
+            )  # fmt: skip
+    return {
+        like: CellCost(dollars=dollars / cells, seconds=seconds / max(timed, 1), basis="measured", cells=cells)
+        for like, (dollars, cells, seconds, timed) in sums.items()
+    }
+
+
+def cell_cost(spec: RunSpec, measured: CellCosts, targets: float = 1.0) -> CellCost:
+    """What a cell of a run costs.
+
+    Args:
+        spec: The run.
+        measured: What cells have cost here.
+        targets: Outcomes of a question, on average: a tree is grown for each.
+    """
+    if not asks_models(spec):
+        return CellCost(dollars=0.0, seconds=0.0, basis="no model")
+    if found := measured.get(likeness(spec)):
+        return found
+    model = spec.models.get("agent", "")
+    calls = _calls(spec) * (targets if spec.forecaster in ("tree", "thoughts") else 1.0)
+    seconds = CALL_SECONDS * calls
+    if ModelName.read(model).free:
+        return CellCost(dollars=0.0, seconds=seconds, basis="free model")
+    price = PriceList({name: read_price(written) for name, written in spec.prices.items()}).of(model)
+    if price is None:
+        return CellCost(dollars=None, seconds=seconds, basis="unknown")
+    dollars = calls * (READ * price.input + WRITTEN * price.output) / 1e6
+    return CellCost(dollars=dollars, seconds=seconds, basis="rough")
+
+
+def likeness(spec: RunSpec | Mapping[str, Any]) -> tuple[str, ...]:
+    """What decides the price of a cell."""
+    body: Mapping[str, Any] = vars(spec) if isinstance(spec, RunSpec) else spec
+    options, models = (sorted(dict(body.get(name) or {}).items()) for name in ("options", "models"))
+    return (str(body.get("forecaster", "agent")), str(models), str(options), str(list(body.get("search") or ())))
+
+
+def _calls(spec: RunSpec) -> float:
+    """Model calls of a cell, roughly: the agent's steps, a tree's leaves and what puts them together."""
+    options = spec.options
+    if spec.forecaster == "agent":
+        return 1.0 if options.get("variant") == "zero-shot" else 0.7 * float(options.get("steps", 10))
+    if spec.forecaster == "tree":
+        return 2.0 + 1.7 * float(options.get("leaves", 10)) ** float(options.get("rounds", 1))
+    return 12.0 if spec.forecaster == "thoughts" else 1.0

@@ -39,8 +39,7 @@ from foretell.runs.runtime import forecaster_options, open_runtime
 from foretell.runs.settings import Settings, load_settings
 from foretell.runs.spec import BudgetSpec, QuestionsSpec, RunSpec, read_spec, spec_from_json
 from foretell.runs.store import RunStore
-from foretell.scoring.examples import read_examples
-from foretell.scoring.join import ReadOptions, read_table
+from foretell.scoring.join import ReadOptions, read_examples, read_table
 from foretell.scoring.long_tables import forecast_rows, questions_of_runs, run_rows
 from foretell.scoring.table import ForecastTable
 from foretell.scoring.table_input import TableSource, check_rules, open_table, refuse_repeats, text_rules
@@ -62,18 +61,20 @@ from foretell.studies.inputs import (
 from foretell.studies.reasoning import ReasoningCase
 from foretell.studies.stored_runs import (
     AS_PUBLISHED,
+    ForecastCost,
     StoredRun,
     TrialAssumptions,
     find_stored_run,
     find_stored_runs,
     read_cases,
+    read_cost_table,
     read_statements,
+    read_trees,
     read_trial_tables,
     traces_of_runs,
     with_distinct_names,
 )
-from foretell.studies.trees.inputs import ForecastCost, read_cost_table, read_trees
-from foretell.studies.trees.world import Simulation
+from foretell.studies.tree_world import Simulation
 
 # What studies read on this machine: tables of trials, stored runs with outcomes and costs, trees, and arenas.
 

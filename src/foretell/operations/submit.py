@@ -49,17 +49,24 @@ from foretell.submit.forecastbench import (
     require_coverage,
     round_of,
 )
-from foretell.submit.ledger import LedgerEntry, LedgerHead, SubmissionHistory, SubmissionLedger
-from foretell.submit.metaculus import MetaculusOptions, MetaculusSubmitter, read_posts
-from foretell.submit.metaculus_client import MetaculusWriter
+from foretell.submit.ledger import LEDGER_FILE, LedgerEntry, LedgerHead, SubmissionHistory, SubmissionLedger
+from foretell.submit.metaculus import MetaculusOptions, MetaculusSubmitter, MetaculusWriter, read_posts
 from foretell.submit.prophet_arena import (
     ProphetArenaOptions,
     ProphetArenaSubmitter,
     ProphetArenaWriter,
     read_events,
 )
-from foretell.submit.sending import SEND_ONCE, ItemResult, SendOptions, SubmissionSender
-from foretell.submit.submission import SubmissionItem, SubmissionPlan, Submitter, read_forecasts
+from foretell.submit.submission import (
+    SEND_ONCE,
+    ItemResult,
+    SendOptions,
+    SubmissionItem,
+    SubmissionPlan,
+    SubmissionSender,
+    Submitter,
+    read_forecasts,
+)
 
 SERVICES = {"metaculus": "metaculus", "prophet-arena": "prophet_arena"}
 """Platform → its name in settings."""
@@ -219,7 +226,7 @@ class SubmissionForecasts:
 
 def open_ledger(settings: Settings) -> SubmissionLedger:
     """This machine's ledger of what was handed in."""
-    return SubmissionLedger(settings.home / "ledger.jsonl")
+    return SubmissionLedger(settings.home / LEDGER_FILE)
 
 
 def forecasts_to_submit(
@@ -515,6 +522,18 @@ class LedgerEntries(Result):
     """Entries of a ledger."""
 
     entries: tuple[LedgerEntry, ...]
+    broken: str = ""
+    """The first entry that is not as it was written; none behind it is shown."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether all are as they were written."""
+        return not self.broken
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is wrong with the first that is not."""
+        return (f"broken: {self.broken}; what stands behind it is not shown",) if self.broken else ()
 
     def to_dict(self) -> Any:
         """Whole entries."""
@@ -543,12 +562,13 @@ def ledger_head(request: LedgerRequest) -> ReportResult:
 
 def ledger_entries(request: LedgerShowRequest) -> LedgerEntries:
     """Entries: what was meant to be sent, and what became of it."""
+    good, broken, _ = _ledger(request).read()
     found = [
         entry
-        for entry in _ledger(request).entries()
+        for entry in good
         if request.platform in (None, entry.platform) and entry.question.startswith(request.question or "")
     ]
-    return LedgerEntries(entries=tuple(found[-request.last :] if request.last else found))
+    return LedgerEntries(entries=tuple(found[-request.last :] if request.last else found), broken=broken)
 
 
 def _ledger(request: LedgerRequest) -> SubmissionLedger:
@@ -565,4 +585,4 @@ def _entry_line(entry: LedgerEntry) -> str:
         content = json.dumps(entry.content, ensure_ascii=False)
         short = content if len(content) <= 60 else content[:59] + "…"
         return f"{head}: to send {short} [{entry.digest[:12]}]"
-    return f"{head}: {entry.kind} of entry {entry.content['intention']}: {entry.content['how']}"
+    return f"{head}: {entry.kind} of entry {entry.content['intention']}: {entry.content.get('how', '')}"

@@ -40,8 +40,8 @@ from foretell.questions.codec import from_dict, to_json
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
+from foretell.report.run_report import answer_text
 from foretell.report.tournament_page import TournamentDay, TournamentRow, markdown_summary, tournament_page
-from foretell.report.trace import answer_text
 from foretell.runs.combine import CombinationSettings, one_forecast_per_question
 from foretell.runs.executor import RunProgress
 from foretell.runs.question_sets import MAX_QUESTIONS, TOURNAMENT_PREFIX, Benchmark, Tournament
@@ -51,10 +51,25 @@ from foretell.runs.spec import QuestionsSpec, RunSpec
 from foretell.runs.store import RunStore
 from foretell.runs.taught import combining_of_run
 from foretell.submit.ledger import SubmissionHistory, SubmissionLedger
-from foretell.submit.metaculus import PLATFORM, MetaculusOptions, MetaculusSubmitter, read_posts
-from foretell.submit.metaculus_client import MetaculusWriter, OpenMetaculusQuestion, questions_in_post
-from foretell.submit.sending import DONE_STATUSES, QUOTA_EXCEEDED, ItemResult, SendOptions, SubmissionSender
-from foretell.submit.submission import SubmissionPlan, Submitter, split_id
+from foretell.submit.metaculus import (
+    PLATFORM,
+    MetaculusOptions,
+    MetaculusSubmitter,
+    MetaculusWriter,
+    OpenMetaculusQuestion,
+    questions_in_post,
+    read_posts,
+)
+from foretell.submit.submission import (
+    DONE_STATUSES,
+    QUOTA_EXCEEDED,
+    ItemResult,
+    SendOptions,
+    SubmissionPlan,
+    SubmissionSender,
+    Submitter,
+    split_id,
+)
 
 TESTING_AREA = "bot-testing-area"
 """Where Metaculus lets bots be tried."""

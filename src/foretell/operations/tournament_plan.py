@@ -10,10 +10,10 @@ from foretell.data.datasets.rows import read_text
 from foretell.models.budget import Budget
 from foretell.models.journal import Journal
 from foretell.operations.ask import stated_prices
-from foretell.operations.estimate import likeness, measured_costs
 from foretell.operations.grid import cell_price
 from foretell.operations.requests import TournamentFields
 from foretell.operations.result import Result
+from foretell.operations.runs import likeness, measured_costs
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.runs.runner import PreparedRun, asks_models

@@ -68,7 +68,7 @@ from foretell.submit.forecastbench import (
     files_of,
     require_coverage,
 )
-from foretell.submit.sending import DONE_STATUSES, ItemResult, SendOptions, SubmissionSender
+from foretell.submit.submission import DONE_STATUSES, ItemResult, SendOptions, SubmissionSender
 
 STACK = "stack"
 LATEST = "latest"

@@ -66,7 +66,7 @@ from foretell.runs.settings import Settings, load_settings
 from foretell.runs.spec import BudgetSpec, RunSpec
 from foretell.runs.store import RunStore
 from foretell.tools.notebook.pool import KernelPool
-from foretell.tools.notebook.rerun import conclusion_of, data_path, read_notebook, rerun_notebook
+from foretell.tools.notebook.session import conclusion_of, data_path, read_notebook, rerun_notebook
 
 TREE_SUFFIXES = {
     ".json": "json",

@@ -21,13 +21,13 @@ from foretell.forecasters.tree.grow.ground import (
     LeafBudget,
     combined_results,
 )
-from foretell.forecasters.tree.grow.grow import TreeGrowth, TreeSettings
+from foretell.forecasters.tree.grow.grow import TreeGrowth
 from foretell.forecasters.tree.grow.prompting import ClaimSurroundings, TreeQuestion
-from foretell.forecasters.tree.grow.rules import ModelFreeRule, rule_named
-from foretell.forecasters.tree.grow.synthesize import rejudge, rule_of
+from foretell.forecasters.tree.grow.synthesize import ModelFreeRule, rejudge, rule_named, rule_of
 from foretell.forecasters.tree.history import TreeAuthor, TreeCommit, commit_edits, open_version
 from foretell.forecasters.tree.links import AverageLink
 from foretell.forecasters.tree.proposition import (
+    Grounding,
     Proposition,
     Tree,
     TreeOrigin,
@@ -35,6 +35,7 @@ from foretell.forecasters.tree.proposition import (
     parents_of,
     pre_order,
 )
+from foretell.forecasters.tree.settings import TreeSettings
 from foretell.forecasters.tree.tree_file import read_tree_file
 from foretell.forecasters.tree.what_if import claim_changes, resynthesize
 from foretell.models.journal import Journal
@@ -58,6 +59,7 @@ from foretell.runs.runtime import TreeOutput, open_runtime, prices_of
 from foretell.runs.settings import Settings, load_settings
 from foretell.runs.spec import BudgetSpec, RunSpec
 from foretell.runs.tree_runtime import TreeOptions, open_forecaster
+from foretell.tools.late_text import late_passages
 
 Tell = Callable[[str], None]
 
@@ -130,7 +132,7 @@ class _TreeWork:
     @property
     def pool(self) -> GroundingPool:
         made = self.forecaster
-        return GroundingPool(made.grounder, made.settings.ground, made.fall_backs)
+        return GroundingPool(made.grounder, made.settings, made.fall_backs)
 
     @property
     def settings(self) -> TreeSettings:
@@ -153,6 +155,23 @@ def _question(request: TreeResearchRequest, tree: Tree, as_of: AsOf) -> Question
         targets=(Target(id="yes", resolves_at=closes),),
         subtype=CLAIM,
     )
+
+
+def _refuse_late_words(request: TreeResearchRequest, tree: Tree, question: Question, as_of: AsOf) -> None:
+    """Models read the words of a tree: as of a past moment none of them may be of later."""
+    if as_of.mode != "backtest" or request.late_text == "keep":
+        return
+    words: list[tuple[str, Question]] = []
+    for node in tree.nodes.values():
+        told = node.grounding or Grounding()
+        texts = (node.claim, node.causality, node.key_factor, node.report, told.key_factor, told.report)
+        words += [(node.id, replace(question, text=text, criteria="")) for text in texts if text]
+    for id, said in (*words, ("", question)):
+        if late := late_passages(said, as_of):
+            where = f"claim {id}" if id else "the tree's question"
+            problem = f"{where} holds words of after {as_of.at:%Y-%m-%d}: “{late[0].found}” in “{late[0].sentence}”"
+            hint = "foretell tree edit changes a claim; --late-text keep shows it to the model as it is"
+            raise InputError(problem, path=request.tree, hint=hint)
 
 
 def _as_of(request: TreeResearchRequest, tree: Tree) -> AsOf:
@@ -190,6 +209,7 @@ async def _open_work(
     for notice in money_notices(spec):
         tell(notice)
     question = _question(request, tree, as_of)
+    _refuse_late_words(request, tree, question, as_of)
     settings.home.mkdir(parents=True, exist_ok=True)
     with closing(Journal(settings.journal)) as journal:
         async with open_runtime(spec, settings, journal, limits=options.limits()) as plain:

@@ -1,54 +1,21 @@
 """The practice world: every outside service at once, on this machine, with made-up data known beforehand."""
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+import json
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
+from importlib.resources import files
 from itertools import count, repeat
 from math import sin
-from typing import Any
+from typing import Any, cast
 
 from foretell.practice.forecastbench import PracticeBucket, serve_rounds
-from foretell.practice.markets.kalshi import (
-    KalshiCatalogue,
-    PracticeKalshi,
-    SampleKalshiBook,
-    SampleKalshiEvent,
-    SampleKalshiMarket,
-    kalshi_event_body,
-)
-from foretell.practice.markets.manifold import (
-    ManifoldCatalogue,
-    PracticeManifold,
-    SampleManifoldAnswer,
-    SampleManifoldBet,
-    SampleManifoldMarket,
-    manifold_market_body,
-)
-from foretell.practice.markets.metaculus import (
-    MetaculusCatalogue,
-    MetaculusInbox,
-    PracticeMetaculus,
-    SampleCommunityPrediction,
-    SampleMetaculusQuestion,
-    SampleMetaculusScale,
-    metaculus_conditional_body,
-    metaculus_post_body,
-)
-from foretell.practice.markets.polymarket import (
-    PolymarketCatalogue,
-    PracticePolymarket,
-    SamplePolymarketEvent,
-    SamplePolymarketMarket,
-    polymarket_event_body,
-    polymarket_tokens,
-)
-from foretell.practice.markets.prophet_arena import (
-    PracticeProphetArena,
-    prophet_arena_body,
-    weekly_event_body,
-    weekly_release_body,
-)
+from foretell.practice.markets.kalshi import KalshiCatalogue, PracticeKalshi, SampleKalshiBook
+from foretell.practice.markets.manifold import ManifoldCatalogue, PracticeManifold, SampleManifoldBet
+from foretell.practice.markets.metaculus import MetaculusCatalogue, MetaculusInbox, PracticeMetaculus
+from foretell.practice.markets.polymarket import PolymarketCatalogue, PracticePolymarket
+from foretell.practice.markets.prophet_arena import PracticeProphetArena
 from foretell.practice.models.scripts import arena_script
 from foretell.practice.models.server import PracticeModels, Script
 from foretell.practice.series import (
@@ -87,24 +54,22 @@ KALSHI_ID = "KXRATE-27JAN"
 MANIFOLD_ID = "fakeRate2027"
 POLYMARKET_ID = "0x" + "fa" * 32
 METACULUS_ID = "12345"
-SPREAD = 0.03
-Strikes = Mapping[str, tuple[str, float | None, float | None]]
-"""How the number of a market is compared, and the lowest and highest for which it comes true."""
 
 
 def data_services(now: datetime, key: str) -> dict[str, PracticeService]:
     """Series and markets. Their data begin and end around a moment; inboxes go by the real clock."""
+    markets = _sample_markets(now)
     return {
         "fred": _fred(now.date(), key),
         "yahoo": _yahoo(now.date()),
         "dbnomics": _dbnomics(now.date()),
         "open_meteo": PracticeOpenMeteo(_curve(9.0, 8.0, 2.5), today=now.date()),
         "acled": _acled(now, key),
-        "kalshi": _kalshi(now),
-        "manifold": _manifold(now),
-        "polymarket": _polymarket(now),
-        "metaculus": _metaculus(now, key),
-        "prophet_arena": _prophet_arena(now, key),
+        "kalshi": _kalshi(markets["kalshi"], now),
+        "manifold": _manifold(markets["manifold"], now),
+        "polymarket": _polymarket(markets["polymarket"], now),
+        "metaculus": _metaculus(markets["metaculus"], now, key),
+        "prophet_arena": _prophet_arena(markets["prophet_arena"], now, key),
     }
 
 
@@ -169,194 +134,65 @@ def _prices(now: datetime) -> list[tuple[int, float]]:
     return [(int(at.timestamp()), curve(at.date())) for at in moments if at <= now]
 
 
-def _in(now: datetime, days: float) -> str:
-    return (now + timedelta(days=days)).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+def _sample_markets(now: datetime) -> dict[str, Any]:
+    """What `sample_markets.json` holds, as platforms send it; `@9` in it is nine days from now.
 
-
-def _kalshi(now: datetime) -> PracticeKalshi:
-    """Events of every sort: choices, a list of names that is not whole, ranges that are, a ladder, a single market.
-
-    And prices of one market more.
+    `@9 ms` and `@9 s` are the same moment in thousandths of a second and in seconds.
     """
 
-    def event(
-        series: str,
-        title: str,
-        category: str,
-        days: int,
-        volume: int,
-        *markets: tuple[str, str, float],
-        strikes: Strikes | None = None,
-        **more: Any,
-    ) -> dict[str, Any]:
-        ticker = f"{series}-NEXT"
-        sample = SampleKalshiEvent(
-            ticker=ticker,
-            series=series,
-            title=title,
-            category=category,
-            markets=tuple(
-                SampleKalshiMarket(
-                    ticker=f"{ticker}-{id}",
-                    label=label,
-                    # Nobody bids for what is all but impossible; such a field is left out.
-                    bid=round(p - SPREAD / 2, 2) if p > SPREAD else None,
-                    ask=round(p + SPREAD / 2, 2),
-                    last=p,
-                    strike=(strikes or {}).get(id, ("custom", None, None)),
-                    volume=volume,
-                    volume_24h=volume / 20,
-                    open_interest=volume / 2,
-                    closes=_in(now, days),
-                    rules=f"Resolves to yes if it is {label}.",
-                )
-                for id, label, p in markets
-            ),
-            **more,
-        )
-        return kalshi_event_body(sample)
+    def dated(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: dated(one) for name, one in cast("dict[str, Any]", value).items()}
+        if isinstance(value, list):
+            return [dated(one) for one in cast("list[Any]", value)]
+        if not isinstance(value, str) or not value.startswith("@"):
+            return value
+        days, _, unit = value[1:].partition(" ")
+        at = (now + int(days) * DAY).astimezone(UTC)
+        if unit:
+            return int(at.timestamp() * 1000) if unit == "ms" else at.timestamp()
+        return at.strftime("%Y-%m-%dT%H:%M:%SZ")
 
-    rate = ("CUT", "Cut", 0.41), ("HOLD", "Hold", 0.55), ("HIKE", "Hike", 0.04)
-    decides = "What does Norges Bank do with its rate?"
-    change: Strikes = {"CUT": ("less", None, 0.0), "HOLD": ("between", 0.0, 0.0), "HIKE": ("greater", 0.0, None)}
-    snow = ("5", "Above 5 cm", 0.7), ("10", "Above 10 cm", 0.45), ("20", "Above 20 cm", 0.2)
-    # The next governor may be somebody else.
-    names = ("BERG", "Ada Berg", 0.3), ("LIND", "Bo Lind", 0.12), ("DAHL", "Cy Dahl", 0.02)
-    warm = ("T4", "3° or below", 0.2), ("B5", "4° to 5°", 0.45), ("T5", "6° or above", 0.35)
-    bounds: Strikes = {"T4": ("less", None, 4.0), "B5": ("between", 4.0, 5.0), "T5": ("greater", 5.0, None)}
-    launch, science = ("YES", "It launches", 0.35), "Science and Technology"
-    weather = "Climate and Weather"
-    events = [
-        event("KXNORGES", decides, "Economics", 12, 4000, *rate, exclusive=True, strikes=change),
-        event("KXSNOWOSLO", "How much snow falls in Oslo this week?", weather, 3, 900, *snow),
-        event("KXGOVERNOR", "Who is the next governor of Norges Bank?", "Politics", 20, 700, *names, exclusive=True),
-        event("KXTEMPOSLO", "How warm does it get in Oslo?", weather, 2, 600, *warm, exclusive=True, strikes=bounds),
-        event("KXLAUNCH", "Does the rocket launch this month?", science, 30, 2500, launch),
-    ]
-    # With a spread of two cents.
+    return dated(json.loads(files("foretell.practice").joinpath("sample_markets.json").read_text(encoding="utf-8")))
+
+
+def _kalshi(events: list[dict[str, Any]], now: datetime) -> PracticeKalshi:
+    """Events of every sort: choices, a list of names that is not whole, ranges that are, a ladder, a single market.
+
+    And prices of one market more, with a spread of two cents.
+    """
     quotes = tuple((at, round(p - 0.01, 2), round(p + 0.01, 2)) for at, p in _prices(now))
     return PracticeKalshi({KALSHI_ID: SampleKalshiBook(quotes=quotes)}, catalogue=KalshiCatalogue(events))
 
 
-def _polymarket(now: datetime) -> PracticePolymarket:
+def _polymarket(events: list[dict[str, Any]], now: datetime) -> PracticePolymarket:
     """A race with two candidates, of whom one wins; and a market with a trade a day on either side."""
-    candidates = tuple(
-        SamplePolymarketMarket(
-            condition="0x" + f"{n:x}" * 64,
-            question=f"Does {name} win the race?",
-            label=name,
-            bid=p - 0.01,
-            ask=p + 0.01,
-            last=p,
-            prices=(f"{p:g}", f"{1 - p:g}"),
-            volume=8000,
-            ends=_in(now, 20),
-        )
-        for n, (name, p) in enumerate((("Ada Berg", 0.52), ("Bo Lind", 0.47)), start=1)
-    )
-    race = SamplePolymarketEvent(
-        id="701",
-        title="Who wins the race?",
-        markets=candidates,
-        negative_risk=True,
-        tags=("Politics",),
-        figures={"volume": 16000, "volume24hr": 900, "liquidity": 3000, "openInterest": 5000},
-    )
-    priced = SamplePolymarketMarket(condition=POLYMARKET_ID, question="Is the rate cut?", ends=_in(now, 60))
-    alone = SamplePolymarketEvent(id="702", title="Is the rate cut?", markets=(priced,), tags=("Economy",))
     yes = tuple(_prices(now))
-    first, second = polymarket_tokens(POLYMARKET_ID)
+    first, second = json.loads(events[-1]["markets"][0]["clobTokenIds"])
     trades = {first: yes, second: tuple((at, round(1 - p, 3)) for at, p in yes)}
-    bodies = [
-        polymarket_event_body(race) | {"endDate": _in(now, 20)},
-        polymarket_event_body(alone) | {"endDate": _in(now, 60)},
-    ]
-    return PracticePolymarket(PolymarketCatalogue(bodies), trades)
+    return PracticePolymarket(PolymarketCatalogue(events), trades)
 
 
-def _manifold(now: datetime) -> PracticeManifold:
+def _manifold(contracts: list[dict[str, Any]], now: datetime) -> PracticeManifold:
     """A yes-or-no market, one with answers, and one with a bet a day."""
-    closes = int((now + timedelta(days=9)).timestamp() * 1000)
-    model = SampleManifoldMarket(
-        id="madeUpModel1", question="A new AI model by then?", p=0.63, volume=2000, closes_ms=closes
-    )
-    league = SampleManifoldMarket(
-        id="madeUpLeague",
-        question="Who leads the league then?",
-        answers=tuple(
-            SampleManifoldAnswer(id=f"ans{n}abcdefgh", text=f"Team {n}", p=p) for n, p in enumerate((0.5, 0.3, 0.2))
-        ),
-        kind="MULTIPLE_CHOICE",
-        volume=1500,
-        closes_ms=closes,
-    )
     bets = tuple(SampleManifoldBet(id=f"b{at}", at_ms=at * 1000, after=p) for at, p in _prices(now))
-    catalogue = ManifoldCatalogue([manifold_market_body(model), manifold_market_body(league)])
-    return PracticeManifold({MANIFOLD_ID: bets}, catalogue=catalogue)
+    return PracticeManifold({MANIFOLD_ID: bets}, catalogue=ManifoldCatalogue(contracts))
 
 
-def _metaculus(now: datetime, key: str) -> PracticeMetaculus:
+def _metaculus(posts: list[dict[str, Any]], now: datetime, key: str) -> PracticeMetaculus:
     """A question of every kind, a group, a conditional pair, and one with a long history of community predictions."""
-    times: dict[str, Any] = {"opens": _in(now, -30), "closes": _in(now, 25), "resolves": _in(now, 26)}
-
-    def question(id: int, title: str, **fields: Any) -> SampleMetaculusQuestion:
-        return SampleMetaculusQuestion(id=id, title=title, **times, **fields)
-
-    year = SampleMetaculusScale(low=now.timestamp(), high=(now + 365 * DAY).timestamp(), open_upper=True)
-    cm = SampleMetaculusScale(low=0, high=100, open_upper=True, unit="cm")
-    goals = SampleMetaculusScale(low=-0.5, high=8.5, open_upper=True, cells=9, unit="goals")
-    history = tuple(SampleCommunityPrediction(since=float(at), centers=(p,)) for at, p in _prices(now))
-    alone = [
-        question(9101, "Is the treaty signed this month?", centers=(0.28,)),
-        question(
-            9102,
-            "Who wins the cup?",
-            kind="multiple_choice",
-            options=("Red", "Blue", "Green"),
-            centers=(0.5, 0.3, 0.2),
-            # As generated questions are shown.
-            method="unweighted",
-        ),
-        question(9103, "How many cm of snow fall in Oslo this month?", kind="numeric", scale=cm),
-        question(9104, "How many goals are scored in the final?", kind="discrete", scale=goals),
-        question(9105, "When does the tunnel open?", kind="date", scale=year),
-    ]
-    places = ("Ada Pass", "Bo Pass")
-    titles = [f"Which passes are closed by snow? ({place})" for place in places]
-    labelled = list(zip(range(9111, 9113), titles, places, strict=True))
-    passes = [question(id, title, label=place, centers=(0.4,)) for id, title, place in labelled]
-    snow = [question(id + 10, title, label=place, kind="numeric", scale=cm) for id, title, place in labelled]
-    pair = [question(id, "If the treaty is signed", centers=(p,)) for id, p in ((9131, 0.6), (9132, 0.2))]
-    posts = [metaculus_post_body(one.id - 100, one.title, one) for one in alone]
-    posts += [
-        metaculus_post_body(9011, "Which passes are closed by snow?", *passes),
-        metaculus_post_body(9021, "How many cm of snow fall on the pass?", *snow),
-        metaculus_conditional_body(9031, "Is the treaty signed this month?", "Does trade grow this year?", *pair),
-    ]
-    rate = question(1, "Is the rate cut?", history=history, centers=(0.4,))
-    posts.append(metaculus_post_body(int(METACULUS_ID), rate.title, rate))
+    shown = {"end_time": None, "forecaster_count": 40}
+    history = [{"start_time": float(at), "centers": [p], **shown} for at, p in _prices(now)]
+    posts[-1]["question"]["aggregations"]["recency_weighted"]["history"] = history
     inbox = MetaculusInbox(now=lambda: datetime.now(UTC))
     return PracticeMetaculus(MetaculusCatalogue(posts), token=key, inbox=inbox)
 
 
-def _prophet_arena(now: datetime, key: str) -> PracticeProphetArena:
-    """A live event with a crowd, a week of two questions, and a data set of one event."""
-    crowd = {"Red": 0.6, "Blue": 0.4}
-    fields = {"close_at": _in(now, 6), "crowd": crowd, "category": "Sports"}
-    event = prophet_arena_body("cup-final", "Who wins the cup?", {"Red": None, "Blue": None}, **fields)
-    rules = {"Yes": "Resolves to yes if the bank says so.", "No": "Resolves to yes if the bank says so."}
-    tiers = {"Above 5 cm": "More than 5 cm fall.", "Above 10 cm": "More than 10 cm fall."}
-    release = weekly_release_body(
-        f"{now - timedelta(days=(now.weekday() + 1) % 7):%Y-%m-%d}",
-        _in(now, 5),
-        weekly_event_body("weekly-rate", "KXRATE-W", "Is the rate cut?", rules, close_at=_in(now, 12)),
-        weekly_event_body("weekly-snow", "KXSNOW-W", "How much snow falls?", tiers, close_at=_in(now, 12)),
-    )
-    window = {"round": 1, "closes_at": _in(now, -30), "taken_at": _in(now, -31), "crowd": crowd, "context": []}
-    done = {"slug": "cup-2025", "title": "Who won the cup?", "category": "Sports", "criteria": "As reported."}
-    done |= {"mutually_exclusive": True, "close_at": _in(now, -29), "windows": [window]}
-    done["outcomes"] = [{"name": "Red", "resolution": "yes"}, {"name": "Blue", "resolution": "no"}]
-    arena = PracticeProphetArena([event], key=key, release=release, datasets={"cups@1": [done]})
+def _prophet_arena(sample: dict[str, Any], now: datetime, key: str) -> PracticeProphetArena:
+    """A live event with a crowd, a week of two questions that began on Sunday, and a data set of one event."""
+    week = f"{now - (now.weekday() + 1) % 7 * DAY:%Y-%m-%d}"
+    release = sample["release"] | {"week": week, "opens_at": f"{week}T04:00:00Z"}
+    arena = PracticeProphetArena(sample["events"], key=key, release=release, datasets=sample["datasets"])
     arena.weekly_agent = "practice-agent"
     return arena
 

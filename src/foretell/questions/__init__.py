@@ -4,10 +4,21 @@ from foretell.questions.as_of import AsOf, AsOfMode, Clock, UtcDatetime, instant
 from foretell.questions.clock_jump import ClockReading, steady_seconds
 from foretell.questions.codec import from_dict, from_json, to_json
 from foretell.questions.errors import InputError, MissingExtra, NoAnswer
-from foretell.questions.exclusivity import EXCLUSIVITIES, Exclusivity, even_chance, read_exclusivity, scaled
 from foretell.questions.forecast import Categorical, Cost, Failure, Forecast, Numeric
-from foretell.questions.numeric_range import NumericRange
-from foretell.questions.question import LastValue, Question, QuestionKind, SeriesRef, Snapshot, Target
+from foretell.questions.question import (
+    EXCLUSIVITIES,
+    Exclusivity,
+    LastValue,
+    NumericRange,
+    Question,
+    QuestionKind,
+    SeriesRef,
+    Snapshot,
+    Target,
+    even_chance,
+    read_exclusivity,
+    scaled,
+)
 from foretell.questions.resolution import Resolution
 from foretell.questions.trace import (
     BeliefRevised,

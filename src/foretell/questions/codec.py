@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from foretell.questions.errors import InputError
-from foretell.questions.exclusivity import read_exclusivity
 from foretell.questions.forecast import Failure, Forecast
-from foretell.questions.question import Question
+from foretell.questions.question import Question, read_exclusivity
 from foretell.questions.resolution import Resolution
 
 JSON_SCHEMA_VERSION = "foretell/1"

@@ -8,6 +8,7 @@ from math import isfinite
 from typing import Literal
 
 from foretell.questions.as_of import AsOf
+from foretell.questions.quick_init import quick_init
 
 # Forecasts that are more than one number: over options, and over a numeric range.
 
@@ -97,6 +98,7 @@ class Numeric:
         return self.x[-1]
 
 
+@quick_init
 @dataclass(frozen=True, kw_only=True)
 class Cost:
     """What was spent: on a call, a forecast, a run.

@@ -31,6 +31,9 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # SQLite tells a full disk from other failures only where the system says ENOSPC; a quota or a limit is a failed write.
 _FULL_CODES = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE)
 _DAMAGED_CODES = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+# Tables are ours, and so is what is in them: where SQLite misses a column, or text is no UTF-8 or JSON any more, a page
+# was damaged that looks sound.
+_DAMAGED_WORDS = ("Could not decode to UTF-8", "malformed JSON", "no such column")
 
 
 def storage_error(error: BaseException, path: str | Path | None = None) -> StorageError | None:
@@ -48,7 +51,7 @@ def storage_error(error: BaseException, path: str | Path | None = None) -> Stora
     code = getattr(error, "sqlite_errorcode", None) or 0
     if code in _FULL_CODES:
         return DiskFull("the disk is full", path=path, hint=FULL_HINT)
-    if code & 0xFF in _DAMAGED_CODES or str(error).startswith("Could not decode to UTF-8"):
+    if code & 0xFF in _DAMAGED_CODES or str(error).startswith(_DAMAGED_WORDS):
         return DamagedFile(f"the file is damaged: {str(error)[:120]}", path=path, hint=DAMAGED_HINT)
     if code & 0xFF == sqlite3.SQLITE_READONLY:
         return StorageError("it cannot be written to", path=path, hint=READ_ONLY_HINT)

@@ -4,7 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from foretell.questions.quick_init import quick_init
 
+
+@quick_init
 @dataclass(frozen=True, kw_only=True)
 class ModelCalled:
     """A model answered (or its answer was taken from the journal)."""
@@ -19,6 +22,7 @@ class ModelCalled:
     replayed: bool = False
 
 
+@quick_init
 @dataclass(frozen=True, kw_only=True)
 class ToolUsed:
     """A tool was called and this is what the model saw of it."""
@@ -44,6 +48,7 @@ class LeakBlocked:
     published: str = ""
 
 
+@quick_init
 @dataclass(frozen=True, kw_only=True)
 class BeliefRevised:
     """The standing belief changed."""

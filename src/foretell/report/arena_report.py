@@ -12,13 +12,12 @@ from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval, Resampling
 from foretell.metrics.metric import METRICS
 from foretell.report.charts.calibration import conservatism_plot, reliability_diagram
-from foretell.report.charts.groups import score_by_group
-from foretell.report.charts.heatmap import difference_heatmap, distance_heatmap
+from foretell.report.charts.groups import difference_heatmap, distance_heatmap, score_by_group
 from foretell.report.charts.ranking import ForestRow, FrontierPoint, forest_plot, frontier
 from foretell.report.charts.svg import Chart, SeriesStyle, series_styles
 from foretell.report.charts.timelines import DatedLines, dated_plot
 from foretell.report.numbers import CellValue, percent
-from foretell.report.study import StudyChart, StudyColumn, StudyRow, StudyTable
+from foretell.report.study import RowStyle, StudyChart, StudyColumn, StudyTable, column, count, table
 from foretell.scoring.arena_leaderboard import (
     ARENA_METRICS,
     MAIN_METRIC,
@@ -83,16 +82,9 @@ def arena_grids(view: ArenaLeaderboard) -> tuple[StudyTable, ...]:
 def _table(view: ArenaLeaderboard, title: str, columns: Iterable[Column], caption: str) -> StudyTable:
     """A table with a row for every entry, baselines marked."""
     columns = tuple(columns)
-    rows = [
-        StudyRow(
-            name=line.entry.name,
-            style="anchor" if line.entry.anchor else "",
-            values=tuple(value(line) for _, value in columns),
-        )
-        for line in view.lines
-    ]
-    shown = tuple(column for column, _ in columns)
-    return StudyTable(title=title, row_header="Entry", columns=shown, rows=tuple(rows), caption=caption)
+    rows = [(line.entry.name, [value(line) for _, value in columns]) for line in view.lines]
+    styles: dict[str, RowStyle] = {line.entry.name: "anchor" for line in view.lines if line.entry.anchor}
+    return table(title, "Entry", [one for one, _ in columns], rows, caption=caption, styles=styles)
 
 
 def _leaderboard(view: ArenaLeaderboard) -> list[Column]:
@@ -102,51 +94,46 @@ def _leaderboard(view: ArenaLeaderboard) -> list[Column]:
 
     tip = "paired difference of Brier scores on the markets both have a probability for; above 0 the entry is better"
     return [
-        (StudyColumn(label="#", decimals=0), lambda line: line.rank),
+        (count("#"), lambda line: line.rank),
         _metric("brier"),
-        (StudyColumn(label="crowd − entry", decimals=4, tip=tip), against),
-        (StudyColumn(label="events", decimals=0), lambda line: line.events),
-        (
-            StudyColumn(label="answered", tip="share of the moments that were answered"),
-            lambda line: percent(line.completion),
-        ),
-        (StudyColumn(label="$", decimals=4, tip="mean cost of a forecast"), lambda line: line.entry.dollars),
+        (column("crowd − entry", tip, 4), against),
+        (count("events"), lambda line: line.events),
+        (column("answered", "share of the moments that were answered"), lambda line: percent(line.completion)),
+        (column("$", "mean cost of a forecast", 4), lambda line: line.entry.dollars),
     ]
 
 
 def _accuracy() -> list[Column]:
     return [
         *map(_metric, ACCURACY),
-        (StudyColumn(label="moments", decimals=0), lambda line: line.moments),
+        (count("moments"), lambda line: line.moments),
         _markets("single probabilities, once for every moment"),
-        (StudyColumn(label="s", decimals=1, tip="mean seconds of a forecast"), lambda line: line.entry.seconds),
+        (column("s", "mean seconds of a forecast"), lambda line: line.entry.seconds),
     ]
 
 
 def _metric(name: str, *, by_market: bool = False) -> Column:
     one = METRICS[name]
-    column = StudyColumn(label=one.label, decimals=one.decimals, tip=one.meaning)
-    return column, lambda line: (line.by_market if by_market else line.scores).get(name)
+    shown = column(one.label, one.meaning, one.decimals)
+    return shown, lambda line: (line.by_market if by_market else line.scores).get(name)
 
 
 def _markets(tip: str) -> Column:
-    return StudyColumn(label="markets", decimals=0, tip=tip), lambda line: line.markets
+    return count("markets", tip), lambda line: line.markets
 
 
 def _group(group: ArenaLeaderboardGroup, metric: str) -> Column:
     scores = {line.entry.name: line.scores.get(metric) for line in group.lines}
-    column = StudyColumn(label=f"{group.name} ({group.events})", decimals=METRICS[metric].decimals)
-    return column, lambda line: scores.get(line.entry.name)
+    shown = column(f"{group.name} ({group.events})", decimals=METRICS[metric].decimals)
+    return shown, lambda line: scores.get(line.entry.name)
 
 
 def _rebalanced(view: ArenaLeaderboard) -> StudyTable:
-    columns: list[Column] = [(StudyColumn(label="as they came", decimals=3), lambda line: line.scores.get("brier"))]
+    columns: list[Column] = [(column("as they came", decimals=3), lambda line: line.scores.get("brier"))]
     shares: list[str] = []
     for one in view.rebalanced:
         scores = one.scores
-        columns.append(
-            (StudyColumn(label=one.name, decimals=3), lambda line, scores=scores: scores.get(line.entry.name))
-        )
+        columns.append((column(one.name, decimals=3), lambda line, scores=scores: scores.get(line.entry.name)))
         shares.append(f"{one.name}: " + ", ".join(f"{name} {share:.0%}" for name, share in one.shares.items()))
     caption = f"{'; '.join(shares)}. Every event is kept and categories are weighed."
     return _table(view, "Brier score with other shares of the categories", columns, caption)
@@ -155,14 +142,11 @@ def _rebalanced(view: ArenaLeaderboard) -> StudyTable:
 def _lead_time_table(view: ArenaLeaderboard) -> StudyTable:
     curve = view.lead_times
     left = f" Left out, having answered too little: {', '.join(curve.left_out)}." if curve.left_out else ""
-    return StudyTable(
-        title="Brier score by time to close",
-        row_header="Entry",
-        columns=tuple(StudyColumn(label=f"{point.lead_time} ({point.events})", decimals=3) for point in curve.points),
-        rows=tuple(
-            StudyRow(name=name, values=tuple(point.scores.get(name) for point in curve.points))
-            for name in curve.entries
-        ),
+    return table(
+        "Brier score by time to close",
+        "Entry",
+        [column(f"{point.lead_time} ({point.events})", decimals=3) for point in curve.points],
+        {name: [point.scores.get(name) for point in curve.points] for name in curve.entries},
         caption="Within a column all rows are scored on the same markets; columns hold different events." + left,
     )
 
@@ -234,7 +218,7 @@ def over_time_figure(courses: Mapping[str, Course], styles: Mapping[str, SeriesS
     """How much better than the market entries were in the four weeks before each day; above the line is better."""
     return dated_plot(
         DatedLines(
-            title="Brier score better than the market's, last four weeks",
+            title="Brier points ahead of the market, four weeks",
             lines=courses,
             label="market minus entry, Brier",
             decimals=3,
@@ -265,7 +249,7 @@ def _categories(view: ArenaLeaderboard, names: Sequence[str], styles: Mapping[st
 
 
 def _by_group(
-    column: str,
+    by: str,
     groups: Mapping[str, tuple[int, Mapping[str, tuple[Interval | None, int]]]],
     names: Sequence[str],
     styles: Mapping[str, SeriesStyle],
@@ -276,7 +260,7 @@ def _by_group(
     if len(groups) < 2:
         return None
     found = Breakdown(
-        column=column,
+        column=by,
         ordered=ordered,
         groups=tuple(groups),
         n=tuple(events for events, _ in groups.values()),
@@ -347,7 +331,7 @@ class ArenaReport:
 
     def print(self, console: "Console", *, by: Sequence[str] = ()) -> None:
         """The leaderboard, and the tables of what was asked for; everything else is in the page and in the JSON."""
-        from foretell.report.study_report import print_study
+        from foretell.report.document import print_study
 
         study = self.study()
         brief = [grid for i, grid in enumerate(study.tables) if i < 3 or grid.title.rpartition(" by ")[2] in by]
@@ -365,13 +349,13 @@ class ArenaReport:
 
     def markdown(self) -> str:
         """All tables as Markdown."""
-        from foretell.report.study_report import markdown_study
+        from foretell.report.document import markdown_study
 
         return markdown_study(self.study())
 
     def page(self) -> str:
         """A whole HTML document that needs no network."""
-        from foretell.report.study_report import study_page
+        from foretell.report.document import study_page
 
         return study_page(self.study(pictures=True), how_to_read=ARENA_ADVICE)
 
@@ -397,8 +381,8 @@ def score_arena(path: str | Path, **options: Any) -> ArenaReport:
     return arena_report(arena_table_from_prophet_arena(path), **options)
 
 
-def arena_finding(view: ArenaLeaderboard) -> str:
-    """The result in a sentence or two."""
+def arena_finding(view: ArenaLeaderboard, *, short: bool = False) -> str:
+    """The result in a sentence or two; `short` leaves out the next entry and how much it rests on."""
     scale = f"Based on {view.counts.resolved:,} resolved events with {view.counts.markets_scored:,} outcomes."
     entries = [line for line in view.lines if not line.entry.anchor and MAIN_METRIC in line.scores]
     crowd = next((line for line in view.lines if line.entry.name == CROWD and MAIN_METRIC in line.scores), None)
@@ -410,7 +394,7 @@ def arena_finding(view: ArenaLeaderboard) -> str:
     found = view.versus_crowd.get(best.entry.name)
     if found is not None:
         text += f" The difference to the market {'is more than chance' if found.stars else 'could be chance'}."
-    return f"{text}{_runner_up(view, entries)} {scale}"
+    return text if short else f"{text}{_runner_up(view, entries)} {scale}"
 
 
 def _runner_up(view: ArenaLeaderboard, entries: Sequence[ArenaLeaderboardRow]) -> str:

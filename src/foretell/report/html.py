@@ -19,9 +19,8 @@ from markupsafe import Markup
 from foretell.metrics.bootstrap import Interval
 from foretell.metrics.comparison import Comparison
 from foretell.report.charts.svg import Chart
-from foretell.report.markup import clean, element
+from foretell.report.markup import clean, element, markdown
 from foretell.report.numbers import CellValue, bracket, value_text
-from foretell.report.prose import markdown
 from foretell.report.study import StudyColumn, StudyRow, StudyTable, cell_number
 from foretell.report.theme import colour_variables, figure_rules
 

@@ -1,6 +1,7 @@
-"""The leaderboard in a terminal, as Markdown and as one web page."""
+"""The leaderboard in a sentence, in a terminal, as Markdown and as one web page."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -8,17 +9,16 @@ import numpy as np
 
 from foretell.metrics.bootstrap import Interval, Resampling
 from foretell.metrics.calibration import calibration_line
+from foretell.metrics.comparison import Comparison
 from foretell.metrics.metric import DECISION_METRICS, METRICS, MetricRows
 from foretell.report.charts.calibration import conservatism_plot, correctness_histogram, reliability_diagram
-from foretell.report.charts.groups import question_set, score_by_group
-from foretell.report.charts.heatmap import MOST_ROWS, difference_heatmap
+from foretell.report.charts.groups import MOST_ROWS, difference_heatmap, question_set, score_by_group
 from foretell.report.charts.ranking import ForestRow, FrontierPoint, forest_plot, frontier
-from foretell.report.headline import headline, level_text, pair_headline, scope
+from foretell.report.document import LEAST_NAME, markdown_table, rich_study_table
 from foretell.report.html import HtmlBlock, advice_blocks, page, settings_text
 from foretell.report.markup import clean, markdown_text, shorten
-from foretell.report.numbers import CellValue, column_name, estimate, metric_text, percent, plural
-from foretell.report.study import RowStyle, StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
-from foretell.report.study_report import LEAST_NAME, markdown_table, rich_study_table
+from foretell.report.numbers import CellValue, bracket, column_name, estimate, metric_text, number, percent, plural
+from foretell.report.study import RowStyle, StudyChart, StudyColumn, StudyResult, StudyTable, column, table, words
 from foretell.scoring.breakdown import (
     NOTABLE_DIFFERENCE,
     CalibrationGap,
@@ -29,8 +29,8 @@ from foretell.scoring.breakdown import (
     paired_matrix,
 )
 from foretell.scoring.score import PairComparison, ScoringOptions
-from foretell.scoring.scoreboard import LeaderboardRow, LeaderboardSection, Scoreboard, group_title
-from foretell.scoring.table import ALWAYS_HALF, ANCHORS, ForecastTable, with_anchors
+from foretell.scoring.scoreboard import LeaderboardRow, LeaderboardSection, Scoreboard, group_title, low_is_better
+from foretell.scoring.table import ALWAYS_HALF, ANCHORS, OVERALL, ForecastTable, with_anchors
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -67,16 +67,11 @@ def board_table(
         metrics = [row.metric(one.name) for one in shown]
         return (place, row.metric(own.name), against, *metrics, row.score.n, percent(row.score.completion))
 
-    def style(row: LeaderboardRow) -> RowStyle:
-        return "anchor" if row.anchor else "reference" if row.reference else ""
-
-    return StudyTable(
-        title=section.title,
-        row_header="Forecaster",
-        columns=columns,
-        rows=tuple(StudyRow(name=row.name, values=values(row), style=style(row)) for row in section.rows),
-        caption=f"{section.title}: {scope(section, board)}",
-    )
+    styles: dict[str, RowStyle] = {row.name: "reference" for row in section.rows if row.reference}
+    styles |= {row.name: "anchor" for row in section.rows if row.anchor}
+    rows = [(row.name, values(row)) for row in section.rows]
+    caption = f"{section.title}: {scope(section, board)}"
+    return table(section.title, "Forecaster", columns, rows, caption=caption, styles=styles)
 
 
 def _notes(board: Scoreboard) -> list[str]:
@@ -144,9 +139,9 @@ def print_pair(pair: PairComparison, console: "Console") -> None:
     word = metric_text(pair.differences[0].metric)
     scores = {(tuple(s.group.items()), s.forecaster): s.metrics.get(word.name) for s in pair.scores}
     rows = [
-        StudyRow(
-            name=group_title(found.group),
-            values=(
+        (
+            group_title(found.group),
+            (
                 found.comparison.n,
                 *(scores.get((tuple(found.group.items()), name)) for name in (pair.first, pair.second)),
                 found.comparison,
@@ -157,9 +152,8 @@ def print_pair(pair: PairComparison, console: "Console") -> None:
     labels = ("n", pair.first, pair.second, "Difference")
     low = word.better == "low"
     columns = tuple(StudyColumn(label=clean(label), decimals=word.decimals, low_is_better=low) for label in labels)
-    table = StudyTable(title="", row_header="Group", columns=columns, rows=tuple(rows))
     console.print()
-    console.print(rich_study_table(table, console.width))
+    console.print(rich_study_table(table("", "Group", columns, rows), console.width))
     console.print()
     if (test := pair.mcnemar) is not None:
         told = f"Right where the other is wrong: {pair.first} {test.only_a}, {pair.second} {test.only_b} of {test.n}"
@@ -195,7 +189,7 @@ CHARTED = ("source", "horizon", "category", "due")
 
 def leaderboard_page(
     board: Scoreboard,
-    table: ForecastTable,
+    forecasts: ForecastTable,
     title: str,
     *,
     anchors: Collection[str] = ANCHORS,
@@ -203,11 +197,11 @@ def leaderboard_page(
 ) -> str:
     """A whole HTML document; `costs` (dollars per forecast, by forecaster) adds the frontier."""
     sections, lead = board.sections(anchors), headline(board, anchors)
-    reading = ("reading", "How to read this", _reading(board, table))
+    reading = ("reading", "How to read this", _reading(board, forecasts))
     if not sections:
         return page(title, [reading], lead=lead)
     first, metrics = sections[0], board.shown_metrics()[1:]
-    subject = _PageInput(board=board, table=_as_scored(table, board), first=first, anchors=anchors)
+    subject = _PageInput(board=board, table=_as_scored(forecasts, board), first=first, anchors=anchors)
     more = [HtmlBlock(table=board_table(board, section, metrics)) for section in sections[1:]]
     headings = [HtmlBlock(heading=section.title) for section in sections[1:]]
     parts = [
@@ -296,7 +290,7 @@ def _pairs(subject: _PageInput) -> list[HtmlBlock]:
 def _calibration(subject: _PageInput) -> list[HtmlBlock]:
     """Reliability diagrams of a few, and what they show in numbers."""
     targets = subject.table.targets
-    charts, rows = [], list[StudyRow]()
+    charts, rows = [], dict[str, Sequence[CellValue]]()
     for name in subject.few:
         p = subject.table.p_of(name)
         charts.append(reliability_diagram(p, targets.outcome, targets.weight, name=name))
@@ -305,19 +299,14 @@ def _calibration(subject: _PageInput) -> list[HtmlBlock]:
             scored = MetricRows.of(p[answered], targets.outcome[answered], targets.weight[answered])
             line = calibration_line(scored.p, scored.outcome)
             parts = [METRICS[m].population(scored) for m in ("reliability", "resolution", "uncertainty", "ece")]
-            rows.append(StudyRow(name=name, values=(line.slope, line.intercept, *parts)))
+            rows[name] = (line.slope, line.intercept, *parts)
     if not charts:
         return []
     labels = {"Slope": 2, "Intercept": 2, "Reliability": 3, "Resolution": 3, "Uncertainty": 3, "ECE": 3}
-    table = StudyTable(
-        title="Calibration",
-        row_header="Forecaster",
-        columns=tuple(StudyColumn(label=label, decimals=decimals) for label, decimals in labels.items()),
-        rows=tuple(rows),
-        caption=CALIBRATION_CAPTION,
-    )
+    columns = [column(label, decimals=decimals) for label, decimals in labels.items()]
+    numbers = table("Calibration", "Forecaster", columns, rows, caption=CALIBRATION_CAPTION)
     text = "A calibrated forecaster lies on the diagonal: of what it called 70 %, 70 % happened."
-    return [HtmlBlock(text=text, style="quiet"), HtmlBlock(charts=charts, style="grid"), HtmlBlock(table=table)]
+    return [HtmlBlock(text=text, style="quiet"), HtmlBlock(charts=charts, style="grid"), HtmlBlock(table=numbers)]
 
 
 def _by_group(subject: _PageInput) -> list[HtmlBlock]:
@@ -407,52 +396,40 @@ def _bins(found: ErrorAnalysis) -> list[HtmlBlock]:
     ]
     if (np.isfinite(p) & np.isfinite(targets.price)).any():
         charts.append(conservatism_plot(p, targets.price, name=found.forecaster))
-    bins = _table("Worst calibrated ranges first", "Forecast", BINS, map(_bin, found.worst_bins))
-    return [HtmlBlock(charts=charts, style="grid"), bins]
+    bins = table("Worst calibrated ranges first", "Forecast", BINS, [_bin(one) for one in found.worst_bins])
+    return [HtmlBlock(charts=charts, style="grid"), HtmlBlock(table=bins)]
 
 
 BINS = (
-    StudyColumn(label="Mean forecast", decimals=2),
-    StudyColumn(label="Happened", decimals=2, tip="with its 95 % interval"),
-    StudyColumn(label="Gap", decimals=2),
-    StudyColumn(label="Forecasts"),
-    StudyColumn(label="% of ECE", decimals=0),
+    column("Mean forecast", decimals=2),
+    column("Happened", "with its 95 % interval", 2),
+    column("Gap", decimals=2),
+    column("Forecasts"),
+    column("% of ECE", decimals=0),
 )
 CASES = (
-    StudyColumn(label="Id", numeric=False),
-    StudyColumn(label="Target", numeric=False),
-    StudyColumn(label="p", decimals=2),
-    StudyColumn(label="Outcome"),
-    StudyColumn(label="Brier", decimals=3),
-    StudyColumn(label="All forecasters", decimals=3),
-    StudyColumn(label="Price", decimals=2),
+    *(words("Id"), words("Target"), column("p", decimals=2), column("Outcome")),
+    *(column("Brier", decimals=3), column("All forecasters", decimals=3), column("Price", decimals=2)),
 )
 SHARES = (
-    StudyColumn(label="Column", numeric=False),
-    StudyColumn(label="Sample"),
-    StudyColumn(label="Whole"),
-    StudyColumn(label="Standardised difference", decimals=2),
-    StudyColumn(label="Remark", numeric=False),
+    *(words("Column"), column("Sample"), column("Whole")),
+    *(column("Standardised difference", decimals=2), words("Remark")),
 )
 
 
-def _table(title: str, names: str, columns: tuple[StudyColumn, ...], rows: Iterable[StudyRow]) -> HtmlBlock:
-    return HtmlBlock(table=StudyTable(title=title, row_header=names, columns=columns, rows=tuple(rows)))
-
-
-def _bin(b: CalibrationGap) -> StudyRow:
+def _bin(b: CalibrationGap) -> tuple[str, Sequence[CellValue]]:
     happened = Interval(
         estimate=b.frequency, low=b.frequency_low, high=b.frequency_high, se=float("nan"), n_clusters=b.count, draws=0
     )
     gap = b.frequency - b.mean_p
-    return StudyRow(name=f"{b.low:.2f}–{b.high:.2f}", values=(b.mean_p, happened, gap, b.count, 100 * b.share_of_error))
+    return f"{b.low:.2f}–{b.high:.2f}", (b.mean_p, happened, gap, b.count, 100 * b.share_of_error)
 
 
 def _case_table(cases: Sequence[WorstForecast], title: str) -> HtmlBlock:
     rows = [
-        StudyRow(
-            name=shorten(case.title, 200) if case.title else shorten(case.question, 64),
-            values=(
+        (
+            shorten(case.title, 200) if case.title else shorten(case.question, 64),
+            (
                 shorten(case.question, 24) if case.title else "",
                 shorten(case.target, 24),
                 case.p,
@@ -464,7 +441,7 @@ def _case_table(cases: Sequence[WorstForecast], title: str) -> HtmlBlock:
         )
         for case in cases
     ]
-    return _table(title, "Question", CASES, rows)
+    return HtmlBlock(table=table(title, "Question", CASES, rows))
 
 
 def _shares(found: ErrorAnalysis) -> list[HtmlBlock]:
@@ -475,9 +452,9 @@ def _shares(found: ErrorAnalysis) -> list[HtmlBlock]:
         f"its spread; beyond ±{NOTABLE_DIFFERENCE} the sample leans to one side."
     )
     rows = [
-        StudyRow(
-            name=s.group,
-            values=(
+        (
+            s.group,
+            (
                 column_name(s.column),
                 percent(s.in_sample),
                 percent(s.in_whole),
@@ -487,4 +464,154 @@ def _shares(found: ErrorAnalysis) -> list[HtmlBlock]:
         )
         for s in found.shares
     ]
-    return [HtmlBlock(text=text, style="quiet"), _table("Sample against whole", "Group", SHARES, rows)]
+    return [HtmlBlock(text=text, style="quiet"), HtmlBlock(table=table("Sample against whole", "Group", SHARES, rows))]
+
+
+# The result in one sentence: who leads, by how much, and whether that could be chance.
+
+
+PLAIN = {"bi": "Brier index", "brier": "Brier score", "ms": "Metaculus score", "log": "log score"}
+"""Metrics as a sentence says them; a table's heads have less room."""
+
+
+def _called(metric: str) -> str:
+    return PLAIN.get(metric) or metric_text(metric).label
+
+
+def _by(amount: float, metric: str) -> str:
+    """How far one is ahead, in words: "2.1 points of Brier index"."""
+    by = number(abs(amount), metric_text(metric).decimals)
+    return f"{by} points of {_called(metric)}" if metric == "bi" else f"{by} in {_called(metric)}"
+
+
+def headline(board: Scoreboard, anchors: Collection[str] = ANCHORS) -> str:
+    """One or two plain sentences about the first group of the board.
+
+    The margin is the paired difference on the targets both answered, so it can differ from the gap between the
+    two rows of the table.
+    """
+    groups, word = board.groups(), metric_text(board.metric)
+    if not groups:
+        return "Nothing was scored."
+    section = board.section(groups[0], anchors)
+    scored = [row for row in section.rows if (one := row.metric(word.name)) and math.isfinite(one.estimate)]
+    if not scored:
+        return "No forecaster has a score yet."
+    first = scored[0]
+    if len(scored) == 1:
+        score = estimate(first.metric(word.name), word.decimals)
+        on = plural(first.score.n, "target")
+        return f"Only {clean(first.name)} was scored: {_called(board.metric)} {score} on {on}."
+    yardstick = " No forecaster beats this yardstick." if first.anchor else ""
+    second = scored[1]
+    if second.reference:
+        comparison = first.difference
+    else:  # The board compares with its reference alone: it knows the pair where one of the two is that.
+        tested = first.reference and second.difference is not None
+        comparison = second.difference.times(-1) if tested and second.difference else None
+    if comparison is None:
+        return _untested_lead(first, second, board) + yardstick
+    return _lead(first, second, comparison, board) + yardstick
+
+
+def pair_headline(pair: PairComparison) -> str:
+    """The outcome of a head-to-head, and how many targets would settle it where it is open."""
+    if not pair.differences:
+        return f"{clean(pair.first)} and {clean(pair.second)} share no target."
+    found = pair.differences[0]
+    margin, word = _gain(found.comparison, found.metric), metric_text(found.metric)
+    ahead, behind = (pair.first, pair.second) if margin.diff >= 0 else (pair.second, pair.first)
+    margin = margin if margin.diff >= 0 else margin.times(-1)
+    verb = "beats" if margin.low > 0 else "is ahead of"
+    text = (
+        f"{clean(ahead)} {verb} {clean(behind)} by {_by(margin.diff, found.metric)} on the "
+        f"{plural(margin.n, 'target')} both answered{_verdict(margin, word.decimals, f'{100 * pair.level:g} %')}"
+    )
+    if margin.low > 0 or pair.pilot is None or not pair.pilot.gain:
+        return text
+    return f"{text} A true gap of this size would take about {pair.pilot.questions_needed():,} targets to show."
+
+
+def run_headline(against_rate: Comparison | None, against_price: Comparison | None) -> str:
+    """How a run stands to the base rate and to the market, each with its interval.
+
+    >>> run_headline(None, None)
+    'Too little has come out to say how good it is.'
+    """
+    said = [
+        _standing(gap, name) for gap, name in ((against_rate, "the base rate"), (against_price, "the market")) if gap
+    ]
+    if not said:
+        return "Too little has come out to say how good it is."
+    text = ", ".join(said)
+    return f"{text[0].upper()}{text[1:]} (points of Brier index, 95 % intervals)."
+
+
+def _standing(gap: Comparison, name: str) -> str:
+    interval, by = bracket(gap.low, gap.high, 1), number(abs(gap.diff), 1)
+    if not interval:
+        return f"{'ahead of' if gap.diff >= 0 else 'behind'} {name} by {by} on too few questions for an interval"
+    if gap.low > 0 or gap.high < 0:
+        return f"{'better' if gap.diff > 0 else 'worse'} than {name} by {by} {interval}"
+    return f"level with {name}: a gap of {number(gap.diff, 1)} {interval} could be chance"
+
+
+def scope(section: LeaderboardSection, board: Scoreboard) -> str:
+    """What a group rests on, e.g. "791 targets of 375 questions, 12 forecasters"."""
+    if not section.rows:
+        return "nothing"
+    n, questions = (max(getattr(row.score, name) for row in section.rows) for name in ("n", "questions"))
+    forecasters = sum(not row.anchor for row in section.rows)
+    kinds = any(group.get("kind", OVERALL) != OVERALL for group in board.groups())
+    mean = "; mean over kinds" if kinds and section.group.get("kind") == OVERALL else ""
+    return f"{plural(n, 'target')} of {plural(questions, 'question')}, {plural(forecasters, 'forecaster')}{mean}"
+
+
+def level_text(board: Scoreboard) -> str:
+    """The confidence level of the board's intervals, in words."""
+    return f"{100 * float(board.settings.get('level', 0.95)):g} %"
+
+
+def _gain(comparison: Comparison, metric: str) -> Comparison:
+    """The comparison with positive = better."""
+    return comparison.times(-1) if low_is_better(metric) else comparison
+
+
+def _lead(first: LeaderboardRow, second: LeaderboardRow, comparison: Comparison, board: Scoreboard) -> str:
+    word, margin = metric_text(board.metric), _gain(comparison, board.metric)
+    name, other, by = clean(first.name), clean(second.name), _by(margin.diff, board.metric)
+    if margin.diff >= 0:
+        verdict = _verdict(margin, word.decimals, level_text(board))
+        return f"{name} leads {other} by {by}{verdict}"
+    verdict = _verdict(margin.times(-1), word.decimals, level_text(board))
+    return (
+        f"{name} ranks first, but on the {plural(margin.n, 'target')} both answered {other} is better by {by}{verdict}"
+    )
+
+
+def _untested_lead(first: LeaderboardRow, second: LeaderboardRow, board: Scoreboard) -> str:
+    word = metric_text(board.metric)
+    best, next_best = first.metric(word.name), second.metric(word.name)
+    if best is None or next_best is None:
+        return ""
+    gap = number(abs(best.estimate - next_best.estimate), word.decimals)
+    text = f"{clean(first.name)} has the best {_called(board.metric)}, {estimate(best, word.decimals)}, {gap} ahead of "
+    text += f"{clean(second.name)} (pair not tested)."
+    if first.difference is None:
+        return text
+    margin = _gain(first.difference, word.name)
+    side, by = "ahead of" if margin.diff >= 0 else "behind", number(abs(margin.diff), word.decimals)
+    margin = margin if margin.diff >= 0 else margin.times(-1)
+    verdict = _verdict(margin, word.decimals, level_text(board))
+    return f"{text} It is {by} {side} the reference {clean(board.reference)}{verdict}"
+
+
+def _verdict(margin: Comparison, decimals: int, level: str) -> str:
+    """Whether a positive margin could be chance."""
+    interval = bracket(margin.low, margin.high, decimals)
+    if not interval:
+        return "; there are too few questions for an interval."
+    sure = margin.low > 0 or margin.high < 0
+    text = f"{'more than chance' if sure else 'this could be chance'} ({level} interval {interval})"
+    care = f"; only {plural(margin.n_clusters, 'cluster')}: take it with care" if margin.warning else ""
+    return f"; {text}{care}."

@@ -3,23 +3,29 @@
 No model writes it: its own words are made from the numbers, those of models are quoted.
 """
 
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import Any
 
+from foretell.questions import trace as kinds
+from foretell.questions.forecast import Forecast, Numeric
+from foretell.questions.question import Question
+from foretell.questions.trace import TraceEvent
 from foretell.report.charts.calibration import reliability_diagram
 from foretell.report.charts.ranking import ForestRow, forest_plot
 from foretell.report.charts.rulers import ShownAnswer, probability_ruler
-from foretell.report.charts.svg import Chart
+from foretell.report.charts.svg import Chart, ChartScale, figure
 from foretell.report.charts.timelines import Trajectory, stages_plot, trajectory_plot
 from foretell.report.document import ReportDocument
-from foretell.report.headline import run_headline
 from foretell.report.html import HtmlBlock, LinkItem, Section
+from foretell.report.leaderboard import run_headline
+from foretell.report.markup import Markup, element, web_address
 from foretell.report.numbers import bracket, dollars, plural, probability_text, signed
-from foretell.report.prose import web_address
-from foretell.report.study import StudyColumn, StudyRow, StudyTable
-from foretell.scoring.run_scores import THIS_RUN, QuestionAnswer, RunScores
+from foretell.report.study import column, table
+from foretell.scoring.long_tables import THIS_RUN, QuestionAnswer, RunScores
 
 MAX_CHARTS = 6
 """Targets that get charts of their own."""
@@ -201,9 +207,9 @@ def _answer_blocks(view: Mapping[str, Any], charts: QuestionCharts) -> Iterator[
     if combination is not None and len(targets) > 1:
         labels = ("probability", "market", "base rate", "outcome")
         rows = [
-            StudyRow(
-                name=one["label"],
-                values=(
+            (
+                one["label"],
+                (
                     *(
                         "–" if p is None else probability_text(p)
                         for p in (combination["p"].get(one["id"]), one["price"], one["rate"])
@@ -213,10 +219,7 @@ def _answer_blocks(view: Mapping[str, Any], charts: QuestionCharts) -> Iterator[
             )
             for one in targets
         ]
-        columns = tuple(StudyColumn(label=label) for label in labels)
-        yield HtmlBlock(
-            table=StudyTable(title="Answer by outcome", row_header="outcome", columns=columns, rows=tuple(rows))
-        )
+        yield HtmlBlock(table=table("Answer by outcome", "outcome", map(column, labels), rows))
     if any(trial["trace"]["path"] for trial in view["trials"]):
         yield HtmlBlock(charts=charts.paths)
 
@@ -306,15 +309,15 @@ def score_figures(scores: RunScores) -> dict[str, Chart | None]:
     """Does it mean what it says, and where was it won and lost?"""
     if scores.table is None:
         return {"reliability": None, "parts": None}
-    table, parts = scores.table, None
+    scored, parts = scores.table, None
     if scores.parts:
         rows = [
             ForestRow(name=f"{one.name} ({one.difference.n})", interval=one.difference.interval) for one in scores.parts
         ]
         label = f"Brier index less that of the {scores.parts[0].reference}"
         parts = forest_plot(rows, label=label, reference=0.0)
-    outcome, weight = table.targets.outcome, table.targets.weight
-    return {"reliability": reliability_diagram(table.p_of(THIS_RUN), outcome, weight, name=THIS_RUN), "parts": parts}
+    outcome, weight = scored.targets.outcome, scored.targets.weight
+    return {"reliability": reliability_diagram(scored.p_of(THIS_RUN), outcome, weight, name=THIS_RUN), "parts": parts}
 
 
 def run_report(title: str, scores: RunScores, made: Sequence[tuple[str, str]] = ()) -> ReportDocument:
@@ -359,9 +362,9 @@ def _questions(answers: Sequence[QuestionAnswer], total: int) -> Iterator[HtmlBl
 
     labels = ("answer", "market", "outcome", "Brier score", "asked as of")
     rows = [
-        StudyRow(
-            name=one.question.text + ("" if len(one.targets) == 1 else f" ({one.leading.label})"),
-            values=(
+        (
+            one.question.text + ("" if len(one.targets) == 1 else f" ({one.leading.label})"),
+            (
                 chance(one.leading.p) if one.leading.p is not None or not one.failed else "failed",
                 chance(one.leading.price),
                 "open" if one.leading.outcome is None else "yes" if one.leading.outcome else "no",
@@ -373,7 +376,126 @@ def _questions(answers: Sequence[QuestionAnswer], total: int) -> Iterator[HtmlBl
     ]
     if rows:
         caption = f"The first {len(rows):,} of {total:,} questions" if len(rows) < total else ""
-        columns = tuple(StudyColumn(label=label) for label in labels)
-        yield HtmlBlock(
-            table=StudyTable(title="Answers", row_header="question", columns=columns, rows=tuple(rows), caption=caption)
-        )
+        yield HtmlBlock(table=table("Answers", "question", map(column, labels), rows, caption=caption))
+
+
+# Answers, and one trace event, as a line of text: for the terminal, the pages, comments and assistants.
+
+
+def describe_event(event: TraceEvent, width: int = 400) -> str:
+    """One event in a line or two."""
+    match event:
+        case kinds.ModelCalled():
+            cost = "" if event.dollars is None else f" ${event.dollars:.4f}"
+            return f"  {event.role}: {event.input_tokens} → {event.output_tokens} tokens{cost}"
+        case kinds.ToolUsed():
+            return f"{event.step}. {event.tool}({_arguments(event.arguments)})\n   {_short(event.result, width)}"
+        case kinds.LeakBlocked():
+            return f"  withheld ({event.layer}): {event.reason} {event.url}".rstrip()
+        case kinds.BeliefRevised():
+            p = ", ".join(f"{target} {value:.0%}" for target, value in event.p.items())
+            return f"  belief: {p}; {_short(event.reason, width)}"
+        case kinds.NodeAnalyzed() | kinds.NodeGrounded() | kinds.NodeSynthesized() | kinds.TreeGrown():
+            return _describe_tree_event(event, width)
+        case kinds.ForecastMade():
+            p = ", ".join(f"{target} {value:.0%}" for target, value in event.p.items())
+            return f"answer: {p} ({event.how})"
+        case kinds.Failed():
+            return f"failed: {event.error}"
+
+
+def _describe_tree_event(event: TraceEvent, width: int) -> str:
+    """What happened to a tree of claims."""
+    match event:
+        case kinds.NodeAnalyzed():
+            lines = [f"  {id}: {_short(event.claims.get(id, ''), width)}" for id in event.added]
+            return "\n".join([f"{event.node} was taken apart into {len(event.added)} claims", *lines])
+        case kinds.NodeGrounded():
+            value = "no probability" if event.p is None else f"{event.p:.0%}"
+            return f"{event.node} grounded by {event.grounder}: {value} {_short(event.error, width)}".rstrip()
+        case kinds.NodeSynthesized():
+            value = "no probability" if event.p is None else f"{event.p:.0%}"
+            return f"{event.node} put together: {value} by {json.dumps(event.link, ensure_ascii=False)[:width]}"
+        case kinds.TreeGrown():
+            return f"the tree for {event.tree} is finished: {len(event.document.get('nodes', ()))} claims"
+        case _:
+            return ""
+
+
+def _arguments(arguments: Any) -> str:
+    return ", ".join(f"{name}={str(value)[:80]!r}" for name, value in arguments.items() if name != "updated_belief")
+
+
+def _short(text: str, width: int) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= width else flat[: width - 1] + "…"
+
+
+# Answers as the terminal and comments write them.
+
+
+def answer_text(forecast: Forecast, question: Question | None) -> str:
+    """A forecast in a few words.
+
+    >>> from foretell.questions.as_of import AsOf
+    >>> answer_text(Forecast(question_id="q", forecaster="f", as_of=AsOf.day("2026-11-15"), p={"yes": 0.344}), None)
+    '34.4%'
+    """
+    scale = None if question is None else question.range
+    if isinstance(forecast.distribution, Numeric):
+        values = [forecast.distribution.quantile(level) for level in (0.1, 0.5, 0.9)]
+        if scale is None or not scale.dates:
+            values = [float(f"{value:.4g}") for value in values]
+        low, middle, high = (str(value) if scale is None else scale.write(value) for value in values)
+        return f"{middle} (8 in 10: {low} to {high})"
+    if len(forecast.p) == 1:
+        return f"{next(iter(forecast.p.values())):.1%}"
+    labels = {} if question is None else {target.id: target.label or target.id for target in question.targets}
+    ranked = sorted(forecast.p.items(), key=lambda one: -one[1])
+    return ", ".join(f"{labels.get(id, id)} {p:.1%}" for id, p in ranked)
+
+
+# The picture that stands for an answer where its link is shared: question, number, market and outcome.
+
+
+WIDTH, HEIGHT, MARGIN = 1200, 630, 80
+OURS, MARKET, QUIET = "#1d60ad", "#7a6200", "#5b6672"
+YES, NO = "#13734a", "#b0401c"
+
+
+def question_card(
+    question: str, p: float | None, trials: Sequence[float], price: float | None, outcome: int | None
+) -> Chart:
+    """A card of the size that previews are shown in; colours are its own, since nobody's style reaches it."""
+    lines = wrap(" ".join(question.split()), 44)
+    lines = [*lines[:3], f"{lines[3][:40]}…"] if len(lines) > 4 else lines
+    parts: list[Markup] = [element("rect", width=f"{WIDTH}", height=f"{HEIGHT}", fill="#ffffff")]
+    parts += [_text(MARGIN, 120 + 56 * n, line, 46, "#1b2129", BOLD) for n, line in enumerate(lines)]
+    said = "no answer yet" if p is None else f"{100 * p:.0f} %"
+    parts.append(_text(MARGIN, 470, said, 130 if p is not None else 60, OURS, BOLD))
+    beside = [] if price is None else [(f"market {100 * price:.0f} %", MARKET)]
+    beside += [] if outcome is None else [("it happened", YES) if outcome else ("it did not happen", NO)]
+    parts += [_text(560, 410 + 54 * n, told, 40, colour) for n, (told, colour) in enumerate(beside)]
+    x = ChartScale(low=0, high=1, start=MARGIN, stop=WIDTH - MARGIN)
+    parts.append(_bar(x(0), x(1) - x(0), 532, 8, "#dfe3e8"))
+    parts += [_dot(x(one), 536, 7, OURS, "0.35") for one in trials[:50]]
+    parts += [] if price is None else [_bar(x(price) - 4, 8, 512, 48, MARKET)]
+    parts += [] if p is None else [_bar(x(p) - 5, 10, 506, 60, OURS)]
+    parts += [] if outcome is None else [_dot(x(outcome), 536, 14, YES if outcome else NO, "1")]
+    parts += [_text(WIDTH - MARGIN, 600, "foretell", 28, QUIET, AT_END)]
+    return figure(WIDTH, HEIGHT, f"{question}: {said}", *parts)
+
+
+def _text(x: float, y: float, said: str, size: int, colour: str, more: str = "") -> Markup:
+    return element("text", said, x=f"{x}", y=f"{y}", style=f"font-size:{size}px;fill:{colour}{more}")
+
+
+BOLD, AT_END = ";font-weight:700", ";text-anchor:end"
+
+
+def _bar(x: float, width: float, y: float, height: float, colour: str) -> Markup:
+    return element("rect", x=f"{x:.1f}", y=f"{y}", width=f"{width:.1f}", height=f"{height}", fill=colour)
+
+
+def _dot(x: float, y: float, radius: float, colour: str, opacity: str) -> Markup:
+    return element("circle", cx=f"{x:.1f}", cy=f"{y}", r=f"{radius}", fill=colour, fill_opacity=opacity)

@@ -1,21 +1,25 @@
 """The result of a study: sentences, tables whose numbers carry their intervals, charts, notes, and what it cost.
 
-Every study, the audit of a run and the calibration report return a `StudyResult`. `foretell.report.study_report` shows
+Every study, the audit of a run and the calibration report return a `StudyResult`. `foretell.report.document` shows
 it in a terminal, as Markdown and as a web page; `to_dict` and `study_from_dict` write and read it as JSON.
 """
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from io import StringIO
 from math import isfinite, nan
-from typing import TYPE_CHECKING, Any, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
-from foretell.metrics.bootstrap import Interval
+from foretell.forecasters.combine.rows import Examples
+from foretell.metrics.arrays import Floats
+from foretell.metrics.bootstrap import Interval, Resampling
 from foretell.metrics.comparison import Comparison
 from foretell.questions.codec import plain_data
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Cost
+from foretell.report.charts.calibration import reliability_diagram
+from foretell.report.charts.ranking import ForestRow, forest_plot
 from foretell.report.charts.svg import Chart
 from foretell.report.numbers import CellValue as CellValue
 
@@ -78,37 +82,6 @@ class StudyTable:
         for row in self.rows:
             if len(row.values) != len(self.columns):
                 raise ValueError(f"{row.name!r} has {len(row.values)} values for {len(self.columns)} columns")
-
-    @classmethod
-    def build(
-        cls,
-        title: str,
-        columns: Iterable[StudyColumn],
-        rows: Iterable[tuple[str, Mapping[str, CellValue]]],
-        *,
-        row_header: str = "",
-        caption: str = "",
-        styles: Mapping[str, RowStyle] | None = None,
-    ) -> Self:
-        """A table from rows that name their values by column label, so that no value can slip into another column.
-
-        Args:
-            title: The title of the table.
-            columns: The columns in order; their labels differ.
-            rows: Name of the row → label → value. A label that is left out is an empty cell.
-            row_header: The label over the names of the rows.
-            caption: What has to be said about the table.
-            styles: Name of a row → how it is set off.
-        """
-        columns = tuple(columns)
-        labels = [column.label for column in columns]
-        made: list[StudyRow] = []
-        for name, values in rows:
-            if unknown := set(values) - set(labels):
-                raise ValueError(f"{name!r} has values for {sorted(unknown)}, but the columns are {labels}")
-            cells = tuple(values.get(label) for label in labels)
-            made.append(StudyRow(name=name, values=cells, style=(styles or {}).get(name, "")))
-        return cls(title=title, columns=columns, rows=tuple(made), row_header=row_header, caption=caption)
 
     def column(self, label: str) -> dict[str, CellValue]:
         """The values of one column by the name of their row."""
@@ -196,7 +169,7 @@ class StudyResult:
 
     def print(self, console: "Console") -> None:
         """Show it in a terminal."""
-        from foretell.report.study_report import print_study
+        from foretell.report.document import print_study
 
         print_study(self, console)
 
@@ -210,13 +183,13 @@ class StudyResult:
 
     def to_markdown(self) -> str:
         """The result as Markdown."""
-        from foretell.report.study_report import markdown_study
+        from foretell.report.document import markdown_study
 
         return markdown_study(self)
 
     def to_html(self) -> str:
         """The result as one web page that needs no network."""
-        from foretell.report.study_report import study_page
+        from foretell.report.document import study_page
 
         return study_page(self)
 
@@ -361,3 +334,72 @@ def _value_from_dict(value: Any, column: StudyColumn) -> CellValue:
         read: dict[str, Any] = {key: nan if one is None and key in numbers else one for key, one in given.items()}
         return kind(**read)
     return nan if value is None and column.numeric else value
+
+
+# Tables, charts and costs as most studies show them.
+
+
+Rows = Mapping[str, Sequence[CellValue]] | Sequence[tuple[str, Sequence[CellValue]]]
+"""Values by the name of their row, in the order of the columns."""
+
+
+def column(label: str, tip: str = "", decimals: int = 1) -> StudyColumn:
+    """A column of numbers."""
+    return StudyColumn(label=label, tip=tip, decimals=decimals)
+
+
+def count(label: str, tip: str = "") -> StudyColumn:
+    """A column of whole numbers."""
+    return StudyColumn(label=label, tip=tip, decimals=0)
+
+
+def words(label: str, tip: str = "") -> StudyColumn:
+    """A column of texts."""
+    return StudyColumn(label=label, tip=tip, numeric=False)
+
+
+def table(
+    title: str,
+    row_header: str,
+    columns: Iterable[StudyColumn],
+    rows: Rows,
+    *,
+    caption: str = "",
+    styles: Mapping[str, RowStyle] | None = None,
+) -> StudyTable:
+    """A table; `styles` says by the name of a row how it is set off."""
+    named = rows.items() if isinstance(rows, Mapping) else rows
+    made = [StudyRow(name=name, values=tuple(values), style=(styles or {}).get(name, "")) for name, values in named]
+    return StudyTable(title=title, row_header=row_header, columns=tuple(columns), rows=tuple(made), caption=caption)
+
+
+def forest_chart(
+    name: str,
+    title: str,
+    intervals: Mapping[str, Interval | None],
+    label: str,
+    *,
+    decimals: int = 1,
+    reference: float | None = None,
+) -> StudyChart:
+    """Numbers with their intervals, one below the other in the order given; those that do not exist are left out."""
+    rows = [ForestRow(name=who, interval=one) for who, one in intervals.items() if one is not None]
+    chart = forest_plot(rows, label=label, decimals=decimals, reference=reference)
+    return StudyChart(name=name, title=title, chart=chart)
+
+
+def reliability_chart(place: int, title: str, p: Floats, examples: Examples, *, name: str) -> StudyChart:
+    """The reliability diagram of probabilities for the targets of examples; `place` numbers the chart."""
+    chart = reliability_diagram(p, examples.outcome, examples.weight, name=name)
+    return StudyChart(name=f"reliability-{place}", title=title, chart=chart)
+
+
+def draw_settings(how: Resampling) -> dict[str, Any]:
+    """What it takes to draw the same intervals again."""
+    return {"draws": how.draws, "level": how.level, "seed": how.seed}
+
+
+def with_cost(result: StudyResult, cost: Cost, **settings: Any) -> StudyResult:
+    """A result with what its model calls cost, and with settings that stand before its own."""
+    note = (f"{cost.unpriced} calls have no known price: dollars leave them out",) if cost.unpriced else ()
+    return replace(result, settings={**settings, **result.settings}, notes=(*result.notes, *note), cost=cost)

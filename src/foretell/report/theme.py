@@ -7,6 +7,7 @@ ColourPair = tuple[str, str]
 
 PALETTE: dict[str, ColourPair] = {
     "paper": ("#ffffff", "#14171c"),
+    "ground": ("#f8f9fa", "#0e1115"),
     "panel": ("#f4f6f8", "#1d2128"),
     "ink": ("#1c2129", "#e7eaf0"),
     "muted": ("#586170", "#a3acba"),

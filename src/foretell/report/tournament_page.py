@@ -5,8 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from foretell.report.html import render_page
-from foretell.report.markup import markdown_text, shorten
-from foretell.report.prose import web_address
+from foretell.report.markup import markdown_text, shorten, web_address
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,10 +28,9 @@ from foretell.report.charts.ranking import TornadoRow, tornado_plot
 from foretell.report.charts.svg import Chart, figure, rect, text
 from foretell.report.document import ReportDocument
 from foretell.report.html import HtmlBlock, LinkItem, OutlineItem, Section
-from foretell.report.markup import Markup, clean, compact, element, shorten
+from foretell.report.markup import Markup, clean, compact, element, shorten, web_address
 from foretell.report.numbers import signed
-from foretell.report.prose import web_address
-from foretell.report.study import StudyColumn, StudyRow, StudyTable
+from foretell.report.study import column, table, words
 from foretell.report.theme import DIVERGING
 
 # A tree of claims as a picture: the answer on the left, what it rests on to the right, probabilities as colours.
@@ -215,11 +214,11 @@ def _answer(tree: Tree, found: Sequence[Driver], bar: ErrorBar | None) -> str:
     factor = top.key_factor or (top.grounding.key_factor if top.grounding is not None else "")
     if factor:
         parts.append(f"Key factor: {_sentence(factor)}")
-    for direction, words in ((1, "Most for it"), (-1, "Most against it")):
+    for direction, told in ((1, "Most for it"), (-1, "Most against it")):
         one = next((one for one in found if one.pull * direction > 0), None)
         if one is not None and one.id != tree.root:
             claim = _sentence(shorten(one.claim, 160))
-            parts.append(f"{words}: {one.id} at {format_probability(one.p)}, {claim}")
+            parts.append(f"{told}: {one.id} at {format_probability(one.p)}, {claim}")
     turning = next((one for one in found if one.turns_at is not None and one.id != tree.root), None)
     if turning is not None and turning.turns_at is not None:
         at = format_probability(turning.turns_at)
@@ -248,10 +247,8 @@ def _incomplete(tree: Tree) -> Iterator[str]:
 
 def _reliance(tree: Tree) -> Iterator[HtmlBlock]:
     failed, stale = tree_failures(tree), stale_parts(tree)
-    for words in (*(f"Failed: {one}" for one in failed), *(f"Stale: {one}" for one in stale)):
-        yield HtmlBlock(text=words, style="bad")
-    for words in _incomplete(tree):
-        yield HtmlBlock(text=words, style="bad")
+    for told in (*(f"Failed: {one}" for one in failed), *(f"Stale: {one}" for one in stale), *_incomplete(tree)):
+        yield HtmlBlock(text=told, style="bad")
     if not failed and not stale and not tree.nodes[tree.root].incomplete:
         yield HtmlBlock(text="Every leaf has a number, no synthesis failed, and nothing is stale.")
     routed = [node for node in tree.nodes.values() if node.grounding is not None and len(node.grounding.route) > 1]
@@ -293,9 +290,9 @@ def _drivers(tree: Tree, found: Sequence[Driver]) -> Iterator[HtmlBlock]:
 def _driver_table(title: str, some: Sequence[Driver], caption: str) -> HtmlBlock:
     labels = ("p", "pull", "slope", "share", "answer if false", "answer if true", "turns at")
     rows = [
-        StudyRow(
-            name=f"{one.id} {one.claim}",
-            values=(
+        (
+            f"{one.id} {one.claim}",
+            (
                 format_probability(one.p),
                 signed(one.pull, 3),
                 signed(one.slope, 3),
@@ -307,17 +304,8 @@ def _driver_table(title: str, some: Sequence[Driver], caption: str) -> HtmlBlock
         )
         for one in some
     ]
-    columns = tuple(StudyColumn(label=label) for label in labels)
     caption = f"{title}: {caption}" if caption else ""
-    return HtmlBlock(
-        table=StudyTable(title=title, row_header="input", columns=columns, rows=tuple(rows), caption=caption)
-    )
-
-
-def _table(title: str, labels: Sequence[str], rows: Sequence[StudyRow]) -> HtmlBlock:
-    """A table whose last column holds long text."""
-    columns = [*(StudyColumn(label=label) for label in labels[1:-1]), StudyColumn(label=labels[-1], numeric=False)]
-    return HtmlBlock(table=StudyTable(title=title, row_header=labels[0], columns=tuple(columns), rows=tuple(rows)))
+    return HtmlBlock(table=table(title, "input", map(column, labels), rows, caption=caption))
 
 
 def _sureness(tree: Tree, bar: ErrorBar | None, facts: ReportFacts) -> Iterator[HtmlBlock]:
@@ -394,17 +382,11 @@ def picture_of(tree: Tree) -> Chart:
 def _scenarios(tree: Tree, outcomes: Sequence[WhatIfResult]) -> HtmlBlock:
     base = tree.nodes[tree.root].p or 0.0
     rows = [
-        StudyRow(
-            name=one.name,
-            values=(
-                format_probability(one.p),
-                signed(one.p - base, 3),
-                ", ".join(change.id for change in one.changes),
-            ),
-        )
+        (one.name, (format_probability(one.p), signed(one.p - base, 3), ", ".join(other.id for other in one.changes)))
         for one in outcomes
     ]
-    return _table("What the answer would be", ("scenario", "answer", "change", "claims changed"), rows)
+    columns = (column("answer"), column("change"), words("claims changed"))
+    return HtmlBlock(table=table("What the answer would be", "scenario", columns, rows))
 
 
 def _claim(tree: Tree, node: Proposition) -> Iterator[HtmlBlock]:
@@ -494,9 +476,9 @@ def _making(tree: Tree, facts: ReportFacts) -> Iterator[HtmlBlock]:
     yield HtmlBlock(definitions=[pair for pair in pairs if pair[1]])
     if facts.versions:
         rows = [
-            StudyRow(
-                name=str(one.version),
-                values=(
+            (
+                str(one.version),
+                (
                     one.at.strftime("%Y-%m-%d %H:%M"),
                     one.who or "–",
                     format_probability(one.p),
@@ -507,7 +489,8 @@ def _making(tree: Tree, facts: ReportFacts) -> Iterator[HtmlBlock]:
             )
             for one in facts.versions
         ]
-        yield _table("Versions", ("version", "when", "who", "answer", "changed", "cost", "why"), rows)
+        columns = (*map(column, ("when", "who", "answer", "changed", "cost")), words("why"))
+        yield HtmlBlock(table=table("Versions", "version", columns, rows))
 
 
 def _reproducing(tree: Tree, facts: ReportFacts) -> list[str]:

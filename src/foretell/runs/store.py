@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from foretell.models.canonical import quick_json
 from foretell.models.database import open_database
@@ -176,8 +176,7 @@ def stored_row(table: str, row: SqlRow, place: str | Path | None = None) -> Any:
         raise DamagedRow(named, "it cannot be read", place) from None
 
 
-@dataclass(frozen=True, kw_only=True)
-class CellKey:
+class CellKey(NamedTuple):
     """One trial on one question of one run: the unit of work."""
 
     run: str
@@ -187,7 +186,7 @@ class CellKey:
 
     def row(self) -> tuple[str, str, str, int]:
         """In the order of the tables."""
-        return self.run, self.question, self.due, self.trial
+        return self
 
 
 CellFence = Callable[[Statements, Set[CellKey]], Set[CellKey]]

@@ -1,21 +1,18 @@
 """The forecasters tree and thoughts by their options, opened with grounders, notebooks, served search and files."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, TypeVar, cast
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from foretell.data.untrusted import for_file_name
-from foretell.forecasters.agent.settings import Clamp
 from foretell.forecasters.forecaster import Forecaster
-from foretell.forecasters.tree.forecaster import TreeForecaster, TreeSettings
-from foretell.forecasters.tree.grow.analyze import AnalyzeSettings
-from foretell.forecasters.tree.grow.ground import Grounder, GroundSettings, Leaf, TreeSizeSettings
-from foretell.forecasters.tree.grow.rules import rule_named
-from foretell.forecasters.tree.grow.synthesize import SynthesizeSettings
+from foretell.forecasters.tree.forecaster import TreeForecaster
+from foretell.forecasters.tree.grow.ground import Grounder, Leaf
 from foretell.forecasters.tree.proposition import Tree
-from foretell.forecasters.tree.thoughts import ThoughtKind, ThoughtSettings, ThoughtsForecaster
+from foretell.forecasters.tree.settings import GroundSettings, ThoughtSettings, TreeSettings
+from foretell.forecasters.tree.thoughts import ThoughtsForecaster
 from foretell.forecasters.tree.tree_file import write_tree
 from foretell.models.limits import ModelLimits
 from foretell.plugins import load, names
@@ -35,16 +32,12 @@ RESEARCH_SECONDS = 3600.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroundingOptions:
-    """How leaves are judged: what trees and thoughts share."""
+class GroundingOptions(GroundSettings):
+    """By whom leaves are examined, beside how: what a run needs to open."""
 
     asks_models: ClassVar[bool] = True
 
     grounder: str = "search"
-    at_once: int = 20
-    retries: int = 3
-    clamp: tuple[float, float] = (0.05, 0.95)
-    shortcut: bool = True
     deep_model: str | None = None
     """A model that researches by itself, such as openai:gpt-6.1-sol."""
     kernels: int = 4
@@ -53,6 +46,7 @@ class GroundingOptions:
     """Let notebooks run with all the rights of the user."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         load("grounders", self.grounder)
 
     def open(self, runtime: Runtime) -> AbstractAsyncContextManager[tuple[Forecaster, Runtime]]:
@@ -67,105 +61,15 @@ class GroundingOptions:
             return limits
         return replace(limits, seconds=RESEARCH_SECONDS, total_seconds=2 * RESEARCH_SECONDS)
 
-    @property
-    def ground(self) -> GroundSettings:
-        """As the forecaster reads them."""
-        return GroundSettings(at_once=self.at_once, retries=self.retries)
-
-
-def _fitting(make: Callable[[], T], of: str) -> T:
-    try:
-        return make()
-    except InputError:
-        raise
-    except (TypeError, ValueError) as error:
-        raise InputError(f"the options of {of} do not fit: {error}", column="options") from None
-
 
 @dataclass(frozen=True, kw_only=True)
-class TreeOptions(GroundingOptions):
+class TreeOptions(GroundingOptions, TreeSettings):
     """The options of the forecaster `tree`, as a run or the command line gives them."""
 
-    rule: str = "linear"
-    rounds: int = 1
-    leaves: int = 10
-    most_leaves: int | None = None
-    nodes: int = 5_000
-    depth: int | None = None
-    steps: int = 5
-    correlations: bool = False
-    bayes_net: bool = False
-    scaling: str | None = None
-    intercept_limit: float = 0.1
-    trials: int = 1
-    """How often each leaf is examined."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        rule_named(self.rule)
-
-    def settings(self, dollars: float | None, seed: int = 0) -> TreeSettings:
-        """As the forecaster reads them."""
-
-        def make() -> TreeSettings:
-            size = TreeSizeSettings(
-                rounds=self.rounds,
-                leaves=self.leaves,
-                most_leaves=self.most_leaves,
-                nodes=self.nodes,
-                depth=self.depth,
-                dollars=dollars,
-            )
-            synthesize = SynthesizeSettings(
-                rule=rule_named(self.rule),
-                intercept_limit=self.intercept_limit,
-                bayes_net=self.bayes_net,
-                scaling=self.scaling,
-                seed=seed,
-            )
-            return TreeSettings(
-                size=size,
-                analyze=AnalyzeSettings(steps=self.steps, correlations=self.correlations),
-                ground=replace(self.ground, trials=self.trials),
-                synthesize=synthesize,
-                clamp=Clamp.read(self.clamp),
-                shortcut=self.shortcut,
-            )
-
-        return _fitting(make, "the tree")
-
 
 @dataclass(frozen=True, kw_only=True)
-class ThoughtOptions(GroundingOptions):
+class ThoughtOptions(GroundingOptions, ThoughtSettings):
     """The options of the forecaster `thoughts`: chains, trees, graphs and forests of thoughts."""
-
-    kind: str = "chain"
-    depth: int = 3
-    width: int = 3
-    keep: int = 2
-    trees: int = 3
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.settings(None)
-
-    def settings(self, dollars: float | None) -> ThoughtSettings:
-        """As the forecaster reads them."""
-
-        def make() -> ThoughtSettings:
-            return ThoughtSettings(
-                kind=cast(ThoughtKind, self.kind),
-                depth=self.depth,
-                width=self.width,
-                keep=self.keep,
-                trees=self.trees,
-                ground=self.ground,
-                dollars=dollars,
-                clamp=Clamp.read(self.clamp),
-                shortcut=self.shortcut,
-            )
-
-        return _fitting(make, "thoughts")
 
 
 SEARCH_SERVER_PORT = 8765
@@ -215,19 +119,26 @@ async def open_forecaster(options: GroundingOptions, runtime: Runtime) -> AsyncG
     async with AsyncExitStack() as stack:
         runtime, grounder, others = await _grounders(options, runtime, folder, stack)
         if isinstance(options, TreeOptions):
-            settings = options.settings(spec.budget.question, spec.seed)
             made = TreeForecaster(
                 grounder=grounder,
                 fall_backs=others,
-                settings=settings,
+                settings=options,
+                dollars=spec.budget.question,
+                seed=spec.seed,
                 store_tree=folder.store,
                 on_event=watch,
                 run=spec.id,
             )
             yield made, runtime
         elif isinstance(options, ThoughtOptions):
-            settings = options.settings(spec.budget.question)
-            yield ThoughtsForecaster(grounder=grounder, fall_backs=others, settings=settings, on_event=watch), runtime
+            made = ThoughtsForecaster(
+                grounder=grounder,
+                fall_backs=others,
+                settings=options,
+                dollars=spec.budget.question,
+                on_event=watch,
+            )
+            yield made, runtime
 
 
 async def _grounders(

@@ -13,12 +13,11 @@ HOMES = {
     ),
     "foretell.scoring.arena_view": "ArenaLeaderboard lead_time_curve",
     "foretell.scoring.breakdown": "Breakdown comparable paired_matrix representativeness standardised_difference",
-    "foretell.scoring.examples": "answered_rows choose_forecaster read_examples read_rows",
-    "foretell.scoring.join": "ReadOptions read_table",
+    "foretell.scoring.join": "ReadOptions answered_rows choose_forecaster read_examples read_rows read_table",
     "foretell.scoring.long_tables": (
-        "failure_rows final_forecasts forecast_rows outcome_rows questions_of_runs write_backtest write_rows"
+        "RunScores StoredScores failure_rows final_forecasts forecast_rows outcome_rows questions_of_runs score_run "
+        "write_backtest write_rows"
     ),
-    "foretell.scoring.run_scores": "RunScores StoredScores score_run",
     "foretell.scoring.score": "PairComparison ScoringOptions compare_pair score_table",
     "foretell.scoring.scoreboard": "Score ScoreDifference Scoreboard group_title rows_as_html rows_as_text",
     "foretell.scoring.table": "ALWAYS_HALF ANCHORS BASE_RATE CROWD ForecastTable Labels OVERALL Targets base_rate",

@@ -12,11 +12,10 @@ from foretell.forecasters.combine.rows import Examples
 from foretell.metrics.agreement import divergence_matrix
 from foretell.metrics.arrays import Floats
 from foretell.questions.errors import InputError
-from foretell.report.charts.heatmap import distance_heatmap
+from foretell.report.charts.groups import distance_heatmap
 from foretell.report.numbers import percent, plural
-from foretell.report.study import StudyChart, StudyResult
+from foretell.report.study import StudyChart, StudyResult, draw_settings
 from foretell.studies.inputs import StudyData
-from foretell.studies.layout import draw_settings
 from foretell.studies.scores import index_of, raw_brier
 
 PATTERN = re.compile(

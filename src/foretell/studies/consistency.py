@@ -19,12 +19,21 @@ from foretell.metrics.bootstrap import Interval, Resampling
 from foretell.metrics.shares import DEFAULT_DRAWS, mean_interval, share_interval
 from foretell.models.model import Model, ModelError, ModelSettings, Request, SystemMessage, UserMessage
 from foretell.models.structured_output import UnusableReply, ask_until_usable, closed_object
-from foretell.questions.exclusivity import Exclusivity
-from foretell.questions.question import Question
-from foretell.report.study import CellValue, StudyChart, StudyResult, StudyTable
+from foretell.questions.question import Exclusivity, Question
+from foretell.report.study import (
+    CellValue,
+    StudyChart,
+    StudyResult,
+    StudyTable,
+    column,
+    count,
+    draw_settings,
+    forest_chart,
+    table,
+    with_cost,
+)
 from foretell.request import setting
 from foretell.studies.inputs import RunOptions, StudyProgress, StudyServices, gather_bounded, ignore_progress
-from foretell.studies.layout import column, count, draw_settings, forest_chart, table, with_cost
 
 # Which outcomes of a question imply each other, and which exclude each other.
 # Chains and exclusive sets are those of Prophet Arena (2025, appendix D.4). They come from the question itself, from

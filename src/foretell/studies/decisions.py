@@ -17,14 +17,13 @@ from foretell.metrics.decisions import DEFAULT_THRESHOLD, best_threshold, decide
 from foretell.metrics.mcnemar import mcnemar
 from foretell.questions.errors import InputError
 from foretell.report.numbers import number, plural
-from foretell.report.study import CellValue, RowStyle, StudyResult, StudyTable
+from foretell.report.study import CellValue, RowStyle, StudyResult, StudyTable, column, count, forest_chart, table
 from foretell.request import setting
+from foretell.studies.buildup import factors_of, levels_of
 from foretell.studies.configurations import complete_configs, study_notes, study_settings
-from foretell.studies.factors import factors_of, levels_of
 from foretell.studies.inputs import DataInputs, StudyData, TableOptions
-from foretell.studies.layout import column, count, forest_chart, table
 from foretell.studies.scores import mean_of_runs
-from foretell.studies.trees.inputs import ForecastCost
+from foretell.studies.stored_runs import ForecastCost
 
 ROW_FACTOR, COLUMN_FACTOR = "rule", "grounder"
 VALIDATION, TEST = "validation", "test"

@@ -13,10 +13,9 @@ from foretell.metrics.scores import brier_index
 from foretell.metrics.shares import mean_interval
 from foretell.questions.errors import InputError
 from foretell.report.numbers import number, plural
-from foretell.report.study import CellValue, StudyResult
+from foretell.report.study import CellValue, StudyResult, column, count, forest_chart, table, words
 from foretell.studies.configurations import SEES_THE_FUTURE, complete_configs, shown_configs, with_scope
 from foretell.studies.inputs import DataInputs, TableOptions
-from foretell.studies.layout import column, count, forest_chart, table, words
 from foretell.studies.scores import raw_brier
 
 HARDEST = 15

@@ -14,10 +14,19 @@ from foretell.metrics.shares import DEFAULT_DRAWS, mean_interval, rate_interval
 from foretell.questions.question import Question
 from foretell.questions.trace import BeliefRevised, Failed, ForecastMade, ModelCalled, ToolUsed, TraceEvent
 from foretell.report.charts.timelines import paths_plot
-from foretell.report.study import CellValue, StudyChart, StudyResult, StudyTable
+from foretell.report.study import (
+    CellValue,
+    StudyChart,
+    StudyResult,
+    StudyTable,
+    column,
+    count,
+    draw_settings,
+    forest_chart,
+    table,
+)
 from foretell.request import setting
 from foretell.studies.inputs import RunOptions, StudyServices
-from foretell.studies.layout import column, count, draw_settings, forest_chart, table
 from foretell.tools.names import SUBMIT
 
 EventTrace = Sequence[TraceEvent]

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from foretell.studies.consistency import StatedForecast
     from foretell.studies.habits import TracedTrial
     from foretell.studies.reasoning import ReasoningCase
-    from foretell.studies.trees.inputs import ForecastCost
-    from foretell.studies.trees.world import Simulation
+    from foretell.studies.stored_runs import ForecastCost
+    from foretell.studies.tree_world import Simulation
 
 T = TypeVar("T")
 R = TypeVar("R")

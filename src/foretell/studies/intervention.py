@@ -20,7 +20,19 @@ from foretell.questions.question import Question
 from foretell.questions.trace import ForecastMade
 from foretell.report.charts.timelines import paths_plot
 from foretell.report.numbers import number
-from foretell.report.study import CellValue, StudyChart, StudyResult, StudyTable
+from foretell.report.study import (
+    CellValue,
+    StudyChart,
+    StudyResult,
+    StudyTable,
+    column,
+    count,
+    draw_settings,
+    forest_chart,
+    table,
+    with_cost,
+    words,
+)
 from foretell.request import setting
 from foretell.studies.habits import EventTrace, belief_path, failure_counts, run_trial
 from foretell.studies.inputs import (
@@ -32,7 +44,6 @@ from foretell.studies.inputs import (
     ignore_progress,
     refuse_if_all_failed,
 )
-from foretell.studies.layout import column, count, draw_settings, forest_chart, table, with_cost, words
 
 EDGE = 0.005
 """Log-odds are taken this far inside 0 and 1, so that a belief near certainty does not swallow all others."""

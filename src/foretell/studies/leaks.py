@@ -16,10 +16,9 @@ from foretell.metrics.shares import share_interval
 from foretell.models.model import ModelSettings
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question, Target
-from foretell.report.study import CellValue, StudyResult, StudyTable
+from foretell.report.study import CellValue, StudyResult, StudyTable, table, with_cost, words
 from foretell.request import setting
 from foretell.studies.inputs import StudyModels, StudyOptions, StudyServices, evenly_spaced
-from foretell.studies.layout import table, with_cost, words
 from foretell.tools.dates.find import find_dates
 from foretell.tools.dates.stamps import is_after
 from foretell.tools.leak_filter import ContentFilter, Excerpt, LeakFilter, LeakVerdict

@@ -22,7 +22,18 @@ from foretell.models.model import Model, ModelError, ModelSettings, Request, Sys
 from foretell.models.structured_output import UnusableReply, ask_until_usable, closed_object
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
-from foretell.report.study import CellValue, StudyFile, StudyResult, StudyTable
+from foretell.report.study import (
+    CellValue,
+    StudyFile,
+    StudyResult,
+    StudyTable,
+    column,
+    count,
+    draw_settings,
+    forest_chart,
+    table,
+    with_cost,
+)
 from foretell.request import setting
 from foretell.studies.inputs import (
     RunOptions,
@@ -32,7 +43,6 @@ from foretell.studies.inputs import (
     ignore_progress,
     refuse_if_all_failed,
 )
-from foretell.studies.layout import column, count, draw_settings, forest_chart, table, with_cost
 
 # Five sides of a written forecast and what earns which mark, with one forecast marked as an example.
 # The dimensions are those of Prophet Arena (2025, appendix D.7); the marks are described in our own words.

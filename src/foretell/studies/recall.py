@@ -41,7 +41,7 @@ from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Cost, Failure, Forecast
 from foretell.questions.question import Question
-from foretell.report.study import CellValue, StudyResult, StudyTable
+from foretell.report.study import CellValue, StudyResult, StudyTable, column, count, draw_settings, table, with_cost
 from foretell.request import setting
 from foretell.runs.question_sets import open_benchmark
 from foretell.studies.inputs import (
@@ -53,7 +53,6 @@ from foretell.studies.inputs import (
     ignore_progress,
     refuse_if_all_failed,
 )
-from foretell.studies.layout import column, count, draw_settings, table, with_cost
 
 MemoryKind = Literal["right", "wrong", "vague", "none"]
 """Recognised and recalled as it was; recalled otherwise; recognised without an outcome; not recognised."""

@@ -13,10 +13,9 @@ from foretell.metrics.clusters import ResamplingDesign
 from foretell.metrics.comparison import Comparison, compare_all, compare_paired
 from foretell.metrics.scores import brier_index
 from foretell.report.numbers import percent, signed
-from foretell.report.study import CellValue, RowStyle, StudyChart, StudyTable
+from foretell.report.study import CellValue, RowStyle, StudyChart, StudyTable, column, forest_chart, table, words
 from foretell.scoring.breakdown import Breakdown
 from foretell.scoring.scoreboard import OVERALL
-from foretell.studies.layout import column, forest_chart, table, words
 
 KINDS = ("market", "dataset")
 Scores = Mapping[str, Floats]

@@ -10,7 +10,7 @@ from foretell.metrics.shares import DEFAULT_DRAWS, share_interval
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question
 from foretell.questions.trace import Failed, ModelCalled
-from foretell.report.study import CellValue, StudyResult, StudyTable
+from foretell.report.study import CellValue, StudyResult, StudyTable, column, count, draw_settings, table, words
 from foretell.request import setting
 from foretell.studies.habits import ADVICE as HABITS
 from foretell.studies.habits import (
@@ -30,7 +30,6 @@ from foretell.studies.inputs import (
     gather_bounded,
     ignore_progress,
 )
-from foretell.studies.layout import column, count, draw_settings, table, words
 
 COMPLETED = 0.95
 """Share of trials that must end in a forecast."""

@@ -1,4 +1,4 @@
-"""What studies read: statements, cases for a judge and traces out of a store of runs, and published trials."""
+"""What studies read: stored runs, published trials, tree files and tables of costs."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +14,8 @@ from foretell.forecasters.combine.rows import Examples, TrialRows
 from foretell.forecasters.combine.trials import PANEL
 from foretell.forecasters.prompt.prediction_context import PredictionContext, RankedSource, known_at, ranked
 from foretell.forecasters.prompt.rendering import BOTH, VIEWS
+from foretell.forecasters.tree.proposition import Tree
+from foretell.forecasters.tree.tree_file import read_tree
 from foretell.metrics.arrays import Floats
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
@@ -24,10 +26,12 @@ from foretell.questions.trace import BeliefRevised, ToolUsed, TraceEvent
 from foretell.runs.past import past_of
 from foretell.runs.spec import RunSpec, spec_from_json
 from foretell.runs.store import CellKey, RunStore, find_run
-from foretell.scoring.table_input import ColumnArrays, open_table
+from foretell.scoring.table_input import ColumnArrays, ColumnRule, TableSource, check_rules, open_table, text_rules
 from foretell.studies.consistency import StatedForecast
 from foretell.studies.habits import TracedTrial
+from foretell.studies.inputs import StudyData
 from foretell.studies.reasoning import ReasoningCase
+from foretell.studies.tree_world import Simulation
 from foretell.tools.names import SUBMIT
 
 
@@ -269,3 +273,54 @@ def _read_trials(root: Path, prefix: str) -> ColumnArrays:
             from {table.table} where {table.number("probability")} is not null"""
         )
     return {name: np.ma.getdata(column) for name, column in found.items()}
+
+
+# What studies of trees read: trees from files, costs from tables, or a simulated world.
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForecastCost:
+    """What one forecast of a method takes."""
+
+    dollars: float
+    seconds: float = float("nan")
+
+
+def require_simulation(data: StudyData, name: str, *, trees: bool = False) -> Simulation:
+    """The simulated world of a study that makes no sense on tables; some can look at trees instead."""
+    if data.trees or data.tables:
+        hint = "it needs a simulated world" + (", or trees given by --trees" if trees else "")
+        raise InputError(f"the study {name} cannot look at these", hint=hint)
+    return replace(data.simulation or Simulation(), seed=data.resampling.seed)
+
+
+def read_trees(folder: Path) -> list[Tree]:
+    """Every tree file in a folder, in the order of their names."""
+    files = sorted(folder.glob("*.json"))
+    if not files:
+        raise InputError("there is no tree file", path=folder, hint="foretell run keeps them in trees/RUN of its home")
+    return [read_tree(file) for file in files]
+
+
+def read_cost_table(source: TableSource) -> dict[str, ForecastCost]:
+    """Dollars and, where the column is there, seconds per forecast by forecaster.
+
+    >>> read_cost_table([{"forecaster": "a", "dollars": 0.2}])["a"].dollars
+    0.2
+    """
+    import duckdb
+
+    with duckdb.connect(":memory:") as con, open_table(source, "costs", con) as table:
+        table.require("forecaster", "dollars")
+        rules = list(text_rules(table, "forecaster"))
+        for column, what in (("dollars", "an amount of money"), ("seconds", "a time")):
+            if column in table.types:
+                number = table.number(column)
+                bad = f"{number} is null or not isfinite({number}) or {number} < 0"
+                hint = f"{column} per forecast, 0 or more"
+                rules.append(ColumnRule(column=column, bad=bad, problem=f"{{value}} is not {what}", hint=hint))
+        check_rules(table, rules)
+        seconds = table.number("seconds") if "seconds" in table.types else "'nan'::double"
+        query = f"select {table.text('forecaster')}, {table.number('dollars')}, {seconds} from {table.table}"
+        rows = con.execute(query).fetchall()
+    return {name: ForecastCost(dollars=dollars, seconds=time) for name, dollars, time in rows}

@@ -14,11 +14,10 @@ from foretell.metrics.bootstrap import Interval
 from foretell.metrics.comparison import Comparison
 from foretell.report.charts.groups import score_by_group
 from foretell.report.numbers import bracket, plural, signed
-from foretell.report.study import CellValue, StudyChart, StudyResult, StudyTable
+from foretell.report.study import CellValue, StudyChart, StudyResult, StudyTable, column, count, forest_chart, table
 from foretell.scoring.scoreboard import OVERALL
 from foretell.studies.configurations import best_config, complete_configs, shown_configs, with_scope
 from foretell.studies.inputs import DataInputs, StudyData, TableOptions
-from foretell.studies.layout import column, count, forest_chart, table
 from foretell.studies.protocols import CROWD, MODEL_FREE, Protocol, baseline_forecasts, build_method, fit_under_protocol
 from foretell.studies.scores import (
     PairedGains,

@@ -4,23 +4,22 @@ from foretell.interface import offer
 
 HOMES = {
     "foretell.submit.forecastbench": (
-        "BucketFolder ForecastBenchSubmitter ForecastBenchTeam build_submission check_submission file_bytes files_of "
-        "require_coverage"
+        "BucketFolder ForecastBenchSubmitter ForecastBenchTeam build_submission check_submission file_bytes "
+        "files_of require_coverage"
     ),
     "foretell.submit.ledger": (
         "FIRST_PREVIOUS LedgerDraft LedgerEntry LedgerHead SubmissionHistory SubmissionLedger digest_of verify_ledger"
     ),
-    "foretell.submit.metaculus": "MetaculusOptions MetaculusSubmitter post_of read_posts",
-    "foretell.submit.metaculus_client": "COMMENT FORECAST MetaculusWriter questions_in_post",
+    "foretell.submit.metaculus": (
+        "COMMENT FORECAST MetaculusOptions MetaculusSubmitter MetaculusWriter post_of questions_in_post read_posts"
+    ),
     "foretell.submit.prophet_arena": (
         "ProphetArenaEvent ProphetArenaOptions ProphetArenaSubmitter ProphetArenaWriter read_events seal_fits "
         "signature_fits"
     ),
-    "foretell.submit.sending": (
-        "ItemResult Poster SEND_ONCE SendOptions SubmissionRefused SubmissionSender SubmissionUnconfirmed"
-    ),
     "foretell.submit.submission": (
-        "ProbabilityLimits SendResult SubmissionItem SubmissionPlan Submitter fit_to_limits read_forecasts"
+        "ItemResult Poster ProbabilityLimits SEND_ONCE SendOptions SendResult SubmissionItem SubmissionPlan "
+        "SubmissionRefused SubmissionSender SubmissionUnconfirmed Submitter fit_to_limits read_forecasts"
     ),
 }
 """Module → what the rest of the house uses of it."""

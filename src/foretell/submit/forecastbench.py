@@ -21,8 +21,16 @@ from foretell.data.payload import Payload
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question, QuestionKind, Target
-from foretell.submit.sending import Poster, SubmissionRefused, send_one
-from foretell.submit.submission import OutgoingRequest, SendResult, SubmissionItem, SubmissionPlan, newest_forecasts
+from foretell.submit.submission import (
+    OutgoingRequest,
+    Poster,
+    SendResult,
+    SubmissionItem,
+    SubmissionPlan,
+    SubmissionRefused,
+    newest_forecasts,
+    send_one,
+)
 
 # A folder of Google Cloud Storage that a benchmark gave a team: one file is put there, over nobody else's.
 # Requests are those of the storage's JSON API: an upload names the generation of the file that it replaces (0 where

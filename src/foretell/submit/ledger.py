@@ -3,8 +3,8 @@
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 from foretell.data.files import LockHeld as LockHeld
 from foretell.data.files import locked as locked
 from foretell.questions.errors import InputError
+from foretell.questions.storage_errors import storage_error
 
 # One line of the ledger: what was meant to be sent, or what became of it, sealed to the line before it.
 
@@ -82,10 +83,13 @@ class LedgerEntry(LedgerDraft):
         if not isinstance(body, dict) or sorted(body) != sorted(field.name for field in fields(cls)):
             raise ValueError("it does not have the fields of an entry")
         entry = cls(**body)
+        texts = [value for name, value in vars(entry).items() if name not in ("number", "content")]
         if (
             entry.kind not in get_args(EntryKind)
             or type(entry.number) is not int
+            or not all(isinstance(text, str) for text in texts)
             or not isinstance(entry.content, dict)
+            or (entry.kind != "intention" and type(entry.content.get("intention")) is not int)
         ):
             raise ValueError("its fields hold something else than they should")
         return entry
@@ -160,6 +164,12 @@ class LedgerCheck:
     cut: str = ""
     """Why a head noted elsewhere does not belong to this ledger."""
 
+    @classmethod
+    def of(cls, good: Sequence[LedgerEntry], broken: str, torn: bool, noted: LedgerHead | None = None) -> "LedgerCheck":
+        """From what was read, and a head noted elsewhere."""
+        cut = "" if noted is None or broken else _missing_head(good, noted)
+        return cls(entries=len(good), head=good[-1].head if good else None, broken=broken, torn=torn, cut=cut)
+
     @property
     def whole(self) -> bool:
         """Whether it is as it was written, as far as can be told."""
@@ -181,19 +191,20 @@ def verify_ledger(text: bytes, noted: LedgerHead | None = None) -> LedgerCheck:
 
     A chain cannot show by itself that its tail was cut off or written anew: only a noted head can.
     """
+    return LedgerCheck.of(*read_ledger(text), noted)
+
+
+def read_ledger(text: bytes) -> tuple[list[LedgerEntry], str, bool]:
+    """The entries before the first that was changed, what is wrong with that one, and whether the end is torn."""
     *lines, rest = text.split(b"\n")
     good: list[LedgerEntry] = []
-    broken = ""
     for number, line in enumerate(lines, start=1):
         found = _read_entry(line, number)
         broken = found if isinstance(found, str) else _misplaced(found, good, lines)
         if isinstance(found, str) or broken:
-            break
+            return good, broken, False
         good.append(found)
-    cut = "" if noted is None or broken else _missing_head(good, noted)
-    return LedgerCheck(
-        entries=len(good), head=good[-1].head if good else None, broken=broken, torn=bool(rest) and not broken, cut=cut
-    )
+    return good, "", bool(rest)
 
 
 def _read_entry(line: bytes, number: int) -> LedgerEntry | str:
@@ -229,6 +240,8 @@ def _missing_head(good: Sequence[LedgerEntry], noted: LedgerHead) -> str:
 
 # The ledger's file: lines are added at the end, under a lock, and are on the disk before anybody acts on them.
 
+LEDGER_FILE = "ledger.jsonl"
+"""In the home."""
 BLOCK = 64 * 1024
 
 
@@ -245,38 +258,46 @@ class SubmissionLedger:
         """
         if not drafts:
             return []
-        with locked(self._beside("lock")):
-            self._mend()
-            last = self._last()
-            entries: list[LedgerEntry] = []
-            for draft in drafts:
-                before = entries[-1] if entries else last
-                number, previous = (before.number + 1, before.hash) if before else (1, FIRST_PREVIOUS)
-                when = at.isoformat(timespec="microseconds")
-                entries.append(LedgerEntry.sealed(draft, number=number, at=when, previous=previous))
-            self._write("".join(f"{entry.line()}\n" for entry in entries).encode(), new=last is None)
+        try:
+            with locked(self._beside("lock")):
+                return self._appended(drafts, at.isoformat(timespec="microseconds"))
+        except OSError as error:
+            raise storage_error(error, self.path) or error from None
+
+    def _appended(self, drafts: Sequence[LedgerDraft], at: str) -> list[LedgerEntry]:
+        self._mend()
+        last = self._last()
+        entries: list[LedgerEntry] = []
+        for draft in drafts:
+            before = entries[-1] if entries else last
+            number, previous = (before.number + 1, before.hash) if before else (1, FIRST_PREVIOUS)
+            entries.append(LedgerEntry.sealed(draft, number=number, at=at, previous=previous))
+        self._write("".join(f"{entry.line()}\n" for entry in entries).encode(), new=last is None)
         return entries
 
-    def entries(self) -> Iterator[LedgerEntry]:
-        """All of them in order. What cannot be read is an `InputError`: nothing is built on a broken ledger."""
-        if not self.path.exists():
-            return
-        with self.path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                if line.endswith(b"\n"):
-                    yield self._read(line, number)
+    def read(self) -> tuple[list[LedgerEntry], str, bool]:
+        """What `read_ledger` finds in it, also where nothing can be written beside it."""
+        with ExitStack() as reading:
+            # The lock spares us half a line of another's; whoever can only read goes without.
+            with suppress(OSError):
+                reading.enter_context(locked(self._beside("lock")))
+            return read_ledger(self.path.read_bytes() if self.path.exists() else b"")
+
+    def entries(self) -> list[LedgerEntry]:
+        """All of them in order. One that was changed is an `InputError`: nothing is built on a broken ledger."""
+        good, broken, _ = self.read()
+        if broken:
+            raise self._problem(broken, len(good) + 1)
+        return good
 
     def head(self) -> LedgerHead | None:
         """A note of the last entry."""
-        with locked(self._beside("lock")):
-            last = self._last()
-        return None if last is None else last.head
+        entries = self.entries()
+        return entries[-1].head if entries else None
 
     def verify(self, noted: LedgerHead | None = None) -> LedgerCheck:
-        """Check every entry."""
-        with locked(self._beside("lock")):
-            text = self.path.read_bytes() if self.path.exists() else b""
-        return verify_ledger(text, noted)
+        """Check every entry, and that the noted one is among them."""
+        return LedgerCheck.of(*self.read(), noted)
 
     def sending(self, platform: str) -> AbstractContextManager[None]:
         """Held while sending to a platform, so that two processes do not send the same; raises `Taken`."""
@@ -285,12 +306,9 @@ class SubmissionLedger:
     def _beside(self, ending: str) -> Path:
         return self.path.with_name(f"{self.path.name}.{ending}")
 
-    def _read(self, line: bytes, number: int | None = None) -> LedgerEntry:
-        try:
-            return LedgerEntry.read(line.decode())
-        except (ValueError, TypeError) as error:
-            hint = "foretell ledger verify tells what happened; keep the file and start a new one"
-            raise InputError(f"cannot be read: {error}", path=self.path, row=number, hint=hint) from None
+    def _problem(self, broken: str, row: int | None = None) -> InputError:
+        hint = "foretell ledger verify tells what happened; keep the file and start a new one"
+        return InputError(broken, path=self.path, row=row, hint=hint)
 
     def _last(self) -> LedgerEntry | None:
         """The last finished entry, found from the end."""
@@ -303,7 +321,10 @@ class SubmissionLedger:
                 place = file.seek(place - step)
                 tail = file.read(step) + tail
         lines = tail.split(b"\n")[:-1]
-        return self._read(lines[-1]) if lines else None
+        last = _read_entry(lines[-1], 0) if lines else None
+        if isinstance(last, str):
+            raise self._problem(f"its last entry is not as it was written: {last.partition(': ')[2]}")
+        return last
 
     def _mend(self) -> None:
         """Put an unfinished last line aside."""
@@ -327,9 +348,14 @@ class SubmissionLedger:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         file = os.open(self.path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
         try:
-            while text:
-                text = text[os.write(file, text) :]
-            os.fsync(file)
+            before = os.fstat(file).st_size
+            try:
+                while text:
+                    text = text[os.write(file, text) :]
+                os.fsync(file)
+            except OSError:  # A full disk took a part of it: nothing of it was acted upon.
+                os.ftruncate(file, before)
+                raise
         finally:
             os.close(file)
         if new:
@@ -371,7 +397,7 @@ class SubmissionHistory:
                 by_number[entry.number] = entry
                 found.open.setdefault(entry.key, []).append(entry)
                 continue
-            meant = by_number.get(entry.content.get("intention", 0))
+            meant = by_number.get(entry.content["intention"])
             if meant is not None and meant in (waiting := found.open.get(meant.key, [])):
                 waiting.remove(meant)
                 if entry.kind == "receipt":

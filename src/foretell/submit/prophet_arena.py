@@ -14,16 +14,18 @@ from foretell.data.markets.prophet_arena import PLATFORM as SOURCE
 from foretell.data.payload import MalformedPayload, Payload
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
-from foretell.submit.sending import QUOTA_EXCEEDED, Poster, send_one
 from foretell.submit.submission import (
+    QUOTA_EXCEEDED,
     UNANSWERED,
     OutgoingRequest,
+    Poster,
     SendResult,
     SubmissionItem,
     SubmissionPlan,
     age_notes,
     backtest_problems,
     newest_forecasts,
+    send_one,
     split_id,
     unanswered_items,
 )

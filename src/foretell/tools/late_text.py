@@ -13,9 +13,9 @@ from itertools import compress
 from operator import not_
 
 from foretell.data.datasets.question_set import LateText
-from foretell.data.untrusted import for_terminal
+from foretell.data.untrusted import for_terminal, reworded
 from foretell.questions.as_of import AsOf
-from foretell.questions.question import Question
+from foretell.questions.question import Question, Target
 from foretell.tools.dates.addresses import late_address
 from foretell.tools.dates.find import FoundDate, find_in_folded
 from foretell.tools.dates.folding import fold, lower, unfolded
@@ -27,7 +27,7 @@ CUT_MARK = "[a passage written later is left out]"
 LONGEST_SHOWN = 200
 LONGEST_READ = 60_000
 """Characters of one text that are looked at; what lies beyond may be of any day."""
-TELLING = ("criteria", "background")
+TELLING = ("criteria", "background", "unit")
 """Texts that tell of what is; what is asked may be a statement in any tense."""
 MOST_FOUND = 20
 """Places of one text that are told; more are found when these are cut."""
@@ -79,7 +79,7 @@ class LatePassage:
     """A place in a question's text that was written after the moment it is asked, or tells of later as past."""
 
     field: str
-    """question, criteria, background, or the option by its id."""
+    """question, criteria, background, unit, or the option by its id."""
     found: str
     """The date with a few words before it."""
     sentence: str
@@ -106,11 +106,12 @@ def late_passages(question: Question, as_of: AsOf | None = None) -> tuple[LatePa
 def without_late_passages(question: Question, as_of: AsOf | None = None) -> Question:
     """The question with a mark in place of every such sentence and of what follows it in its paragraph."""
     moment = as_of or question.as_of
-    cut = {name: _cut(getattr(question, name), moment, told=name in TELLING) for name in ("text", *TELLING)}
-    targets = tuple(replace(one, label=_cut(one.label, moment, told=False)) for one in question.targets)
-    last = question.last_value
-    last = None if last is None else replace(last, meaning=_cut(last.meaning, moment, told=False))
-    return replace(question, targets=targets, last_value=last, **cut)
+    unit = question.range.unit if question.range is not None else ""
+    if unit != (kept := _cut(unit, moment, told=True)):
+        # Labels and background repeat it in the midst of a sentence.
+        question = reworded(question, lambda text: text.replace(unit, kept))
+    cut = {name: _cut(getattr(question, name), moment, told=True) for name in ("criteria", "background")}
+    return replace(reworded(question, lambda text: _cut(text, moment, told=False)), **cut)
 
 
 def tells_late(text: str, as_of: AsOf) -> bool:
@@ -130,12 +131,20 @@ def split_late(questions: Sequence[Question], late_text: LateText) -> tuple[list
     return [without_late_passages(one) if cut else one for one, cut in zip(questions, late, strict=True)], []
 
 
+def _name(target: Target) -> str:
+    """An option's id as a text; one that is only the day it resolves on tells nothing."""
+    day = target.resolves_at
+    return "" if day is not None and target.id == day.date().isoformat() else target.id
+
+
 def _texts(question: Question) -> Iterator[tuple[str, str]]:
     """Every text of a question that a model reads."""
     yield "question", question.text
     yield "criteria", question.criteria
     yield "background", question.background
-    yield from ((f"option {one.id}", one.label) for one in question.targets if one.label)
+    yield from ((f"option {one.id}", one.label or _name(one)) for one in question.targets)
+    if question.range is not None:
+        yield "unit", question.range.unit
     if question.last_value is not None:
         yield "last value", question.last_value.meaning
 

@@ -16,9 +16,9 @@ from foretell.report.arena_report import ARENA_ADVICE, ArenaReport, market_weigh
 from foretell.report.charts.calibration import reliability_diagram
 from foretell.report.charts.rulers import interval_ruler
 from foretell.report.charts.svg import Chart, SeriesStyle, mark, series_styles
+from foretell.report.document import study_parts
 from foretell.report.markup import Markup, element
 from foretell.report.numbers import bracket, difference, dollars, number
-from foretell.report.study_report import study_parts
 from foretell.scoring.arena_leaderboard import LEAD_TIMES, MAIN_METRIC, ArenaLeaderboardRow, lead_time_of
 from foretell.scoring.arena_table import ArenaEntry
 from foretell.scoring.arena_view import ArenaLeaderboard

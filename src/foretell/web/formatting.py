@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from foretell.report.markup import excerpt, markdown, web_address
 from foretell.report.numbers import bracket, dollars, signed
-from foretell.report.prose import excerpt, markdown, web_address
 
 
 def percent(p: float | None) -> str:

@@ -28,7 +28,7 @@ from foretell.questions.errors import InputError
 from foretell.questions.storage_errors import StorageError
 from foretell.web.rendering import html_page
 from foretell.web.security import AccessRules, has_token
-from foretell.web.static_files import first_sheet_hash
+from foretell.web.static_files import sheet_hashes
 
 # What goes wrong, said the same way everywhere: problem JSON for programs (RFC 9457), a page for people.
 
@@ -120,7 +120,7 @@ def describe_api(app: FastAPI) -> dict[str, Any]:
 MAX_BODY_BYTES = 1_000_000
 """Bytes of the largest request."""
 CONTENT_POLICY = (
-    f"default-src 'none'; script-src 'self'; style-src 'self' {first_sheet_hash()}; "
+    f"default-src 'none'; script-src 'self'; style-src 'self' {sheet_hashes()}; "
     "img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )

@@ -10,7 +10,7 @@ from typing import Any
 
 from foretell.forecasters.tree.proposition import Proposition
 from foretell.questions.errors import InputError
-from foretell.report.prose import EXCERPT_LENGTH, excerpt
+from foretell.report.markup import EXCERPT_LENGTH, excerpt
 
 MAX_CELLS = 400
 MAX_PICTURE_BYTES = 3_000_000

@@ -1,7 +1,7 @@
 """Templates to text. Escaping is always on; only sanitised Markdown and our own figures pass as markup."""
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 from urllib.parse import quote, urlencode
@@ -12,11 +12,11 @@ from jinja2 import Environment
 
 from foretell.report.document import find_chromium
 from foretell.report.html import make_environment
-from foretell.report.prose import sanitise_text
+from foretell.report.markup import sanitise_text
 from foretell.web.formatting import FILTERS
 from foretell.web.forms import form_value
 from foretell.web.security import Visitor, visitor_of
-from foretell.web.static_files import first_sheet, icon_address, static_address
+from foretell.web.static_files import icon_address, static_address, style_sheet
 
 ViewFunction = TypeVar("ViewFunction", bound=Callable[..., Any])
 
@@ -112,7 +112,7 @@ def render(name: str, view: Any, *, visitor: Visitor | None = None, **more: Any)
         "view": view,
         "href": link_to,
         "static": static_address,
-        "first_sheet": first_sheet(still=visitor.still),
+        "sheet": partial(style_sheet, still=visitor.still),
         "icon": icon_address(),
         "nav": NAVIGATION,
         "can_print": find_chromium() is not None,

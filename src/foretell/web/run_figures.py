@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from foretell.report.charts.rulers import ShownAnswer, probability_ruler, score_ruler
+from foretell.report.charts.rulers import ShownAnswer, labelled_score, probability_ruler, score_ruler
 from foretell.report.charts.svg import Chart
 from foretell.web.run_rows import RunRowView
 
@@ -26,6 +26,15 @@ def score_rulers(runs: Sequence[RunRowView]) -> dict[str, Chart]:
         )
         for id, score in scored.items()
     }
+
+
+def run_ruler(score: Mapping[str, Any]) -> Chart | None:
+    """The score of one run beside the market and the base rate; None without a score."""
+    if not score.get("bi"):
+        return None
+    bi = score["bi"]
+    beside = {"price": _estimate(score["price"]), "rate": _estimate(score["base_rate"])}
+    return labelled_score((bi["estimate"], bi["low"], bi["high"]), **beside)
 
 
 def _numbers(score: Mapping[str, Any]) -> list[float]:

@@ -11,7 +11,7 @@ from foretell.questions.codec import from_json
 from foretell.questions.question import Question
 from foretell.runs.spec import TYPED_PREFIX, RunState
 from foretell.runs.store import RunRow, RunStore, cells_each
-from foretell.scoring.run_scores import StoredScores
+from foretell.scoring.long_tables import StoredScores
 
 TITLE_LENGTH = 200
 """Characters of a title at most."""

@@ -17,7 +17,7 @@ from foretell.questions.trace import ModelCalled
 from foretell.runs.outcomes import RunOutcomes
 from foretell.runs.settings import Settings
 from foretell.runs.store import RunRow, RunStore, cells_each
-from foretell.scoring.run_scores import RunScores, score_run
+from foretell.scoring.long_tables import RunScores, score_run
 from foretell.web.background_runs import BackgroundRuns
 from foretell.web.boards import LeaderboardCache
 from foretell.web.event_watch import EventWatch

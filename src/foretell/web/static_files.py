@@ -1,8 +1,7 @@
 """Style sheets and scripts: small and ours.
 
-What the head of a page is drawn with stands in the page itself, allowed by its hash, so that it is seen while the rest
-comes: a style sheet and a script, and at most one more of each, addressed by their content so that a browser keeps them
-for good.
+A page is drawn with one style sheet, which stands in the page itself, allowed by its hash, so that the page is seen as
+soon as it is there; a tree has one more. Scripts are files, addressed by their content so that a browser keeps them.
 """
 
 import base64
@@ -23,7 +22,7 @@ from foretell.report.theme import colour_variables
 
 STATIC_FOLDER = Path(__file__).parent / "static"
 MEDIA_TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
-FIRST_SHEET = "head.css"
+SHEETS = ("foretell.css", "tree.css")
 """What stands in pages."""
 
 router = APIRouter()
@@ -32,7 +31,7 @@ router = APIRouter()
 @cache
 def static_text(name: str) -> str | None:
     """A file of the static folder, or one of those made from the report's own styles and scripts."""
-    made = {FIRST_SHEET: _first_style, "foretell.css": _style, "foretell.js": _script}
+    made = {"foretell.css": _style, "foretell.js": _script}
     if name in made:
         return made[name]()
     # Only names that are there: a path can lead nowhere else.
@@ -49,14 +48,9 @@ def _source(name: str) -> str:
     return (STATIC_FOLDER / name).read_text(encoding="utf-8")
 
 
-def _first_style() -> str:
-    """The report's colours, which follow the system unless the visitor chose, and what is above the content."""
-    return colour_variables(switchable=True) + _source(FIRST_SHEET)
-
-
 def _style() -> str:
-    """The classes of the report's charts, and ours."""
-    return figure_sheet() + "\n" + _source("foretell.css")
+    """The report's colours, which follow the system unless the visitor chose, the classes of its charts, and ours."""
+    return colour_variables(switchable=True) + figure_sheet() + "\n" + _source("foretell.css")
 
 
 def _script() -> str:
@@ -64,11 +58,11 @@ def _script() -> str:
     return bundle("foretell.js", _source) + "".join(bundle(name, report_text) for name in ("sorting.js", "figures.js"))
 
 
-def first_sheet(*, still: bool) -> Markup:
-    """The style sheet for the head of a page: in it, or as a file of its own where many files share it."""
+def style_sheet(name: str, *, still: bool) -> Markup:
+    """A style sheet for a page: in it, or as a file of its own where many files share it."""
     if still:
-        return Markup('<link rel="stylesheet" href="{}">').format(static_address(FIRST_SHEET))
-    return Markup(f"<style>{static_text(FIRST_SHEET)}</style>")
+        return Markup('<link rel="stylesheet" href="{}">').format(static_address(name))
+    return Markup(f"<style>{static_text(name)}</style>")
 
 
 @cache
@@ -78,10 +72,10 @@ def icon_address() -> str:
 
 
 @cache
-def first_sheet_hash() -> str:
-    """By which a security policy allows the style sheet inside a page."""
-    digest = hashlib.sha256((static_text(FIRST_SHEET) or "").encode()).digest()
-    return f"'sha256-{base64.b64encode(digest).decode()}'"
+def sheet_hashes() -> str:
+    """By which a security policy allows the style sheets inside a page."""
+    digests = (hashlib.sha256((static_text(name) or "").encode()).digest() for name in SHEETS)
+    return " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
 
 
 # Our modules as plain scripts: one request each, and browsers load no modules from disk.

@@ -7,7 +7,7 @@ import pytest
 from tests.arena.live.site import START, Site
 
 from foretell.arena import ArenaStore, SelectionRules, event_history, make_contexts, make_forecasts
-from foretell.arena.collect import collect
+from foretell.arena.stages import collect
 from foretell.questions import InputError
 from foretell.runs import RunStore
 

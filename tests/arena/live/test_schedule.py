@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foretell.arena import Schedule, slot
-from foretell.arena.schedule import CLOSED_FIRST, NEXT_FIRST, WAITED, next_moment, question_date
+from foretell.arena.select import CLOSED_FIRST, NEXT_FIRST, WAITED, next_moment, question_date
 
 T = datetime(2026, 11, 1, tzinfo=UTC)
 HOURS = st.floats(min_value=0.1, max_value=2000, allow_nan=False)

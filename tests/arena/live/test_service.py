@@ -11,7 +11,7 @@ import pytest
 from tests.arena.live.site import START, Site
 
 from foretell.arena import ArenaService, arena_status
-from foretell.arena.service import clock_check
+from foretell.arena.stages import clock_check
 from foretell.runs import RunStore
 
 

@@ -9,8 +9,7 @@ import pytest
 from tests.arena.live.site import START, Site
 
 from foretell.arena import SettleReport, arena_status, make_contexts, make_forecasts
-from foretell.arena.collect import collect
-from foretell.arena.settle import settle
+from foretell.arena.stages import collect, settle
 from foretell.data.markets import SkippedEntry
 from foretell.questions import Failure, Forecast
 from foretell.runs import CellKey, RunStore

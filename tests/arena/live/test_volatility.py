@@ -6,8 +6,8 @@ import pytest
 from tests.arena.live.site import START, Site
 
 from foretell.arena import SelectionRules
-from foretell.arena.collect import collect
 from foretell.arena.select import volatilities
+from foretell.arena.stages import collect
 from foretell.data.markets import MarketRef, PricePoint, PricesUnavailable
 from foretell.questions import AsOf
 

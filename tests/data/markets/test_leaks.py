@@ -13,13 +13,9 @@ import pytest
 
 from fakes.market_reader import CANARY, KEY, Reader
 from fakes.markets import FakeKalshi, FakeManifold, FakeMetaculus, FakePolymarket, PolymarketListing
+from fakes.samples import SampleCommunityPrediction, SampleMetaculusQuestion
 from foretell.data.markets import kalshi, manifold, metaculus, polymarket
-from foretell.practice.markets import (
-    SampleCommunityPrediction,
-    SampleKalshiBook,
-    SampleManifoldBet,
-    SampleMetaculusQuestion,
-)
+from foretell.practice.markets import SampleKalshiBook, SampleManifoldBet
 from foretell.questions import AsOf, instant
 
 TELLING = {"status", "result", "resolved", "resolution", "outcome_prices", "closed", "active", "close_time", "volume"}

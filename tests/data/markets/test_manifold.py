@@ -11,17 +11,11 @@ from hypothesis import strategies as st
 from fakes.faults import FieldDrift, MarketFaults, busy, cut_off, failing
 from fakes.market_reader import CANARY, NOW, Reader, asked, edited
 from fakes.markets import FakeManifold
+from fakes.samples import SampleManifoldAnswer, SampleManifoldMarket, manifold_market_body
 from foretell.data import MalformedPayload, SourceError
 from foretell.data.markets import LiveOnly, MarketRef, PricesUnavailable, manifold, market_ref
 from foretell.practice import ServerRequest, json_response
-from foretell.practice.markets import (
-    ManifoldCatalogue,
-    PracticeManifold,
-    SampleManifoldAnswer,
-    SampleManifoldBet,
-    SampleManifoldMarket,
-    manifold_market_body,
-)
+from foretell.practice.markets import ManifoldCatalogue, PracticeManifold, SampleManifoldBet
 from foretell.questions import AsOf, instant
 
 manifold_ = Reader("manifold")

@@ -11,6 +11,13 @@ from hypothesis import strategies as st
 from fakes.faults import FieldDrift, MarketFaults, busy, failing
 from fakes.market_reader import CANARY, KEY, NOW, Reader, asked, edited
 from fakes.markets import FakeMetaculus
+from fakes.samples import (
+    SampleCommunityPrediction,
+    SampleMetaculusQuestion,
+    SampleMetaculusScale,
+    metaculus_conditional_body,
+    metaculus_post_body,
+)
 from foretell.data import AsyncHttpClient, MalformedPayload, SourceError
 from foretell.data.markets import (
     ListingFilter,
@@ -21,14 +28,7 @@ from foretell.data.markets import (
     PricesUnavailable,
     market_ref,
 )
-from foretell.practice.markets import (
-    MetaculusCatalogue,
-    SampleCommunityPrediction,
-    SampleMetaculusQuestion,
-    SampleMetaculusScale,
-    metaculus_conditional_body,
-    metaculus_post_body,
-)
+from foretell.practice.markets import MetaculusCatalogue
 from foretell.questions import AsOf, NumericRange, Question, from_json, instant, to_json
 
 metaculus = Reader("metaculus")

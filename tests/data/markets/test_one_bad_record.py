@@ -11,6 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fakes.market_reader import NOW, READERS, asked, client
+from fakes.samples import (
+    SampleManifoldMarket,
+    SamplePolymarketEvent,
+    SamplePolymarketMarket,
+    manifold_market_body,
+    polymarket_event_body,
+    polymarket_tokens,
+)
 from foretell.data import AsyncHttpClient, HttpLimits
 from foretell.data.markets import ListingFilter, MarketRef, SkippedEntry
 from foretell.practice import PracticeService, ServerRequest
@@ -25,13 +33,7 @@ from foretell.practice.markets import (
     SampleKalshiEvent,
     SampleKalshiMarket,
     SampleManifoldBet,
-    SampleManifoldMarket,
-    SamplePolymarketEvent,
-    SamplePolymarketMarket,
     kalshi_event_body,
-    manifold_market_body,
-    polymarket_event_body,
-    polymarket_tokens,
 )
 from foretell.questions import AsOf, instant
 

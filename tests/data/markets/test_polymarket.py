@@ -12,15 +12,11 @@ from hypothesis import strategies as st
 from fakes.faults import FieldDrift, MarketFaults, busy, cut_off, failing
 from fakes.market_reader import CANARY, NOW, Reader, asked, edited
 from fakes.markets import FakePolymarket, PolymarketListing
+from fakes.samples import SamplePolymarketEvent, SamplePolymarketMarket, polymarket_event_body
 from foretell.data import MalformedPayload, SourceError
 from foretell.data.markets import LiveOnly, MarketRef, PricesUnavailable, market_ref
 from foretell.practice import json_response
-from foretell.practice.markets import (
-    PolymarketCatalogue,
-    SamplePolymarketEvent,
-    SamplePolymarketMarket,
-    polymarket_event_body,
-)
+from foretell.practice.markets import PolymarketCatalogue
 from foretell.questions import AsOf, instant
 
 polymarket = Reader("polymarket")

@@ -7,9 +7,9 @@ import pytest
 from fakes.faults import FieldDrift, MarketFaults, busy, failing
 from fakes.market_reader import KEY, NOW, Reader, asked
 from fakes.markets import FakeProphetArena
+from fakes.samples import prophet_arena_body, weekly_event_body, weekly_release_body
 from foretell.data import AsyncHttpClient, MalformedPayload, SourceError
 from foretell.data.markets import ListingFilter, LiveOnly, ProphetArenaClient, ProphetArenaWeekly, ProphetArenaWindows
-from foretell.practice.markets import prophet_arena_body, weekly_event_body, weekly_release_body
 from foretell.questions import AsOf, instant
 
 arena = Reader("prophet_arena")

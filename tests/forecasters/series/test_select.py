@@ -115,6 +115,16 @@ def test_a_series_of_monthly_values_cannot_move_before_the_next_one() -> None:
     assert 0.1 < chances.above[1] < 0.9
 
 
+def test_a_series_without_a_calendar_may_move_as_soon_as_it_did_before() -> None:
+    gaps = np.tile([10, 20, 30, 40], 30)
+    days = np.datetime64("2000-01-01") + np.concatenate([[0], np.cumsum(gaps)])
+    due = days[-1] + np.timedelta64(12, "D")
+    within = due + np.array([3, 12], "m8[D]")
+    chances = auto(AskedSeries(days, np.cumsum(noise(len(days), 4)), due, within))
+    assert chances.atom[0] == 1.0, "after twelve days none came before the twentieth"
+    assert chances.atom[1] == pytest.approx(2 / 3, abs=0.02), "one in three had come by the 24th day"
+
+
 def test_spread_of_a_walk_grows_with_the_root_of_the_horizon() -> None:
     from scipy.special import ndtri
 

@@ -90,6 +90,15 @@ def test_a_fresh_series_of_fred_is_blended_with_its_kind() -> None:
     assert "Blended 70% to 30%" in blended.rationale
 
 
+def test_where_no_new_number_is_due_nothing_else_has_a_say() -> None:
+    months = np.arange("2010-01", "2025-11", dtype="M8[M]").astype("M8[D]")
+    values = np.cumsum(np.random.default_rng(3).normal(0, 1, len(months)))
+    question = rate("SNDR", "2025-10-05", "Will interest rates for savings accounts have increased?")
+    said = forecast(question, Stack(), Series(id="SNDR", days=months, values=values))
+    assert said.p["2025-10-12"] == 0.0
+    assert 0.05 < said.p["2025-11-04"] < 0.95
+
+
 def test_a_stale_series_gives_normals_not_a_forecast_of_its_own() -> None:
     days = np.arange("1950-01-01", "1992-01-01", dtype="M8[D]")
     values = 10 - 8 * np.cos(2 * np.pi * (days.astype(int) - 20) / 365.2425)

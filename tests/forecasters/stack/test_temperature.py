@@ -93,6 +93,15 @@ def test_an_old_record_gives_the_seasons_and_the_warming() -> None:
     assert from_record(made_record(until="1962-01-01"), date(2025, 10, 26)) is None
 
 
+@pytest.mark.parametrize("trend", [0.0, 0.1])
+def test_a_record_that_runs_on_is_moved_by_its_own_trend(trend: float) -> None:
+    record = made_record()
+    years = (record.days - record.days[-1]).astype(np.int64) / 365.2425
+    climate = from_record(replace(record, values=record.values + trend * years), record.days[-1].item())
+    assert climate is not None
+    assert climate.normal[0] == pytest.approx(10.0, abs=0.35)
+
+
 def test_the_level_of_an_old_record_does_not_matter() -> None:
     question = warmer("2025-10-01")
     assert chances(question, record=made_record(10.0)) == pytest.approx(chances(question, record=made_record(-40.0)))

@@ -12,10 +12,10 @@ from tests.forecasters.tree.scripted_tree import TreeSetup, playing
 from foretell.forecasters.tree import (
     AnalysisDraft,
     AnalysisLimits,
-    AnalyzeSettings,
     ClaimSurroundings,
     Proposition,
     Tree,
+    TreeSettings,
     depth_of,
     structural_problems,
 )
@@ -56,7 +56,7 @@ def analyze(
 ) -> tuple[AnalysisDraft, TreeSetup]:
     setup = TreeSetup(model=ScriptedModel(script))
     draft = AnalysisDraft(ROOT, place or ClaimSurroundings(), room or AnalysisLimits())
-    asyncio.run(analyze_claim(setup.tree_question, setup.context, AnalyzeSettings(**settings), draft))
+    asyncio.run(analyze_claim(setup.tree_question, setup.context, TreeSettings(**settings), draft))
     return draft, setup
 
 
@@ -194,7 +194,7 @@ def test_likeness_is_noted_and_correlations_are_judged_on_request():
 
 def test_the_prompt_tells_the_question_the_place_and_the_rule():
     place = ClaimSurroundings(path=("The whole works.",), siblings=("A sibling claim.",))
-    _, setup = analyze([answer(complete=True)], place=place, hint="hint_logic")
+    _, setup = analyze([answer(complete=True)], place=place, rule="logic")
     system, user = (message.text for message in setup.requests[0].messages)
     assert "formula with AND, OR and NOT" in system
     assert "2025-10-26" in system
@@ -213,7 +213,7 @@ def test_what_is_told_about_the_surroundings_is_bounded():
 def test_a_clumsy_model_is_put_right():
     setup = TreeSetup(model=playing(), name="scripted:clumsy")
     found = AnalysisDraft(ROOT, ClaimSurroundings(), AnalysisLimits())
-    asyncio.run(analyze_claim(setup.tree_question, setup.context, AnalyzeSettings(), found))
+    asyncio.run(analyze_claim(setup.tree_question, setup.context, TreeSettings(), found))
     assert len(found.leaves) == 4
     assert sum("could not be used" in request.messages[-1].text for request in setup.requests) == 2
 

@@ -30,8 +30,8 @@ from foretell.models.providers import model_name
 from foretell.operations import TreeShowRequest, format_tree, ground_leaves, grow_tree, show_tree
 from foretell.questions import InputError
 from foretell.runs import Settings
-from foretell.studies.trees import TreeWorldSettings, draw_world
-from foretell.studies.trees.uncertainty import RepeatedGrounder, covered, spent
+from foretell.studies import TreeWorldSettings, draw_world
+from foretell.studies.tree_noise import RepeatedGrounder, covered, spent
 
 TRIALS = {"P1": (0.4, 0.6, 0.5, 0.5), "P2": (0.3, 0.3, 0.5, 0.5), "P3": (0.7,)}
 
@@ -94,7 +94,7 @@ def test_money_goes_where_slope_times_spread_is_largest():
 @pytest.mark.parametrize("kind", ["linear", "logic"])
 def test_bars_hold_and_smart_spending_pays_in_a_simulated_world(kind: str, monkeypatch: pytest.MonkeyPatch):
     """A few worlds; `foretell study tree-uncertainty` prints the rest."""
-    monkeypatch.setattr("foretell.studies.trees.uncertainty.QUESTIONS", 10)
+    monkeypatch.setattr("foretell.studies.tree_noise.QUESTIONS", 10)
     held: list[float] = []
     gain: list[float] = []
     for place in range(6):

@@ -51,11 +51,12 @@ class Moody:
         return GroundingResult(p=0.3, grounding=Grounding(grounder=self.name))
 
 
-def grounded(grounder: Any, *others: Any, **settings: Any) -> GroundingResult:
+def grounded(grounder: Any, *others: Any, seconds: float = 60.0, **settings: Any) -> GroundingResult:
     setup = TreeSetup()
 
     async def run() -> GroundingResult:
-        return await GroundingPool(grounder, GroundSettings(**settings), others).ground(setup.leaf(), setup.context)
+        pool = GroundingPool(grounder, GroundSettings(**settings), others, seconds=seconds)
+        return await pool.ground(setup.leaf(), setup.context)
 
     return asyncio.run(run())
 

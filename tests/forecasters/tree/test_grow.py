@@ -23,28 +23,23 @@ from tests.forecasters.tree.scripted_tree import (
 from foretell.forecasters import CannotForecast, Context, attempt
 from foretell.forecasters.agent import Clamp
 from foretell.forecasters.tree import (
-    AnalyzeSettings,
     AverageLink,
     CannotGround,
     EventLog,
     Grounder,
     GroundingPool,
     GroundingResult,
-    GroundSettings,
     Leaf,
     LinearLink,
     SearchGrounder,
-    SynthesizeSettings,
     Tree,
     TreeForecaster,
     TreeGrowth,
     TreeJob,
     TreeSettings,
-    TreeSizeSettings,
     claim_of_target,
     evaluate,
     leaves,
-    rule_named,
     tree_from_dict,
 )
 from foretell.forecasters.tree.grow.event_log import tree_job_order
@@ -72,7 +67,7 @@ PRICES = PriceList({"scripted:planner": TokenPrice(input=100, output=1000)})
 
 
 def grown(
-    setup: TreeSetup, grounder: Grounder | None = None, at_once: int = 20, **fields: Any
+    setup: TreeSetup, grounder: Grounder | None = None, dollars: float | None = None, **fields: Any
 ) -> tuple[Tree, EventLog[TreeJob]]:
     log = EventLog[TreeJob]()
     settings = TreeSettings(**fields)
@@ -82,10 +77,10 @@ def grown(
         growth = TreeGrowth(
             about=replace(setup.tree_question, claim=claim, slot="q/trial 0/tree yes"),
             context=setup.context,
-            pool=GroundingPool(grounder or SearchGrounder(), GroundSettings(at_once=at_once)),
+            pool=GroundingPool(grounder or SearchGrounder(), settings),
             log=log,
             settings=settings,
-            dollars=settings.size.dollars,
+            dollars=dollars,
         )
         return await growth.run()
 
@@ -138,7 +133,7 @@ class Shuffled:
 def test_who_is_quicker_changes_neither_requests_nor_events_nor_the_tree():
     def run(seed: int) -> tuple[Tree, list[TraceEvent], set[str]]:
         model = Shuffled(seed)
-        tree, log = grown(TreeSetup(model=model), size=TreeSizeSettings(rounds=3, nodes=150))
+        tree, log = grown(TreeSetup(model=model), rounds=3, nodes=150)
         return tree, log.events(tree_job_order(tree)), {request_key(request) for request in model.inner.requests}
 
     first, second = run(1), run(2)
@@ -172,30 +167,30 @@ def test_calls_side_by_side_within_a_leaf_are_told_in_one_order():
 
 @pytest.mark.parametrize(("rounds", "nodes"), [(1, 5), (2, 21), (3, 85)])
 def test_leaves_are_taken_apart_again_round_by_round(rounds: int, nodes: int):
-    tree, _ = grown(TreeSetup(name="scripted:planner-4"), size=TreeSizeSettings(rounds=rounds))
+    tree, _ = grown(TreeSetup(name="scripted:planner-4"), rounds=rounds)
     assert len(tree.nodes) == nodes
     assert "P4.4" in tree.nodes or rounds == 1
 
 
 def test_the_budget_of_nodes_is_shared_out_equally():
-    tree, _ = grown(TreeSetup(name="scripted:planner-4"), size=TreeSizeSettings(rounds=3, nodes=30))
+    tree, _ = grown(TreeSetup(name="scripted:planner-4"), rounds=3, nodes=30)
     assert len(tree.nodes) <= 30
     assert {len(tree.nodes[f"P{n}"].children) for n in (1, 2, 3, 4)} == {4}
 
 
 def test_the_budget_of_leaves_and_the_depth_are_kept():
-    tree, _ = grown(TreeSetup(name="scripted:planner-4"), size=TreeSizeSettings(rounds=4, most_leaves=20))
+    tree, _ = grown(TreeSetup(name="scripted:planner-4"), rounds=4, most_leaves=20)
     assert len(leaves(tree)) <= 20
-    tree, _ = grown(TreeSetup(name="scripted:planner-4"), size=TreeSizeSettings(rounds=4, depth=1))
+    tree, _ = grown(TreeSetup(name="scripted:planner-4"), rounds=4, depth=1)
     assert len(tree.nodes) == 5
-    tree, _ = grown(TreeSetup(), size=TreeSizeSettings(depth=0))
+    tree, _ = grown(TreeSetup(), depth=0)
     assert list(tree.nodes) == ["P0"]
     assert tree.nodes["P0"].grounding
 
 
 def test_no_request_grows_with_the_tree():
     setup = TreeSetup(name="scripted:planner-4")
-    grown(setup, size=TreeSizeSettings(rounds=4))
+    grown(setup, rounds=4)
     sizes = [sum(len(message.text) for message in request.messages) for request in setup.requests]
     small = TreeSetup(name="scripted:planner-4")
     grown(small)
@@ -251,7 +246,7 @@ def test_what_a_person_must_mend_ends_everything_at_once():
 
     broken = Broken()
     with pytest.raises(InputError, match="no key"):
-        grown(TreeSetup(name="scripted:planner-8"), broken, size=TreeSizeSettings(rounds=2), at_once=1)
+        grown(TreeSetup(name="scripted:planner-8"), broken, rounds=2, at_once=1)
     assert broken.started < 64
 
 
@@ -267,12 +262,12 @@ def test_a_claim_that_is_not_taken_apart_is_grounded_itself():
 
 def test_every_rule_grows_a_sound_tree():
     for rule in ("linear", "logic", "vanilla", "average", "random", "noisy-or", "inhibited-noisy-or"):
-        tree, _ = grown(TreeSetup(), synthesize=SynthesizeSettings(rule=rule_named(rule)))
+        tree, _ = grown(TreeSetup(), rule=rule)
         assert evaluate(tree).p == tree.nodes["P0"].p, rule
 
 
 def test_siblings_that_move_together_are_in_the_notes():
-    tree, _ = grown(TreeSetup(), analyze=AnalyzeSettings(correlations=True))
+    tree, _ = grown(TreeSetup(), correlations=True)
     assert any("judged to move together" in note for note in tree.notes)
 
 
@@ -365,7 +360,7 @@ def test_a_budget_that_ends_midway_leaves_a_tree_with_marks():
     inner = setup.model
     # Every call costs 3 cents and needs room for 30 more: the wall is hit after about thirty-seven calls.
     setup.model = BudgetedModel(inner, PRICES, Budget("question", dollars=1.4))
-    answer = forecast(setup, settings=TreeSettings(size=TreeSizeSettings(rounds=2)))
+    answer = forecast(setup, settings=TreeSettings(rounds=2))
     assert isinstance(answer, Forecast)
     (document,) = [event.document for event in setup.of(TreeGrown)]
     tree = tree_from_dict(document).tree
@@ -382,7 +377,7 @@ def test_a_tree_is_no_larger_than_its_money_is_enough_for(dollars: float, nodes:
     setup = TreeSetup(prices=PRICES, name="scripted:planner-4")
     prices = PriceList({setup.name: TokenPrice(input=100, output=1000)})
     setup.prices = prices
-    tree, _ = grown(setup, size=TreeSizeSettings(rounds=2, dollars=dollars))
+    tree, _ = grown(setup, rounds=2, dollars=dollars)
     assert len(tree.nodes) <= nodes
     assert len(leaves(tree)) * 2.6 <= max(0.75 * dollars + 4 * 2.6, 2.6)
 
@@ -397,7 +392,7 @@ def test_no_money_at_all_is_a_failure():
 
 def test_the_forecast_is_clamped_and_the_tree_is_not():
     setup = TreeSetup()
-    plainly = TreeSettings(synthesize=SynthesizeSettings(rule=rule_named("average")))
+    plainly = TreeSettings(rule="average")
     answer = forecast(setup, grounder=GivenGrounder(p=lambda leaf: 0.0), settings=plainly)
     assert isinstance(answer, Forecast)
     assert answer.p == {"yes": 0.05}

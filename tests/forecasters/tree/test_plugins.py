@@ -27,7 +27,6 @@ from foretell.forecasters.tree import (
     Leaf,
     Link,
     SynthesisRule,
-    SynthesizeSettings,
     Tree,
     TreeForecaster,
     TreeProblem,
@@ -40,7 +39,6 @@ from foretell.forecasters.tree import (
     link_in_words,
     object_schema,
     read_tree,
-    rule_named,
     write_tree,
 )
 from foretell.forecasters.tree.what_if import what_if
@@ -167,7 +165,7 @@ def test_trees_are_grown_with_it_and_with_a_grounder_of_another_package():
 
     setup.model = Both()
     grounder = plugins.load("grounders", "one-third")()
-    settings = TreeSettings(synthesize=SynthesizeSettings(rule=rule_named("at-least")))
+    settings = TreeSettings(rule="at-least")
     kept: list[Tree] = []
     forecaster = TreeForecaster(
         grounder=grounder, settings=settings, store_tree=lambda question, trial, target, tree: kept.append(tree)

@@ -28,8 +28,8 @@ from foretell.forecasters.tree import (
     Proposition,
     SetLink,
     Synthesizer,
-    SynthesizeSettings,
     Tree,
+    TreeSettings,
     bayes_net_faults,
     evaluate,
     read_tree,
@@ -69,8 +69,9 @@ def synthesize(
     script: Any, rule: str = "linear", below: dict[str, Proposition] | None = None, **settings: Any
 ) -> tuple[Proposition, TreeSetup]:
     setup = TreeSetup(model=ScriptedModel(script))
-    how = SynthesizeSettings(rule=rule_named(rule), **settings)
-    synthesizer = Synthesizer(about=setup.tree_question, context=setup.context, settings=how)
+    own = {name: settings.pop(name) for name in ("missing", "seed") if name in settings}
+    how = TreeSettings(rule=rule, **settings)
+    synthesizer = Synthesizer(about=setup.tree_question, context=setup.context, settings=how, **own)
     return asyncio.run(synthesizer.synthesize(PARENT, ClaimSurroundings(path=("Above.",)), below or BELOW)), setup
 
 
@@ -217,9 +218,7 @@ def test_average_and_random_weights_ask_nobody():
 )
 def test_what_does_not_fit_is_asked_for_again_with_the_reason(rule: str, wrong: dict[str, Any], reason: str):
     setup = TreeSetup(model=playing(lambda request: None if len(request.messages) > 2 else said(**wrong)))
-    synthesizer = Synthesizer(
-        about=setup.tree_question, context=setup.context, settings=SynthesizeSettings(rule=rule_named(rule))
-    )
+    synthesizer = Synthesizer(about=setup.tree_question, context=setup.context, settings=TreeSettings(rule=rule))
     found = asyncio.run(synthesizer.synthesize(PARENT, ClaimSurroundings(), BELOW))
     assert reason in setup.requests[1].messages[-1].text
     assert len(setup.requests) == 2
@@ -237,7 +236,7 @@ def test_without_an_answer_the_mean_stands_in_and_a_note_says_so(error: Exceptio
 
 def test_a_stubborn_model_is_asked_three_times():
     setup = TreeSetup(model=playing(), name="scripted:stubborn")
-    synthesizer = Synthesizer(about=setup.tree_question, context=setup.context, settings=SynthesizeSettings())
+    synthesizer = Synthesizer(about=setup.tree_question, context=setup.context, settings=TreeSettings())
     found = asyncio.run(synthesizer.synthesize(PARENT, ClaimSurroundings(), BELOW))
     assert len(setup.requests) == 3
     assert found.link == AverageLink()
@@ -273,7 +272,7 @@ def test_weights_of_a_bayes_net_are_insisted_on_or_made():
         assert found.link.intercept + sum(found.link.weights.values()) <= 1 + 1e-9
         assert f"scaled by {scaling}" in found.notes[0]
     with pytest.raises(InputError, match="no scaling"):
-        SynthesizeSettings(scaling="other")
+        TreeSettings(scaling="other")
 
 
 def test_shared_claims_below_are_one_variable():

@@ -21,7 +21,6 @@ from foretell.forecasters.tree import (
     CannotGround,
     Grounding,
     GroundingResult,
-    GroundSettings,
     Leaf,
     SearchGrounder,
     ThoughtKind,
@@ -119,7 +118,7 @@ def run(
 ) -> tuple[Any, Mind, TreeSetup]:
     mind, setup = mind or Mind(), TreeSetup(**fields.pop("setup", {}))
     setup.model = ScriptedModel(mind)
-    given = ThoughtSettings(kind=kind, ground=GroundSettings(retries=0), **fields)
+    given = ThoughtSettings(kind=kind, retries=0, **fields)
     forecaster = ThoughtsForecaster(grounder=notes or Notebook(), settings=given)
     return asyncio.run(attempt(forecaster, setup.question, setup.context)), mind, setup
 

@@ -11,7 +11,7 @@ from tests.forecasters.tree.random_trees import KINDS, random_tree
 
 from foretell.forecasters.tree import Tree, compile_tree, leaves, run_many
 from foretell.metrics import Floats
-from foretell.studies.trees import (
+from foretell.studies import (
     DISTURBANCES,
     add_uniform_noise,
     replace_by_chance,

@@ -11,8 +11,7 @@ from tests.studies.made_trials import SIMULATED
 from foretell.metrics import Resampling
 from foretell.operations import study as run_study
 from foretell.report import StudyResult, markdown_study, print_study, study_page
-from foretell.studies import StudyData
-from foretell.studies.trees import Simulation
+from foretell.studies import Simulation, StudyData
 
 
 def played(name: str) -> StudyResult:

@@ -7,9 +7,17 @@ import pytest
 
 from foretell.metrics import Resampling
 from foretell.operations import study as run_study
-from foretell.studies import StudyData
-from foretell.studies.trees import DISTURBANCES, LINK_KINDS, RATIOS, LinkKind, NoiseEffects, Simulation, noise_effects
-from foretell.studies.trees import RULES as ALL_RULES
+from foretell.studies import (
+    DISTURBANCES,
+    LINK_KINDS,
+    RATIOS,
+    LinkKind,
+    NoiseEffects,
+    Simulation,
+    StudyData,
+    noise_effects,
+)
+from foretell.studies import SIMULATED_RULES as ALL_RULES
 
 RULES = ("linear", "bayes-net", "logic")
 CHANCE = 0.01

@@ -11,10 +11,10 @@ from foretell.forecasters.tree import JudgedLink, LinearLink, Proposition, Tree,
 from foretell.metrics import Resampling
 from foretell.operations import study as run_study
 from foretell.questions import InputError
-from foretell.studies import StudyData
-from foretell.studies.trees import (
+from foretell.studies import (
     DISTURBANCES,
     DRAWS,
+    StudyData,
     TreeWorldSettings,
     add_uniform_noise,
     draw_questions,

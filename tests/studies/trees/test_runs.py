@@ -8,7 +8,7 @@ from foretell.forecasters.combine import Examples
 from foretell.metrics import Floats, Resampling
 from foretell.operations import study as run_study
 from foretell.studies import StudyData, mean_of_runs
-from foretell.studies.trees.stability import RunStability, runs_histogram, variance_of_runs
+from foretell.studies.tree_methods import RunStability, runs_histogram, variance_of_runs
 
 QUICK = Resampling(draws=100)
 

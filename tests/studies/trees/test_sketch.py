@@ -22,8 +22,8 @@ from foretell.forecasters.tree import (
 )
 from foretell.forecasters.tree import formula as ex
 from foretell.metrics import Floats
-from foretell.studies.trees import LinkKind, TreeWorld, TreeWorldSettings, draw_questions, draw_world
-from foretell.studies.trees.world import chance_of, fitted_tree, parametric_tree, plain_formulas
+from foretell.studies import LinkKind, TreeWorld, TreeWorldSettings, draw_questions, draw_world
+from foretell.studies.tree_world import chance_of, fitted_tree, parametric_tree, plain_formulas
 
 LINKED = ("linear", "formula", "noisy_or", "average")
 

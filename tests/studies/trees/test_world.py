@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foretell.forecasters.tree import LinearLink, bayes_net_faults, evaluate, post_order, tree_problems
-from foretell.studies.trees import (
+from foretell.studies import (
     LINK_KINDS,
     LinkKind,
     TreeWorldSettings,

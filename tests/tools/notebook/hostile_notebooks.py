@@ -482,6 +482,55 @@ for folder in ('/tmp', '/dev/shm'):
         says="/tmp -> OSError ENOSPC.*/dev/shm -> OSError ENOSPC",
     ),
     Attack(
+        name="memory that outlives who touched it",
+        code="""
+import mmap
+attempt('shared', lambda: mmap.mmap(-1, 1 << 20))
+attempt('zero', lambda: mmap.mmap(os.open('/dev/zero', os.O_RDWR), 1 << 20))
+attempt('thread', lambda: call('clone', 0, 0, 0x10f00, 0))
+pair = socket.socketpair()
+pair[0].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8 << 20)
+print('buffer', pair[0].getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) < 8 << 20)
+""",
+        says="shared -> PermissionError.*zero -> (PermissionError|OSError).*buffer True",
+    ),
+    Attack(
+        name="memory in sockets that nobody accepts",
+        code="""
+door = socket.socket(socket.AF_UNIX)
+door.bind('/tmp/door')
+door.listen(4_096)
+for _ in range(4_000):
+    with socket.socket(socket.AF_UNIX) as caller:
+        caller.setblocking(False)
+        try:
+            caller.connect('/tmp/door')
+            while True:
+                caller.send(bytes(65_536))
+        except BlockingIOError:
+            pass
+time.sleep(60)
+""",
+        says="MiB of memory, more than the 400 MiB allowed",
+        how="dead",
+    ),
+    Attack(
+        name="large files under way in a socket",
+        code="""
+inner, outer = (socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(2))
+for number in range(8):
+    with open('hidden', 'wb', buffering=0) as file:
+        os.unlink('hidden')
+        file.write(b'x' * 4_000_000)
+        socket.send_fds(inner[0], [b'x'], [file.fileno()])
+socket.send_fds(outer[0], [b'x'], [one.fileno() for one in inner])
+del inner
+time.sleep(60)
+""",
+        says="its files grew beyond the 24 MiB allowed",
+        how="dead",
+    ),
+    Attack(
         name="one huge file",
         code="attempt('file', lambda: open('huge', 'wb').write(b'x' * 50_000_000))",
         says="file -> OSError EFBIG",

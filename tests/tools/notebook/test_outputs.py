@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foretell.tools.notebook import DisplayOutput, ErrorOutput, Output, OutputCaps, StreamOutput
-from foretell.tools.notebook.outputs import (
+from foretell.tools.notebook.notebook import (
     ATTRIBUTE,
     TAGS,
     harmless_html,

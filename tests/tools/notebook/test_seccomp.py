@@ -7,6 +7,7 @@ import pytest
 
 from foretell.tools.notebook.sandbox import (
     ALLOW,
+    AND,
     ANY_BIT,
     ARCHITECTURES,
     AT_LEAST,
@@ -17,7 +18,9 @@ from foretell.tools.notebook.sandbox import (
     FAIL,
     KILL_PROCESS,
     LOAD,
+    MMAP,
     RETURN,
+    SETSOCKOPT,
     SOCKET,
     seccomp_filter,
 )
@@ -26,12 +29,12 @@ MACHINES = list(ARCHITECTURES)
 TESTS = {EQUAL: lambda a, k: a == k, AT_LEAST: lambda a, k: a >= k, ANY_BIT: lambda a, k: bool(a & k)}
 
 
-def verdict(machine: str, number: int, first: int = 0, architecture: int | None = None) -> int:
+def verdict(machine: str, number: int, *given: int, architecture: int | None = None) -> int:
     """What the filter answers to a call."""
     program = seccomp_filter(machine)
     assert program is not None
     known = ARCHITECTURES[machine][1] if architecture is None else architecture
-    data = struct.pack("<IIQ6Q", number, known, 0, first, 0, 0, 0, 0, 0)
+    data = struct.pack("<IIQ6Q", number, known, 0, *(*given, 0, 0, 0, 0, 0, 0)[:6])
     steps = [struct.unpack_from("<HBBI", program, place) for place in range(0, len(program), 8)]
     assert len(steps) < 4_096
     place = accumulator = 0
@@ -42,6 +45,8 @@ def verdict(machine: str, number: int, first: int = 0, architecture: int | None 
             return operand
         if code == LOAD:
             (accumulator,) = struct.unpack_from("<I", data, operand)
+        elif code == AND:
+            accumulator &= operand
         else:
             place += true if TESTS[code](accumulator, operand) else false
 
@@ -71,6 +76,20 @@ def test_which_sockets(machine: str) -> None:
     allowed = {family for family in range(60) if verdict(machine, number, family) == ALLOW}
     assert allowed == {1, 2, 10, 16}
     assert verdict(machine, number, 40) == FAIL | errno.EAFNOSUPPORT
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_memory_and_files_that_escape_their_count(machine: str) -> None:
+    place = ARCHITECTURES[machine][0]
+    shared, private, anonymous, validated = 0x01, 0x02, 0x20, 0x03
+    for flags in (shared | anonymous, validated | anonymous | 0x4000):
+        assert verdict(machine, MMAP[place], 0, 4096, 3, flags) == FAIL | errno.EPERM
+    for flags in (private | anonymous, shared, private, private | anonymous | 0x20000):
+        assert verdict(machine, MMAP[place], 0, 4096, 3, flags) == ALLOW
+    assert verdict(machine, CLONE[place], 0x10F00 & ~0x400) == FAIL | errno.EPERM
+    for option in range(40):
+        assert verdict(machine, SETSOCKOPT[place], 3, 1, option) == (FAIL if option in (7, 8) else ALLOW)
+        assert verdict(machine, SETSOCKOPT[place], 3, 6, option) == ALLOW
 
 
 @pytest.mark.parametrize("machine", MACHINES)

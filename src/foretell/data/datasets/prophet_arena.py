@@ -24,8 +24,7 @@ from foretell.data.datasets.rows import Row, csv_rows, jsonl_rows
 from foretell.data.markets.prophet_arena import ProphetArenaClient, outcomes_exclude
 from foretell.data.untrusted import for_file_name
 from foretell.questions.errors import InputError
-from foretell.questions.exclusivity import Exclusivity, with_some_left_out
-from foretell.questions.question import Question, Snapshot, Target
+from foretell.questions.question import Exclusivity, Question, Snapshot, Target, with_some_left_out
 from foretell.questions.resolution import Resolution
 
 # Python literals as found in published CSV cells, read without running anything.

@@ -13,8 +13,15 @@ from foretell.data.datasets.question_set import AskedKey, QuestionSet, asked_key
 from foretell.data.datasets.rows import Row, csv_rows, hint_for, jsonl_rows, read_json, read_text, record
 from foretell.questions.codec import from_dict
 from foretell.questions.errors import InputError
-from foretell.questions.exclusivity import Exclusivity, read_exclusivity
-from foretell.questions.question import Question, QuestionKind, SeriesRef, Snapshot, Target
+from foretell.questions.question import (
+    Exclusivity,
+    Question,
+    QuestionKind,
+    SeriesRef,
+    Snapshot,
+    Target,
+    read_exclusivity,
+)
 from foretell.questions.resolution import Resolution
 
 _NAMES = """

@@ -43,8 +43,7 @@ from foretell.data.markets.prices import MarketRef, PricePoint, PricesUnavailabl
 from foretell.data.payload import MalformedPayload, Payload
 from foretell.data.service import JsonService, ServiceConfig
 from foretell.questions.as_of import AsOf
-from foretell.questions.exclusivity import Exclusivity
-from foretell.questions.question import Question, Snapshot, Target
+from foretell.questions.question import Exclusivity, Question, Snapshot, Target
 
 HOST = "https://external-api.kalshi.com/trade-api/v2"
 TICKER = re.compile(r"[A-Z0-9]+(-[A-Z0-9.]+)+")

@@ -14,8 +14,7 @@ from foretell.data.http import NotFound, SourceError
 from foretell.data.payload import MalformedPayload, Payload
 from foretell.data.untrusted import for_log
 from foretell.questions.as_of import AsOf, UtcDatetime, instant
-from foretell.questions.exclusivity import Exclusivity, with_some_left_out
-from foretell.questions.question import Question, Target
+from foretell.questions.question import Exclusivity, Question, Target, with_some_left_out
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)

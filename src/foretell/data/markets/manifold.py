@@ -39,8 +39,7 @@ from foretell.data.markets.prices import (
 from foretell.data.payload import Payload
 from foretell.data.service import JsonService, ServiceConfig
 from foretell.questions.as_of import AsOf
-from foretell.questions.exclusivity import read_exclusivity
-from foretell.questions.question import Question, Snapshot, Target
+from foretell.questions.question import Question, Snapshot, Target, read_exclusivity
 
 HOST = "https://api.manifold.markets/v0"
 BETS_PAGE = 1000

@@ -39,9 +39,7 @@ from foretell.data.markets.prices import (
 from foretell.data.payload import MalformedPayload, Payload
 from foretell.data.service import JsonService, Params, ServiceConfig
 from foretell.questions.as_of import AsOf
-from foretell.questions.exclusivity import read_exclusivity
-from foretell.questions.numeric_range import DEFAULT_CELLS, NumericRange
-from foretell.questions.question import Question, Snapshot, Target
+from foretell.questions.question import DEFAULT_CELLS, NumericRange, Question, Snapshot, Target, read_exclusivity
 
 HOST = "https://www.metaculus.com/api"
 NO_TOKEN = "metaculus answers nobody without a token, and none was given"

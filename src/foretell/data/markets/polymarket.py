@@ -45,8 +45,7 @@ from foretell.data.markets.prices import (
 from foretell.data.payload import MalformedPayload, Payload
 from foretell.data.service import JsonService, ServiceConfig
 from foretell.questions.as_of import AsOf
-from foretell.questions.exclusivity import Exclusivity, read_exclusivity, with_some_left_out
-from foretell.questions.question import Question, Snapshot, Target
+from foretell.questions.question import Exclusivity, Question, Snapshot, Target, read_exclusivity, with_some_left_out
 
 GAMMA = "https://gamma-api.polymarket.com"
 DATA = "https://data-api.polymarket.com"

@@ -25,8 +25,7 @@ from foretell.data.markets.market import Market
 from foretell.data.payload import Payload
 from foretell.data.service import JsonService, ServiceConfig
 from foretell.questions.as_of import AsOf
-from foretell.questions.exclusivity import Exclusivity
-from foretell.questions.question import Question, Snapshot, Target
+from foretell.questions.question import Exclusivity, Question, Snapshot, Target
 
 HOST = "https://api.prophetarena.co/api/v1"
 PLATFORM = "prophet_arena"

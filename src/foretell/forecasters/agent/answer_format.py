@@ -9,9 +9,8 @@ from math import isfinite
 from typing import Any, Literal
 
 from foretell.models.structured_output import closed_object
-from foretell.questions.exclusivity import Exclusivity, scaled
 from foretell.questions.forecast import Categorical, Numeric
-from foretell.questions.question import Question
+from foretell.questions.question import Exclusivity, Question, scaled
 
 # Questions about a number or a date: the agent states quantiles, and every threshold follows from them.
 

@@ -6,8 +6,8 @@ from typing import Any, Literal, cast
 
 from foretell.forecasters.agent.answer_format import AnswerFormat, StatedProbabilities, write_quantiles
 from foretell.models.structured_output import closed_object
-from foretell.questions.exclusivity import even_chance
 from foretell.questions.forecast import Numeric
+from foretell.questions.question import even_chance
 
 # What a model says about its belief: the schema it fills in, and a patient reading of what it filled in.
 

@@ -18,8 +18,7 @@ from foretell.forecasters.agent.belief import BELIEF
 from foretell.forecasters.agent.settings import Clamp
 from foretell.forecasters.forecaster import Context
 from foretell.questions.as_of import AsOf, instant
-from foretell.questions.exclusivity import Exclusivity
-from foretell.questions.question import Question, Target
+from foretell.questions.question import Exclusivity, Question, Target
 from foretell.tools.names import SUBMIT, tool_hint
 
 NOT_GIVEN = "None were given; take the question's words in their plain sense."

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from foretell.models.model import ModelSettings
 from foretell.questions.errors import InputError
-from foretell.questions.exclusivity import Exclusivity, even_chance, scaled
+from foretell.questions.question import Exclusivity, even_chance, scaled
 
 if TYPE_CHECKING:
     from foretell.forecasters.agent.agent import BeliefAgent

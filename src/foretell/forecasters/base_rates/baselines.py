@@ -11,9 +11,8 @@ from foretell.data.series.series import SeriesUnavailable
 from foretell.forecasters.base_rates.rates import Rates
 from foretell.forecasters.forecaster import CannotForecast, Context, forecast_of
 from foretell.questions.as_of import instant
-from foretell.questions.exclusivity import scaled
 from foretell.questions.forecast import Forecast
-from foretell.questions.question import Question, SeriesRef, Snapshot, Target
+from foretell.questions.question import Question, SeriesRef, Snapshot, Target, scaled
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,9 +19,8 @@ from foretell.forecasters.base_rates.wording import TURNS, read
 from foretell.forecasters.combine.rows import sigmoid
 from foretell.forecasters.forecaster import CannotForecast, Context, forecast_of
 from foretell.questions.as_of import AsOf
-from foretell.questions.exclusivity import scaled
 from foretell.questions.forecast import Forecast
-from foretell.questions.question import Question, Target
+from foretell.questions.question import Question, Target, scaled
 
 # Why the outside view says what it says, in words.
 

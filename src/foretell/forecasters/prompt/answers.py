@@ -6,8 +6,7 @@ from typing import Any, cast
 
 from foretell.forecasters.agent.answer_format import read_number, target_keys
 from foretell.models.structured_output import UnusableReply
-from foretell.questions.exclusivity import Exclusivity
-from foretell.questions.question import Question
+from foretell.questions.question import Exclusivity, Question
 
 LONGEST_RATIONALE = 6_000
 NAMED = 5

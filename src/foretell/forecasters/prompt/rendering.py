@@ -9,8 +9,7 @@ from foretell.forecasters.agent.answer_format import target_keys
 from foretell.forecasters.agent.prompts import crowd_name, days_left
 from foretell.forecasters.prompt.prediction_context import PredictionContext, RankedSource, one_line
 from foretell.questions.errors import InputError
-from foretell.questions.exclusivity import Exclusivity
-from foretell.questions.question import Question, Snapshot, Target
+from foretell.questions.question import Exclusivity, Question, Snapshot, Target
 
 LONGEST_TEXT = 12_000
 """Characters of criteria and of background."""

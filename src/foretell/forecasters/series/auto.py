@@ -66,9 +66,8 @@ def choices(asked: AskedSeries, expected: Expectation = NOTHING_KNOWN) -> list[A
     """
     past = history(asked)
     trials = BacktestedModels(past=past, threshold=asked.threshold, expected=expected)
-    at = trials.offset
-    known = AutoChoice(above=float(at < 0), below=float(at > 0), weights={}, chances={}, evidence={})
-    return [trials.choose(h) if h > 0 else known for h in past.steps(asked).tolist()]
+    ahead = zip(past.steps(asked).tolist(), past.surprise(asked.resolution).tolist(), strict=True)
+    return [trials.choose(h) if h > 0 else trials.stand(early) for h, early in ahead]
 
 
 def auto(asked: AskedSeries, expected: Expectation = NOTHING_KNOWN) -> SeriesChances:
@@ -115,6 +114,15 @@ class BacktestedModels:
             chances={name: chance[0] for name, chance in said.items()},
             evidence=evidence,
         )
+
+    def stand(self, surprise: float) -> AutoChoice:
+        """The last value where no new one is due, but for the chance that one comes all the same."""
+        above, below = float(self.offset < 0), float(self.offset > 0)
+        if surprise:
+            moved = self.choose(1)
+            above += surprise * (moved.above - above)
+            below += surprise * (moved.below - below)
+        return AutoChoice(above=above, below=below, weights={}, chances={}, evidence={})
 
     def _seasonal(self, change: Changes, walk: Floats) -> float:
         """Evidence for seasonal normals over the walk at this horizon, and at a quarter if that is shorter."""

@@ -123,6 +123,20 @@ class SeriesHistory:
         """How many observations of a slow series are dated on or before the due day and not out yet."""
         return max(0, int(self._observations_until(np.array([self.due]))[0]))
 
+    def surprise(self, resolution: Days) -> Floats:
+        """Chance of a new observation by each day though none is due: as often as one had come by then after others.
+
+        A series that is always dated on the same day of its months has no surprises.
+        """
+        dates = self.day.astype(np.int64).astype("M8[D]")
+        day_of_month = dates - dates.astype("M8[M]").astype("M8[D]")
+        if not self.slow or (self.months and len(np.unique(day_of_month)) == 1):
+            return np.zeros(len(resolution))
+        apart, waited = np.diff(self.day), self.due - self.day[-1]
+        apart = apart[apart > waited]
+        until = resolution.astype("M8[D]").astype(np.int64) - self.day[-1]
+        return (apart[None, :] <= until[:, None]).sum(axis=1) / (len(apart) + 1)
+
     def _observations_until(self, day: Ints) -> Ints:
         """How many observations after the last one are to be expected on or before a day."""
         if not self.months:

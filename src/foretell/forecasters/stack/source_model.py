@@ -26,6 +26,8 @@ class Estimate:
     rationale: str
     from_record: bool = False
     """Whether the newest values of the question's own series are in it, beside which a base rate has no say."""
+    settled: Bools | None = None
+    """Targets by whose date no new value of the series is due; None where that is not known."""
 
 
 OtherSeries = Mapping[str, Series]

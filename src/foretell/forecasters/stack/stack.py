@@ -14,7 +14,8 @@ from foretell.forecasters.base_rates.rates import Rates, effective_weights
 from foretell.forecasters.combine.projection import falling, rising
 from foretell.forecasters.combine.rows import Days, sigmoid
 from foretell.forecasters.forecaster import CannotForecast, Context, forecast_of
-from foretell.forecasters.series.forecasters import Auto
+from foretell.forecasters.series.forecasters import Auto, read_series_question
+from foretell.forecasters.series.history import history
 from foretell.forecasters.stack.conflict import ConflictModel
 from foretell.forecasters.stack.economy import EconomyModel, ShareModel
 from foretell.forecasters.stack.source_model import Estimate, OtherSeries, SourceModel, horizons
@@ -215,13 +216,16 @@ async def _by_series(question: Question, context: Context, record: Series | None
     """What `auto` says, while the series is fresh enough to be the one asked about."""
     if record is None or question.series is None or not fresh(record, question.due.date()):
         return None
-    source = SeriesInMemory(series={question.series.id: record})
+    own = Context(as_of=context.as_of, series=SeriesInMemory(series={question.series.id: record}))
     try:
-        said = await Auto().forecast(question, Context(as_of=context.as_of, series=source))
+        said = await Auto().forecast(question, own)
+        asked = await read_series_question(question, own)
     except CannotForecast:
         return None
     return Estimate(
-        p=np.asarray([said.p[t.id] for t in question.targets]), rationale=f"From the series: {said.rationale}"
+        p=np.asarray([said.p[t.id] for t in question.targets]),
+        rationale=f"From the series: {said.rationale}",
+        settled=history(asked).steps(asked) == 0,
     )
 
 
@@ -239,8 +243,10 @@ def fresh(record: Series, due: date) -> bool:
 
 
 def _blend(first: Estimate, second: Estimate, weight: float) -> Estimate:
+    """Both, but for dates by which no new number of the series is due: nothing else has a say there."""
+    share = np.full(len(first.p), weight) if first.settled is None else np.where(first.settled, 1.0, weight)
     words = f"{first.rationale} Blended {weight:.0%} to {1 - weight:.0%} with: {second.rationale}"
-    return Estimate(p=weight * first.p + (1 - weight) * second.p, rationale=words)
+    return Estimate(p=share * first.p + (1 - share) * second.p, rationale=words)
 
 
 def _fitting(question: Question, p: Floats) -> Floats:

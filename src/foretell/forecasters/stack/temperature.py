@@ -25,6 +25,8 @@ FAST, SLOW_DAYS = 0.75, 60.0
 """What a day leaves of the weather's anomaly, and how many days the sea's or the soil's share of it lasts."""
 WARMING = 0.035
 """Degrees a year over land since about 1970."""
+TREND_DOUBT, YEAR_SPREAD, YEARS_OF_TREND = 0.04, 0.5, 30
+"""How far a station's own trend may be from that, how far the means of years lie apart, and how long a trend lasts."""
 RECORD_DOUBT = (1.0, 0.4, 0.4, 0.2, 0.2)
 """How far a record of decades ago may be off today: level after warming, waves."""
 RECORD_KNOWN, YEARS_TO_CHANGE = 0.3, 30.0
@@ -125,19 +127,22 @@ ANYWHERE = region(15.0, 0.0, 200, (2.5, 0.0), 0.1, 5.0)
 
 
 def from_record(series: Series, due: date) -> Climate | None:
-    """The climate of a station's own record, however old, moved on by the warming since; None where it is too short."""
+    """The climate of a station's own record, however old, moved on by its trend since; None where it is too short."""
     day = series.days.astype("M8[D]").astype(np.int64).astype(np.float64)
     if len(day) < YEARS_NEEDED * 300:
         return None
     today = float(np.datetime64(due, "D").astype(np.int64))
     # The last years say most of a climate that moves, and all of a record those of one that ended long ago.
     recent = day > today - YEARS_USED * DAYS_PER_YEAR
-    recent = recent if recent.sum() >= YEARS_NEEDED * 300 else np.ones(len(day), np.bool_)
+    runs_on = bool(recent.sum() >= YEARS_NEEDED * 300)
+    # What a record that ended long ago shows of a trend is not what came after it.
+    trend = _trend(day, series.values) if runs_on else WARMING
+    recent = recent if runs_on else np.ones(len(day), np.bool_)
     day, value = day[recent], series.values[recent]
     x = harmonics(day, COLUMNS)
     normal = least_squares(x, value)
     spread = least_squares(x[:, :3], np.abs(value - x @ normal) * np.sqrt(np.pi / 2))
-    warmer = np.asarray([WARMING * (today - float(day.mean())) / DAYS_PER_YEAR, 0, 0, 0, 0])
+    warmer = np.asarray([trend * (today - float(day.mean())) / DAYS_PER_YEAR, 0, 0, 0, 0])
     # A record that runs until today is off by less than one of decades ago.
     stale = min(1.0, RECORD_KNOWN + (today - float(day[-1])) / DAYS_PER_YEAR / YEARS_TO_CHANGE)
     return Climate(
@@ -146,6 +151,17 @@ def from_record(series: Series, due: date) -> Climate | None:
         spread=spread,
         slow=0.03 if spread[0] > 2 else 0.3,
     )
+
+
+def _trend(day: Floats, value: Floats) -> float:
+    """Degrees a year over the last decades of a record, drawn to the world's warming as far as years differ anyway."""
+    kept = day > day[-1] - YEARS_OF_TREND * DAYS_PER_YEAR
+    x = np.column_stack([harmonics(day[kept], COLUMNS), (day[kept] - day[-1]) / DAYS_PER_YEAR])
+    # The days of one year share its weather: all of them are worth one look at its mean.
+    weight = 1 / (DAYS_PER_YEAR * YEAR_SPREAD**2)
+    prior = np.diag([0.0] * COLUMNS + [TREND_DOUBT**-2])
+    fitted = np.linalg.solve(weight * x.T @ x + prior, weight * x.T @ value[kept] + prior[-1] * WARMING)
+    return float(fitted[-1])
 
 
 # Forecasts for the first days, of the due day itself and of the last day that a public forecast reaches.

@@ -8,10 +8,9 @@ GROUNDERS, RULES = Names("grounders"), Names("synthesis_rules")
 
 HOMES = {
     "foretell.forecasters.tree.arithmetic.circuit": "Circuit run_many",
-    "foretell.forecasters.tree.arithmetic.compiler": "TooManySharedClaims compile_tree",
+    "foretell.forecasters.tree.arithmetic.compiler": "Body Gates TooManySharedClaims compile_tree",
     "foretell.forecasters.tree.arithmetic.error_bar": "error_bar leaf_spread next_trials",
     "foretell.forecasters.tree.arithmetic.evaluation": "evaluate evaluated stale_claims",
-    "foretell.forecasters.tree.arithmetic.gates": "Body Gates",
     "foretell.forecasters.tree.arithmetic.scaling": "SCALINGS bayes_net_faults scale_tree scaled",
     "foretell.forecasters.tree.arithmetic.sensitivity": "beta_paths ranges sensitivities tornado tree_spread",
     "foretell.forecasters.tree.edits": (
@@ -23,23 +22,17 @@ HOMES = {
     ),
     "foretell.forecasters.tree.forecaster": "TreeForecaster claim_of_target",
     "foretell.forecasters.tree.grounders.adaptive": "AdaptiveGrounder",
-    "foretell.forecasters.tree.grounders.agent": "AgentGrounder",
     "foretell.forecasters.tree.grounders.deep_research": (
         "DeepResearchGrounder SearchAndFetch SearchServer open_search_server"
     ),
     "foretell.forecasters.tree.grounders.notebook": "NotebookGrounder",
-    "foretell.forecasters.tree.grounders.search": "PlainGrounder SearchGrounder",
-    "foretell.forecasters.tree.grow.analyze": (
-        "AnalysisDraft AnalysisLimits AnalyzeSettings ROOT analyze child_id depth_of"
-    ),
+    "foretell.forecasters.tree.grounders.search": "AgentGrounder PlainGrounder SearchGrounder",
+    "foretell.forecasters.tree.grow.analyze": ("AnalysisDraft AnalysisLimits ROOT analyze child_id depth_of"),
     "foretell.forecasters.tree.grow.event_log": "EventLog TreeJob",
-    "foretell.forecasters.tree.grow.ground": (
-        "CannotGround GroundSettings Grounder GroundingPool GroundingResult Leaf LeafBudget TreeSizeSettings"
-    ),
-    "foretell.forecasters.tree.grow.grow": "TreeGrowth TreeSettings",
+    "foretell.forecasters.tree.grow.ground": ("CannotGround Grounder GroundingPool GroundingResult Leaf LeafBudget"),
+    "foretell.forecasters.tree.grow.grow": "TreeGrowth",
     "foretell.forecasters.tree.grow.prompting": "ClaimSurroundings TreeQuestion object_schema",
-    "foretell.forecasters.tree.grow.rules": "SynthesisRule rule_named",
-    "foretell.forecasters.tree.grow.synthesize": "SynthesizeSettings Synthesizer",
+    "foretell.forecasters.tree.grow.synthesize": "SynthesisRule Synthesizer rule_named",
     "foretell.forecasters.tree.history": (
         "ConflictingEdits TreeAuthor commit_edits history_path open_version read_history tree_at"
     ),
@@ -50,9 +43,10 @@ HOMES = {
     "foretell.forecasters.tree.proposition": (
         "Grounding Proposition Tree TreeOrigin has_own_value leaves own_value parents_of post_order"
     ),
+    "foretell.forecasters.tree.settings": "GroundSettings THOUGHT_KINDS ThoughtKind ThoughtSettings TreeSettings",
     "foretell.forecasters.tree.stored_trees": "StoredTreesForecaster relink",
     "foretell.forecasters.tree.text": "InvalidTree TreeProblem format_probability one_line",
-    "foretell.forecasters.tree.thoughts": "THOUGHT_KINDS ThoughtKind ThoughtSettings ThoughtsForecaster",
+    "foretell.forecasters.tree.thoughts": "ThoughtsForecaster",
     "foretell.forecasters.tree.tree_file": (
         "TreeFile check_file edits_from_json read_tree read_tree_file tree_from_dict tree_from_text tree_text "
         "tree_to_dict write_tree"

@@ -3,24 +3,20 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from time import monotonic
-from typing import TYPE_CHECKING
 
 from foretell.forecasters.agent.settings import Clamp
 from foretell.forecasters.forecaster import CannotForecast, Context
 from foretell.forecasters.tree.grounders.search import SearchGrounder
 from foretell.forecasters.tree.grow.event_log import EventLog, TreeJob, tree_job_order
 from foretell.forecasters.tree.grow.ground import Grounder, GroundingPool, gather_or_cancel
-from foretell.forecasters.tree.grow.grow import TreeGrowth, TreeSettings
+from foretell.forecasters.tree.grow.grow import TreeGrowth
 from foretell.forecasters.tree.grow.prompting import TreeQuestion
 from foretell.forecasters.tree.proposition import Grounding, Tree, TreeOrigin, leaves
+from foretell.forecasters.tree.settings import GroundSettings, TreeSettings
 from foretell.forecasters.tree.tree_file import tree_to_dict
-from foretell.questions.exclusivity import scaled
 from foretell.questions.forecast import Categorical, Cost, Forecast
-from foretell.questions.question import Question, Target
+from foretell.questions.question import Question, Target, scaled
 from foretell.questions.trace import EmitEvent, ForecastMade, TraceEvent, TreeGrown, ignore_event
-
-if TYPE_CHECKING:
-    from foretell.forecasters.tree.thoughts import ThoughtSettings
 
 CLAIM = "claim"
 """The subtype of a question whose text is a claim already."""
@@ -150,7 +146,9 @@ class TargetResult:
 class AnalyzingForecaster:
     """Analyses every target of a question with models and a grounder, and makes one forecast of the results."""
 
-    settings: "TreeSettings | ThoughtSettings"
+    settings: GroundSettings
+    dollars: float | None = None
+    """What one question may cost."""
     grounder: Grounder = field(default_factory=SearchGrounder)
     fall_backs: tuple[Grounder, ...] = ()
     """Who takes over, in order, where the grounder has failed for good."""
@@ -174,14 +172,13 @@ class AnalyzingForecaster:
         """One probability for every target, or `CannotForecast` where nothing could be examined."""
         began = monotonic()
         targets = targets_to_analyze(question, shortcut=self.settings.shortcut)
-        pool = GroundingPool(self.grounder, self.settings.ground, self.fall_backs)
+        pool = GroundingPool(self.grounder, self.settings, self.fall_backs)
         abouts = [
             TreeQuestion(
                 question=question,
                 as_of=context.as_of,
                 claim=claim_of_target(question, target),
                 target=target.id,
-                attempts=self.settings.attempts,
             )
             for target in targets
         ]
@@ -194,7 +191,7 @@ class AnalyzingForecaster:
             raise CannotForecast(error, forecaster=name)
         numbers = {target.id: result.p or 0.0 for target, result in zip(targets, results, strict=True)}
         rationale = "\n\n".join(result.rationale for result in results)
-        forecast = forecast_from_targets(question, context, name, numbers, rationale, self.settings.clamp)
+        forecast = forecast_from_targets(question, context, name, numbers, rationale, Clamp.read(self.settings.clamp))
         context.emit(ForecastMade(p=dict(forecast.p), how=self._how(results)))
         usage = Cost.side_by_side(result.usage for result in results)
         return replace(forecast, trial=context.trial, usage=replace(usage, seconds=monotonic() - began))
@@ -209,6 +206,8 @@ class TreeForecaster(AnalyzingForecaster):
     """Takes a question apart, has the parts examined, and puts them together again."""
 
     settings: TreeSettings = field(default_factory=TreeSettings)
+    seed: int = 0
+    """For random weights."""
     store_tree: StoreTree | None = None
     """Called with every finished tree, beside the event that holds it."""
     run: str = ""
@@ -216,7 +215,7 @@ class TreeForecaster(AnalyzingForecaster):
 
     async def _analyze(self, about: TreeQuestion, context: Context, pool: GroundingPool, count: int) -> TargetResult:
         log = EventLog[TreeJob](self.on_event)
-        dollars = self.settings.size.dollars
+        dollars = self.dollars
         growth = TreeGrowth(
             about=replace(about, slot=f"{about.question.id}/trial {context.trial}/tree {about.target}"),
             context=context,
@@ -224,6 +223,7 @@ class TreeForecaster(AnalyzingForecaster):
             log=log,
             settings=self.settings,
             dollars=None if dollars is None else dollars / count,
+            seed=self.seed,
         )
         tree = replace(await growth.run(), origin=self._origin(about, log))
         if self.store_tree is not None:
@@ -253,7 +253,7 @@ class TreeForecaster(AnalyzingForecaster):
             url=asked.url,
             run=self.run,
             grounder=self.grounder.name,
-            rule=self.settings.synthesize.rule.name,
+            rule=self.settings.rule,
             models=log.models(),
             cost=log.usage(),
         )

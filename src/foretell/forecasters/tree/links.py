@@ -18,7 +18,7 @@ from foretell.plugins import load, names
 from foretell.questions.errors import InputError
 
 if TYPE_CHECKING:
-    from foretell.forecasters.tree.arithmetic.gates import Body, Gates
+    from foretell.forecasters.tree.arithmetic.compiler import Body, Gates
 
 INTERCEPT_LIMIT = 0.1
 """Largest |intercept| of a linear link, unless the tree has another: children, not unexplained priors, should carry a

@@ -20,7 +20,7 @@ from foretell.forecasters.tree.forecaster import (
     tree_summaries,
 )
 from foretell.forecasters.tree.grow.claims import tidy
-from foretell.forecasters.tree.grow.rules import ModelFreeRule, rule_named
+from foretell.forecasters.tree.grow.synthesize import ModelFreeRule, rule_named
 from foretell.forecasters.tree.proposition import Tree, leaves
 from foretell.forecasters.tree.tree_file import read_tree
 from foretell.questions.as_of import AsOf

@@ -8,9 +8,8 @@ them have every thought looked into by the same grounder that a proposition tree
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, TypeVar, get_args
+from typing import Any, NamedTuple, TypeVar
 
-from foretell.forecasters.agent.settings import Clamp
 from foretell.forecasters.combine.aggregate import logit_mean
 from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.forecaster import (
@@ -23,7 +22,7 @@ from foretell.forecasters.tree.forecaster import (
 from foretell.forecasters.tree.grounders.search import CONCLUSION_WITHOUT_SOURCES, grounding_from_answer
 from foretell.forecasters.tree.grow.claims import claim_faults, claim_likeness, tidy
 from foretell.forecasters.tree.grow.event_log import EventLog
-from foretell.forecasters.tree.grow.ground import FOR_LEAVES, GroundingPool, GroundSettings, Leaf, LeafBudget
+from foretell.forecasters.tree.grow.ground import FOR_LEAVES, GroundingPool, Leaf, LeafBudget
 from foretell.forecasters.tree.grow.prompting import (
     CHANCE,
     LONGEST_SENTENCE,
@@ -36,10 +35,10 @@ from foretell.forecasters.tree.grow.prompting import (
     sections,
 )
 from foretell.forecasters.tree.proposition import Grounding
+from foretell.forecasters.tree.settings import ThoughtSettings
 from foretell.models.model import ModelError
 from foretell.models.names import ModelRole
 from foretell.models.structured_output import UnusableReply
-from foretell.questions.errors import InputError
 
 T = TypeVar("T")
 
@@ -91,57 +90,6 @@ class ThoughtConclusion:
     p: float
     grounding: Grounding
     line: Line
-
-
-ThoughtKind = Literal["chain", "tree", "graph", "forest"]
-THOUGHT_KINDS: tuple[ThoughtKind, ...] = get_args(ThoughtKind)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ThoughtSettings:
-    """One of the four, and its size."""
-
-    kind: ThoughtKind = "chain"
-    depth: int = 3
-    """Thoughts that follow one another."""
-    width: int = 3
-    """Thoughts that are tried at every step; a chain has one."""
-    keep: int = 2
-    """Lines that are followed up; in a graph, thoughts that are joined into one."""
-    trees: int = 3
-    """Of a forest."""
-    attempts: int = 3
-    """How often an answer that cannot be used is asked for."""
-    ground: GroundSettings = field(default_factory=GroundSettings)
-    dollars: float | None = None
-    """What one question may cost."""
-    clamp: Clamp = field(default_factory=Clamp)
-    shortcut: bool = True
-    """Of two options of which exactly one comes true only the first is thought about; the other has what is left."""
-
-    def __post_init__(self) -> None:
-        if self.kind not in THOUGHT_KINDS:
-            raise InputError(f"there is no {self.kind!r} of thoughts", hint=f"kinds are {', '.join(THOUGHT_KINDS)}")
-        for name in ("depth", "width", "keep", "trees", "attempts"):
-            if getattr(self, name) < 1:
-                raise InputError(f"thoughts need a {name} of at least 1")
-
-    @property
-    def name(self) -> str:
-        """As it stands in tables."""
-        return f"{self.kind} of thoughts"
-
-    @property
-    def max_thoughts(self) -> int:
-        """Thoughts that are looked into at most.
-
-        >>> [ThoughtSettings(kind=kind).max_thoughts for kind in THOUGHT_KINDS]
-        [3, 15, 5, 45]
-        """
-        tree = self.width + (self.depth - 1) * self.keep * self.width
-        return {"chain": self.depth, "tree": tree, "graph": self.width + self.depth - 1, "forest": self.trees * tree}[
-            self.kind
-        ]
 
 
 THOUGHT = object_schema({"claim": TEXT, "why": TEXT}, optional=("why",))
@@ -306,7 +254,6 @@ class Thinker:
             system=step.prompt + "\n\n" + fill_prompts("rules", today=self.about.today),
             user=sections(*self.about.sections(), ("The claim", self.about.claim), *parts),
             schema=schema,
-            attempts=self.about.attempts,
         )
         emit = self.log.job(step.position.job(step.stage))
         return await request.ask(replace(self.context, emit=emit), read)
@@ -416,7 +363,7 @@ class ThoughtsForecaster(AnalyzingForecaster):
     async def _analyze(self, about: TreeQuestion, context: Context, pool: GroundingPool, count: int) -> TargetResult:
         """Every thought has an equal part of the money."""
         log = EventLog[ThoughtJob](self.on_event)
-        dollars = self.settings.dollars
+        dollars = self.dollars
         thinker = Thinker(
             about=replace(about, slot=f"{about.question.id}/trial {context.trial}/thoughts {about.target}"),
             context=context,

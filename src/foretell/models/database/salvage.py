@@ -1,7 +1,7 @@
 """What can still be read of a damaged SQLite file, row by row and, where its tree is broken, page by page."""
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,6 +41,24 @@ def _numbers(con: sqlite3.Connection, table: str) -> list[str]:
 
 def _columns(con: sqlite3.Connection, table: str, *kinds: str) -> list[str]:
     return [row[1] for row in con.execute(f'PRAGMA table_info("{table}")') if row[2].upper() in kinds]
+
+
+def renamed_columns(path: Path, scripts: Iterable[str]) -> tuple[str, ...]:
+    """Tables of a file whose columns are called otherwise than these migrations call them; newer columns come last."""
+    with closing(open_read_only(path)) as con, closing(sqlite3.connect(":memory:")) as made:
+        con.text_factory = _text
+        for script in scripts:
+            made.executescript(script)
+        names = {name: [_names(one, name) for one in (con, made)] for name in _tables(made)}
+    return tuple(
+        f"{name}: its columns are called otherwise"
+        for name, (here, known) in names.items()
+        if any(one != other for one, other in zip(here, known, strict=False))
+    )
+
+
+def _names(con: sqlite3.Connection, table: str) -> list[str | bytes]:
+    return [row[1] for row in con.execute(f'PRAGMA table_info("{table}")')]
 
 
 def unreadable_texts(path: Path) -> tuple[str, ...]:
@@ -101,16 +119,20 @@ def copy_readable_rows(damaged: Path, sound: sqlite3.Connection) -> Salvage:
         ours = _tables(sound)
         for name, sql in _tables(con).items():
             if name not in ours:
-                sound.execute(sql)
-            columns = [row[1] for row in sound.execute(f'PRAGMA table_info("{name}")')]
-            known = [row[1] for row in con.execute(f'PRAGMA table_info("{name}")')]
-            both = [one for one in columns if one in known]
+                try:
+                    sound.execute(sql)
+                except sqlite3.DatabaseError:
+                    result.damaged.add(name)
+                    continue
+            columns = _names(sound, name)
+            # By their places: columns are only ever added behind the others, and their names may be damaged too.
+            both = columns[: len(_names(con, name))]
             shared, marks = ", ".join(f'"{one}"' for one in both), ", ".join("?" for _ in both)
             numbers = [both.index(one) for one in _numbers(sound, name) if one in both]
             texts = [both.index(one) for one in _columns(sound, name, "TEXT") if one in both]
             insert = f'INSERT OR IGNORE INTO "{name}" ({shared}) VALUES ({marks})'
             whole, result.rows[name] = True, 0
-            for row in _read_table(con, name, shared, without_rowid="without rowid" in sql.lower()):
+            for row in _read_table(con, name, without_rowid="without rowid" in ours.get(name, sql).lower()):
                 broken = row is None or any(isinstance(row[at], str | bytes) for at in numbers)
                 if row is None or broken or any(isinstance(row[at], bytes) for at in texts):
                     whole = False
@@ -128,6 +150,8 @@ def _tables(con: sqlite3.Connection) -> dict[str, str]:
         rows = con.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table' AND sql IS NOT NULL").fetchall()
     except sqlite3.DatabaseError:
         return {}
+    # In a damaged file a name or a statement may be no text.
+    rows = [(name, str(sql)) for name, sql in rows if isinstance(name, str)]
     virtual = tuple(f"{name}_" for name, sql in rows if sql.lower().startswith("create virtual"))
     skipped = ("sqlite_", *virtual)
     return {
@@ -135,17 +159,17 @@ def _tables(con: sqlite3.Connection) -> dict[str, str]:
     }
 
 
-def _read_table(con: sqlite3.Connection, table: str, columns: str, *, without_rowid: bool) -> Iterator[SqlRow | None]:
+def _read_table(con: sqlite3.Connection, table: str, *, without_rowid: bool) -> Iterator[SqlRow | None]:
     """Every row that can be read, and None where some could not."""
+    columns = con.execute(f'PRAGMA table_info("{table}")').fetchall()
+    names = ", ".join(f"c{place}" for place in range(len(columns)))  # Their own may be damaged.
     if without_rowid:
         # From both ends: what lies behind a damaged page is reached from the other side.
-        keys = [
-            row[1] for row in sorted(con.execute(f'PRAGMA table_info("{table}")'), key=lambda row: row[5]) if row[5]
-        ]
+        keys = sorted((row[5], row[0]) for row in columns if row[5])
         for way in ("asc", "desc"):
-            order = ", ".join(f'"{key}" {way}' for key in keys)
+            order = ", ".join(f"c{place} {way}" for _, place in keys)
             try:
-                yield from con.execute(f'SELECT {columns} FROM "{table}" ORDER BY {order}')
+                yield from con.execute(f'WITH t({names}) AS (SELECT * FROM "{table}") SELECT * FROM t ORDER BY {order}')
                 return
             except sqlite3.DatabaseError:
                 yield None
@@ -155,7 +179,8 @@ def _read_table(con: sqlite3.Connection, table: str, columns: str, *, without_ro
     if ends is None:
         yield None
         return
-    query = f'SELECT rowid, {columns} FROM "{table}" NOT INDEXED WHERE rowid >= ? AND rowid <= ? ORDER BY rowid'
+    rows = f'SELECT rowid, * FROM "{table}" NOT INDEXED WHERE rowid >= ? AND rowid <= ? ORDER BY rowid'
+    query = f"WITH t(n, {names}) AS ({rows}) SELECT * FROM t ORDER BY n"
     spans = [ends]
     while spans and looks < MOST_LOOKS:
         low, high = spans.pop()

@@ -308,9 +308,9 @@ class SqliteDatabase(Database):
         if self.place == MEMORY or now < self._ample_until:
             return
         left = shutil.disk_usage(Path(self.place).parent).free
-        self._ample_until = now + AMPLE_SECONDS if left >= AMPLE_BYTES else 0.0
         if left < RESERVED_BYTES:
             raise NoRoom(f"the disk is full but for {left // 1000:,} kB", path=self.place, hint=FULL_HINT)
+        self._ample_until = now + AMPLE_SECONDS if left >= AMPLE_BYTES else 0.0
 
     async def room(self) -> None:
         """Looked for now and then, as long as a full disk is waited for."""

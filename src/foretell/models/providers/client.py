@@ -5,9 +5,9 @@ import json
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from foretell.models.canonical import quick_json
 from foretell.models.facts import ModelFacts, facts_of
@@ -30,10 +30,13 @@ from foretell.questions.errors import MissingExtra
 
 if TYPE_CHECKING:
     import aiohttp
+    from yarl import URL
 
 LONGEST_BODY = 16 * 2**20
 """Bytes of one reply. More is a fault of the server: nobody reads it, and the journal must not keep it."""
 JSON_TYPE = "application/json"
+MOST_URLS = 100
+"""Addresses that are remembered: that of a batch is asked for a while, and never again."""
 STEPS_DOWN = 5
 """Settings that one request may lose before its refusal is final."""
 LONGEST_OUTPUT, LEAST_OUTPUT = 10_000_000, 100
@@ -45,8 +48,7 @@ DESCRIBED = "Answer with one JSON object and nothing else. Its JSON schema:\n{}"
 """For models that cannot be held to a schema."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class HttpAnswer:
+class HttpAnswer(NamedTuple):
     """An answer over HTTP, read to its end."""
 
     status: int
@@ -79,6 +81,7 @@ class HttpModel:
         self._headers = {**wire.headers(key), **(headers or {}), "Content-Type": JSON_TYPE}
         self._sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
         self._proxy = _proxy(address)
+        self._urls: dict[str, URL] = {}
         self._learned: dict[str, ModelFacts] = {}
         self._dropped: dict[str, frozenset[str]] = {}
 
@@ -126,17 +129,15 @@ class HttpModel:
             body.pop("stream_options", None)
         if "max_tokens" in dropped and "max_tokens" in body:
             body["max_completion_tokens"] = body.pop("max_tokens")
-        stream = bool(body.get("stream"))
-        url = self._address + self._wire.path(name, stream=stream)
-        reply = self._read(await self._send(request, url, quick_json(body)), request)
+        path = self._wire.path(name, stream=bool(body.get("stream")))
+        reply = self._read(await self._send(request, path, quick_json(body)), request)
         # A tier that had to be left out is not paid for at its price.
         return replace(reply, tier="standard") if sent.settings.tier != request.settings.tier else reply
 
     async def _ask_in_batch(self, form: BatchFormat, request: Request, name: str, body: Json) -> Reply:
         async def send(path: str, data: bytes | None = None, *, content_type: str = JSON_TYPE) -> bytes:
-            url = self._address + path
             with sending_for_all():
-                answer = await self._send(request, url, data, content_type=content_type, longest=LONGEST_RESULTS)
+                answer = await self._send(request, path, data, content_type=content_type, longest=LONGEST_RESULTS)
             if answer.status != 200:
                 parsed = self._parsed(answer)
                 raise HttpFailure(status=answer.status, headers=answer.headers, body=parsed).error(request, self._key)
@@ -151,7 +152,7 @@ class HttpModel:
     async def _send(
         self,
         request: Request,
-        url: str,
+        path: str,
         data: bytes | None = None,
         *,
         content_type: str = JSON_TYPE,
@@ -166,7 +167,7 @@ class HttpModel:
         try:
             with WaitingReply() as waiting:
                 async with self._session().request(
-                    method, url, data=sent, headers=headers, proxy=self._proxy
+                    method, self._url(path), data=sent, headers=headers, proxy=self._proxy
                 ) as answer:
                     body = await _read_all(answer, waiting, longest or LONGEST_BODY)
                     return HttpAnswer(status=answer.status, headers=answer.headers, body=body)
@@ -176,6 +177,16 @@ class HttpModel:
             raise ModelBusy(f"{request.model}: no connection: {redact_key(str(error), self._key)}") from None
         except (aiohttp.ClientError, ConnectionError) as error:
             raise ReplyLost(f"{request.model}: the connection broke: {type(error).__name__}") from None
+
+    def _url(self, path: str) -> "URL":
+        """Parsed once for the few paths that are asked again and again."""
+        from yarl import URL
+
+        if path not in self._urls:
+            if len(self._urls) >= MOST_URLS:
+                self._urls.clear()
+            self._urls[path] = URL(self._address + path)
+        return self._urls[path]
 
     def _read(self, answer: HttpAnswer, request: Request) -> Reply:
         try:

@@ -3,8 +3,7 @@
 from foretell.interface import offer
 
 HOMES = {
-    "foretell.practice.exchange.chance": "SimulationSettings above first",
-    "foretell.practice.exchange.events": "SimulatedEvent",
+    "foretell.practice.exchange.events": "SimulatedEvent SimulationSettings above first",
     "foretell.practice.exchange.forecasters": "OracleForecaster news_reader",
     "foretell.practice.exchange.server": "FileClock KALSHI KEY SimulatedExchange",
     "foretell.practice.exchange.world": "SimulatedWorld",

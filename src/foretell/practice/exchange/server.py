@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 
 from foretell.data.corpus import CorpusDocument
-from foretell.practice.exchange.chance import HOUR, SimulationSettings
-from foretell.practice.exchange.events import DAY, SimulatedEvent, moment
+from foretell.practice.exchange.events import DAY, HOUR, SimulatedEvent, SimulationSettings, moment
 from foretell.practice.exchange.world import NewsItem, PriceBook, SimulatedWorld
 from foretell.practice.markets.kalshi import (
     KalshiCatalogue,

@@ -8,8 +8,20 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from foretell.practice.exchange.chance import HOUR, Floats, SeededChance, SimulationSettings, logit
-from foretell.practice.exchange.events import DAY, EventMaker, SimulatedEvent, made_up_names, moment, one_of, subjects
+from foretell.practice.exchange.events import (
+    DAY,
+    HOUR,
+    EventMaker,
+    Floats,
+    SeededChance,
+    SimulatedEvent,
+    SimulationSettings,
+    logit,
+    made_up_names,
+    moment,
+    one_of,
+    subjects,
+)
 
 # Who writes the news, and in which words.
 

@@ -3,8 +3,6 @@
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from hashlib import sha256
 from typing import Any
 
 from foretell.practice.server import PracticeService, ServerRequest, StatusAndBody
@@ -13,115 +11,6 @@ MAX_EVENTS, MAX_MARKETS = 500, 100
 MAX_RESOLUTIONS = 20
 NOT_PRICED = "69"
 NOT_FOUND: StatusAndBody = 404, {"error": "not found"}
-
-
-@dataclass(frozen=True, kw_only=True)
-class SamplePolymarketMarket:
-    """A market with two outcomes; prices are those of the first."""
-
-    condition: str
-    question: str
-    label: str = ""
-    outcomes: tuple[str, ...] = ("Yes", "No")
-    bid: float | None = None
-    ask: float | None = None
-    last: float | None = None
-    prices: tuple[str, str] | None = ("0.5", "0.5")
-    volume: float = 0.0
-    closed: bool = False
-    active: bool = True
-    accepting: bool = True
-    stage: str | None = None
-    """How far its resolution has come."""
-    closed_at: str | None = None
-    ends: str | None = "2027-01-01T00:00:00Z"
-    tokens: tuple[str, ...] | None = None
-    """Of the outcomes; None makes them from the condition."""
-    book: bool = True
-    """Off for a market from before the order book."""
-    kind: str = ""
-    """`scalar` for an old market that paid by where a number came to lie."""
-    archived: bool = False
-    other: bool = False
-    """It stands for all names that have no market yet."""
-    rules: str = "This market resolves to yes if it happens."
-
-
-@dataclass(frozen=True, kw_only=True)
-class SamplePolymarketEvent:
-    """An event with its markets."""
-
-    id: str
-    title: str
-    markets: tuple[SamplePolymarketMarket, ...]
-    negative_risk: bool | None = False
-    augmented: bool = False
-    series: str | None = None
-    tags: tuple[str, ...] = ()
-    figures: Mapping[str, float] | None = None
-    """Such as volume, volume24hr, liquidity and openInterest."""
-
-
-def polymarket_tokens(condition: str) -> tuple[str, str]:
-    """The ids of both outcomes of a market: long whole numbers, as the order book has them."""
-    first, second = (int.from_bytes(sha256(f"{condition}{side}".encode()).digest()) for side in (1, 2))
-    return str(first), str(second)
-
-
-def polymarket_event_body(group: SamplePolymarketEvent) -> dict[str, Any]:
-    """An event as sent."""
-    body: dict[str, Any] = {
-        "id": group.id,
-        "slug": f"event-{group.id}",
-        "title": group.title,
-        "description": "",
-        "startDate": "2026-01-01T00:00:00Z",
-        "endDate": "2027-01-01T00:00:00Z",
-        "active": True,
-        "closed": all(market.closed for market in group.markets),
-        "archived": False,
-        "tags": [{"id": str(n), "label": tag, "slug": tag.lower()} for n, tag in enumerate(group.tags)],
-        "negRiskAugmented": group.augmented,
-        "markets": [polymarket_market_body(market, group.negative_risk) for market in group.markets],
-        **(group.figures or {}),
-    }
-    body |= {"negRisk": group.negative_risk} if group.negative_risk is not None else {}
-    return body | ({"seriesSlug": group.series, "series": [{"slug": group.series}]} if group.series else {})
-
-
-def polymarket_market_body(market: SamplePolymarketMarket, negative_risk: bool | None = None) -> dict[str, Any]:
-    """A market as sent, with lists as JSON inside texts."""
-    body: dict[str, Any] = {
-        "id": market.condition[-4:],
-        "conditionId": market.condition,
-        "slug": f"market-{market.condition[-6:]}",
-        "question": market.question,
-        "groupItemTitle": market.label,
-        "description": market.rules,
-        "outcomes": json.dumps(list(market.outcomes)),
-        "clobTokenIds": json.dumps(market.tokens or polymarket_tokens(market.condition)),
-        "startDate": "2026-01-01T00:00:00Z",
-        "active": market.active,
-        "closed": market.closed,
-        "archived": market.archived,
-        "acceptingOrders": market.accepting,
-        "negRiskOther": market.other,
-        "volume": str(market.volume),
-        "volumeNum": market.volume,
-        "outcomePrices": None if market.prices is None else json.dumps(list(market.prices)),
-        "bestBid": market.bid,
-        "bestAsk": market.ask,
-        "lastTradePrice": market.last,
-    }
-    optional = {
-        "endDate": market.ends,
-        "umaResolutionStatus": market.stage,
-        "closedTime": market.closed_at,
-        "enableOrderBook": market.book or None,
-        "marketType": market.kind or None,
-    }
-    body |= {name: value for name, value in optional.items() if value is not None}
-    return body | ({"negRisk": negative_risk} if negative_risk is not None else {})
 
 
 class PolymarketCatalogue:

@@ -28,56 +28,6 @@ WINDOW = 1
 """The round of an event that names none."""
 
 
-def prophet_arena_body(slug: str, title: str, outcomes: Mapping[str, str | None], **more: Any) -> dict[str, Any]:
-    """An event as sent; `outcomes` leads from names to how they came out, None while that is open."""
-    body: dict[str, Any] = {
-        "slug": slug,
-        "title": title,
-        "category": "Politics",
-        "criteria": "As reported.",
-        "mutually_exclusive": True,
-        "close_at": "2027-01-01T00:00:00Z",
-        "state": "open",
-        "outcomes": [{"name": name, "resolution": result or "pending"} for name, result in outcomes.items()],
-        "crowd": {},
-        "resolved_at": None,
-    }
-    return body | more
-
-
-def weekly_release_body(
-    week: str, closes_at: str, *events: Mapping[str, Any], status: str = "published"
-) -> dict[str, Any]:
-    """A release of the weekly track as sent; events as made by `weekly_event_body`."""
-    return {
-        "week": week,
-        "opens_at": f"{week}T04:00:00Z",
-        "closes_at": closes_at,
-        "results_at": closes_at,
-        "status": status,
-        "event_count": len(events),
-        "events": [dict(event) for event in events],
-        "participation": {},
-        "standings": [],
-        "standings_partial": False,
-    }
-
-
-def weekly_event_body(slug: str, ticker: str, title: str, rules: Mapping[str, str], **more: Any) -> dict[str, Any]:
-    """A question of a release as sent; `rules` leads from the names of outcomes to what decides them."""
-    body: dict[str, Any] = {
-        "event": slug,
-        "ticker": ticker,
-        "title": title,
-        "category": "Economics",
-        "source": "kalshi",
-        "close_at": "2027-01-01T00:00:00Z",
-        "window": 1,
-        "outcomes": [{"name": name, "criteria": rule, "resolution": "pending"} for name, rule in rules.items()],
-    }
-    return body | more
-
-
 class PracticeProphetArena(PracticeService):
     """Answers for events, windows, releases, data sets and own forecasts, and takes forecasts."""
 

@@ -4,12 +4,10 @@ from foretell.interface import offer
 
 HOMES = {
     "foretell.report.charts.calibration": "conservatism_plot correctness_histogram reliability_diagram",
-    "foretell.report.charts.groups": "question_set score_by_group",
-    "foretell.report.charts.heatmap": "MOST_ROWS difference_heatmap distance_heatmap",
+    "foretell.report.charts.groups": "MOST_ROWS difference_heatmap distance_heatmap question_set score_by_group",
     "foretell.report.charts.ranking": "ForestRow FrontierPoint TornadoRow forest_plot frontier pareto tornado_plot",
-    "foretell.report.charts.scales": "ChartScale",
     "foretell.report.charts.svg": (
-        "Chart SeriesStyle empty figure line mark rect responsive series_style series_styles text"
+        "Chart ChartScale SeriesStyle empty figure line mark rect responsive series_style series_styles text"
     ),
     "foretell.report.charts.timelines": (
         "DatedLines MOST_LINES MarketHistory Trajectory dated_plot history_plot mean_course paths_plot stages_plot "

@@ -4,11 +4,11 @@
 from foretell.report.charts.calibration import conservatism_plot as conservatism_plot
 from foretell.report.charts.calibration import correctness_histogram as correctness_histogram
 from foretell.report.charts.calibration import reliability_diagram as reliability_diagram
+from foretell.report.charts.groups import MOST_ROWS as MOST_ROWS
+from foretell.report.charts.groups import difference_heatmap as difference_heatmap
+from foretell.report.charts.groups import distance_heatmap as distance_heatmap
 from foretell.report.charts.groups import question_set as question_set
 from foretell.report.charts.groups import score_by_group as score_by_group
-from foretell.report.charts.heatmap import MOST_ROWS as MOST_ROWS
-from foretell.report.charts.heatmap import difference_heatmap as difference_heatmap
-from foretell.report.charts.heatmap import distance_heatmap as distance_heatmap
 from foretell.report.charts.ranking import ForestRow as ForestRow
 from foretell.report.charts.ranking import FrontierPoint as FrontierPoint
 from foretell.report.charts.ranking import TornadoRow as TornadoRow
@@ -16,8 +16,8 @@ from foretell.report.charts.ranking import forest_plot as forest_plot
 from foretell.report.charts.ranking import frontier as frontier
 from foretell.report.charts.ranking import pareto as pareto
 from foretell.report.charts.ranking import tornado_plot as tornado_plot
-from foretell.report.charts.scales import ChartScale as ChartScale
 from foretell.report.charts.svg import Chart as Chart
+from foretell.report.charts.svg import ChartScale as ChartScale
 from foretell.report.charts.svg import SeriesStyle as SeriesStyle
 from foretell.report.charts.svg import empty as empty
 from foretell.report.charts.svg import figure as figure

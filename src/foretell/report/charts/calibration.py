@@ -7,8 +7,19 @@ import numpy.typing as npt
 
 from foretell.metrics.arrays import Floats
 from foretell.metrics.calibration import ReliabilityBins, reliability_bins
-from foretell.report.charts.scales import ChartScale
-from foretell.report.charts.svg import Chart, CsvRow, empty, figure, line, polyline, rect, text, x_axis, y_axis
+from foretell.report.charts.svg import (
+    Chart,
+    ChartScale,
+    CsvRow,
+    empty,
+    figure,
+    line,
+    polyline,
+    rect,
+    text,
+    x_axis,
+    y_axis,
+)
 from foretell.report.markup import Markup, element, shorten
 from foretell.report.numbers import number, percent
 
@@ -30,7 +41,7 @@ def _square(
         LEFT + SIZE + 20,
         TOP + SIZE + below,
         said,
-        text(4, 16, shorten(title, 34), "h", tip=title),
+        text(4, 16, shorten(title, 38), "h", tip=title),
         text(4, 32, numbers, "s k"),
         y_axis(Y, LEFT, LEFT + SIZE),
         x_axis(X, TOP + SIZE, TOP, axes),

@@ -5,13 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from foretell.metrics.bootstrap import Interval
-from foretell.report.charts.scales import ChartScale, covering
 from foretell.report.charts.svg import (
     LETTER,
     NARROW,
     WIDE,
     Chart,
+    ChartScale,
     SeriesStyle,
+    covering,
     empty,
     figure,
     line,

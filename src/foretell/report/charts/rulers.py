@@ -7,13 +7,14 @@ from functools import lru_cache
 from statistics import median
 
 from foretell.metrics.bootstrap import Interval
-from foretell.report.charts.scales import ChartScale, covering
 from foretell.report.charts.svg import (
     MARKET_STYLE,
     NARROW,
     WIDE,
     Chart,
+    ChartScale,
     SeriesStyle,
+    covering,
     empty,
     figure,
     legend,
@@ -25,6 +26,7 @@ from foretell.report.charts.svg import (
     series_style,
     series_styles,
     text,
+    tick_label,
 )
 from foretell.report.markup import Markup, element, shorten
 from foretell.report.numbers import bracket, plural, probability_text, signed
@@ -50,6 +52,42 @@ def score_ruler(
     parts.append(mark(x(estimate), middle, SeriesStyle(OURS, 0), tip=said))
     beside = [f"{name} {value:.1f}" for name, value in (("market", price), ("base rate", rate)) if value is not None]
     return replace(figure(SMALL, TALL, ", ".join([f"Brier index {said}", *beside]), *parts), small=True)
+
+
+def labelled_score(
+    score: tuple[float, float, float], *, price: float | None = None, rate: float | None = None
+) -> Chart:
+    """A run's Brier index with its interval on an axis, and the market and the base rate by name."""
+    return responsive(*(_labelled_score(score, price, rate, width) for width in (WIDE, NARROW)))
+
+
+def _labelled_score(score: tuple[float, float, float], price: float | None, rate: float | None, width: float) -> Chart:
+    beside = [("base rate", rate, RATE), ("market", price, MARKET)]
+    known = [(name, value, colour) for name, value, colour in beside if value is not None and math.isfinite(value)]
+    x, middle = covering([*score, *(value for _, value, _ in known), 50.0], 60, width - 60), 48.0
+    parts = [line(x.start, middle, x.stop, middle, "l-grid bold")]
+    for tick in x.ticks(6 if width == WIDE else 4):
+        parts += [line(x(tick), middle + 10, x(tick), middle + 16, "l-axis thin")]
+        parts += [text(x(tick), middle + 29, tick_label(tick), "s m k")]
+    estimate, low, high = score
+    if math.isfinite(low) and math.isfinite(high):
+        parts.append(line(x(low), middle, x(high), middle, f"l-{OURS} bold"))
+        parts += [line(x(end), middle - 5, x(end), middle + 5, f"l-{OURS} bold") for end in (low, high)]
+    said = f"{estimate:.1f} {bracket(low, high, 1)}".strip()
+    labels = [(x(value), f"{name} {value:.1f}", colour) for name, value, colour in known]
+    labels.append((x(estimate), f"this run {estimate:.1f}", OURS))
+    lane, last = 0, -math.inf
+    for place, told, colour in sorted(labels):
+        # Names that would run into each other stand in two rows.
+        lane = 1 - lane if place - last < 110 else 0
+        last = place
+        parts.append(line(place, 34 - 16 * lane, place, middle + (8 if colour != OURS else 0), f"l-{colour} line"))
+        parts.append(text(place, 28 - 16 * lane, told, f"s w m f-{colour}"))
+    parts.append(mark(x(estimate), middle, SeriesStyle(OURS, 0), tip=f"this run {said}"))
+    rows = [{"name": "this run", "Brier index": estimate, "low": low, "high": high}]
+    rows += [{"name": name, "Brier index": value, "low": None, "high": None} for name, value, _ in known]
+    title = ", ".join([f"Brier index {said}", *(f"{name} {value:.1f}" for name, value, _ in known)])
+    return figure(width, middle + 34, title, *parts, rows=rows)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,7 +231,7 @@ def _labels(x: ChartScale, shown: ShownAnswer) -> list[Markup]:
         parts.append(text(x(value), 54, told, f"s f-{colour} {side}"))
     if not under or low > 0.1:
         parts.append(text(x(0), 60, "0", "s k m"))
-    if outcome is not None and not (p is not None and abs(p - outcome) < 0.2):
+    if outcome is not None and not (p is not None and abs(x(p) - x(outcome)) < 130):
         parts.append(
             text(x(outcome), 13, "YES happened" if outcome else "NO happened", "s w" + (" r" if outcome else ""))
         )

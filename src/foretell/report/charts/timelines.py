@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from foretell.report.charts.scales import ChartScale, covering, date_scale, date_text, tick_label
 from foretell.report.charts.svg import (
     HALF,
     LETTER,
@@ -12,10 +11,14 @@ from foretell.report.charts.svg import (
     NARROW,
     WIDE,
     Chart,
+    ChartScale,
     CsvRow,
     EndLabel,
     SeriesStyle,
+    covering,
     date_axis,
+    date_scale,
+    date_text,
     empty,
     end_labels,
     figure,
@@ -27,12 +30,13 @@ from foretell.report.charts.svg import (
     series_style,
     series_styles,
     text,
+    tick_label,
     y_axis,
 )
 from foretell.report.markup import Markup, join, shorten
 from foretell.report.numbers import number, probability_text
 
-QUARTERS = {p: f"{p:.0%}" for p in (0.0, 0.25, 0.5, 0.75, 1.0)}
+QUARTERS = {p: f"{100 * p:.0f} %" for p in (0.0, 0.25, 0.5, 0.75, 1.0)}
 HEIGHT, LEFT, TOP, BOTTOM = 250, 44, 40, 210
 """Of a small plot, and the edges of its grid."""
 
@@ -94,7 +98,7 @@ def dated_plot(shown: DatedLines) -> Chart:
     lines = {name: points for name, points in shown.lines.items() if points}
     if not lines:
         return empty("Nothing to show over time yet")
-    return responsive(_dated(shown, lines, WIDE, 300), _dated(shown, lines, NARROW, 260))
+    return responsive(_dated(shown, lines, WIDE, 380), _dated(shown, lines, NARROW, 280))
 
 
 def _dated(shown: DatedLines, lines: Mapping[str, Points], width: float, height: float) -> Chart:
@@ -309,7 +313,12 @@ def _trajectories(
     last = max([1, *(step for trial in shown for step, _ in trial.points)])
     room = min(max(len(trial.name) for trial in shown) + 8, 24) * LETTER
     x = ChartScale(low=0, high=last, start=LEFT, stop=width - room - 40)
-    y = ChartScale(low=0, high=1, start=BOTTOM, stop=TOP)
+    tall = HEIGHT + (70 if width == WIDE else 20)
+    bottom = BOTTOM + tall - HEIGHT
+    said = [p for trial in shown for _, p in trial.points] + [p for trial in shown if (p := trial.final) is not None]
+    # From 0 up to the quarter above everything: small moves are seen, and bars of other questions still compare.
+    highest = max([*said, *(value for value in across if value is not None)])
+    y = ChartScale(low=0, high=min(1.0, (int(highest * 4.0 - 1e-9) + 1) / 4), start=bottom, stop=TOP)
     ends = [trial.points[-1][1] if trial.final is None else trial.final for trial in shown]
     labels = [
         EndLabel(name=f"{shorten(trial.name, 16)} {_percent(end)}", style=series_style(i), x=x.stop + 12, y=y(end))
@@ -322,14 +331,14 @@ def _trajectories(
             labels.append(EndLabel(name=f"{name} {_percent(value)}", style=style, x=x.stop + 20, y=y(value)))
     return figure(
         width,
-        HEIGHT,
+        tall,
         "Belief after each step: "
         + "; ".join(f"{trial.name} {_percent(end)}" for trial, end in list(zip(shown, ends, strict=True))[:12]),
         text(4, 16, shorten(title, int(width / 8)), "h", tip=title),
-        _grid(x, y, QUARTERS, _whole_steps(x), "step"),
+        _grid(x, y, {p: told for p, told in QUARTERS.items() if p <= y.high}, _whole_steps(x), "step"),
         *(_belief(trial, i, x, y) for i, trial in enumerate(shown)),
         *answer,
-        end_labels(labels, x.stop + 34, room, TOP, BOTTOM),
+        end_labels(labels, x.stop + 34, room, TOP, bottom),
         rows=[
             {"trial": trial.name, "step": step, "probability": p}
             for trial in shown

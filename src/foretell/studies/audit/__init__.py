@@ -4,12 +4,12 @@ from foretell.interface import offer
 
 HOMES = {
     "foretell.studies.audit.auditor": "AuditCase AuditedText Auditor clustered_rate fence_matrix",
-    "foretell.studies.audit.material": "AuditScope MATERIAL_INSTRUCTION audit_material draw_sample",
-    "foretell.studies.audit.memory": (
+    "foretell.studies.audit.leakage": (
         "READ_INSTRUCTION SUPPORT_INSTRUCTION agent_notes audit_memory past_tense_after_cutoff training_cutoff_notes"
     ),
     "foretell.studies.audit.passages": (
-        "AuditPassage MaterialOrigin ShownMaterial TextLocation TrialTrace collect_passages"
+        "AuditPassage AuditScope MATERIAL_INSTRUCTION MaterialOrigin ShownMaterial TextLocation TrialTrace "
+        "audit_material collect_passages draw_sample"
     ),
 }
 """Module → what the rest of the house uses of it."""

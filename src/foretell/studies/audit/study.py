@@ -14,7 +14,7 @@ from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
 from foretell.questions.trace import ModelCalled
-from foretell.report.study import CellValue, StudyResult, StudyTable
+from foretell.report.study import CellValue, StudyResult, StudyTable, column, count, table, words
 from foretell.request import setting
 from foretell.runs.combine import combine_trials, combining_by_name
 from foretell.runs.question_sets import questions_of_run
@@ -23,19 +23,31 @@ from foretell.runs.spec import RunSpec
 from foretell.runs.store import RunStore
 from foretell.scoring.long_tables import outcome_rows
 from foretell.studies.audit.auditor import Auditor, ClusteredRate, FenceMatrix
-from foretell.studies.audit.leakage import AuditArm, LeakageEstimate, estimate_leakage, leak_exposure
-from foretell.studies.audit.material import QUESTION, AuditFinding, AuditScope, MaterialAudit, audit_material
-from foretell.studies.audit.memory import (
+from foretell.studies.audit.leakage import (
     AgentNote,
+    AuditArm,
+    LeakageEstimate,
     MemoryAudit,
     MemorySuspicion,
     agent_notes,
     audit_memory,
+    estimate_leakage,
+    leak_exposure,
     training_cutoff_notes,
 )
-from foretell.studies.audit.passages import MaterialOrigin, QuestionKey, TrialTrace, collect_passages, trial_traces
+from foretell.studies.audit.passages import (
+    QUESTION,
+    AuditFinding,
+    AuditScope,
+    MaterialAudit,
+    MaterialOrigin,
+    QuestionKey,
+    TrialTrace,
+    audit_material,
+    collect_passages,
+    trial_traces,
+)
 from foretell.studies.inputs import StudyOptions, StudyProgress, StudyServices
-from foretell.studies.layout import column, count, table, words
 from foretell.studies.stored_runs import StoredRun, find_stored_run
 
 # The result of an audit as a study: the fence's matrix, rates, leaks and memories, and what they are worth.

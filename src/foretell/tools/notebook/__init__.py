@@ -10,9 +10,9 @@ HOMES = {
     "foretell.tools.notebook.kernel": "ExecutionEnd Kernel",
     "foretell.tools.notebook.limits": "KernelLimits MIB OutputCaps",
     "foretell.tools.notebook.notebook": (
-        "CellAttempt MarkdownCell Notebook PythonCell ipynb report_for_prompt write_ipynb"
+        "CellAttempt DisplayOutput ErrorOutput MarkdownCell Notebook Output PythonCell StreamOutput ipynb "
+        "report_for_prompt write_ipynb"
     ),
-    "foretell.tools.notebook.outputs": "DisplayOutput ErrorOutput Output StreamOutput",
     "foretell.tools.notebook.pool": "KernelPool UNSANDBOXED",
     "foretell.tools.notebook.proxy": "DataProxy ProxyLimits",
     "foretell.tools.notebook.sandbox": "SandboxUnavailable",

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from foretell.questions.errors import MissingExtra
 from foretell.tools.notebook.limits import KernelLimits, OutputCaps
-from foretell.tools.notebook.outputs import Output, output_of
+from foretell.tools.notebook.notebook import Output, output_of
 from foretell.tools.notebook.process import SandboxedProcess, kernel_program, new_run
 from foretell.tools.notebook.protocol import (
     JupyterMessage,

@@ -155,7 +155,8 @@ class Sandbox:
             self.bwrap,
             *ISOLATION,
             *_system(),
-            *("--proc", "/proc", "--dev", "/dev"),
+            # Shared maps of /dev/zero are memory that nobody counts.
+            *("--proc", "/proc", "--dev", "/dev", "--ro-bind", "/dev/null", "/dev/zero"),
             *("--size", str(self.limits.tmp_bytes), "--tmpfs", "/tmp"),
             *("--size", str(self.limits.tmp_bytes), "--tmpfs", "/dev/shm"),
             *_passable(environment),  # after /tmp, where an environment may lie
@@ -229,10 +230,11 @@ def _bound(how: str, *paths: tuple[Path, Path]) -> list[str]:
     return [word for source, place in paths for word in (how, str(source), str(place))]
 
 
-LOAD, EQUAL, AT_LEAST, ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+LOAD, AND, EQUAL, AT_LEAST, ANY_BIT, RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
 ALLOW, KILL_PROCESS, FAIL = 0x7FFF0000, 0x80000000, 0x00050000
 NUMBER, ARCHITECTURE, FIRST_ARGUMENT = 0, 4, 16
 """Offsets in what the kernel shows a filter of a call (struct seccomp_data, little-endian)."""
+ARGUMENT_BYTES = 8
 NEW_NAMESPACE = 0x7E020000
 """Every CLONE_NEW… flag of clone: user, network, pid, ipc, uts, mount, cgroup."""
 FAMILIES = (1, 2, 10, 16)
@@ -257,6 +259,7 @@ DENIED = {
     "fsopen": (430, 430),
     "fspick": (433, 433),
     "init_module": (175, 105),
+    "io_setup": (206, 0),
     "io_uring_enter": (426, 426),
     "io_uring_register": (427, 427),
     "io_uring_setup": (425, 425),
@@ -274,6 +277,7 @@ DENIED = {
     "name_to_handle_at": (303, 264),
     "open_by_handle_at": (304, 265),
     "open_tree": (428, 428),
+    "open_tree_attr": (467, 467),
     "perf_event_open": (298, 241),
     "personality": (135, 92),
     "pidfd_getfd": (438, 438),
@@ -295,11 +299,20 @@ DENIED = {
     "unshare": (272, 97),
     "userfaultfd": (323, 282),
     "vhangup": (153, 58),
+    "vmsplice": (278, 75),
 }
 """Answered with "not permitted". Memory that no process maps (memfd, System V) would escape the count of memory."""
 CLONE = (56, 220)
 CLONE3 = (435, 435)
 SOCKET = (41, 198)
+MMAP = (9, 222)
+SHARED_ANONYMOUS = 0x21
+"""Flags of a map without a file whose pages stay when whoever touched them is gone: they escape the count of memory."""
+THREAD, FILES = 0x10000, 0x400
+"""Flags of clone. A thread whose files are not those of its process would escape the count of files."""
+SETSOCKOPT = (54, 208)
+BUFFER_SIZES = (7, 8)
+"""Options of sockets (of level 1) that are taken and do nothing: what a socket may hold is counted as usual."""
 ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 
 Step = tuple[int, int, int, int]
@@ -324,6 +337,10 @@ def seccomp_filter(machine: str | None = None) -> bytes | None:
         steps += _refused(numbers[place], errno.EPERM)
     # The flags of clone3 lie in memory, where no filter can look; without it the C library falls back to clone.
     steps += _refused(CLONE3[place], errno.ENOSYS)
+    steps += _refused(MMAP[place], errno.EPERM, (3, SHARED_ANONYMOUS, SHARED_ANONYMOUS))
+    steps += _refused(CLONE[place], errno.EPERM, (0, THREAD | FILES, THREAD))
+    for option in BUFFER_SIZES:
+        steps += _refused(SETSOCKOPT[place], 0, (1, 0xFFFFFFFF, 1), (2, 0xFFFFFFFF, option))
     steps += _looked_into(CLONE[place], [(ANY_BIT, 0, 1, NEW_NAMESPACE)], errno.EPERM)
     known_ones = [(EQUAL, len(FAMILIES) - order, 0, family) for order, family in enumerate(FAMILIES)]
     steps += _looked_into(SOCKET[place], known_ones, errno.EAFNOSUPPORT)
@@ -331,8 +348,15 @@ def seccomp_filter(machine: str | None = None) -> bytes | None:
     return b"".join(struct.pack("<HBBI", *step) for step in steps)
 
 
-def _refused(number: int, code: int) -> list[Step]:
-    return [(EQUAL, 0, 1, number), (RETURN, 0, 0, FAIL | code)]
+def _refused(number: int, code: int, *where: tuple[int, int, int]) -> list[Step]:
+    """Of a call, or of those of it where arguments (by their place) have these bits of a mask."""
+    looks = [
+        [(LOAD, 0, 0, FIRST_ARGUMENT + ARGUMENT_BYTES * place), (AND, 0, 0, mask), (EQUAL, 0, 3 * after + 1, bits)]
+        for after, (place, mask, bits) in zip(range(len(where) - 1, -1, -1), where, strict=True)
+    ]
+    steps = [*(step for look in looks for step in look), (RETURN, 0, 0, FAIL | code)]
+    # What follows looks at the number again.
+    return [(EQUAL, 0, len(steps), number), *steps, *([(LOAD, 0, 0, NUMBER)] if where else [])]
 
 
 def _looked_into(number: int, tests: list[Step], code: int) -> list[Step]:

@@ -5,6 +5,7 @@ here, several times a second.
 """
 
 import os
+import re
 import signal
 import stat
 import threading
@@ -22,6 +23,14 @@ IN_MEMORY = ("/tmp", "/dev/shm")
 """File systems of the sandbox whose bytes are limited by the system, but not the number of their files."""
 PAGE = os.sysconf("SC_PAGE_SIZE")
 BLOCK = 512
+STREAM_BYTES, MESSAGES_BYTES = 256 * 1024, 3 * MIB
+"""What a Unix socket can hold at most: a stream by the usual size of buffers, one of messages ten of that size."""
+FEW_SOCKETS = 20
+"""Of the internet's families, which hold at most a few megabytes each."""
+HIDDEN_LOOKS = 5
+"""Every so many looks files are sought that are held without a descriptor; twice in a row, and each counts in full."""
+WRITABLE = (b" /notebook/", b" /wire/")
+"""How maps name files on the machine's disk that a sandbox can write."""
 
 
 class SandboxWatchdog(threading.Thread):
@@ -37,6 +46,7 @@ class SandboxWatchdog(threading.Thread):
         self.below: list[int] = []
         """The processes seen in the last two looks."""
         self._before: list[int] = []
+        self._looks, self._hidden = 0, 0
         self.breach: str | None = None
         """What went too far, once something did."""
 
@@ -67,6 +77,7 @@ class SandboxWatchdog(threading.Thread):
         if held > self._limits.memory:
             # Pages shared by several processes were counted for each of them; the fair count takes longer.
             held = sum(map(fair_share, pids))
+        held += socket_bytes(pids[-1])
         if held <= self._limits.memory:
             return None
         return f"it held {held // MIB:,} MiB of memory, more than the {self._limits.memory // MIB:,} MiB allowed"
@@ -87,9 +98,17 @@ class SandboxWatchdog(threading.Thread):
                 return f"it made more than the {self._limits.disk_entries:,} files allowed"
             if used > self._limits.disk_bytes:
                 break
-        if used <= self._limits.disk_bytes:
+        if used <= self._limits.disk_bytes and not self._hides(pids):
             return None
         return f"its files grew beyond the {self._limits.disk_bytes // MIB:,} MiB allowed"
+
+    def _hides(self, pids: list[int]) -> bool:
+        """Whether it holds too many files without a name and a descriptor; how much is in them nobody can tell."""
+        self._looks += 1
+        if self._looks % HIDDEN_LOOKS:
+            return False
+        before, self._hidden = self._hidden, hidden_files(pids)
+        return min(before, self._hidden) * self._limits.file_bytes > self._limits.disk_bytes
 
 
 def kill_tree(pid: int) -> None:
@@ -174,6 +193,46 @@ def unlinked(pid: int) -> int:
     except OSError:
         return 0
     return sum(held.values())
+
+
+def hidden_files(pids: list[int]) -> int:
+    """How many deleted files are mapped, or were sent through a socket and not taken; without end where more may be."""
+    mapped, sent = set[bytes](), 0
+    there, open_ = set[bytes](), set[bytes]()
+    for pid in pids:
+        with suppress(OSError, ValueError, IndexError):
+            for row in _read(f"/proc/{pid}/maps").splitlines():
+                if row.endswith(b" (deleted)") and any(place in row for place in WRITABLE):
+                    mapped.add(row.split()[4])
+            there |= {row.split()[6] for row in _unix_sockets(pid)}
+            for name in os.listdir(f"/proc/{pid}/fd"):
+                with suppress(OSError):
+                    if (link := os.readlink(f"/proc/{pid}/fd/{name}")).startswith("socket:["):
+                        open_.add(link[8:-1].encode())
+                        sent += int(_read(f"/proc/{pid}/fdinfo/{name}").partition(b"scm_fds:")[2] or b"0")
+    # A socket that is itself under way may hold any number of them.
+    return HIDDEN if sent and there - open_ - {b"0"} else len(mapped) + sent
+
+
+def _unix_sockets(pid: int) -> list[bytes]:
+    """The Unix sockets in the network of a process; none where that is ours, as it is until the sandbox is made."""
+    if os.readlink(f"/proc/{pid}/ns/net") == os.readlink("/proc/self/ns/net"):
+        return []
+    return _read(f"/proc/{pid}/net/unix").splitlines()[1:]
+
+
+def socket_bytes(pid: int) -> int:
+    """Bytes that the sockets of a sandbox may hold, those among them that no process has open any more."""
+    held = 0
+    with suppress(OSError, ValueError, IndexError):
+        for row in (found := _unix_sockets(pid)):
+            held += STREAM_BYTES if row.split()[4] == b"0001" else MESSAGES_BYTES
+        # How many there are is told at once; what each of them holds takes the system milliseconds to find out.
+        used = re.findall(rb"(?:TCP|UDP)6?: inuse (\d+)", _read(f"/proc/{pid}/net/sockstat"))
+        for kind in ("tcp", "tcp6", "udp", "udp6") if found and sum(map(int, used)) > FEW_SOCKETS else ():
+            for row in _read(f"/proc/{pid}/net/{kind}").splitlines()[1:]:
+                held += sum(int(queue, 16) for queue in row.split()[4].split(b":"))
+    return held
 
 
 def entries_in(path: str, size: int) -> int:

@@ -18,10 +18,10 @@ from foretell.operations.score import ScoreResult, score
 from foretell.operations.studies import run_table
 from foretell.questions.errors import InputError
 from foretell.report.arena_report import ArenaReport
+from foretell.report.document import study_parts
 from foretell.report.leaderboard import board_study
 from foretell.report.markup import Markup
 from foretell.report.study import StudyResult
-from foretell.report.study_report import study_parts
 from foretell.runs.store import RunStore
 from foretell.scoring.arena_table import arena_as_table
 from foretell.scoring.score import ScoringOptions

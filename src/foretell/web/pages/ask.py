@@ -12,9 +12,9 @@ from starlette.concurrency import run_in_threadpool
 from foretell.models.check import unknown_models
 from foretell.operations.ask import AskResult, prepare_ask, stored_answer
 from foretell.operations.ask import ask as answer_now
-from foretell.operations.estimate import cell_cost, measured_costs
 from foretell.operations.models import list_models
 from foretell.operations.requests import NO_CHOICE, AskRequest, ModelsListRequest
+from foretell.operations.runs import cell_cost, measured_costs
 from foretell.questions.errors import InputError
 from foretell.request import OperationRequest, environment_values
 from foretell.runs.runner import PreparedRun, asks_models

@@ -18,8 +18,8 @@ from foretell.questions.errors import InputError
 from foretell.report.arena_report import ArenaReport, arena_finding
 from foretell.report.charts.rulers import belief_thumbnail, lines_thumbnail, score_thumbnail, tree_thumbnail
 from foretell.report.charts.svg import Chart
+from foretell.report.document import study_parts
 from foretell.report.study import StudyResult
-from foretell.report.study_report import study_parts
 from foretell.runs.services import SEARCH_ENGINES
 from foretell.runs.settings import KEYS, Settings
 from foretell.scoring.arena_view import scores_over_time
@@ -183,7 +183,7 @@ def _highlights(
     for arena in arenas[:1]:
         report, name = small_board(here, arena["name"]), arena["name"]
         text = f"{some(arena['events'], 'event')}, {arena['settled']} resolved: who is best?"
-        text = arena_finding(report.view) if report else text
+        text = arena_finding(report.view, short=True) if report else text
         found.append(
             {
                 "kind": "arena",

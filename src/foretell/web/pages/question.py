@@ -14,9 +14,8 @@ from foretell.operations.requests import ShowRequest
 from foretell.operations.run import show
 from foretell.questions.errors import MissingExtra
 from foretell.report.charts.svg import figure_png
-from foretell.report.outputs import Writable, write_outputs
-from foretell.report.question_card import question_card
-from foretell.report.run_report import finding_of, question_charts
+from foretell.report.document import Writable, write_outputs
+from foretell.report.run_report import finding_of, question_card, question_charts
 from foretell.web.rendering import html_page, link_to
 from foretell.web.run_rows import run_row_view
 from foretell.web.state import CurrentState
@@ -54,7 +53,9 @@ def read_question(
     if view is None:
         when = f" as of {due[:64]}" if due else ""
         raise HTTPException(404, f"run {row.id} does not ask {question[:200]!r}{when}")
-    return {"run": run_row_view(store, row), **view, "background": here.jobs.of(row.id), "last": last}
+    budget = (row.spec.get("budget") or {}).get("run")
+    more = {"budget": budget, "background": here.jobs.of(row.id), "last": last}
+    return {"run": run_row_view(store, row), **view, **more}
 
 
 @router.get("/runs/{run}/questions/{question:path}", include_in_schema=False)

@@ -39,17 +39,17 @@ from foretell.questions import trace as kinds
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.questions.trace import TraceEvent
-from foretell.report.headline import run_headline
+from foretell.report.leaderboard import run_headline
 from foretell.report.run_report import score_figures
 from foretell.request import setting
 from foretell.runs.question_sets import find_set, set_names, sets_here
 from foretell.runs.spec import RunState, parse_yaml
 from foretell.runs.store import CellKey, RunRow, RunStore, cells_each
-from foretell.scoring.run_scores import QuestionAnswer, RunScores
+from foretell.scoring.long_tables import QuestionAnswer, RunScores
 from foretell.web.forms import body_of, form_fields, form_values
 from foretell.web.pages.ask import UNPRICED, StartedRun, start_from_form, start_run
 from foretell.web.rendering import html_page, json_and_page, link_to
-from foretell.web.run_figures import answer_ruler, score_rulers
+from foretell.web.run_figures import answer_ruler, run_ruler, score_rulers
 from foretell.web.run_rows import RUNS_PER_PAGE, RunList, RunRowView, list_runs, run_row_view
 from foretell.web.security import FIELD, TokenRequired, form_of
 from foretell.web.state import CurrentState, WebState
@@ -249,6 +249,7 @@ def _run_page(  # noqa: PLR0913 - the page, and what was typed into its form
         "settings": {**_settings_of(row), **(given or {})},
         "problem": problem,
         "titles": {one.question.id: one.question.text for one in scores.answers if one.failed},
+        "score_ruler": run_ruler(view["score"]),
         **score_figures(scores),
     }
     return html_page(request, "run.html", view, status=422 if problem else 200, **more)

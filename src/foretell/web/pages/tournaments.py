@@ -7,8 +7,8 @@ from fastapi import APIRouter, Request, Response
 
 from foretell.operations.requests import TournamentResultsRequest
 from foretell.operations.tournament_results import TournamentResults, score_tournaments
+from foretell.report.document import study_parts
 from foretell.report.leaderboard import board_study
-from foretell.report.study_report import study_parts
 from foretell.studies.comparison import ADVICE
 from foretell.web.rendering import html_page
 from foretell.web.state import CurrentState, WebState

@@ -26,11 +26,10 @@ from foretell.tools.notebook.notebook import (
     PythonCell,
     ipynb,
     report_for_prompt,
+    shortened,
 )
-from foretell.tools.notebook.outputs import shortened
 from foretell.tools.notebook.pool import KernelPool
-from foretell.tools.notebook.rerun import write_notebook
-from foretell.tools.notebook.session import CellResult, NotebookSession, open_notebook
+from foretell.tools.notebook.session import CellResult, NotebookSession, open_notebook, write_notebook
 
 # A notebook whose every turn is in the journal: a tree that is grown again reads the results and runs nothing.
 #

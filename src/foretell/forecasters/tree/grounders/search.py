@@ -2,15 +2,19 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from foretell.data.untrusted import for_prompt
+from foretell.forecasters.agent.agent import BeliefAgent, without_numbers
 from foretell.forecasters.agent.answer_format import as_probability
-from foretell.forecasters.forecaster import Context
-from foretell.forecasters.tree.grow.ground import GroundingResult, Leaf
+from foretell.forecasters.agent.settings import FULL, AgentSettings, Clamp
+from foretell.forecasters.forecaster import Context, attempt
+from foretell.forecasters.tree.grow.ground import CannotGround, GroundingResult, Leaf
 from foretell.forecasters.tree.grow.prompting import (
     CHANCE,
+    LONGEST_REPORT,
+    LONGEST_SENTENCE,
     TEXT,
     StructuredRequest,
     fill_prompts,
@@ -33,7 +37,9 @@ from foretell.models.model import (
     UserMessage,
 )
 from foretell.models.structured_output import NoUsableAnswer, UnusableReply, read_object, schema_errors
-from foretell.questions.trace import ToolUsed
+from foretell.questions.forecast import Failure
+from foretell.questions.question import Question
+from foretell.questions.trace import Failed, ForecastMade, ToolUsed, TraceEvent
 from foretell.tools.fence import FencedTools, Observation, SourceStore
 
 CONCLUSION_SCHEMA = object_schema(
@@ -150,10 +156,10 @@ class _SearchConversation:
     async def round(self, step: int, *, last: bool) -> dict[str, Any] | None:
         """One reply that can be used: its conclusion, or None once its calls are carried out."""
         problem = ""
-        for attempt in range(AGAIN):
-            slot = f"{self._leaf.slot}/step {step}/{attempt}"
+        for again in range(AGAIN):
+            slot = f"{self._leaf.slot}/step {step}/{again}"
             request = self._context.request("grounder", self._messages, slot=slot)
-            force = CONCLUDE if last or not self._research else "*" if attempt else None
+            force = CONCLUDE if last or not self._research else "*" if again else None
             tools = (*self._research.values(), CONCLUDE_TOOL)
             reply = await self._model.complete(replace(request, tools=tools, force=force))
             try:
@@ -224,3 +230,50 @@ def _conclusion(reply: Reply) -> dict[str, Any] | None:
     found = read_answer(Reply(text=call.arguments or "{}") if call is not None else reply, CONCLUSION_SCHEMA)
     grounding_from_answer(found, "")
     return found
+
+
+# The belief agent as a grounder: it researches one claim step by step and keeps a belief all the way.
+
+
+SOURCES = "Sources:\n"
+
+
+def _agent() -> BeliefAgent:
+    """Without price and base rate, which are the question's and not the claim's, and without clamping a part."""
+    return BeliefAgent(variant=FULL, settings=AgentSettings(clamp=Clamp(low=0.0, high=1.0)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentGrounder:
+    """Runs the agent on the claim as a question of its own."""
+
+    agent: BeliefAgent = field(default_factory=_agent)
+    name: str = "agent"
+
+    async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
+        """The agent's forecast; its rationale is the report."""
+
+        def tools(_: Question, inner: Context) -> FencedTools:
+            return context.tools(leaf.fenced, inner)
+
+        def emit(event: TraceEvent) -> None:
+            # A leaf's number is no forecast: who reads events must not take it for the question's.
+            if not isinstance(event, ForecastMade | Failed):
+                context.emit(event)
+
+        question = replace(leaf.question, id=leaf.slot)
+        models = context.models.with_model("agent", context.models.name("grounder"))
+        found = await attempt(self.agent, question, replace(context, tools=tools, emit=emit, models=models))
+        if isinstance(found, Failure):
+            if "budget" in found.error:
+                raise BudgetExceeded(found.error)
+            raise CannotGround(found.error)
+        report, _, listed = without_numbers(found.rationale).partition(SOURCES)
+        clairvoyant = "+clairvoyant" if found.forecaster.endswith("+clairvoyant") else ""
+        grounding = Grounding(
+            grounder=self.name + clairvoyant,
+            report=report.strip()[:LONGEST_REPORT],
+            key_factor=report.strip().partition("\n")[0][:LONGEST_SENTENCE],
+            sources=tuple(listed.strip().splitlines()),
+        )
+        return GroundingResult(p=found.p["yes"], grounding=grounding)

@@ -21,7 +21,6 @@ from foretell.forecasters.tree.grow.claims import (
 from foretell.forecasters.tree.grow.prompting import (
     TEXT,
     ClaimSurroundings,
-    PromptText,
     StructuredRequest,
     TreeQuestion,
     fill_prompts,
@@ -29,8 +28,10 @@ from foretell.forecasters.tree.grow.prompting import (
     sections,
 )
 from foretell.forecasters.tree.proposition import Proposition
+from foretell.forecasters.tree.settings import TreeSettings
 from foretell.models.model import ModelError
 from foretell.models.structured_output import NoUsableAnswer, UnusableReply
+from foretell.plugins import load
 
 ROOT = "P0"
 MOST_CHILDREN = 8
@@ -245,25 +246,10 @@ SCHEMA = object_schema(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class AnalyzeSettings:
-    """How far one analysis goes."""
-
-    steps: int = 5
-    """Answers of the analyzer that are taken over."""
-    correlations: bool = False
-    """Ask a model which siblings move together; one call for every parent."""
-    hint: PromptText = "hint_linear"
-    """The text that tells the analyzer how the children will be put together."""
-
-    def __post_init__(self) -> None:
-        if self.steps < 1:
-            raise ValueError(f"steps = {self.steps}: an analysis needs at least one")
-
-
-async def analyze(about: TreeQuestion, context: Context, settings: AnalyzeSettings, draft: AnalysisDraft) -> None:
+async def analyze(about: TreeQuestion, context: Context, settings: TreeSettings, draft: AnalysisDraft) -> None:
     """Grow children below the draft's claim. Whatever the model does, this ends; a note says what failed."""
-    hint = fill_prompts(settings.hint)
+    # How the children will be put together.
+    hint = fill_prompts(load("synthesis_rules", settings.rule).hint)
     system = fill_prompts("analyze", hint=hint) + "\n\n" + fill_prompts("rules", today=about.today)
     for step in range(1, settings.steps + 1):
         if draft.full:
@@ -274,7 +260,6 @@ async def analyze(about: TreeQuestion, context: Context, settings: AnalyzeSettin
             system=system,
             user=_task(about, draft),
             schema=SCHEMA,
-            attempts=about.attempts,
         )
         try:
             if await _extend(draft, request, context):

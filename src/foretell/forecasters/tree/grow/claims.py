@@ -213,6 +213,5 @@ async def correlated_claims(
         system=fill_prompts("correlate"),
         user=sections(("Claims", "\n".join(f"{id}: {claim}" for id, claim in claims.items()))),
         schema=object_schema({"pairs": {"type": "array", "items": pair}}),
-        attempts=about.attempts,
     )
     return await request.ask(context, read)

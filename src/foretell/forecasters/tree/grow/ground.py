@@ -15,36 +15,13 @@ from foretell.forecasters.tree.grow.analyze import AnalysisLimits, depth_of
 from foretell.forecasters.tree.grow.event_log import JobEvents
 from foretell.forecasters.tree.grow.prompting import ClaimSurroundings, TreeQuestion
 from foretell.forecasters.tree.proposition import Grounding
+from foretell.forecasters.tree.settings import GroundSettings, TreeSettings
 from foretell.forecasters.tree.text import one_line
 from foretell.models.budget import Budget, BudgetedModel
 from foretell.models.model import BudgetExceeded, TokenCount
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question, Target
 from foretell.questions.trace import NodeGrounded, TraceEvent, ignore_event
-
-
-@dataclass(frozen=True, kw_only=True)
-class TreeSizeSettings:
-    """How large a tree may grow."""
-
-    rounds: int = 1
-    """How often leaves are taken apart again: n of Analyticaⁿ."""
-    leaves: int = 10
-    """Enough leaves for one analysis."""
-    most_leaves: int | None = None
-    """About how many leaves the whole tree may have."""
-    nodes: int = 5_000
-    """Most claims of the whole tree."""
-    depth: int | None = None
-    """Deepest level; the root is at 0."""
-    dollars: float | None = None
-    """What the tree may cost."""
-
-    def __post_init__(self) -> None:
-        if self.rounds < 1 or self.leaves < 2 or self.nodes < 1:
-            raise InputError("a tree needs at least one round, two leaves for an analysis, and one node")
-        if (self.most_leaves is not None and self.most_leaves < 1) or (self.depth is not None and self.depth < 0):
-            raise InputError("a tree needs at least one leaf, and its depth cannot be negative")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,14 +38,14 @@ class SubtreeBudget:
     each: float = 0.0
     """What a leaf usually costs: no more of them are made than the money is enough for."""
 
-    def analysis_limits(self, settings: TreeSizeSettings, node: str) -> AnalysisLimits | None:
+    def analysis_limits(self, settings: TreeSettings, node: str) -> AnalysisLimits | None:
         """What an analysis of the node may add; None where the node must stay a leaf.
 
-        >>> SubtreeBudget(rounds=1, nodes=30, leaves=6).analysis_limits(TreeSizeSettings(), "P0")
+        >>> SubtreeBudget(rounds=1, nodes=30, leaves=6).analysis_limits(TreeSettings(), "P0")
         AnalysisLimits(leaves=6, nodes=30, depth=None)
-        >>> SubtreeBudget(rounds=0, nodes=30).analysis_limits(TreeSizeSettings(), "P0") is None
+        >>> SubtreeBudget(rounds=0, nodes=30).analysis_limits(TreeSettings(), "P0") is None
         True
-        >>> SubtreeBudget(rounds=1, nodes=30, dollars=0.05, each=0.01).analysis_limits(TreeSizeSettings(), "P0").leaves
+        >>> SubtreeBudget(rounds=1, nodes=30, dollars=0.05, each=0.01).analysis_limits(TreeSettings(), "P0").leaves
         5
         """
         leaves = settings.leaves if self.leaves is None else min(settings.leaves, self.leaves)
@@ -149,8 +126,8 @@ class LeafBudget:
 
 T = TypeVar("T")
 
-AT_ONCE = 20
-MOST_AT_ONCE = 1000
+LEAF_SECONDS = 1800.0
+"""Longest time for one attempt at a leaf."""
 MOST_SOURCES = 30
 """Sources of several examinations that are kept."""
 LONGEST_REASON = 300
@@ -226,25 +203,6 @@ class Grounder(Protocol):
         ...
 
 
-@dataclass(frozen=True, kw_only=True)
-class GroundSettings:
-    """How leaves are grounded."""
-
-    at_once: int = AT_ONCE
-    retries: int = 3
-    """How often a failed leaf is tried again, from its beginning."""
-    seconds: float = 1800.0
-    """Longest time for one attempt."""
-    trials: int = 1
-    """How often each leaf is examined, independently: its number is the mean, and their spread its error."""
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.at_once <= MOST_AT_ONCE:
-            raise InputError(f"{self.at_once} leaves at once is outside 1 to {MOST_AT_ONCE}")
-        if self.retries < 0 or self.seconds <= 0 or self.trials < 1:
-            raise InputError("grounding needs a count of retries >= 0, some time and a trial")
-
-
 async def gather_or_cancel(jobs: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """The results of the jobs, in their order; where one raises, the others are cancelled."""
     tasks = [asyncio.create_task(job) for job in jobs]
@@ -277,9 +235,17 @@ def combined_results(results: Sequence[GroundingResult], earlier: Sequence[float
 class GroundingPool:
     """Grounds leaves side by side, as many at once as the settings allow. For one event loop."""
 
-    def __init__(self, grounder: Grounder, settings: GroundSettings, fall_backs: Sequence[Grounder] = ()) -> None:
+    def __init__(
+        self,
+        grounder: Grounder,
+        settings: GroundSettings,
+        fall_backs: Sequence[Grounder] = (),
+        *,
+        seconds: float = LEAF_SECONDS,
+    ) -> None:
         self.grounder = grounder
         self.settings = settings
+        self.seconds = seconds
         self.fall_backs = fall_backs
         """Who takes over, in order, where the grounder has failed for good."""
         self._places = asyncio.Semaphore(settings.at_once)
@@ -326,7 +292,7 @@ class GroundingPool:
         for other in self.fall_backs:
             tried = replace(leaf, slot=f"{leaf.slot}/instead by {other.name}")
             try:
-                async with asyncio.timeout(self.settings.seconds):
+                async with asyncio.timeout(self.seconds):
                     found = await other.ground(tried, leaf.budget.metered(context))
             except BudgetExceeded as error:
                 told.append(f"{other.name} failed: {one_line(str(error))[:LONGEST_REASON]}")
@@ -344,7 +310,7 @@ class GroundingPool:
         for attempt in range(1, self.settings.retries + 2):
             tried = replace(leaf, slot=f"{leaf.slot}/attempt {attempt}")
             try:
-                async with asyncio.timeout(self.settings.seconds):
+                async with asyncio.timeout(self.seconds):
                     result = await self.grounder.ground(tried, leaf.budget.metered(context))
                 return replace(result, attempts=attempt)
             except InputError:
@@ -353,7 +319,7 @@ class GroundingPool:
                 problem = str(error)
                 break
             except TimeoutError:
-                problem = f"no answer within {self.settings.seconds:g} s"
+                problem = f"no answer within {self.seconds:g} s"
             except Exception as error:  # the boundary of a leaf: whatever a grounder does, the tree goes on
                 log.info("leaf %s, attempt %d: %s", for_log(leaf.id), attempt, for_log(error))
                 problem = str(error) or type(error).__name__

@@ -14,52 +14,28 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
-from foretell.forecasters.agent.settings import Clamp
 from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
-from foretell.forecasters.tree.grow.analyze import ROOT, AnalysisDraft, AnalysisLimits, AnalyzeSettings, analyze
+from foretell.forecasters.tree.grow.analyze import ROOT, AnalysisDraft, AnalysisLimits, analyze
 from foretell.forecasters.tree.grow.claims import repeated_claims
 from foretell.forecasters.tree.grow.event_log import EventLog, TreeJob
 from foretell.forecasters.tree.grow.ground import (
     FOR_LEAVES,
     GroundingPool,
     GroundingResult,
-    GroundSettings,
     Leaf,
     LeafBudget,
     SubtreeBudget,
-    TreeSizeSettings,
     cost_of_leaf,
 )
 from foretell.forecasters.tree.grow.prompting import ClaimSurroundings, TreeQuestion
-from foretell.forecasters.tree.grow.synthesize import Synthesizer, SynthesizeSettings, wide_enough
+from foretell.forecasters.tree.grow.synthesize import Synthesizer, wide_enough
 from foretell.forecasters.tree.proposition import Proposition, Tree, leaves, pre_order
+from foretell.forecasters.tree.settings import TreeSettings
 from foretell.forecasters.tree.tree_file import to_dict
 from foretell.questions.trace import NodeAnalyzed, NodeSynthesized
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, kw_only=True)
-class TreeSettings:
-    """How trees are grown."""
-
-    size: TreeSizeSettings = field(default_factory=TreeSizeSettings)
-    analyze: AnalyzeSettings = field(default_factory=AnalyzeSettings)
-    ground: GroundSettings = field(default_factory=GroundSettings)
-    synthesize: SynthesizeSettings = field(default_factory=SynthesizeSettings)
-    attempts: int = 3
-    """How often an answer that cannot be used is asked for."""
-    clamp: Clamp = field(default_factory=Clamp)
-    """Of the forecast, not of the tree's own numbers."""
-    shortcut: bool = True
-    """Of two options of which exactly one comes true only the first gets a tree; the other has what is left."""
-
-    @property
-    def name(self) -> str:
-        """What tells one way of growing from another in tables."""
-        rounds = f"^{self.size.rounds}" if self.size.rounds > 1 else ""
-        return f"tree{rounds} {self.synthesize.rule.name}"
 
 
 @dataclass(kw_only=True)
@@ -73,6 +49,8 @@ class TreeGrowth:
     settings: TreeSettings = field(default_factory=TreeSettings)
     dollars: float | None = None
     """What this tree may cost."""
+    seed: int = 0
+    """For random weights."""
     root: str = ROOT
     """The id of the claim it grows from."""
     above: ClaimSurroundings = field(default_factory=ClaimSurroundings)
@@ -94,13 +72,12 @@ class TreeGrowth:
 
         Starts at the root and accepts results until nothing is under way.
         """
-        size = self.settings.size
         whole = SubtreeBudget(
-            rounds=size.rounds,
-            nodes=size.nodes - 1,
-            leaves=size.most_leaves,
+            rounds=self.settings.rounds,
+            nodes=self.settings.nodes - 1,
+            leaves=self.settings.most_leaves,
             dollars=None if self.dollars is None else FOR_LEAVES * self.dollars,
-            each=cost_of_leaf(self.context) * self.settings.ground.trials,
+            each=cost_of_leaf(self.context) * self.settings.trials,
         )
         try:
             self._open(self.root, whole)
@@ -130,7 +107,7 @@ class TreeGrowth:
 
     def _open(self, id: str, budget: SubtreeBudget) -> None:
         """A claim without children: take it apart if there is room, else ground it."""
-        limits = budget.analysis_limits(self.settings.size, id)
+        limits = budget.analysis_limits(self.settings, id)
         if limits is None:
             self._start(partial(self._ground, id, budget), partial(self._grounded, id))
         else:
@@ -138,9 +115,8 @@ class TreeGrowth:
 
     async def _analyze(self, id: str, limits: AnalysisLimits) -> AnalysisDraft:
         context = replace(self.context, emit=self.log.job(("analysis", id)))
-        settings = replace(self.settings.analyze, hint=self.settings.synthesize.rule.hint)
         draft = AnalysisDraft(self._nodes[id], self._surroundings(id), limits)
-        await analyze(self.about, context, settings, draft)
+        await analyze(self.about, context, self.settings, draft)
         added = {other: node.claim for other, node in draft.nodes.items() if other != id}
         tree, notes = self.about.target, tuple(draft.notes)
         context.emit(NodeAnalyzed(node=id, tree=tree, added=tuple(added), claims=added, notes=notes))
@@ -185,7 +161,7 @@ class TreeGrowth:
 
     async def _synthesize(self, id: str) -> Proposition:
         context = replace(self.context, emit=self.log.job(("synthesis", id)))
-        synthesizer = Synthesizer(about=self.about, context=context, settings=self.settings.synthesize)
+        synthesizer = Synthesizer(about=self.about, context=context, settings=self.settings, seed=self.seed)
         done = await synthesizer.synthesize(self._nodes[id], self._surroundings(id), self._below(id))
         link = to_dict(done.link) if done.link is not None else {}
         notes = (*done.notes, *((f"synthesis failed: {done.failed}",) if done.failed else ()))
@@ -206,7 +182,6 @@ class TreeGrowth:
         return replace(place, path=(*self.above.path, *place.path))
 
     def _tree(self) -> Tree:
-        settings = self.settings.synthesize
         ordered = {id: self._nodes[id] for id in pre_order(self._nodes, self.root)}
         notes = [note for id in ordered for note in self._notes.get(id, ())]
         claims = {id: node.claim for id, node in ordered.items()}
@@ -215,15 +190,14 @@ class TreeGrowth:
             root=self.root,
             nodes=ordered,
             as_of=self.context.as_of,
-            intercept_limit=wide_enough(ordered, settings.intercept_limit),
-            missing=settings.missing,
+            intercept_limit=wide_enough(ordered, self.settings.intercept_limit),
         )
         failed = [id for id in leaves(tree) if ordered[id].p is None]
         unjoined = [id for id, node in ordered.items() if node.failed]
         if unjoined:
             notes.append(f"synthesis failed, and means of children stand in, at {', '.join(unjoined)}")
         if failed:
-            notes.append(f"{settings.missing:g} stands in for leaves that could not be grounded: {', '.join(failed)}")
+            notes.append(f"{tree.missing:g} stands in for leaves that could not be grounded: {', '.join(failed)}")
         return evaluated(replace(tree, notes=tuple(dict.fromkeys(notes))))
 
 

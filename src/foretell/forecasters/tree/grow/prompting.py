@@ -19,14 +19,17 @@ from foretell.models.structured_output import (
     schema_errors,
 )
 from foretell.questions.as_of import AsOf
-from foretell.questions.exclusivity import Exclusivity
-from foretell.questions.question import Question
+from foretell.questions.question import Exclusivity, Question
 
 T = TypeVar("T")
 
 LONGEST_REPORT = 8_000
 """Characters of a report that are stored."""
 LONGEST_SENTENCE = 600
+
+
+ATTEMPTS = 3
+"""How often an answer that cannot be used is asked for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,14 +44,13 @@ class StructuredRequest:
     schema: Mapping[str, Any]
     messages: tuple[Message, ...] = ()
     """The conversation since then."""
-    attempts: int = 3
 
     async def ask(self, context: Context, read: Callable[[Mapping[str, Any]], T]) -> T:
         """What `read` makes of the answer; an `UnusableReply` is asked for again, in the end `NoUsableAnswer`."""
         model = context.model(self.role)
         messages = (SystemMessage(text=self.system), UserMessage(text=self.user, cached=True), *self.messages)
         problem = ""
-        for attempt in range(self.attempts):
+        for attempt in range(ATTEMPTS):
             request = context.request(self.role, messages, slot=f"{self.slot}/{attempt}", schema=self.schema)
             reply = await model.complete(request)
             try:
@@ -60,7 +62,7 @@ class StructuredRequest:
                 messages = (*messages, AssistantMessage(text=reply.text[:LONGEST_REPLY]))
             again = f"That could not be used: {problem}. Answer again, with one JSON object and nothing else."
             messages = (*messages, UserMessage(text=again))
-        raise NoUsableAnswer(f"no usable answer in {self.attempts} attempts; the last: {problem}")
+        raise NoUsableAnswer(f"no usable answer in {ATTEMPTS} attempts; the last: {problem}")
 
 
 def read_answer(reply: Reply, schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -126,8 +128,6 @@ class TreeQuestion:
     """The id of the target that the root claim is about."""
     slot: str = ""
     """Tells this tree from others of the same question and trial."""
-    attempts: int = 3
-    """How often an answer that cannot be used is asked for."""
 
     @property
     def today(self) -> str:

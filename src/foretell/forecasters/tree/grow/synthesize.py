@@ -1,55 +1,223 @@
 """Putting children together: a model says how they bear on the claim, the tree checks whether that fits, we compute."""
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import log
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.arithmetic.evaluation import evaluate, stale_claims
-from foretell.forecasters.tree.arithmetic.scaling import SCALINGS, bayes_net_faults, scaled
+from foretell.forecasters.tree.arithmetic.scaling import bayes_net_faults, scaled
 from foretell.forecasters.tree.edits import Edit, SetLink, SetReport
+from foretell.forecasters.tree.formula import ASSUMPTION, FormulaError, mentions
 from foretell.forecasters.tree.grow.event_log import EventLog, TreeJob
 from foretell.forecasters.tree.grow.prompting import (
+    ATTEMPTS,
+    CHANCE,
+    TEXT,
     ClaimSurroundings,
+    PromptText,
     StructuredRequest,
     TreeQuestion,
     fill_prompts,
+    object_schema,
     read_report,
     sections,
 )
-from foretell.forecasters.tree.grow.rules import LINEAR, ModelFreeRule, Rule, SynthesisRule, rule_named
-from foretell.forecasters.tree.links import INTERCEPT_LIMIT, AverageLink, LinearLink, Link
+from foretell.forecasters.tree.links import (
+    AverageLink,
+    FormulaAssumption,
+    FormulaLink,
+    InhibitedNoisyOrLink,
+    JudgedLink,
+    LinearLink,
+    Link,
+    NoisyOrLink,
+    ProductLogicLink,
+)
 from foretell.forecasters.tree.proposition import MISSING, Proposition, Tree, parents_of, pre_order
+from foretell.forecasters.tree.settings import TreeSettings
 from foretell.forecasters.tree.text import InvalidTree
 from foretell.forecasters.tree.what_if import resynthesize
 from foretell.models.model import ModelError
 from foretell.models.structured_output import UnusableReply
+from foretell.plugins import load
 from foretell.questions.errors import InputError
 
-LONGEST_REPORTS = 24_000
-"""Characters of all children's reports together, shared out equally."""
+# The synthesis rules: what a model is asked about a claim's children, and the link that is made of its answer.
+#
+# For every rule but `vanilla` the model gives parameters and we compute; a number it may have in mind is never used.
+#
+# Rules are plug-ins of the kind "synthesis_rules" (see `foretell.plugins`): a name leads to a `SynthesisRule` or a
+# `ModelFreeRule`. A package that adds one writes, in a single file, the rule and, if no built-in link suits it, a class
+# derived from `foretell.forecasters.tree.links.Link` with its fields, check, arithmetic and words. The arithmetic may
+# be whatever the gates of a tree can express: a weighted sum of the children, or AND, OR and NOT over children,
+# independent events with a fixed chance and assumptions. Exact values, what-if, the web page, tree files and exports
+# then work with it as they are. Arithmetic of any other form (a logistic function, say) is not possible: only
+# operations that Python and JavaScript carry out to the same last bit keep the numbers of a page and a file equal.
+
+
+Children = Sequence[str]
+Answer = Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
-class SynthesizeSettings:
-    """How claims are put together."""
+class SynthesisRule:
+    """One way to put children together that asks a model for parameters."""
 
-    rule: Rule = LINEAR
-    intercept_limit: float = INTERCEPT_LIMIT
-    missing: float = MISSING
-    """What stands in for a child without a number of its own."""
-    bayes_net: bool = False
-    """Ask for linear weights that are those of a Bayes net: a chance whatever the children are."""
-    scaling: str | None = None
-    """Weights that are not are scaled so (min-max, softmax, clip) instead of being asked for again."""
-    seed: int = 0
-    """For random weights."""
+    name: str
+    link: type[Link]
+    """The kind of link it makes."""
+    prompts: tuple[PromptText, ...]
+    """Texts that explain it to the synthesizer; blanks are `$children` and `$limit`."""
+    hint: PromptText
+    """The text that tells the analyzer what kind of children suit it."""
+    fields: Callable[[Children], dict[str, Any]]
+    """JSON schema of what the answer holds besides report and key factor, by field."""
+    read: Callable[[Answer], Link]
+    """The link in an answer that fits the schema."""
 
-    def __post_init__(self) -> None:
-        if self.scaling is not None and self.scaling not in SCALINGS:
-            raise InputError(f"there is no scaling {self.scaling!r}", hint=f"scalings are {', '.join(SCALINGS)}")
+    def schema(self, children: Children) -> dict[str, Any]:
+        """The schema of the whole answer."""
+        return object_schema({"report": TEXT, "key_factor": TEXT, **self.fields(children)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelFreeRule:
+    """A rule that needs no model."""
+
+    name: str
+    link: type[Link]
+    """The kind of link it makes."""
+    make: Callable[[Children, Random], Link]
+    hint: PromptText = "hint_linear"
+    """The text that tells the analyzer what kind of children suit it."""
+
+
+Rule = SynthesisRule | ModelFreeRule
+
+
+def rule_named(name: str) -> Rule:
+    """A rule by its name; an unknown name is an `InputError` that says which there are."""
+    return load("synthesis_rules", name)
+
+
+def _each(children: Children, kind: Mapping[str, Any]) -> dict[str, Any]:
+    return object_schema({child: kind for child in children})
+
+
+def _some(children: Children) -> dict[str, Any]:
+    """Numbers for any of the children; whether each has one is seen when the link is checked."""
+    return object_schema({child: CHANCE for child in children}, optional=tuple(children))
+
+
+def _numbers(given: Answer) -> dict[str, float]:
+    return {child: float(number) for child, number in given.items()}
+
+
+def _formula_fields(_: Children) -> dict[str, Any]:
+    assumption = {"anyOf": [object_schema({"text": TEXT, "p": CHANCE}), {"type": "null"}]}
+    return {"formula": TEXT, "assumption": assumption}
+
+
+def _formula(answer: Answer, kind: type[FormulaLink] = FormulaLink) -> FormulaLink:
+    given = cast("Answer | None", answer.get("assumption"))
+    assumption = FormulaAssumption(text=str(given["text"]).strip()[:1000], p=float(given["p"])) if given else None
+    expression = str(answer["formula"]).strip()
+    try:
+        used = ASSUMPTION in {name for name, _ in mentions(expression)}
+    except FormulaError:
+        used = True  # What cannot be read is objected to for that alone.
+    # Without PA in the formula the assumption has no effect: it is left out, not objected to.
+    return kind(expression=expression, assumption=assumption if used else None)
+
+
+def random_weights(children: Children, rng: Random) -> LinearLink:
+    """Weights that are equally likely to be any that sum to one (Dirichlet with parameter 1), and no intercept.
+
+    >>> link = random_weights(("P1", "P2", "P3"), Random(1))
+    >>> round(sum(link.weights.values()), 12), link.intercept
+    (1.0, 0.0)
+    """
+    drawn = [-log(1.0 - rng.random()) for _ in children]
+    return LinearLink(weights={child: one / sum(drawn) for child, one in zip(children, drawn, strict=True)})
+
+
+EFFECT = object_schema({"effect": {"type": "string", "enum": ["helps", "hinders"]}, "weight": CHANCE})
+"""How one child bears on the claim in a linear rule."""
+
+
+def _effects(answer: Answer) -> LinearLink:
+    """Weights by effect: obstacles are stated as what they are, and the intercept follows from them."""
+    given = cast("Mapping[str, Answer]", answer["effects"])
+    helps, hinders = (
+        {child: float(one["weight"]) for child, one in given.items() if one["effect"] == effect}
+        for effect in ("helps", "hinders")
+    )
+    link = LinearLink.from_effects(float(answer["base"]), helps, hinders)
+    return LinearLink(intercept=link.intercept, weights={child: link.weights[child] for child in given})
+
+
+LINEAR = SynthesisRule(
+    name="linear",
+    link=LinearLink,
+    prompts=("synthesize_role", "synthesize_linear"),
+    hint="hint_linear",
+    fields=lambda children: {"base": CHANCE, "effects": _each(children, EFFECT)},
+    read=_effects,
+)
+LOGIC = SynthesisRule(
+    name="logic",
+    link=FormulaLink,
+    prompts=("synthesize_role", "synthesize_logic"),
+    hint="hint_logic",
+    fields=_formula_fields,
+    read=_formula,
+)
+PRODUCT_LOGIC = SynthesisRule(
+    name="product-logic",
+    link=ProductLogicLink,
+    prompts=("synthesize_role", "synthesize_product_logic"),
+    hint="hint_logic",
+    fields=_formula_fields,
+    read=lambda answer: _formula(answer, ProductLogicLink),
+)
+NOISY_OR = SynthesisRule(
+    name="noisy-or",
+    link=NoisyOrLink,
+    prompts=("synthesize_role", "synthesize_noisy_or"),
+    hint="hint_noisy_or",
+    fields=lambda children: {"leak": CHANCE, "strengths": _each(children, CHANCE)},
+    read=lambda answer: NoisyOrLink(strengths=_numbers(answer["strengths"]), leak=float(answer["leak"])),
+)
+INHIBITED = SynthesisRule(
+    name="inhibited-noisy-or",
+    link=InhibitedNoisyOrLink,
+    prompts=("synthesize_role", "synthesize_inhibited"),
+    hint="hint_inhibited",
+    fields=lambda children: {"leak": CHANCE, "strengths": _some(children), "inhibitors": _some(children)},
+    read=lambda answer: InhibitedNoisyOrLink(
+        strengths=_numbers(answer["strengths"]),
+        inhibitors=_numbers(answer["inhibitors"]),
+        leak=float(answer["leak"]),
+    ),
+)
+VANILLA = SynthesisRule(
+    name="vanilla",
+    link=JudgedLink,
+    prompts=("synthesize_judged",),
+    hint="hint_judged",
+    fields=lambda _: {"p": CHANCE},
+    read=lambda answer: JudgedLink(p=float(answer["p"])),
+)
+AVERAGE = ModelFreeRule(name="average", link=AverageLink, make=lambda children, rng: AverageLink())
+RANDOM = ModelFreeRule(name="random", link=LinearLink, make=random_weights)
+
+
+LONGEST_REPORTS = 24_000
+"""Characters of all children's reports together, shared out equally."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +226,11 @@ class Synthesizer:
 
     about: TreeQuestion
     context: Context
-    settings: SynthesizeSettings
+    settings: TreeSettings
+    missing: float = MISSING
+    """What stands in for a child without a number of its own."""
+    seed: int = 0
+    """For random weights."""
 
     async def synthesize(
         self, node: Proposition, place: ClaimSurroundings, below: Mapping[str, Proposition]
@@ -68,14 +240,14 @@ class Synthesizer:
         When that fails for good, the mean of the children stands in, and `failed` says why: no answer of a model can
         leave a hole in the tree. Where no child has a number there is nothing to put together, and no link.
         """
-        rule = self.settings.rule
+        rule = rule_named(self.settings.rule)
         node = replace(node, link=None, p=None, report="", key_factor="", notes=(), rule=rule.name, failed="", stale="")
         lacking = [id for id in node.children if below[id].p is None]
         if len(lacking) == len(node.children):
             return replace(node, notes=("none of its children has a probability",))
-        notes = (f"{self.settings.missing:g} stands in for {', '.join(lacking)}",) if lacking else ()
+        notes = (f"{self.missing:g} stands in for {', '.join(lacking)}",) if lacking else ()
         if isinstance(rule, ModelFreeRule):
-            link = rule.make(node.children, Random(f"{self.settings.seed}/{self.about.slot}/{node.id}"))
+            link = rule.make(node.children, Random(f"{self.seed}/{self.about.slot}/{node.id}"))
             return replace(node, link=link, p=self._value(node, link, below), notes=notes)
         try:
             done = await self._ask(node, place, below, rule)
@@ -106,7 +278,6 @@ class Synthesizer:
                 *((f"Child {id}", self._child(below[id], length)) for id in node.children),
             ),
             schema=rule.schema(node.children),
-            attempts=self.about.attempts,
         )
 
         doubted: list[Link] = []
@@ -115,7 +286,7 @@ class Synthesizer:
             link, notes = self._fitted(rule.read(answer), node.children)
             report, key_factor = read_report(answer)
             doubts = [] if notes else self._doubts(link)  # Scaled weights are ours, and not to be doubted.
-            if doubts and link not in doubted and len(doubted) < self.about.attempts - 1:
+            if doubts and link not in doubted and len(doubted) < ATTEMPTS - 1:
                 doubted.append(link)
                 raise UnusableReply(f"{'; '.join(doubts)}. If you stand by it, give the same answer again")
             if doubts and isinstance(link, LinearLink):
@@ -138,7 +309,7 @@ class Synthesizer:
             known = f"Probability: {child.p:.3f}."
         else:
             why = source.error if source else "nothing below it could be examined"
-            known = f"It could not be examined ({why}); {self.settings.missing:g} stands in for its probability."
+            known = f"It could not be examined ({why}); {self.missing:g} stands in for its probability."
         lines = [child.claim, known, f"What decided it: {factor}" if factor else "", report[:length]]
         return "\n\n".join(filter(None, lines))
 
@@ -183,7 +354,7 @@ class Synthesizer:
         nodes = {node.id: top, **below}
         # A base that was confirmed may lie beyond the usual limit.
         limit = wide_enough(nodes, self.settings.intercept_limit)
-        tree = Tree(root=node.id, nodes=nodes, intercept_limit=limit, missing=self.settings.missing)
+        tree = Tree(root=node.id, nodes=nodes, intercept_limit=limit, missing=self.missing)
         return evaluate(tree).p
 
 
@@ -248,12 +419,12 @@ async def rejudge(
 
     async def judged_anew(tree: Tree, id: str, beneath: Collection[str]) -> Proposition:
         node = tree.nodes[id]
-        wanted = rule_named(rule or rule_of(node))
-        settings = SynthesizeSettings(rule=wanted, intercept_limit=tree.intercept_limit, missing=tree.missing)
+        settings = TreeSettings(rule=rule or rule_of(node), intercept_limit=tree.intercept_limit)
         own = replace(context, emit=log.job(("synthesis", id)))
         place = ClaimSurroundings.of(tree.nodes, parents_of(tree.nodes), id)
         below = {other: tree.nodes[other] for other in beneath}
-        return await Synthesizer(about=about, context=own, settings=settings).synthesize(node, place, below)
+        synthesizer = Synthesizer(about=about, context=own, settings=settings, missing=tree.missing)
+        return await synthesizer.synthesize(node, place, below)
 
     edits: list[Edit] = []
     failed: dict[str, str] = {}

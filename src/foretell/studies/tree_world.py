@@ -496,7 +496,7 @@ class _TreeDraft:
 # Synthesizers at work on the trees of simulated worlds. How good they are is set: a simulation shows how errors travel.
 
 
-RULES = ("linear", BAYES_NET, "vanilla", "logic", "noisy-or", "average", "random")
+SIMULATED_RULES = ("linear", BAYES_NET, "vanilla", "logic", "noisy-or", "average", "random")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,4 @@
-"""Study: what does noise in the leaves do to the answer? Three kinds of noise, in simulated worlds or on real trees.
-
-After Analytica (2026), section 5.3. The measure is `spoilt`, which no rule can have less of than a linear one.
-"""
+"""Studies of noise in the leaves of trees: what it does to the answer, and what error bars from trials are worth."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,8 +6,10 @@ from random import Random
 
 import numpy as np
 
-from foretell.forecasters.tree.arithmetic.circuit import run_many
+from foretell.forecasters.tree.arithmetic.circuit import run_many, slopes
 from foretell.forecasters.tree.arithmetic.compiler import compile_tree
+from foretell.forecasters.tree.arithmetic.error_bar import LEVEL, bar_ends, leaf_spread, next_trials
+from foretell.forecasters.tree.grow.analyze import ROOT
 from foretell.forecasters.tree.links import JudgedLink
 from foretell.forecasters.tree.proposition import Tree, leaves
 from foretell.forecasters.tree.stored_trees import relink
@@ -21,12 +20,26 @@ from foretell.questions.errors import InputError
 from foretell.report.charts.groups import score_by_group
 from foretell.report.charts.svg import Chart
 from foretell.report.numbers import bracket, number, plural
-from foretell.report.study import StudyChart, StudyResult, StudyTable
+from foretell.report.study import CellValue, StudyChart, StudyResult, StudyTable, column, table
 from foretell.studies.inputs import DataInputs, StudyData, StudyProgress, TreeStudyOptions, ignore_progress
-from foretell.studies.layout import column, table
 from foretell.studies.scores import step_scores
-from foretell.studies.trees.inputs import require_simulation
-from foretell.studies.trees.world import LINK_KINDS, RULES, LinkKind, SimulatedSynthesizer, Simulation
+from foretell.studies.stored_runs import require_simulation
+from foretell.studies.tree_world import (
+    LINK_KINDS,
+    SIMULATED_RULES,
+    LinkKind,
+    SimulatedSynthesizer,
+    Simulation,
+    TreeWorld,
+    TreeWorldSettings,
+    draw_questions,
+    draw_world,
+)
+
+# What does noise in the leaves do to the answer? Three kinds of noise, in simulated worlds or on real trees.
+#
+# After Analytica (2026), section 5.3. The measure is `spoilt`, which no rule can have less of than a linear one.
+
 
 # Three kinds of noise on leaves, and how to measure what they do.
 
@@ -103,7 +116,7 @@ NoiseEffects = dict[tuple[str, str, float], list[NoiseEffect]]
 
 
 def noise_effects(
-    simulation: Simulation, rules: Sequence[str] = RULES, progress: StudyProgress = ignore_progress
+    simulation: Simulation, rules: Sequence[str] = SIMULATED_RULES, progress: StudyProgress = ignore_progress
 ) -> NoiseEffects:
     """What each kind and ratio of noise does to each rule, world by world; all rules see the same disturbed leaves."""
     found: NoiseEffects = {}
@@ -145,7 +158,7 @@ def mean_effect(found: Sequence[NoiseEffect], what: str, how: Resampling) -> Int
 
 SIZES = (4, 10, 30, 100)
 DRAWN = ("linear", "logic", "noisy-or", "average", "vanilla")
-NOTES = (
+NOISE_NOTES = (
     "Spoilt is 1 − r² between the answers without and with noise, over the questions of a world: the part of what the "
     "rule had to say that no recalibration brings back. Every rule is linear in each leaf, and of all such rules a "
     "weighted sum is spoilt least: the leaves' own 1 − ρ², whatever the weights.",
@@ -158,7 +171,7 @@ NOTES = (
 )
 
 
-def study(inputs: DataInputs, options: TreeStudyOptions) -> StudyResult:
+def noise_study(inputs: DataInputs, options: TreeStudyOptions) -> StudyResult:
     """What does noise in the leaves do to a tree's answer?
 
     All rules under all kinds of noise; on real trees where some are given.
@@ -184,7 +197,7 @@ def study(inputs: DataInputs, options: TreeStudyOptions) -> StudyResult:
             StudyChart(name=name, title=f"Spoilt by {name} noise", chart=_figure(name, both, how))
             for name in DISTURBANCES
         ),
-        notes=NOTES,
+        notes=NOISE_NOTES,
         settings=simulation.description,
     )
 
@@ -198,7 +211,9 @@ def _spoilt_at(found: NoiseEffects, rule: str, noise: str, ratio: float) -> Floa
 
 
 def _curves(noise: str, found: NoiseEffects, how: Resampling) -> StudyTable:
-    rows = {rule: [mean_effect(found[rule, noise, ratio], "spoilt", how) for ratio in RATIOS] for rule in RULES}
+    rows = {
+        rule: [mean_effect(found[rule, noise, ratio], "spoilt", how) for ratio in RATIOS] for rule in SIMULATED_RULES
+    }
     title = f"Spoilt by {noise} noise, %"
     return table(title, "Rule", RATIO_COLUMNS, rows, styles={"linear": "reference"})
 
@@ -238,7 +253,7 @@ def _accuracy(noise: str, found: Mapping[LinkKind, NoiseEffects], how: Resamplin
     rows = {
         f"{kind} worlds: {rule}": [mean_effect(one[rule, *step], "accuracy", how) for step in steps]
         for kind, one in found.items()
-        for rule in RULES
+        for rule in SIMULATED_RULES
     }
     columns = (column("without"), *RATIO_COLUMNS)
     return table(f"Accuracy at one half under {noise} noise, %", "Rule", columns, rows)
@@ -248,7 +263,7 @@ def _moved(found: Mapping[LinkKind, NoiseEffects], how: Resampling) -> StudyTabl
     rows = {
         f"{kind} worlds: {rule}": [mean_effect(one[rule, noise, 0.5], "moved", how) for noise in DISTURBANCES]
         for kind, one in found.items()
-        for rule in RULES
+        for rule in SIMULATED_RULES
     }
     columns = [column(f"{noise} 0.5") for noise in DISTURBANCES]
     return table("Moved, percentage points", "Rule", columns, rows)
@@ -354,3 +369,192 @@ def _spoilt_from_sums(sums: Floats) -> Floats:
     # Roots that are the same up to rounding have nothing to spoil.
     differ = np.minimum(first, second) > 1e-12 * n
     return 100 * (1 - np.divide(both**2, first * second, out=np.full(np.shape(n), np.nan), where=differ))
+
+
+# Study: does a tree's error bar cover the truth as often as it says, and is money well spent by slope² × variance?
+
+
+QUESTIONS = 25
+"""Of every world."""
+SD, UNEQUAL = 0.1, 0.5
+"""Between trials of a leaf: the typical standard deviation, and by which power of e leaves differ in it."""
+MOST_WORLDS = 40
+START, MORE = 2, 3
+"""Trials of every leaf at first, and for each leaf as many more as there is money for."""
+UNCERTAINTY_NOTES = (
+    "A grounder says chance + lasting error + passing error, held within [0, 1]. Passing errors differ between the "
+    "trials of a leaf and may go together between leaves; leaves differ in how large theirs are. Lasting errors are "
+    "the same in every trial.",
+    "No repetition shows a lasting error: bars that do not know of it cover too rarely. How large it is has to be "
+    "known from claims that came out; the last rows have it.",
+    "Chances near 0 and 1 cannot be missed on both sides, so that even the mean of many trials is off there. Bars from "
+    "many trials are narrow enough to feel it.",
+    "Smart spending gives every next trial to the leaf with the largest slope² × variance / (n·(n + 1)), by what its "
+    "trials so far show; equal spending has as many trials for every leaf.",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RepeatedGrounder:
+    """A grounder that is asked several times."""
+
+    sd: float = SD
+    correlation: float = 0.0
+    """Between the passing errors of two leaves in the same trial."""
+    slant: float = 0.0
+    """Standard deviation of the lasting error."""
+
+    def ask(self, chance: Floats, trials: int, rng: np.random.Generator) -> Floats:
+        """Leaves × trials."""
+        size = len(chance)
+        own = np.exp(UNEQUAL * rng.standard_normal((size, 1)))
+        own *= self.sd / np.sqrt(np.mean(own**2))
+        shared, apart = rng.standard_normal((1, trials)), rng.standard_normal((size, trials))
+        passing = np.sqrt(self.correlation) * shared + np.sqrt(1 - self.correlation) * apart
+        lasting = self.slant * rng.standard_normal((size, 1))
+        return np.clip(chance[:, None] + lasting + own * passing, 0.0, 1.0)
+
+
+def root_and_slopes(world: TreeWorld, numbers: Mapping[str, float]) -> tuple[float, dict[str, float]]:
+    """The root at these numbers of the leaves, and how it moves with each."""
+    circuit = world.circuit
+    values = circuit.run(numbers)
+    place = circuit.claims[ROOT]
+    slope = slopes(circuit.ops, values, place)
+    return values[place], {id: slope[circuit.input_places[id]] if id in circuit.input_places else 0.0 for id in numbers}
+
+
+def covered(
+    world: TreeWorld, grounder: RepeatedGrounder, trials: int, rng: np.random.Generator, *, lasting: float = 0.0
+) -> tuple[Floats, Floats]:
+    """For each of some questions of a world, whether the bar holds the true chance, and how wide it is."""
+    asked = draw_questions(world, QUESTIONS, rng)
+    found: list[tuple[bool, float]] = []
+    for leaf, truth in zip(asked.leaf, asked.truth, strict=True):
+        said = dict(zip(world.leaves, grounder.ask(leaf, trials, rng).tolist(), strict=True))
+        p, slope = root_and_slopes(world, {id: float(np.mean(one)) for id, one in said.items()})
+        spread = leaf_spread(slope, said, lasting=lasting)
+        low, high = bar_ends(p, float(np.sqrt(spread.variance)), spread.freedom, LEVEL)
+        found.append((bool(low - 1e-9 <= truth <= high + 1e-9), high - low))
+    held, width = np.array(found).T
+    return held, width
+
+
+def spent(world: TreeWorld, grounder: RepeatedGrounder, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Squared errors of the root, for each of some questions, with equal and with smart spending of as many trials."""
+    asked = draw_questions(world, QUESTIONS, rng)
+    errors: list[tuple[float, float]] = []
+    for leaf, truth in zip(asked.leaf, asked.truth, strict=True):
+        size = len(world.leaves)
+        drawn = dict(zip(world.leaves, grounder.ask(leaf, START + MORE * size, rng).tolist(), strict=True))
+        equal = {id: one[: START + MORE] for id, one in drawn.items()}
+        smart = {id: one[:START] for id, one in drawn.items()}
+        for _ in range(MORE * size):
+            _, slope = root_and_slopes(world, {id: float(np.mean(one)) for id, one in smart.items()})
+            id = max(next_trials(slope, smart, 1).items(), key=lambda one: one[1])[0]
+            smart[id] = drawn[id][: len(smart[id]) + 1]
+        roots = [root_and_slopes(world, {id: float(np.mean(o)) for id, o in got.items()})[0] for got in (equal, smart)]
+        errors.append(((roots[0] - truth) ** 2, (roots[1] - truth) ** 2))
+    both = np.array(errors).T
+    return both[0], both[1]
+
+
+def uncertainty_study(inputs: DataInputs, options: TreeStudyOptions) -> StudyResult:
+    """Does a tree's error bar cover the truth as it says?
+
+    And where is the next dollar best spent?
+
+    Worlds of both kinds, with independent, correlated and lasting errors of the grounder.
+    """
+    data = inputs.data(options)
+    simulation = require_simulation(data, "tree-uncertainty")
+    seed, worlds = simulation.seed, min(max(4, simulation.worlds), MOST_WORLDS)
+    coverage = coverage_table(seed, worlds, data.resampling, data.progress)
+    spending, gains = spending_table(seed, worlds, data.resampling)
+    return StudyResult(
+        name="tree-uncertainty",
+        title="Whether error bars of trees hold, and what smart spending brings",
+        sentences=(_coverage_sentence(coverage), _spending_sentence(gains)),
+        tables=(coverage, spending),
+        notes=UNCERTAINTY_NOTES,
+        settings={"seed": seed, "worlds": worlds, "questions of each": QUESTIONS, "nominal coverage": LEVEL},
+    )
+
+
+CASES: Mapping[str, tuple[RepeatedGrounder, int, float]] = {
+    "3 trials": (RepeatedGrounder(), 3, 0.0),
+    "5 trials": (RepeatedGrounder(), 5, 0.0),
+    "10 trials": (RepeatedGrounder(), 10, 0.0),
+    "3 trials, correlated": (RepeatedGrounder(correlation=0.5), 3, 0.0),
+    "5 trials, correlated": (RepeatedGrounder(correlation=0.5), 5, 0.0),
+    "10 trials, correlated": (RepeatedGrounder(correlation=0.5), 10, 0.0),
+    "5 trials, lasting errors unknown": (RepeatedGrounder(slant=0.1), 5, 0.0),
+    "5 trials, lasting errors known": (RepeatedGrounder(slant=0.1), 5, 0.1),
+}
+
+
+def _world(kind: LinkKind, seed: int, place: int) -> tuple[TreeWorld, np.random.Generator]:
+    rng = np.random.default_rng([seed, place])
+    return draw_world(TreeWorldSettings(kind=kind, size=2.0), rng), rng
+
+
+def coverage_table(seed: int, worlds: int, how: Resampling, progress: StudyProgress = ignore_progress) -> StudyTable:
+    """How often the bar holds the truth, and how wide it is, by kind of world and grounder."""
+    rows: dict[str, tuple[CellValue, ...]] = {}
+    for name, (grounder, trials, lasting) in CASES.items():
+        cells: list[CellValue] = []
+        for kind in LINK_KINDS:
+            made = [_world(kind, seed, place) for place in range(worlds)]
+            held = [covered(world, grounder, trials, rng, lasting=lasting) for world, rng in made]
+            of = np.repeat(np.arange(worlds), QUESTIONS)
+            cells += [
+                bootstrap_score(100 * np.concatenate([one for one, _ in held]), of, resampling=how),
+                float(np.mean([np.mean(width) for _, width in held])),
+            ]
+        rows[name] = tuple(cells)
+    columns = [
+        one
+        for kind in LINK_KINDS
+        for one in (
+            column(f"{kind}: covered", f"% of bars of {LEVEL:.0%} that hold the true chance, worlds resampled"),
+            column(f"{kind}: width", "mean width of the bar", 3),
+        )
+    ]
+    return table("Coverage of the error bar", "Grounder", columns, rows)
+
+
+def spending_table(seed: int, worlds: int, how: Resampling) -> tuple[StudyTable, dict[str, Comparison]]:
+    """Squared error of the root with equal and with smart spending of the same number of trials."""
+    rows: dict[str, tuple[CellValue, ...]] = {}
+    gains: dict[str, Comparison] = {}
+    for kind in LINK_KINDS:
+        made = [_world(kind, seed, place) for place in range(worlds)]
+        found = [spent(world, RepeatedGrounder(), rng) for world, rng in made]
+        equal, smart = (10_000 * np.concatenate([one[i] for one in found]) for i in (0, 1))
+        of = np.repeat(np.arange(worlds), QUESTIONS)
+        gains[kind] = compare_paired(equal, smart, of, resampling=how)
+        rows[f"{kind} worlds"] = (float(equal.mean()), float(smart.mean()), gains[kind])
+    columns = (
+        column("equal", "mean squared error of the root, ×10,000", 2),
+        column("smart", "the same by slope² × variance", 2),
+        column("gain", "equal minus smart, worlds resampled", 2),
+    )
+    return table("Spending the same number of trials", "Worlds", columns, rows), gains
+
+
+def _coverage_sentence(grid: StudyTable) -> str:
+    measured = [name for name in CASES if "lasting" not in name]
+    found = [
+        value for kind in LINK_KINDS for name, value in grid.numbers(f"{kind}: covered").items() if name in measured
+    ]
+    unknown = grid.numbers("linear: covered")["5 trials, lasting errors unknown"]
+    return (
+        f"Bars of {LEVEL:.0%} from repeated leaves cover the truth in {number(min(found), 1)} to "
+        f"{number(max(found), 1)} % of questions; where a grounder errs the same way every time and nobody knows, in "
+        f"{number(unknown, 0)} %."
+    )
+
+
+def _spending_sentence(gains: Mapping[str, Comparison]) -> str:
+    parts = [f"{kind} {number(one.diff, 2)} {bracket(one.low, one.high, 2)}" for kind, one in gains.items()]
+    return f"Smart spending of the same trials takes this much off the squared error (×10,000): {', '.join(parts)}."

@@ -1,0 +1,510 @@
+"""The stages of an arena but forecasting: events taken up, asked and settled; and the service that runs all of them."""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from http import HTTPStatus
+from typing import Any
+
+from foretell.arena.forecast import ForecastReport, make_forecasts
+from foretell.arena.live import LiveArena
+from foretell.arena.select import question_date, slot, volatilities
+from foretell.arena.store import Moment, SelectedEventRow
+from foretell.data.http import SourceError
+from foretell.data.markets.listing import ListedEvent, ListingFilter
+from foretell.forecasters.forecaster import CannotForecast
+from foretell.questions.as_of import AsOf
+from foretell.questions.clock_jump import TOLERANCE
+from foretell.questions.question import Question, Target
+from foretell.questions.resolution import Resolution
+from foretell.runs.claims import ClaimTable
+from foretell.runs.executor import RunProgress
+
+AT_ONCE = 8
+"""Events that are asked for one by one at the same time."""
+
+
+@dataclass(kw_only=True)
+class CollectReport:
+    """What came of a look around, filled on the way."""
+
+    listed: int = 0
+    """Events that were looked at."""
+    chosen: tuple[str, ...] = ()
+    rejected: Mapping[str, int] = field(default_factory=dict[str, int])
+    """By reason."""
+    refreshed: int = 0
+    """Events taken up before whose quotes were read."""
+    over: int = 0
+    """Events taken up before that have ended."""
+    notes: list[str] = field(default_factory=list[str])
+    """What platforms sent that could not be used."""
+    problems: list[str] = field(default_factory=list[str])
+    """Platforms that could not be read."""
+
+    @property
+    def telling(self) -> bool:
+        """Whether anything happened."""
+        return True
+
+    def __str__(self) -> str:
+        """For people."""
+        lines = [f"{self.listed} events looked at, {len(self.chosen)} taken up; {self.refreshed} refreshed"]
+        lines[0] += f", {self.over} over" if self.over else ""
+        lines += [f"  {n} × {reason}" for reason, n in self.rejected.items()]
+        return "\n".join([*lines, *(f"  {note}" for note in self.notes), *(f"problem: {one}" for one in self.problems)])
+
+
+async def collect(arena: LiveArena, now: datetime) -> CollectReport:
+    """Look at every platform, refresh what was taken up, choose, and plan the first moments."""
+    book, rules, report = arena.book, arena.spec.select, CollectReport()
+    listed: list[ListedEvent] = []
+    met: set[str] = set()
+    left_out = Counter[str]()
+
+    async def look(platform: str) -> None:
+        # A platform that is down keeps no other from being read; what it told before it went down counts.
+        listing = arena.events[platform].events(listing_request(arena, now))
+        try:
+            async for event in listing:
+                if event.question.id not in met:  # It may be in two parts of a platform.
+                    met.add(event.question.id)
+                    listed.append(event)
+        except SourceError as error:
+            report.problems.append(f"{platform}: {error}")
+        left_out.update(listing.ledger.left_out)
+        skipped = Counter(one.reason for one in listing.ledger.skipped).most_common(5)
+        unknown = listing.ledger.unknown_fields.most_common(5)
+        report.notes += [f"{n} × skipped by the reader of {platform}: {reason}" for reason, n in skipped]
+        report.notes += [f"{n} × unknown field of {platform}: {name}" for name, n in unknown]
+
+    await asyncio.gather(*map(look, arena.spec.platforms))
+    unsettled = await book.db.aside(book.selected, unsettled=True)
+    known = {id: row for id, row in unsettled.items() if row.status == "open"}
+    await _refresh(arena, known, {event.question.id: event for event in listed}, now, report)
+    volatility: Mapping[str, float] = {}
+    if rules.volatility > 0:
+        fresh = [event for event in listed if event.question.id not in known]
+        volatility = await volatilities(fresh, rules, arena.prices, now)
+    selection = await book.db.aside(book.decide, listed, rules, now, volatility=volatility)
+    for event in selection.chosen:
+        await book.db.aside(book.add_quotes, event.question)
+    report.listed = len(listed) + left_out.total()
+    report.chosen = tuple(event.question.id for event in selection.chosen)
+    report.rejected = dict((left_out + Counter(selection.counts)).most_common())
+    return report
+
+
+def listing_request(arena: LiveArena, now: datetime) -> ListingFilter:
+    """What a platform is asked for: the rules that it can apply by itself."""
+    rules, how = arena.spec.select, arena.spec.collect
+    return ListingFilter(
+        as_of=AsOf(at=now, mode="live"),
+        closes_after=now + timedelta(hours=rules.closes_after_hours),
+        closes_before=now + timedelta(days=rules.closes_within_days),
+        minimum_volume=rules.volume,
+        limit=how.limit,
+        pages=how.pages,
+    )
+
+
+async def _refresh(
+    arena: LiveArena,
+    known: Mapping[str, SelectedEventRow],
+    listed: Mapping[str, ListedEvent],
+    now: datetime,
+    report: CollectReport,
+) -> None:
+    """How events that were taken up stand now: as listed, or asked for one by one."""
+    book, slots = arena.book, asyncio.Semaphore(AT_ONCE)
+
+    async def over(row: SelectedEventRow, status: str) -> None:
+        await close_event(arena, row.event, status, now)
+        report.over += 1
+
+    async def note(row: SelectedEventRow, event: ListedEvent) -> None:
+        await book.db.aside(book.seen, event, now)
+        report.refreshed += 1
+        if event.status not in ("open", "unopened"):
+            await over(row, event.status)
+        elif event.closes_at is not None and event.closes_at != row.closes_at:
+            await book.db.aside(_replan, arena, row.event, event.closes_at, now)
+
+    async def ask(row: SelectedEventRow) -> None:
+        async with slots:
+            try:
+                event = await arena.events[row.platform].event(row.native, AsOf(at=now, mode="live"))
+            except SourceError as error:
+                if error.status == HTTPStatus.NOT_FOUND:
+                    await over(row, "gone")
+                else:
+                    report.problems.append(f"{row.event}: {error}")
+            else:
+                await note(row, event)
+
+    for id in known.keys() & listed.keys():
+        await note(known[id], listed[id])
+    await asyncio.gather(*(ask(row) for id, row in known.items() if id not in listed and row.platform in arena.events))
+
+
+async def close_event(arena: LiveArena, event: str, status: str, now: datetime) -> None:
+    """An event is over: nothing more is asked about it."""
+    book = arena.book
+    await book.db.aside(book.over, event, status)
+    await book.db.aside(book.moments.drop, event, f"the event is {status}", now)
+
+
+def _replan(arena: LiveArena, event: str, closes: datetime, now: datetime) -> None:
+    """The close was moved: what is to come is planned anew, what was is left as it was."""
+    moments, schedule = arena.book.moments, arena.spec.schedule
+    known = moments.of_event(event)
+    planned = [one for one in known if one.state == "planned"]
+    before = [one for one in known if one.state != "planned"]
+    if not before:
+        return
+    last = before[-1]
+    at = schedule.following(last.number, last.planned_at, closes)
+    if at is not None and at < now:
+        at = schedule.following(last.number, now, closes)
+    if planned:
+        moments.replan(planned[0], at, "the close was moved, and no time is left")
+    elif at is not None:
+        moments.plan(event, last.number + 1, at)
+
+
+# The fourth stage: how events came out, from the platforms that know.
+
+
+@dataclass(kw_only=True)
+class SettleReport:
+    """What came of asking for results, filled on the way."""
+
+    asked: int = 0
+    """Events whose results were sought."""
+    outcomes: int = 0
+    """Results of single targets that were new or amended."""
+    settled: int = 0
+    """Events of which everything is known now."""
+    problems: list[str] = field(default_factory=list[str])
+
+    @property
+    def telling(self) -> bool:
+        """Whether anything happened."""
+        return bool(self.outcomes or self.settled or self.problems)
+
+    def __str__(self) -> str:
+        """For people."""
+        head = f"{self.asked} events asked for, {self.outcomes} new results, {self.settled} settled"
+        return "\n".join([head, *(f"problem: {one}" for one in self.problems)])
+
+
+async def settle(arena: LiveArena, now: datetime) -> SettleReport:
+    """Seek the results of events whose close has passed or that have left the list of open ones."""
+    report, by_platform = SettleReport(), dict[str, list[SelectedEventRow]]()
+    for row in (await arena.book.db.aside(arena.book.selected, unsettled=True)).values():
+        if row.closes_at <= now or row.status != "open":
+            by_platform.setdefault(row.platform, []).append(row)
+            report.asked += 1
+    await asyncio.gather(*(_platform(arena, name, rows, now, report) for name, rows in by_platform.items()))
+    return report
+
+
+async def _platform(
+    arena: LiveArena, platform: str, rows: Sequence[SelectedEventRow], now: datetime, report: SettleReport
+) -> None:
+    book, aside = arena.book, arena.book.db.aside
+    if platform not in arena.settlements:
+        report.problems.append(f"{platform}: nobody here reads its results")
+        return
+    asked = {row.event: await aside(_whole, arena, row) for row in rows}
+    try:
+        results = await arena.settlements[platform].settlements(list(asked.values()))
+    except SourceError as error:
+        report.problems.append(f"{platform}: {error}")
+        return
+    skipped = getattr(arena.settlements[platform], "skipped", ())
+    if skipped:
+        report.problems.append(f"{platform}: {len(skipped)} entries could not be read; {skipped[0].reason}")
+    before = [one for event in asked for one in await aside(book.outcomes, event)]
+    known = {(one.question_id, one.target_id): _result(one) for one in before}
+    new = [one for one in results if known.get((one.question_id, one.target_id)) != _result(one)]
+    await aside(book.add_outcomes, new, now)
+    resolved = Counter(event for event, _ in {*known, *((one.question_id, one.target_id) for one in results)})
+    settled = [event for event, question in asked.items() if resolved[event] >= len(question.targets)]
+    for event in settled:
+        await close_event(arena, event, "resolved", now)
+        await aside(book.settle, event)
+    report.outcomes += len(new)
+    report.settled += len(settled)
+
+
+def _result(one: Resolution) -> tuple[int | None, float | None, datetime | None]:
+    return one.outcome, one.payoff, one.resolved_at
+
+
+def _whole(arena: LiveArena, row: SelectedEventRow) -> Question:
+    """The event with every target that was ever asked about: some end before others and leave the list."""
+    listed = {target.id: target for target in row.question.targets}
+    for moment in arena.book.moments.of_event(row.event):
+        for id in moment.targets:
+            listed.setdefault(id, Target(id=id))
+    return replace(row.question, targets=tuple(listed.values()), exclusivity="independent")
+
+
+# The second stage: at its moment an event is asked, and what everybody will be shown about it is gathered and kept.
+
+
+"""Contexts under way at the same time."""
+
+
+@dataclass(kw_only=True)
+class ContextReport:
+    """What came of the moments that were due, filled on the way."""
+
+    made: int = 0
+    sources: int = 0
+    dollars: float = 0.0
+    missed: dict[str, int] = field(default_factory=dict[str, int])
+    """By reason."""
+    over: int = 0
+    """Moments of events that turned out to be over."""
+    elsewhere: int = 0
+    """At which another process is at work."""
+    problems: dict[str, int] = field(default_factory=dict[str, int])
+    """What failed and is tried again."""
+
+    @property
+    def telling(self) -> bool:
+        """Whether anything happened."""
+        return bool(self.made or self.missed or self.over or self.problems)
+
+    def __str__(self) -> str:
+        """For people."""
+        head = f"{self.made} contexts made with {self.sources} sources, ${self.dollars:.4f}"
+        head += f"; {self.over} over" if self.over else ""
+        head += f"; {self.elsewhere} at work elsewhere" if self.elsewhere else ""
+        lines = [f"  missed: {n} × {reason}" for reason, n in self.missed.items()]
+        return "\n".join([head, *lines, *(f"  to be tried again: {n} × {one}" for one, n in self.problems.items())])
+
+
+async def make_contexts(arena: LiveArena, now: datetime) -> ContextReport:
+    """Every moment that is due: the question kept first, then its context; or missed, if it is too late."""
+    report, moments, slots = ContextReport(), arena.book.moments, asyncio.Semaphore(AT_ONCE)
+    progress, met = RunProgress(total=0), set[int]()
+
+    async def one(moment: Moment) -> None:
+        async with slots, arena.claims.claim(f"moment {arena.name}", str(moment.id)) as mine:
+            if mine:
+                await _MomentWork(arena, moment, report).do()
+            else:
+                report.elsewhere += 1
+        progress.done, progress.dollars = progress.done + 1, report.dollars
+        arena.watch(progress)
+
+    def is_due(moment: Moment) -> bool:
+        return moment.id not in met and not arena.retries.rests(moment.id, now)
+
+    # A moment that was missed plans the next, which may be due as well.
+    while batch := list(filter(is_due, await arena.book.db.aside(moments.due, now))):
+        met.update(moment.id for moment in batch)
+        progress.total += len(batch)
+        async with asyncio.TaskGroup() as group:
+            for moment in batch:
+                group.create_task(one(moment))
+    return report
+
+
+class _MomentWork:
+    """One moment that this process alone is at work on."""
+
+    def __init__(self, arena: LiveArena, moment: Moment, report: ContextReport) -> None:
+        self._arena, self._moment, self._report = arena, moment, report
+        self._book, self._aside = arena.book, arena.book.db.aside
+
+    async def do(self) -> None:
+        # Another process may have brought it further since it was listed.
+        self._moment = await self._aside(self._book.moments.find, self._moment.id)
+        row = await self._aside(self._book.event, self._moment.event)
+        assert row is not None, f"{self._moment.event} was never taken up"
+        if self._moment.state == "planned" and not await self._too_late(row.closes_at):
+            try:
+                await self._ask(row)
+            except SourceError as error:
+                await self._failed(str(error))
+        if self._moment.state == "taken" and not await self._too_late(self._moment.closes_at or row.closes_at):
+            try:
+                await self._gather()
+            except (CannotForecast, SourceError) as error:
+                await self._failed(str(error))
+
+    async def _ask(self, row: SelectedEventRow) -> None:
+        """Read the quotes of this moment and keep the question."""
+        arena, moment, now = self._arena, self._moment, self._arena.clock()
+        event = await arena.events[row.platform].event(row.native, AsOf(at=question_date(now), mode="live"))
+        await self._aside(self._book.seen, event, now)
+        if event.status != "open":
+            await close_event(arena, moment.event, event.status, now)
+            self._report.over += 1
+            return
+        closes, schedule = event.closes_at or row.closes_at, arena.spec.schedule
+        if not await self._too_late(closes):
+            deadline, _ = schedule.deadline(moment.number, moment.planned_at, closes)
+            following = schedule.following(moment.number, moment.planned_at, closes)
+            question = replace(event.question, closes_at=closes)
+            self._moment = await self._aside(self._book.moments.take, moment, question, deadline, following)
+
+    async def _gather(self) -> None:
+        """Build the context of a question that was asked. A builder that was killed goes on where it was."""
+        question = await self._aside(self._book.moments.question, self._moment.id)
+        built = await self._arena.builder.build(question, question.as_of_in("live"))
+        await self._aside(self._book.keep_context, built, self._arena.clock())
+        await self._aside(self._book.moments.furnish, self._moment.id, built.context.digest)
+        self._arena.retries.forget(self._moment.id)
+        self._report.made += 1
+        self._report.sources += len(built.context.sources)
+        self._report.dollars += built.usage.dollars
+
+    async def _too_late(self, closes: datetime) -> bool:
+        """Whether nobody could answer in time any more; then it is missed, and never asked as of an earlier time."""
+        moment, schedule = self._moment, self._arena.spec.schedule
+        deadline, why = schedule.deadline(moment.number, moment.planned_at, closes)
+        if self._arena.clock() < min(deadline, moment.deadline or deadline):
+            return False
+        reason = f"too late: {why}"
+        following = schedule.following(moment.number, moment.planned_at, closes)
+        await self._aside(self._book.moments.miss, moment, reason, following)
+        self._arena.retries.forget(moment.id)
+        self._report.missed[reason] = self._report.missed.get(reason, 0) + 1
+        return True
+
+    async def _failed(self, reason: str) -> None:
+        await self._aside(self._book.moments.troubled, self._moment.id, reason)
+        self._arena.retries.failed(self._moment.id, self._arena.clock())
+        self._report.problems[reason] = self._report.problems.get(reason, 0) + 1
+
+
+# All stages as one service: each in its own time, until told to stop. Any number of them may run on one database.
+
+
+StageReport = CollectReport | ContextReport | ForecastReport | SettleReport
+StageCallback = Callable[[str, StageReport], None]
+"""Hears of every stage that did something: its name, and its report."""
+StageWork = Callable[[datetime], Awaitable[None]]
+LOOK_SECONDS = 20.0
+"""Seconds between two looks at the clock."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArenaService:
+    """One process that does whatever is due."""
+
+    arena: LiveArena
+    look: float = LOOK_SECONDS
+    tell: StageCallback = lambda stage, report: None
+    claims: ClaimTable = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "claims", ClaimTable(self.arena.store.database))
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Until told to stop; what is under way is left where it stands, and anybody can go on from there."""
+        work: dict[str, StageWork] = {"context": self._contexts, "collect": self._collect, "resolve": self._resolve}
+        # One loop for each entry: a slow one holds up nobody else.
+        work |= {f"forecast {name}": self._forecasts(name) for name in self.arena.spec.entries}
+        work["clock"] = clock_check(self.arena)
+        tasks: list[asyncio.Task[Any]] = [
+            asyncio.create_task(self._loop(name, stage, stop)) for name, stage in work.items()
+        ]
+        stopped = asyncio.create_task(stop.wait())
+        try:
+            await asyncio.wait([*tasks, stopped], return_when=asyncio.FIRST_COMPLETED)
+            for task in tasks:
+                if task.done():
+                    task.result()
+        finally:
+            for task in (*tasks, stopped):
+                task.cancel()
+            await asyncio.gather(*tasks, stopped, return_exceptions=True)
+
+    async def once(self) -> None:
+        """Whatever is due now, one stage after the other."""
+        now = self.arena.clock()
+        for stage in (clock_check(self.arena), self._collect, self._contexts, self._forecasts(), self._resolve):
+            await stage(now)
+
+    async def _contexts(self, now: datetime) -> None:
+        if await self.arena.book.db.aside(self.arena.book.moments.due, now):
+            self._report("context", await make_contexts(self.arena, now))
+
+    def _forecasts(self, *entries: str) -> StageWork:
+        async def work(now: datetime) -> None:
+            self._report("forecast", await make_forecasts(self.arena, now, entries=entries))
+
+        return work
+
+    async def _collect(self, now: datetime) -> None:
+        async def work() -> bool:
+            report = await collect(self.arena, now)
+            self._report("collect", report)
+            return bool(report.listed) or not report.problems
+
+        await self._in_its_slot("collect", self.arena.spec.collect.every_hours, now, work)
+
+    async def _resolve(self, now: datetime) -> None:
+        async def work() -> bool:
+            self._report("resolve", await settle(self.arena, now))
+            return True  # A platform that could not be read is asked again in its next turn.
+
+        await self._in_its_slot("resolve", self.arena.spec.resolve.every_hours, now, work)
+
+    async def _in_its_slot(self, name: str, hours: float, now: datetime, work: Callable[[], Awaitable[bool]]) -> None:
+        """Done once in every stretch of so many hours, by one process; another one's turn if that one dies over it."""
+        database, once = self.arena.store.database, self.claims
+        full, due = f"{name} {self.arena.name}", slot(now, hours).isoformat()
+        if not await database.aside(once.take, full, due):
+            return
+        finished = False
+        try:
+            finished = await work()
+        finally:
+            await database.aside(once.done if finished else once.give_back, full, due)
+
+    async def _loop(self, name: str, work: StageWork, stop: asyncio.Event) -> None:
+        while not stop.is_set():
+            try:
+                await work(self.arena.clock())
+            except Exception:  # The boundary of a stage: what broke is told, and tried again at the next look.
+                log.exception("arena %s, %s", self.arena.name, name)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self.look):
+                    await stop.wait()
+
+    def _report(self, stage: str, report: StageReport) -> None:
+        """What did nothing is not worth a word."""
+        if report.telling:
+            self.tell(stage, report)
+
+
+def clock_check(arena: LiveArena) -> StageWork:
+    """Tells of a clock that lies behind what was done before: until it has caught up, next to nothing is due."""
+    latest: datetime | None = None
+    told = False
+
+    async def work(now: datetime) -> None:
+        nonlocal latest, told
+        if latest is None:
+            latest = await arena.book.db.aside(arena.book.latest) or now
+        behind = latest - now > timedelta(seconds=TOLERANCE)
+        if behind and not told:
+            text = "arena %s: the clock shows %s, but something was done here at %s; nothing is due until then. %s"
+            mend = "Set this machine's clock (foretell doctor looks at it)"
+            log.warning(text, arena.name, f"{now:%Y-%m-%d %H:%M}", f"{latest:%Y-%m-%d %H:%M} UTC", mend)
+        told, latest = behind, max(latest, now)
+
+    return work

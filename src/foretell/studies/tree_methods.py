@@ -1,0 +1,480 @@
+"""Studies of methods after Analytica (2026): stability over runs, agreement, thresholds, and cost."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import nan
+
+import numpy as np
+
+from foretell.forecasters.combine.rows import Examples
+from foretell.metrics.arrays import Floats
+from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score
+from foretell.metrics.comparison import Comparison, PairwiseMatrix, compare_all
+from foretell.metrics.decisions import Criterion, best_threshold, consensus_matrix, cross_fit_threshold
+from foretell.metrics.mcnemar import McNemarMatrix, mcnemar_matrix
+from foretell.questions.errors import InputError
+from foretell.report.charts.calibration import histogram_rows
+from foretell.report.charts.groups import difference_heatmap, distance_heatmap
+from foretell.report.charts.ranking import FrontierPoint, frontier, pareto
+from foretell.report.charts.svg import Chart, ChartScale, empty, figure, rect, text, x_axis, y_axis
+from foretell.report.document import value_text
+from foretell.report.numbers import bracket, number, plural, signed
+from foretell.report.study import CellValue, StudyChart, StudyResult, StudyTable, column, count, table
+from foretell.studies.configurations import complete_configs, study_notes, study_settings
+from foretell.studies.inputs import CostOptions, DataInputs, TableOptions
+from foretell.studies.scores import mean_of_runs, right_answers, run_accuracy
+
+# How much of the error is bias, how much is chance between runs? Confidence, hard-score variance, histograms.
+#
+# After Analytica (2026), sections 3 and 5.1. A run is a trial; a yes-no target is a task with two options, of which the
+# one that comes true is worth 1 and the other 0.
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunStability:
+    """Per target, in per cent: what repeated runs of one method come to."""
+
+    accuracy: Floats
+    soft: Floats
+    brier: Floats
+    confidence: Floats
+    variance: Floats
+    """Of the hard score between runs; NaN with fewer than two."""
+    spread: Floats
+    """Variance of the probability between runs."""
+    undecided: Floats
+    """Share of runs that said exactly one half."""
+
+    @classmethod
+    def of(cls, examples: Examples) -> "RunStability":
+        """Over the runs that answered."""
+        p, outcome = examples.rows.trials, examples.outcome
+        happened = np.where(outcome == 1, p, 1 - p)
+        hard = right_answers(p, outcome)
+        return cls(
+            accuracy=100 * mean_of_runs(hard),
+            soft=100 * mean_of_runs(happened),
+            brier=100 * mean_of_runs((p - outcome) ** 2),
+            confidence=100 * mean_of_runs(np.maximum(p, 1 - p)),
+            variance=100 * variance_of_runs(hard),
+            spread=100 * variance_of_runs(p),
+            undecided=100 * mean_of_runs(np.where(np.isnan(p), np.nan, p == 0.5)),
+        )
+
+
+def variance_of_runs(values: Floats) -> Floats:
+    """Variance between runs (rows), n − 1; NaN with fewer than two."""
+    n = (~np.isnan(values)).sum(axis=0)
+    squares = np.nansum((values - mean_of_runs(values)) ** 2, axis=0)
+    return np.where(n > 1, squares / np.maximum(n - 1, 1), np.nan)
+
+
+def runs_histogram(examples: Examples, name: str, *, bins: int = 20) -> Chart:
+    """Distance of single runs to what happened: 0 is certain and right, 1 is certain and wrong."""
+    off = np.abs(examples.rows.trials - examples.outcome)
+    off = off[np.isfinite(off)]
+    if not len(off):
+        return empty("No run answered")
+    count, edges = np.histogram(off, bins=bins, range=(0, 1))
+    share = 100 * count / len(off)
+    left, top, bottom, right = 44.0, 44.0, 210.0, 368.0
+    x = ChartScale(low=0, high=1, start=left, stop=right)
+    y = ChartScale(low=0, high=float(share.max()) * 1.08, start=bottom, stop=top)
+    bars = [
+        rect(
+            x(edges[i]) + 1,
+            y(value),
+            (right - left) / bins - 2,
+            bottom - y(value),
+            "f-a bar" if edges[i] < 0.5 else "f-b bar",
+            tip=f"{edges[i]:.2f}–{edges[i + 1]:.2f}: {count[i]} runs ({value:.1f} %)",
+        )
+        for i, value in enumerate(share.tolist())
+        if value
+    ]
+    told = f"mean {number(float(off.mean()), 3)}, standard deviation {number(float(off.std()), 3)}"
+    return figure(
+        380,
+        250,
+        f"Distance of {len(off)} runs of {name} to what happened",
+        text(4, 16, name, "h"),
+        text(4, 32, told, "s k"),
+        y_axis(y, left, right, count=4),
+        x_axis(x, bottom, top, "distance of a run to what happened (share in %)"),
+        *bars,
+        rows=histogram_rows("distance", edges, count),
+    )
+
+
+STABILITY_NOTES = (
+    "Hard is the worth of the option that is held likelier, soft the worth expected under the forecast. With two "
+    "options worth 1 and 0, hard is accuracy (an undecided 0.5 counts as wrong) and soft is the chance given to what "
+    "happened. Confidence is the chance of the likelier option.",
+    "Variance is that of the hard score between runs of one question, as in the paper; spread is the standard "
+    "deviation of the probability itself. A tree that always answers 0.49 has neither, and is no better for it: read "
+    "both beside accuracy.",
+    "Against outcomes, the squared error of one run is that of the mean of endlessly many runs plus the variance "
+    "between runs.",
+)
+
+
+def stability_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
+    """How much of the error is bias, how much is chance?
+
+    Repeated runs of every forecaster: accuracy, confidence, and how far runs of one question differ.
+    """
+    data = inputs.data(options)
+    tables = complete_configs(data)
+    found = {name: RunStability.of(examples) for name, examples in tables.items()}
+    board = _board(found, tables, data.resampling)
+    # The first, and those whose runs differ least and most.
+    order = sorted(found, key=lambda name: float(np.nan_to_num(found[name].spread).mean()))
+    shown = dict.fromkeys([next(iter(found)), order[0], order[-1]])
+    return StudyResult(
+        name="stability",
+        title="Bias and chance between runs",
+        sentences=(_stability_sentence(board),),
+        tables=(board,),
+        charts=tuple(
+            StudyChart(name=f"runs-{i}", title=f"{name}: single runs", chart=runs_histogram(tables[name], name))
+            for i, name in enumerate(shown, 1)
+        ),
+        notes=(*STABILITY_NOTES, *study_notes(data, tables)),
+        settings=study_settings(data, tables),
+    )
+
+
+def _board(found: Mapping[str, RunStability], tables: Mapping[str, Examples], how: Resampling) -> StudyTable:
+    columns = (
+        column("accuracy", "of a single run, % (the hard score)"),
+        column("soft", "chance given to what happened, %"),
+        column("Brier", "of a single run, ×100"),
+        column("confidence", "chance of the likelier option, %"),
+        column("variance", "of the hard score between runs, ×100"),
+        column("spread", "standard deviation of the probability between runs, in points"),
+        column("undecided", "% of runs that said exactly one half, which no outcome makes right"),
+        column("runs"),
+    )
+    rows: dict[str, tuple[CellValue, ...]] = {}
+    for name, one in found.items():
+        spread = _mean_of(one.spread, tables[name], how)
+        rows[name] = (
+            _mean_of(one.accuracy, tables[name], how),
+            _estimate(one.soft),
+            _estimate(one.brier),
+            _mean_of(one.confidence, tables[name], how),
+            _mean_of(one.variance, tables[name], how),
+            # From a variance in per cent to a standard deviation in points.
+            10 * spread.estimate**0.5 if isinstance(spread, Interval) else None,
+            _estimate(one.undecided),
+            len(tables[name].rows.trials),
+        )
+    return table("Stability", "Method", columns, rows)
+
+
+def _mean_of(values: Floats, examples: Examples, how: Resampling) -> CellValue:
+    kept = np.isfinite(values)
+    if not kept.any():
+        return None
+    return bootstrap_score(values[kept], examples.rows.cluster[kept], resampling=how)
+
+
+def _estimate(values: Floats) -> CellValue:
+    kept = np.isfinite(values)
+    return float(np.mean(values[kept])) if kept.any() else None
+
+
+def _stability_sentence(board: StudyTable) -> str:
+    variance = board.numbers("variance")
+    if not variance:
+        return "There is one run only: nothing to say about chance between runs."
+    least, most = min(variance, key=lambda name: variance[name]), max(variance, key=lambda name: variance[name])
+    if variance[least] == variance[most]:
+        told = _describe(board, least)
+        return f"The hard score varies equally between runs for {plural(len(variance), 'method')}: {told}."
+    return (
+        f"The hard score varies least between runs for {_describe(board, least)} and most for {_describe(board, most)}."
+    )
+
+
+def _describe(board: StudyTable, name: str) -> str:
+    """A method with the variance between its runs and its accuracy."""
+    variance, accuracy = board.column("variance")[name], board.numbers("accuracy")
+    right = f", accuracy {number(accuracy[name], 1)} %" if name in accuracy else ""
+    return f"{name} ({value_text(variance, 1)}{right})"
+
+
+# Study: do methods get different questions right, and do they say the same? McNemar's test and agreement of all pairs.
+#
+# After Analytica (2026), D.1 and D.3.
+
+
+MOST = 24
+"""Methods shown."""
+CONSENSUS_NOTES = (
+    "A target counts as answered rightly where p is on the side of one half on which it came out; exactly one half is "
+    "wrong. Trials are joined by their logit mean.",
+    "McNemar's test takes targets for independent. Horizons of one question and questions of one day are not, so its "
+    "p-values and intervals (Newcombe 1998) are too sure on such data, as the paper's are. Δ, clusters resamples whole "
+    "clusters instead.",
+    "Agreement is the share of targets that two methods put on the same side. Methods that answer from the same "
+    "evidence agree, right or wrong.",
+)
+
+
+def consensus_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
+    """Who is right where others are wrong (McNemar)?
+
+    All pairs of methods.
+    """
+    data = inputs.data(options)
+    tables = complete_configs(data)
+    if len(tables) < 2:
+        raise InputError("agreement needs at least two methods", hint="name more of them with --config")
+    p = np.stack([one.rows.raw for one in tables.values()])
+    outcome = next(iter(tables.values())).outcome
+    right = right_answers(p, outcome)
+    order = np.argsort(-np.nanmean(right, axis=1), kind="stable")[:MOST]
+    names = [list(tables)[i] for i in order]
+    tests = mcnemar_matrix(right[order].T)
+    side = np.where(np.isnan(p), np.nan, p > 0.5)[order]
+    agree = 100 * consensus_matrix(side)
+    accuracy = 100 * np.nanmean(right[order], axis=1)
+    cluster = next(iter(tables.values())).rows.cluster
+    clustered = compare_all(100 * right[order].T, 0, cluster, resampling=data.resampling)
+    test_caption = "Row minus column in points, the interval, and p of McNemar's exact test."
+    mcnemar = _pairs_table(
+        "McNemar",
+        names,
+        1,
+        lambda i, j: f"{_gap(tests, i, j)} p {_p(tests.p[i, j])}" if tests.n[i, j] else None,
+    )
+    agreement = _pairs_table(
+        "Agreement, % of targets",
+        names,
+        0,
+        lambda i, j: None if np.isnan(agree[i, j]) else float(agree[i, j]),
+    )
+    points = PairwiseMatrix(
+        diff=100 * tests.diff,
+        se=np.full(tests.p.shape, np.nan),
+        low=100 * tests.low,
+        high=100 * tests.high,
+        p=np.where(np.isnan(tests.p), 1.0, tests.p),
+        n=tests.n,
+    )
+    board = _against_best(names, tests, accuracy, clustered)
+    left = [f"Shown are the best {MOST} of {len(tables)}."] if len(tables) > MOST else []
+    return StudyResult(
+        name="consensus",
+        title="Who is right where others are wrong",
+        sentences=(_consensus_sentence(names, tests, accuracy),),
+        tables=(board, replace(mcnemar, caption=test_caption), agreement),
+        charts=(
+            StudyChart(
+                name="mcnemar",
+                title="Differences of accuracy",
+                chart=difference_heatmap(names, points, label="accuracy in points"),
+            ),
+            StudyChart(
+                name="agreement",
+                title="How often two methods differ",
+                chart=distance_heatmap(names, 100 - agree, label="% of targets put on different sides", decimals=0),
+            ),
+        ),
+        notes=(*CONSENSUS_NOTES, *left, *study_notes(data, tables)),
+        settings=study_settings(data, tables),
+    )
+
+
+def _against_best(
+    names: Sequence[str], tests: McNemarMatrix, accuracy: Floats, clustered: Sequence[Comparison]
+) -> StudyTable:
+    columns = (
+        column("accuracy", "%"),
+        column("minus the best", "points, with Newcombe's 95 % interval"),
+        column("p", "McNemar's exact test, two-sided"),
+        column("Δ, clusters", "the same difference with whole clusters resampled"),
+        column("n", "targets both answered"),
+    )
+    rows: dict[str, tuple[CellValue, ...]] = {names[0]: (float(accuracy[0]), None, None, None, int(tests.n[0, 0]))}
+    for i, name in enumerate(names[1:], 1):
+        rows[name] = (float(accuracy[i]), _gap(tests, i, 0), _p(tests.p[i, 0]), clustered[i], int(tests.n[i, 0]))
+    return table("Accuracy", "Method", columns, rows, styles={names[0]: "reference"})
+
+
+def _pairs_table(title: str, names: Sequence[str], decimals: int, cell: Callable[[int, int], CellValue]) -> StudyTable:
+    """A cell for every pair of different methods; columns go by the number of their method."""
+    columns = tuple(column(str(j + 1), name, decimals) for j, name in enumerate(names))
+    places = range(len(names))
+    rows = {f"{i + 1} {names[i]}": [None if i == j else cell(i, j) for j in places] for i in places}
+    return table(title, "Method", columns, rows)
+
+
+def _gap(tests: McNemarMatrix, i: int, j: int) -> str:
+    ends = bracket(100 * tests.low[i, j], 100 * tests.high[i, j], 1)
+    return f"{signed(100 * tests.diff[i, j], 1)} {ends}"
+
+
+def _p(value: float) -> str:
+    """A p-value as people write it.
+
+    >>> _p(0.0123), _p(0.00002)
+    ('0.012', '<0.001')
+    """
+    return number(float(value), 3) if value >= 0.001 else "<0.001"
+
+
+def _consensus_sentence(names: Sequence[str], tests: McNemarMatrix, accuracy: Floats) -> str:
+    beaten = int(np.sum((tests.p[0, 1:] < 0.05) & (tests.diff[0, 1:] > 0)))
+    best = f"{names[0]} is right most often ({number(float(accuracy[0]), 1)} %)"
+    return f"{best}, and clearly more often than {beaten} of {plural(len(names) - 1, 'other method')}."
+
+
+# Study: where to cut a probability into True and False? Chosen on some rows, judged on others.
+#
+# After Analytica (2026), D.5.
+
+
+CRITERIA: Mapping[Criterion, str] = {"accuracy": "Accuracy", "balanced": "Balanced accuracy"}
+FOLDS = 10
+THRESHOLD_NOTES = (
+    "A claim is called True where p is above the threshold. Chosen is the threshold that is best on all rows; what it "
+    "reaches there (in-sample) flatters it. Held out is what thresholds reach on questions they were not chosen on, in "
+    f"{FOLDS} folds of whole clusters.",
+    "Balanced accuracy is the mean of the share of true claims called True and of false claims called False: it does "
+    "not reward calling everything what most claims are.",
+)
+
+
+def threshold_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
+    """Where to cut a probability into True and False?
+
+    Every configuration by every criterion; the trials' logit mean answers.
+    """
+    data = inputs.data(options)
+    tables = complete_configs(data)
+    grids = tuple(_grid(criterion, tables, data.resampling) for criterion in CRITERIA)
+    return StudyResult(
+        name="threshold",
+        title="Where to cut a probability",
+        sentences=(_threshold_sentence(grids[0]),),
+        tables=grids,
+        notes=(*THRESHOLD_NOTES, *study_notes(data, tables)),
+        settings=study_settings(data, tables),
+    )
+
+
+def _grid(criterion: Criterion, tables: Mapping[str, Examples], how: Resampling) -> StudyTable:
+    columns = (
+        column("chosen", "the best threshold on all rows", 3),
+        column("at 0.5", "score at one half"),
+        column("held out", "score of thresholds chosen on other questions"),
+        column("gain", "held out minus at 0.5, clusters resampled"),
+        column("in-sample", "score of the best threshold on the rows it was chosen on"),
+        column("n", "targets answered"),
+    )
+    rows = {name: _values(one, criterion, how) for name, one in tables.items()}
+    return table(f"{CRITERIA[criterion]}, %", "Method", columns, rows)
+
+
+def _values(examples: Examples, criterion: Criterion, how: Resampling) -> tuple[CellValue, ...]:
+    kept = examples.take(np.isfinite(examples.rows.raw))
+    p, outcome, cluster = kept.rows.raw, kept.outcome, kept.rows.cluster
+    if len(np.unique(outcome)) < 2:
+        raise InputError("all outcomes are the same: there is nothing to tell apart", hint="give more questions")
+    chosen = best_threshold(p, outcome, criterion=criterion)
+    held = cross_fit_threshold(p, outcome, cluster, criterion=criterion, folds=FOLDS, resampling=how)
+    scores = (100 * held.score_at_half, 100 * held.score, held.gain.times(100), 100 * held.in_sample)
+    return (chosen.value, *scores, len(kept))
+
+
+def _threshold_sentence(grid: StudyTable) -> str:
+    gains = {name: gain for name, gain in grid.column("gain").items() if isinstance(gain, Comparison)}
+    clear = sum(gain.low > 0 for gain in gains.values())
+    harmed = sum(gain.high < 0 for gain in gains.values())
+    best = max(gains, key=lambda name: gains[name].diff)
+    apart = f", and harms {plural(harmed, 'method')}" if harmed else ""
+    gap, at_half = gains[best], grid.numbers("at 0.5").get(best, nan)
+    return (
+        f"A tuned threshold helps {clear} of {plural(len(gains), 'method')} clearly{apart}; at best it is worth "
+        f"{signed(gap.diff, 1)} {bracket(gap.low, gap.high, 1)} for {best} (accuracy in points, {number(at_half, 1)} "
+        "at one half)."
+    )
+
+
+# Study: what does a right answer cost? Accuracy against dollars and against time, and who is not beaten on both.
+#
+# After Analytica (2026), section 5.4 and D.4.2.
+
+
+FRONTIER_NOTES = (
+    "On the frontier is who is not beaten in accuracy by anybody who costs no more. Accuracy per dollar favours "
+    "whatever is nearly free, and is given because the paper gives it.",
+    "Accuracy is that of single runs, at one half.",
+)
+
+
+def frontier_study(inputs: DataInputs, options: CostOptions) -> StudyResult:
+    """What does a right answer cost, in dollars and in time?
+
+    Forecasters whose cost is known, from their runs or from a table.
+    """
+    data = inputs.data(options)
+    costs = data.costs
+    tables = {name: one for name, one in complete_configs(data).items() if name in costs}
+    if not tables:
+        raise InputError(
+            "no forecaster has a cost", hint="give --costs, a table with forecaster, dollars and seconds, or --run"
+        )
+    right = {name: single_accuracy(one, data.resampling) for name, one in tables.items()}
+    by = {
+        unit: [FrontierPoint(name=n, cost=getattr(costs[n], unit), interval=i) for n, i in right.items()]
+        for unit in ("dollars", "seconds")
+    }
+    best = {unit: {one.name for one in pareto(points)} for unit, points in by.items()}
+    columns = (
+        column("accuracy", "of a single run at one half, %"),
+        column("dollars", "per forecast", 3),
+        count("seconds", "per forecast, on the clock"),
+        count("per dollar", "accuracy divided by dollars: the paper's cost efficiency"),
+        column("best for its dollars"),
+        column("best for its time"),
+    )
+    rows = {
+        name: (
+            interval,
+            costs[name].dollars,
+            costs[name].seconds,
+            interval.estimate / costs[name].dollars if costs[name].dollars > 0 else None,
+            *("yes" if name in names else "" for names in best.values()),
+        )
+        for name, interval in right.items()
+    }
+    charts = tuple(
+        StudyChart(
+            name=unit,
+            title=f"Accuracy against {unit}",
+            chart=frontier(points, label="accuracy, %", cost_label=f"{unit} per forecast"),
+        )
+        for unit, points in by.items()
+    )
+    leaders = [
+        f"{one.name} ({number(one.interval.estimate, 1)} % for ${one.cost:.3g})" for one in pareto(by["dollars"])
+    ]
+    return StudyResult(
+        name="frontier",
+        title="What a right answer costs",
+        sentences=(f"Best for their dollars: {', '.join(leaders)}.",),
+        tables=(table("Accuracy and cost", "Method", columns, rows),),
+        charts=charts,
+        notes=(*FRONTIER_NOTES, *study_notes(data, tables)),
+        settings=study_settings(data, tables),
+    )
+
+
+def single_accuracy(examples: Examples, how: Resampling) -> Interval:
+    """Share of right answers of single runs in per cent, clusters resampled."""
+    right = run_accuracy(examples)
+    answered = np.isfinite(right)
+    return bootstrap_score(right[answered], examples.rows.cluster[answered], resampling=how)
