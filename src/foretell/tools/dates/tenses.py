@@ -1,4 +1,4 @@
-"""Whether a sentence tells what happened on its date or speaks of what is to come, in the languages of `languages.toml`."""
+"""Whether a sentence tells what happened on its date or speaks of what is to come, by the words of `languages.toml`."""
 
 import re
 import tomllib
@@ -11,11 +11,10 @@ _WORD = re.compile(r"[^\s\d.,;:!?()\[\]{}<>«»„“”\"'’‘।|/…–—_
 _CLAUSE = frozenset(",;:–—(")
 _CLAUSE_COST = 3
 """How many words a comma or a dash stands for: what lies behind one belongs less to the date."""
-_NEAR_BEFORE, _NEAR_AFTER = 4, 2
-_RIGHT_BEFORE = 2
+_NEAR_BEFORE, _RIGHT_BEFORE, _NEAR_AFTER = 4, 2, 2
+"""Words beside a date among which those of deadlines and spans are looked for."""
 _VERB_GROUP = 4
 """Words before a verb among which its auxiliaries are looked for."""
-"""Words beside a date among which those of deadlines and spans are looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +24,21 @@ class _Forms:
     whole: frozenset[str]
     endings: tuple[str, ...]
     beginnings: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    rows: dict[str, list[list[str]]]
+    """By their first word, which is a whole one."""
 
     @classmethod
     def of(cls, text: str) -> "_Forms":
         words = text.split()
-        single = [word for word in words if "_" not in word.strip("_")]
+        single = [word for word in words if "_" not in word]
+        rows: dict[str, list[list[str]]] = {}
+        for first, *others in (word.split("_") for word in words if "_" in word):
+            rows.setdefault(first, []).append(others)
         return cls(
             whole=frozenset(word for word in single if not (word.startswith("-") or word.endswith("-"))),
             endings=tuple(word[1:] for word in single if word.startswith("-")),
             beginnings=tuple(word[:-1] for word in single if word.endswith("-")),
-            rows=tuple(tuple(word.split("_")) for word in words if "_" in word.strip("_")),
+            rows=rows,
         )
 
     def has(self, word: str) -> bool:
@@ -106,8 +109,8 @@ _SCRIPTS = (
 )
 _LETTERS_BY_SCRIPT = tuple((re.compile(letters), codes.split()) for letters, codes in _SCRIPTS)
 _LATIN = [
-    "en", "de", "fr", "es", "it", "pt", "nl", "sv", "da", "no", "fi", "et", "pl", "cs", "sk", "hr", "sl", "ro", "hu", "tr",
-    "id", "vi", "sw", "tl", "lt", "lv", "ca",
+    "en", "de", "fr", "es", "it", "pt", "nl", "sv", "da", "no", "fi", "et", "pl", "cs", "sk", "hr", "sl", "ro", "hu",
+    "tr", "id", "vi", "sw", "tl", "lt", "lv", "ca",
 ]  # fmt: skip
 _SAMPLE = 2_000
 _LEAST_LETTERS, _LEAST_KANA = 5, 2
@@ -158,7 +161,7 @@ _SENTENCE_END = re.compile(
     r"(?<=[^\W\d]{3}[.!?;])\s+(?=[^\Wa-z]|[\"'(\[«„“¿¡])"
     r"|(?<=\d\.)\s+(?=[A-ZÀ-ÝА-Я][^\W\d]+ [^\W\d])|\n|[。！？।؟]|(?<=[!?])\s"
 )
-_REACH = 220
+_REACH = 320
 """Characters of a sentence that are looked at on each side of a date: those of strangers may be endless."""
 
 
@@ -171,6 +174,8 @@ def is_told_as_done(text: str, start: int, end: int) -> bool:
     """
     before, after = _sentence_up_to(text, start), _sentence_from(text, end)
     told = _told(text, before, text[start:end], after)
+    if told is None and not text[end + len(after) :].strip() and _SIGNATURE.search(before) and not _WORD.search(after):
+        return True
     if told is not None or not _DATELINE.fullmatch(before) or len(_WORD.findall(after)) > _LONGEST_REST:
         return bool(told)
     # A dateline is told by what follows it on its line, a signature by what it stands behind.
@@ -190,6 +195,10 @@ def _told(text: str, before: str, day: str, after: str) -> bool | None:
 
 
 _DATELINE = re.compile(r"\W{0,4}(?:[^\Wa-zà-ÿа-я][^\s:]{0,20}[\s,./–—-]{1,4}|(?:den|le|el|am) ){0,5}\W{0,3}")
+_SIGNATURE = re.compile(
+    r"(?:^|[.!?]\s|[\[(–—])[^.\d]{0,40}[^\W\d_]{3}[.\])]?,\s(?:den |le |el |il |a |am |em |dne |dnia |op )?$"
+)
+"""Before a date at the very end: a name or a place and a comma."""
 _LONGEST_REST, _HEAD = 3, 300
 """Words behind the date, and characters before it."""
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
@@ -237,16 +246,26 @@ _PIECE = re.compile(r"[^\s。、,.!！?？()（）「」『』:：;；]+|[?？]"
 """A clause where words are not set apart."""
 
 
+_BRACKETED = re.compile(r"^[(（][^)）]{1,4}[)）]")
+_NIGHT = frozenset(
+    (
+        "night", "nacht", "natt", "natten", "nat", "nuit", "noche", "madrugada", "notte", "noite", "noc", "ночь", "ніч",
+        "midnight", "mitternacht", "minuit", "μεσάνυχτα",
+    )
+)  # fmt: skip
+"""The night to a day is no plan for it."""
+
+
 def _until(language: Language, left: Sequence[str], right: Sequence[str], before: str, after: str) -> bool:
     if not language.spaced:
-        beside = before[-4:], after[:4]
+        beside = before[-4:], _BRACKETED.sub("", after)[:4]
         return any(word in part for word in language.until.whole for part in beside)
     near = left[-_NEAR_BEFORE:]
     if any(map(language.until.has, (*near, *right[:_NEAR_AFTER]))):
         return True
-    if not language.meant.isdisjoint(left[-_RIGHT_BEFORE:]):
+    if not language.meant.isdisjoint(left[-_RIGHT_BEFORE:]) and _NIGHT.isdisjoint(near):
         return True
-    return any(_in_a_row(language.until.rows, near, place) for place in range(len(near)))
+    return any(_in_a_row(language.until, near, place) for place in range(len(near)))
 
 
 def _distances(language: Language, forms: _Forms, left: Sequence[str], right: Sequence[str]) -> Iterator[int]:
@@ -278,16 +297,14 @@ def _found(language: Language, forms: _Forms, words: Sequence[str], place: int) 
         return any(one in word for one in forms.whole) or word.endswith(forms.endings)
     if forms.has(word) or (len(word) > 2 and word[0] in language.attached and forms.has(word[1:])):
         return True
-    return bool(forms.rows) and _in_a_row(forms.rows, words, place)
+    return _in_a_row(forms, words, place)
 
 
-def _in_a_row(rows: Sequence[Sequence[str]], words: Sequence[str], place: int) -> bool:
+def _in_a_row(forms: _Forms, words: Sequence[str], place: int) -> bool:
     """Whether words in a row begin here; one other word may stand between each two."""
-    for row in rows:
+    for others in forms.rows.get(words[place], ()):
         at = place
-        if not _fits(row[0], words[at]):
-            continue
-        for wanted in row[1:]:
+        for wanted in others:
             at = next((one for one in (at + 1, at + 2) if one < len(words) and _fits(wanted, words[one])), -1)
             if at < 0:
                 break
