@@ -77,7 +77,8 @@ def _offers() -> Iterator[tuple[str, str, str]]:
 def test_what_a_package_offers_is_there() -> None:
     offers = list(_offers())
     assert len({(package, name) for package, name, _ in offers}) == len(offers), "a name with two homes"
-    defined = {home: set(_defined(modules()[home])) for _, _, home in offers if home != "foretell.questions"}
+    homes = {home for _, _, home in offers} - {"foretell.questions"}
+    defined = {home: set(_defined(modules()[home])) for home in homes}
     for package, name, home in offers:
         assert name in defined.get(home, {name}), f"{package} offers {name}, which {home} does not define"
         assert f"{package}.{name}" not in modules(), f"{name} is a module too: importing it would hide the name"

@@ -34,7 +34,7 @@ CLICKS: dict[str, tuple[str, ...]] = {
 """Picture → the page it begins at, and what is clicked from there."""
 FIGURES: dict[str, tuple[str, str]] = {
     "scores": ("runs", "a:has-text('runs on demo') ; figure.chart"),
-    "calibration": ("run", "figure.chart.square"),
+    "calibration": ("runs", "main a:has-text('auto: the best') ; figure.chart.square"),
     "belief": ("question", "#paths figure.chart"),
     "over_time": ("arena", "section:has(#over-time) figure.chart"),
     "categories": ("arena", "section:has(#by-category) figure.chart"),

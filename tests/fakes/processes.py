@@ -37,7 +37,7 @@ IMPORTED = (
     "foretell.web.app",
     *(f"foretell.models.providers.{name}" for name in ("chat", "gemini", "llama_cpp", "messages", "responses")),
     *(f"foretell.models.providers.{name}" for name in ("function", "scripted", "services")),
-    *(f"foretell.data.search.{name}" for name in ("local", "asknews", "brave", "exa", "gdelt", "perplexity", "tavily")),
+    *(f"foretell.data.search.{name}" for name in ("local", "news", "web")),
     *(f"foretell.data.markets.{name}" for name in ("kalshi", "manifold", "polymarket")),
     *(f"foretell.data.series.{name}" for name in ("acled", "dbnomics", "fred", "local", "wikipedia")),
     *("aiohttp", "anyio._backends._asyncio", "dbos", "genai_prices.data", "h2.connection", "httpcore2", "httpx2"),

@@ -16,7 +16,7 @@ from foretell.forecasters.combine import Examples
 from foretell.metrics import Resampling, stars, two_way_anova
 from foretell.scoring import OVERALL
 from foretell.studies import AS_PUBLISHED, brier_of, index_of, paired_gap, read_trial_tables
-from foretell.studies.protocols import paper_calibrated, paper_forecasts
+from foretell.studies.configurations import paper_calibrated, paper_forecasts
 from foretell.studies.trials import RULES, expected_brier
 from foretell.studies.variance import trial_scores, variance_components
 

@@ -3,8 +3,10 @@
 import asyncio
 import logging
 import traceback
+from base64 import b64encode
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -14,6 +16,7 @@ from foretell.models import Journal, ModelError, ModelLimits, ModelRouter, Provi
 FAULTS = [
     ModelFault(kind="status", status=401, message="Incorrect API key provided: {key}"),
     ModelFault(kind="status", status=400, message="header Authorization: Bearer {key} is malformed"),
+    ModelFault(kind="status", status=400, message="{key:.25}**** at /?key={quoted} is {coded}"),
     ModelFault(kind="status", status=404, message="no such model for {key}"),
     ModelFault(kind="status", status=429, message="slow down, {key}"),
     ModelFault(kind="status", status=500, message="{key} broke us"),
@@ -22,6 +25,12 @@ FAULTS = [
     ModelFault(kind="malformed"),
 ]
 NAMES = ["openai:m", "openrouter:vendor/m", "anthropic:claude-sonnet-4-6", "google:gemini-3-flash-preview"]
+
+
+def written(message: str, key: str) -> str:
+    """A message that quotes a key, in parts and encoded where it says so."""
+    coded = b64encode(f"Bearer {key}".encode()).decode()
+    return message.format(key=key, quoted=quote(key, safe=""), coded=coded)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -44,9 +53,7 @@ def test_key_never_leaks(
             async with ModelRouter(keys, journal=journal, limits=limits, wire=lambda _: wire) as exchange:
                 told.append(repr(exchange) + repr(wire))
                 for fault in FAULTS:
-                    fake.fail(
-                        ModelFault(kind=fault.kind, status=fault.status, message=fault.message.format(key=canary))
-                    )
+                    fake.fail(ModelFault(kind=fault.kind, status=fault.status, message=written(fault.message, canary)))
                     with pytest.raises(ModelError) as caught:
                         await exchange.complete(Request(model=name, messages=(UserMessage(text=f"{fault}"),)))
                     told.extend(traceback.format_exception(caught.value))
@@ -56,6 +63,7 @@ def test_key_never_leaks(
     asyncio.run(main())
     assert canary not in "".join(told)
     assert canary[:14] not in "".join(told)  # Nor a part of it.
+    assert b64encode(f"Bearer {canary}".encode()).decode()[12:24] not in "".join(told)
     assert canary not in caplog.text
     for file in tmp_path.iterdir():
         assert canary.encode() not in file.read_bytes()

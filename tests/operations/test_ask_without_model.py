@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -253,3 +254,34 @@ def test_a_price_is_a_walk():
     )
     assert price_question("Will Bitcoin hit $1m before GTA VI?", DUE, date(2026, 12, 1)) is None
     assert price_question("Will MicroStrategy hold 600k BTC by 31 December 2026?", DUE, None) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["Who will win the cup?", "how many goals will fall?", "What is the next pope's name?"]
+)
+def test_what_yes_does_not_answer_is_refused_with_a_way_out(text: str, tmp_path: Path):
+    with pytest.raises(InputError, match="has no probability of yes") as refused:
+        ask(text, model="none", network=False, settings=Settings(home=tmp_path))
+    assert "--option" in str(refused.value)
+    assert ask(text, model="none", network=False, options=("A", "B"), settings=Settings(home=tmp_path)).p.keys() == {
+        "A",
+        "B",
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Will it rain in Paris tomorrow?",
+        "Will the temperature in Berlin exceed 20 degrees on 1 December 2027?",
+        "How likely is it that Norway leaves the EEA by 2030?",
+        "What are the odds that gold is above $5000 on 15 January 2030?",
+    ],
+)
+def test_reasons_point_to_the_side_on_which_the_answer_lies(text: str, tmp_path: Path):
+    found = ask(text, model="none", network=False, settings=Settings(home=tmp_path))
+    usual = re.search(r"resolve yes (\d+)%", found.rationale)
+    assert usual is not None
+    above = found.p["yes"] > int(usual[1]) / 100
+    assert ("lowers" if above else "raises") not in found.rationale
+    assert " 1 days" not in found.rationale

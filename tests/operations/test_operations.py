@@ -129,6 +129,58 @@ def test_quantiles_and_samples_are_scored_by_crps():
         score.score(request(([{**quantiles[0], "question": "other"}], outcomes)))
 
 
+def test_numbers_with_a_range_have_metaculus_scores():
+    quantiles = [
+        {"forecaster": name, "question": "q", "level": level, "value": 50.0 + width * (level - 0.5)}
+        for name, width in (("even", 100.0), ("half", 50.0))
+        for level in (0.1, 0.5, 0.9)
+    ]
+    row = {"question": "q", "value": 52.0, "range_min": 0, "range_max": 100}
+    found = score.score(request((quantiles, [row])))
+    assert isinstance(found, NumberScores)
+    by_name = {one.forecaster: one for one in found.scores}
+    even, half = by_name["even"], by_name["half"]
+    assert even.baseline is not None
+    assert half.baseline is not None
+    assert half.peer is not None
+    assert even.baseline.estimate == pytest.approx(0, abs=6), "as if nothing were known"
+    assert half.baseline.estimate - even.baseline.estimate == pytest.approx(50 * np.log(2), abs=4)
+    assert half.peer.estimate == pytest.approx(half.baseline.estimate - even.baseline.estimate)
+    assert "Metaculus" in str(found)
+    assert found.rows()[0]["baseline"] == max(even.baseline.estimate, half.baseline.estimate)
+    with pytest.raises(InputError, match="outside its closed range 0 to 100"):
+        score.score(request((quantiles, [{**row, "value": 120.0}])))
+    beyond = score.score(request((quantiles, [{**row, "value": 120.0, "open_upper": "yes"}]))).rows()
+    points = {one["forecaster"]: one["baseline"] for one in beyond}
+    assert points["half"] < 0 < points["even"], "a tenth above 90 is more than Metaculus' twentieth above 100"
+    with pytest.raises(InputError, match="ends no range"):
+        score.score(request((quantiles, [{**row, "range_max": -1}])))
+
+
+def test_options_have_metaculus_scores():
+    said = {"sure": (0.8, 0.1, 0.1), "even": (1 / 3, 1 / 3, 1 / 3)}
+    forecasts = [
+        {"forecaster": name, "question": f"q{i}", "target": f"o{k}", "p": p}
+        for name, options in said.items()
+        for i in range(3)
+        for k, p in enumerate(options)
+    ]
+    # A question with dates is none with options: what is said of them does not add up to one.
+    forecasts += [{"forecaster": "sure", "question": "dates", "target": f"o{k}", "p": 0.6} for k in range(3)]
+    outcomes = [
+        {"question": name, "target": f"o{k}", "outcome": int(k == 0)}
+        for name in ("q0", "q1", "q2", "dates")
+        for k in range(3)
+    ]
+    found = score.score(request((forecasts, outcomes), metrics="all"))
+    options = {row["forecaster"]: row for row in found.to_dict()["options"]}
+    assert {name: row["n"] for name, row in options.items()} == {"sure": 3, "even": 3}
+    assert options["even"]["baseline"]["estimate"] == pytest.approx(0, abs=1e-9)
+    assert options["sure"]["baseline"]["estimate"] == pytest.approx(100 * np.log(0.8 * 3) / np.log(3))
+    assert options["sure"]["peer"]["estimate"] == pytest.approx(100 * np.log(0.8 * 3))
+    assert "Metaculus peer" in str(found)
+
+
 def test_files_are_written_by_their_suffix(tables: Any, tmp_path: Path):
     import duckdb
 

@@ -170,6 +170,23 @@ def test_a_run_that_goes_on_remembers_what_is_at_risk(tmp_path: Path):
     assert "1 failed, 0 degraded: $0.0000 spent" in shown
 
 
+def test_a_run_that_goes_on_spends_no_more_than_it_was_allowed(tmp_path: Path):
+    settings = Settings(home=tmp_path, check_models=False)
+    usual = {"due": "2026-01-01", "source": "own", "targets": [{"id": "yes"}]}
+    rows = [{**usual, "id": f"own/{n}", "text": f"Will {n} win?"} for n in range(16)]
+    (tmp_path / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with BackgroundModels() as fake:
+        name = f"compat:m@{fake.url}/v1"
+        spec = {"models": {"agent": name}, "search": [], "options": {"variant": "zero-shot"}}
+        money = {"prices": {name: "100/1000"}, "sampling": {"max_tokens": 300}, "budget": {"run": 0.4}}
+        ends = [run({**spec, **money, "questions": str(tmp_path / "questions.jsonl")}, settings=settings)]
+        for _ in range(3):  # Cells that found no money are open; what the others cost is spent.
+            ends.append(run({**spec, **money, "questions": str(tmp_path / "questions.jsonl")}, settings=settings))
+    with closing(Journal(settings.journal)) as journal:
+        assert 0.1 < journal.spent()[name].dollars <= 0.4
+    assert ends[0].progress.failed == ends[-1].progress.failed > 0
+
+
 # The worker path.
 
 

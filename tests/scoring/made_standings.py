@@ -9,8 +9,6 @@ import numpy as np
 from foretell.scoring import (
     ArenaEntry,
     ArenaOutcomes,
-    EventKinds,
-    MomentColumns,
     arena_frame,
     moment_arrays,
     seconds_of,
@@ -57,23 +55,19 @@ class Known:
 def table_of(name, asked, outcomes, answers):
     """The table of an arena; outcomes by event and target, trials of one entry averaged."""
     moments = moment_arrays(
-        MomentColumns(
-            event=[one.event for one in asked],
-            taken_at=seconds_of([one.taken_at for one in asked]),
-            closes_at=seconds_of([one.closes_at for one in asked]),
-            targets=[one.targets for one in asked],
-            quotes=[np.asarray(one.quotes, "<f8").tobytes() for one in asked],
-        )
+        events=[one.event for one in asked],
+        taken_at=seconds_of([one.taken_at for one in asked]),
+        closes_at=seconds_of([one.closes_at for one in asked]),
+        targets=[one.targets for one in asked],
+        quotes=[np.asarray(one.quotes, "<f8").tobytes() for one in asked],
     )
-    kinds = EventKinds(
-        **{field: {one.event: getattr(one, field) for one in asked} for field in ("category", "platform", "cluster")}
-    )
+    labels = {field: {one.event: getattr(one, field) for one in asked} for field in ("category", "platform", "cluster")}
     known = ArenaOutcomes(
         place={key: i for i, key in enumerate(outcomes)},
         outcome=np.array([one.outcome for one in outcomes.values()], np.float64),
         known_at=seconds_of([one.known_at for one in outcomes.values()]),
     )
-    frame = arena_frame(name, moments, kinds, known)
+    frame = arena_frame(name, moments, labels, known)
     at = {(one.event, one.taken_at): int(moments.place[i]) for i, one in enumerate(asked)}
     names = tuple(dict.fromkeys(answer.entry for answer in answers))
     trials = [[[] for _ in frame.markets.target] for _ in names]

@@ -10,7 +10,7 @@ from foretell.forecasters.combine import Examples
 from foretell.operations import METHODS as OFFERED
 from foretell.questions import InputError
 from foretell.studies import build_method
-from foretell.studies.protocols import METHODS, PROTOCOLS, REFITS, baseline_forecasts, fit_under_protocol
+from foretell.studies.configurations import METHODS, PROTOCOLS, REFITS, baseline_forecasts, fit_under_protocol
 
 ROUNDS = 4
 

@@ -9,7 +9,7 @@ from foretell.models import Reply
 from foretell.models.providers import ScriptedModel
 from foretell.questions import InputError
 from foretell.report import StudyResult
-from foretell.studies.smoke import run_exam_trials, smoke_study
+from foretell.studies.habits import run_exam_trials, smoke_study
 
 
 def exam(model, questions, context_with) -> StudyResult:

@@ -13,9 +13,8 @@ from foretell.questions import BeliefRevised, Failed, ForecastMade, ModelCalled,
 from foretell.report import study_page
 from foretell.report.charts import MOST_LINES, mean_course, paths_plot
 from foretell.studies import AT_ONCE, TracedTrial, gather_bounded
-from foretell.studies.habits import habits_study
+from foretell.studies.habits import habits_study, smoke_study
 from foretell.studies.intervention import PushPair, intervention_study
-from foretell.studies.smoke import smoke_study
 
 QUICK = Resampling(draws=200)
 

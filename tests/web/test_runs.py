@@ -1,4 +1,5 @@
 import html
+import re
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,8 @@ def test_a_run_shows_progress_cost_failures_and_questions(client: TestClient, st
         "input_tokens": 7200,
         "output_tokens": 1800,
         "dollars": pytest.approx(0.054),
+        "seconds": 0.0,
+        "unpriced": 0,
     }
     (reason,) = view["failures"]
     assert (reason["count"], reason["reason"]) == (2, "ModelError: the provider is overloaded")
@@ -75,11 +78,15 @@ def test_spend_is_counted_once_while_it_grows(client: TestClient, store: RunStor
 
 def test_many_questions_come_in_parts(client: TestClient, store: RunStore) -> None:
     run = StoredRunBuilder(questions=80, trials=1, steps=1).keep(store)
-    first, rest = client.get(f"/api/runs/{run}").json(), client.get(f"/api/runs/{run}?offset=50").json()
-    assert (len(first["questions"]), len(rest["questions"])) == (50, 30)
-    assert rest["questions"][0]["id"] == "own/0050"
+    first, rest = client.get(f"/api/runs/{run}").json(), client.get(f"/api/runs/{run}?offset=75").json()
+    assert (len(first["questions"]), len(rest["questions"])) == (25, 5)
+    assert rest["questions"][0]["id"] == "own/0075"
     assert rest["questions"][0]["cells"][0]["p"]
-    assert "51 to 80 of 80" in client.get(f"/runs/{run}?offset=50").text
+    shown = client.get(f"/runs/{run}?sort=answer&offset=50").text
+    assert "51 to 75 of 80" in shown
+    next_part = re.search(r'<a href="([^"]+)" rel="next">', shown)
+    assert next_part
+    assert "76 to 80 of 80" in client.get(html.unescape(next_part[1])).text
 
 
 def test_the_beginning_of_an_id_is_enough(client: TestClient, store: RunStore) -> None:

@@ -28,9 +28,7 @@ from foretell.scoring.arena_table import (
     ArenaEntry,
     ArenaOutcomes,
     ArenaTable,
-    EventKinds,
     MomentArrays,
-    MomentColumns,
     Times,
     arena_frame,
     moment_arrays,
@@ -59,16 +57,16 @@ def read_arena_table(database: Database, arena: str, *, keep: Path | None = None
         # The database joins forecasts while we look up the outcomes.
         reading = aside.submit(reader.read, np.append(asked.sizes, 0)[place])
         listed, outcomes = database.read(_LISTED, (arena,)), database.read(_OUTCOMES, (arena,))
-        kinds = EventKinds(
-            platform={event: platform for event, platform, _ in listed},
-            category={event: category for event, _, category in listed},
-        )
+        labels = {
+            "platform": {event: platform for event, platform, _ in listed},
+            "category": {event: category for event, _, category in listed},
+        }
         known = ArenaOutcomes(
             place={(row[0], row[1]): i for i, row in enumerate(outcomes)},
             outcome=np.array([row[2] for row in outcomes], np.float64),
             known_at=_times([row[3] for row in outcomes]),
         )
-        frame = arena_frame(arena, asked, kinds, known)
+        frame = arena_frame(arena, asked, labels, known)
         said = reading.result()
     by_id = np.full(max((row[0] for row in entries), default=0) + 1, -1, np.int64)
     by_id[[row[0] for row in entries]] = np.arange(len(entries))
@@ -254,15 +252,8 @@ def _read_moments(database: Database, arena: str, keep: Path | None) -> tuple[Mo
     # One reading for all texts; many are equal.
     texts = list(dict.fromkeys(targets))
     parsed = dict(zip(texts, map(tuple, json.loads(f"[{','.join(texts)}]")), strict=True))
-    asked = moment_arrays(
-        MomentColumns(
-            event=event,
-            taken_at=_times(taken_at),
-            closes_at=_times(closes_at),
-            targets=[parsed[text] for text in targets],
-            quotes=[blob or b"" for blob in quotes],
-        )
-    )
+    shown, quoted = [parsed[text] for text in targets], [blob or b"" for blob in quotes]
+    asked = moment_arrays(event, _times(taken_at), _times(closes_at), shown, quoted)
     by_id = np.full(max(ids, default=0) + 2, -1, np.int64)
     by_id[np.array(ids, np.int64)] = asked.place
     keys = [[event for event, _ in asked.keys], [target for _, target in asked.keys]]

@@ -124,10 +124,9 @@ def _site(request: requests.SiteRequest) -> Any:
 
     with _web_extra("foretell site"):
         from foretell.web import app  # noqa: F401  # pyright: ignore[reportUnusedImport] - is the extra there?
-        from foretell.web.site import SiteSelection, write_site
-    chosen = SiteSelection(runs=request.runs, trees=request.trees, arenas=request.arenas, most=request.most)
+        from foretell.web.site import write_site
     with progress_bar("pages") as reporting:
-        return asyncio.run(write_site(request.folder, load_settings(), chosen=chosen, **reporting))
+        return asyncio.run(write_site(request, load_settings(), **reporting))
 
 
 serve = request_command(requests.ServeRequest, _serve, name="serve", service=True)

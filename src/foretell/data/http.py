@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Container, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
@@ -12,7 +12,7 @@ from functools import cache
 from http import HTTPStatus
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, quote_plus, urlsplit
+from urllib.parse import urlsplit
 
 from foretell.data.http_cache import FOLDER, HttpCache
 from foretell.data.pace import (
@@ -25,6 +25,7 @@ from foretell.data.pace import (
     ServiceTurns,
 )
 from foretell.data.public_address import Resolve, is_public, leads_inside, look_up
+from foretell.questions.redaction import redacted
 from foretell.questions.retry_after import retry_after
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ logging.getLogger("stamina").addHandler(logging.NullHandler())
 
 RETRY_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 GOOD_STATUS = frozenset({HTTPStatus.OK, HTTPStatus.NOT_MODIFIED})
-HIDDEN = "•••"
 Progress = Callable[[int, int | None], None]
 """Called with the bytes received so far and the total, where the server told it."""
 
@@ -111,18 +111,6 @@ def user_agent(contact: str = "", *, browser: bool = False) -> str:
 NO_CONTACT = (
     "{} wants to know who asks: foretell doctor --contact you@example.org, or set FORETELL_CONTACT to your address"
 )
-
-
-def redacted(text: str, secrets: Iterable[str]) -> str:
-    """The text with every secret hidden, also where it stands encoded in an address.
-
-    >>> redacted("https://example.org/?key=a%2Fb was refused", ["a/b"])
-    'https://example.org/?key=••• was refused'
-    """
-    for secret in filter(None, secrets):
-        for form in {secret, quote(secret), quote(secret, safe=""), quote_plus(secret)}:
-            text = text.replace(form, HIDDEN)
-    return text
 
 
 def retry_attempts(limits: HttpLimits) -> Any:

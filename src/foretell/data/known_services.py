@@ -1,12 +1,15 @@
 """What outside services ask of whoever reads them: how fast, under which name, and where these facts are from.
 
-One table. Others may change what it says about a service with settings; nothing else in the program knows a limit.
+One table, `known_services.toml`. Others may change what it says about a service with settings; nothing else in the
+program knows a limit.
 """
 
 import re
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
+from importlib.resources import files
 from math import ceil
 from typing import Literal
 
@@ -90,156 +93,17 @@ def open_meteo_weight(query: Mapping[str, str]) -> int:
     return ceil(max(1.0, days / 14) * max(1.0, variables / 10))
 
 
-METACULUS_SOURCE = "forecasting-tools 0.3.5 sleeps 3.5 to 4.5 s between calls"
-POLYMARKET_SOURCE = "docs.polymarket.com, rate limits"
-OPEN_METEO_SOURCE = "open-meteo.com, terms of the free service"
+def _known_services() -> dict[str, ServiceFacts]:
+    text = files("foretell.data").joinpath("known_services.toml").read_text(encoding="utf-8")
+    found: dict[str, ServiceFacts] = {}
+    for name, facts in tomllib.loads(text).items():
+        hosts, limits = tuple(facts.pop("hosts")), tuple(ServiceLimit(**one) for one in facts.pop("limits", ()))
+        weigh = open_meteo_weight if name == "open_meteo" else None
+        found[name] = ServiceFacts(**facts, hosts=hosts, limits=limits, weigh=weigh)
+    return found
 
-KNOWN_SERVICES: Mapping[str, ServiceFacts] = {
-    "kalshi": ServiceFacts(
-        title="Kalshi",
-        hosts=("external-api.kalshi.com", "api.elections.kalshi.com"),
-        limits=(ServiceLimit(requests=10, seconds=SECOND, source="half of the 20 reads a second of the basic tier"),),
-        source="OpenAPI 3.13.0, kalshi-typescript 3.30.0",
-    ),
-    "polymarket": ServiceFacts(
-        title="Polymarket",
-        hosts=("gamma-api.polymarket.com", "clob.polymarket.com", "data-api.polymarket.com"),
-        limits=(
-            ServiceLimit(what="events", path=r"^/events", requests=500, seconds=10, source=POLYMARKET_SOURCE),
-            ServiceLimit(what="markets", path=r"^/markets", requests=300, seconds=10, source=POLYMARKET_SOURCE),
-            ServiceLimit(what="search", path=r"^/public-search", requests=350, seconds=10, source=POLYMARKET_SOURCE),
-            ServiceLimit(
-                what="history", path=r"^/prices-history", requests=1_000, seconds=10, source=POLYMARKET_SOURCE
-            ),
-            ServiceLimit(what="data", path=r"^/v2/", requests=1_000, seconds=10, source=POLYMARKET_SOURCE),
-            at_once(20),
-        ),
-        source="polymarket-client 0.14.0 and recorded answers",
-    ),
-    "manifold": ServiceFacts(
-        title="Manifold",
-        hosts=("api.manifold.markets",),
-        limits=(ServiceLimit(requests=500, seconds=MINUTE, source="docs.manifold.markets, per address"), at_once(20)),
-        source="manifoldmarkets/manifold, 2026-08-21",
-    ),
-    "metaculus": ServiceFacts(
-        title="Metaculus",
-        hosts=("www.metaculus.com",),
-        limits=(ServiceLimit(requests=1, seconds=4, source=METACULUS_SOURCE),),
-        source="Metaculus/metaculus, docs/openapi.yml, 2026-08-20",
-    ),
-    "prophet_arena": ServiceFacts(
-        title="Prophet Arena",
-        hosts=("api.prophetarena.co",),
-        limits=(ServiceLimit(requests=5, seconds=SECOND, source="our own restraint; only quotas are published"),),
-        refused_until={"quota_exceeded": "midnight UTC"},
-        source="prophet-arena 0.6.0",
-    ),
-    "forecastbench": ServiceFacts(
-        title="ForecastBench",
-        hosts=("raw.githubusercontent.com",),
-        limits=(at_once(4),),
-        pause=60.0,
-        cached=True,
-        source="forecastingresearch/forecastbench-datasets, 2026-08-21",
-    ),
-    "wikipedia": ServiceFacts(
-        title="Wikipedia",
-        hosts=(".wikipedia.org", "wikimedia.org", ".wikimedia.org"),
-        limits=(
-            ServiceLimit(requests=20, seconds=SECOND, source="our own restraint; none is published for reading"),
-            at_once(1, "Wikimedia's etiquette: one request after the other"),
-        ),
-        needs_contact=True,
-        cached=True,
-        source="Wikimedia's user-agent policy, enforced since April 2026",
-    ),
-    "wayback": ServiceFacts(
-        title="Wayback Machine",
-        hosts=("web.archive.org",),
-        limits=(
-            ServiceLimit(
-                what="look-ups", path=r"/cdx/", requests=30, seconds=MINUTE, source="edgi wayback, 2026-07-01"
-            ),
-            ServiceLimit(what="pages", path=r"/web/", requests=600, seconds=MINUTE, source="edgi wayback, 2026-07-01"),
-            at_once(10),
-        ),
-        pause=60.0,
-        least_pause=60.0,
-        source="edgi wayback, agreed with the Internet Archive: one who goes on after a refusal is blocked",
-    ),
-    "gdelt": ServiceFacts(
-        title="GDELT",
-        hosts=("api.gdeltproject.org",),
-        limits=(ServiceLimit(requests=1, seconds=5, source="the service's own refusal"),),
-        source="GDELT DOC 2.0",
-    ),
-    "brave": ServiceFacts(title="Brave Search", hosts=("api.search.brave.com",), source="Brave's API reference"),
-    "exa": ServiceFacts(
-        title="Exa",
-        hosts=("api.exa.ai",),
-        limits=(ServiceLimit(requests=10, seconds=SECOND, source="exa.ai/docs, snapshots"),),
-        source="exa.ai/docs",
-    ),
-    "tavily": ServiceFacts(title="Tavily", hosts=("api.tavily.com",), source="Tavily's API reference"),
-    "perplexity": ServiceFacts(
-        title="Perplexity Search", hosts=("api.perplexity.ai",), source="Perplexity's own Python client 0.43"
-    ),
-    "serper": ServiceFacts(title="Serper", hosts=("google.serper.dev",), source="serper.dev"),
-    "asknews": ServiceFacts(
-        title="AskNews",
-        hosts=("api.asknews.app",),
-        limits=(ServiceLimit(requests=1, seconds=10, source="AskNews's free tier; paid ones allow more"),),
-        source="AskNews SDK",
-    ),
-    "fred": ServiceFacts(
-        title="FRED",
-        example="DGS10",
-        hosts=("api.stlouisfed.org",),
-        limits=(ServiceLimit(requests=120, seconds=MINUTE, source="FRED: 120 a minute for each key"),),
-        source="fred.stlouisfed.org/docs/api",
-    ),
-    "dbnomics": ServiceFacts(
-        title="DBnomics",
-        example="meteofrance/TEMPERATURE/celsius.07607.D",
-        hosts=("api.db.nomics.world",),
-        limits=(ServiceLimit(requests=4, seconds=SECOND, source="our own restraint; none is published"),),
-        cached=True,
-        source="api.db.nomics.world/v22",
-    ),
-    "yahoo": ServiceFacts(
-        title="Yahoo charts",
-        example="SPY",
-        hosts=("query1.finance.yahoo.com", "query2.finance.yahoo.com"),
-        limits=(ServiceLimit(requests=2, seconds=SECOND, source="our own restraint; the service is unofficial"),),
-        pause=60.0,
-        browser=True,
-        source="scheb/yahoo-finance-api issue 42, yfinance 1.7",
-    ),
-    "open_meteo": ServiceFacts(
-        title="Open-Meteo",
-        example="observed/59.91,10.75/temperature_2m_max",
-        hosts=(".open-meteo.com",),
-        weigh=open_meteo_weight,
-        limits=(
-            ServiceLimit(what="minute", requests=600, seconds=MINUTE, source=OPEN_METEO_SOURCE),
-            ServiceLimit(what="hour", requests=5_000, seconds=HOUR, source=OPEN_METEO_SOURCE),
-            ServiceLimit(what="day", requests=10_000, seconds=DAY, source=OPEN_METEO_SOURCE),
-            at_once(10),
-        ),
-        refused_until={"Daily API request limit": "midnight UTC", "Hourly API request limit": "the next hour"},
-        pause=60.0,
-        cached=True,
-        source=OPEN_METEO_SOURCE,
-    ),
-    "acled": ServiceFacts(
-        title="ACLED",
-        example="Iraq/Protests",
-        hosts=("acleddata.com",),
-        limits=(ServiceLimit(requests=1, seconds=SECOND, source="our own restraint; none is published"),),
-        source="acledR 1.0.1",
-    ),
-}
+
+KNOWN_SERVICES: Mapping[str, ServiceFacts] = _known_services()
 """Service → facts. The name is that of its plug-in, and of FORETELL_<NAME>_URL."""
 
 _WRITTEN = re.compile(r"(\d+)\s*/\s*(\d*\.?\d*)\s*(s|min|h|day)")

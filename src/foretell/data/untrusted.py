@@ -5,7 +5,8 @@ import hashlib
 import io
 import json
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+import unicodedata
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from foretell.questions.question import Question
@@ -35,7 +36,9 @@ IMITATED = re.compile(
     rf"(?:{_GAP}results?{_GAP}\d{{1,4}})?\W{{0,3}}{_CLOSE}"
     rf"|\s*[a-z]+(?:_[a-z]+){{0,3}}_\d+(?:_result_\d+)?\s*{_CLOSE}"
     # A mark.
-    rf"|/?[0-9a-f]{{12,20}}{_CLOSE})"
+    rf"|\s{{0,2}}/?[0-9a-f]{{12,20}}\s{{0,2}}{_CLOSE}"
+    # An id behind a word.
+    rf"|[a-z]{{2,12}}[\s:]{{1,3}}(?:search|summary|page|series|prices|wikipedia)_\d{{1,4}}(?:_result_\d{{1,4}})?{_CLOSE})"
     # A note of ours.
     r"|(?<=[(（\[［])(?=\s{0,3}(?:step\s{0,3}\d{1,4}\s{0,3}(?:of|/)\s{0,3}\d|clairvoyant run"
     r"|\d[\d,. ]{0,12}more characters|cut: the conversation)))",
@@ -49,6 +52,28 @@ HEADING = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 """A heading of ours."""
+
+
+_OPENING = "[({<（［｛＜｟｢⁅❨❪❬❮❰❲❴⟦⟨⟪⟬⟮⦃⦅⦇⦉⦋⦍⦏⦑⦓⦕⦗〈《「『【〔〖〘〚﹙﹛﹝«‹"
+_CLOSING = "])}>）］｝＞｠｣⁆❩❫❭❯❱❳❵⟧⟩⟫⟭⟯⦄⦆⦈⦊⦌⦎⦐⦒⦔⦖⦘〉》」』】〕〗〙〛﹚﹜﹞»›"
+_BRACKETED = re.compile(rf"[{re.escape(_OPENING)}](?=[^{re.escape(_CLOSING)}]{{3,60}}[{re.escape(_CLOSING)}])")
+_LONGEST_BRACKETED = 62
+# Letters of Russian and Greek as they look, and brackets of every kind as one.
+_LOOKALIKES = str.maketrans(dict(zip("аеорсухіѕһԁӏοραν", "aeopcyxishdlopav", strict=True)))
+_LOOKALIKES |= {ord(sign): "[" for sign in _OPENING[4:] if sign != "（"}
+_LOOKALIKES |= {ord(sign): "]" for sign in _CLOSING[4:] if sign != "）"}
+
+
+def _imitations(text: str) -> Iterator[int]:
+    """Where something begins that reads like an id, a mark or a note of ours, also in signs that look like theirs."""
+    yield from (found.start() for found in IMITATED.finditer(text))
+    if not text.isascii():
+        for found in _BRACKETED.finditer(text):
+            words = text[found.start() : found.start() + _LONGEST_BRACKETED]
+            if not words.isascii():
+                alike = unicodedata.normalize("NFKC", words.translate(_LOOKALIKES).lower())
+                if IMITATED.match(alike):
+                    yield found.start()
 
 
 def for_prompt(text: str, *, known: Collection[str] = ()) -> str:
@@ -67,11 +92,12 @@ def for_prompt(text: str, *, known: Collection[str] = ()) -> str:
     if not text.isascii() or not text.replace("\n", "").replace("\t", "").isprintable():
         text = UNSAFE.sub(" ", INVISIBLE.sub("", text.replace("\r\n", "\n")))
 
-    def defanged(found: re.Match[str]) -> str:
-        end = text.find("]", found.end(), found.end() + 60)
-        return found[0] if known and found[0] == "[" and text[found.end() : end] in known else "‹"
-
-    text = IMITATED.sub(defanged, text)
+    signs: list[str] = []
+    for at in _imitations(text):
+        if not known or text[at] != "[" or text[at + 1 : text.find("]", at, at + 61)] not in known:
+            signs = signs or list(text)
+            signs[at] = "‹"
+    text = "".join(signs) if signs else text
     return HEADING.sub(r"\1＃", text) if "#" in text else text
 
 

@@ -82,6 +82,8 @@ class Budget:
         self.spent = Cost()
         self.at_risk = Cost()
         """Replies that were lost and may have been billed, at their estimate."""
+        self.checks = Cost()
+        """The part of what is spent that went into finding out how models can be asked."""
         self.reserved = 0.0
         """Dollars set aside for calls that are under way."""
         self._under_way = 0

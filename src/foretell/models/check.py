@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from foretell.models.facts import UNKNOWN, ModelFacts, facts_of, read_facts
+from foretell.models.journal import CHECK_SLOT
 from foretell.models.model import (
     KeyRefused,
     Model,
@@ -49,7 +50,6 @@ SCHEMA = {
 SYSTEM = SystemMessage(text="You test a connection. Be as brief as you can.")
 LONGEST_REPLY = 2_000
 """Tokens: thinking models need some before they say a word."""
-CHECK_SLOT = "check of the model"
 
 
 @dataclass(kw_only=True)

@@ -69,6 +69,8 @@ JOURNAL_TABLES = (
     "ALTER TABLE lease ADD COLUMN until REAL NOT NULL DEFAULT 0;",
 )
 """Each entry brings the tables one version further; existing entries never change."""
+CHECK_SLOT = "check of the model"
+"""Where requests stand that find out how a model can be asked."""
 _NOBODY = 0
 _INTEND = """
 INSERT INTO sent (key, sends, owner, run, dollars) VALUES (?, 1, ?, ?, ?)
@@ -418,6 +420,13 @@ class Journal:
         """Dollars of the stored replies that a run paid for, also where it was killed before it could say so."""
         query = "SELECT coalesce(sum(kept.dollars), 0.0) FROM sent JOIN kept ON kept.key = sent.key WHERE sent.run = ?"
         return float(self._db.read(query, (run,))[0][0])
+
+    def paid_for_checks(self) -> dict[str, float]:
+        """By run: dollars that went into finding out how its models can be asked."""
+        query = """
+            SELECT sent.run, sum(kept.dollars) FROM kept JOIN sent ON kept.key = sent.key
+            WHERE kept.slot = ? AND sent.run IS NOT NULL GROUP BY sent.run"""
+        return {run: float(dollars or 0.0) for run, dollars in self._db.read(query, (CHECK_SLOT,))}
 
     def unsettled_by_run(self) -> dict[str, UnsettledCalls]:
         """The same of every run that has such calls."""

@@ -233,7 +233,7 @@ class SettingRefused(ModelRefused):
     def __init__(self, problem: str, *, setting: str) -> None:
         super().__init__(problem)
         self.setting = setting
-        """`tool_choice`, `schema`, `temperature`, `effort`, `seed`, `tier`, `max_tokens`, `stream` or `sealed`."""
+        """`tool_choice`, `schema`, `temperature`, `effort`, `seed`, `tier`, `max_tokens`, `sealed` or a wire's own."""
 
 
 class BudgetExceeded(ModelError):

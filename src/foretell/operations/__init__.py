@@ -22,8 +22,9 @@ HOMES = {
         "ErrorsRequest FetchRequest FinancialTasksRequest ForecastBenchRoundRequest GridRequest InitGridRequest "
         "ListingFields ModelsCheckRequest ModelsListRequest ModelsUpdateRequest OptionTasksRequest PlanRequest "
         "ProphetArenaTournamentRequest QuestionsRequest RunRequest RunsRequest ScoreRequest ServicesCheckRequest "
-        "ServicesListRequest ShowRequest TREE_FORMATS ThresholdRequest TournamentRequest TournamentResultsRequest "
-        "TreeExpandRequest TreeGroundRequest TreeRequest TreeResynthesizeRequest TreeShowRequest WhatIfRequest"
+        "ServicesListRequest ShowRequest SiteRequest TREE_FORMATS ThresholdRequest TournamentRequest "
+        "TournamentResultsRequest TreeExpandRequest TreeGroundRequest TreeRequest TreeResynthesizeRequest "
+        "TreeShowRequest WhatIfRequest"
     ),
     "foretell.operations.result": "Result",
     "foretell.operations.run": "RunResult prepare replay resume show",

@@ -66,6 +66,7 @@ from foretell.operations.requests import ScoreRequest as ScoreRequest
 from foretell.operations.requests import ServicesCheckRequest as ServicesCheckRequest
 from foretell.operations.requests import ServicesListRequest as ServicesListRequest
 from foretell.operations.requests import ShowRequest as ShowRequest
+from foretell.operations.requests import SiteRequest as SiteRequest
 from foretell.operations.requests import TREE_FORMATS as TREE_FORMATS
 from foretell.operations.requests import ThresholdRequest as ThresholdRequest
 from foretell.operations.requests import TournamentRequest as TournamentRequest

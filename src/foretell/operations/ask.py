@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
@@ -71,6 +72,12 @@ OFFLINE_NOTE = "Public markets and series were not asked, because {}."
 NOTHING_FOUND = "No public market asks the same, and no public series decides it: the number is a last resort."
 LAST_RESORT_WORTH = 4.0
 """Past questions that the wording of a question is worth as evidence: its range is that of so few."""
+OPEN_QUESTION = re.compile(
+    r"(?:who|whom|whose|which|when|where|why|what(?! (?:are|is|'s) the (?:odds|chance|probability|likelihood))"
+    r"|how(?: (?:many|much|long|often|far))?(?! (?:likely|probable)))\b",
+    re.IGNORECASE,
+)
+"""How questions begin that yes does not answer."""
 Basis = Literal["model", "price", "markets", "series", "wording"]
 CHOOSE_MODEL = (
     "For a researched answer add --model openai:NAME, anthropic:NAME or google:NAME and set its key "
@@ -399,7 +406,9 @@ async def answer_question(
         tell(notice)
     done = await execute_run(prepared, settings, on_event=watch, concurrency=request.concurrency)
     with closing(RunStore(settings.store)) as store:
-        return replace(stored_answer(store, prepared.spec, prepared.questions[0]), at_risk=done.at_risk)
+        answer = stored_answer(store, prepared.spec, prepared.questions[0])
+    notes = (f"finding out how its model can be asked cost ${done.checks:.4f} more",) if done.checks else ()
+    return replace(answer, at_risk=done.at_risk, notes=(*answer.notes, *notes))
 
 
 def stored_answer(store: RunStore, spec: RunSpec, question: Question) -> AskResult:
@@ -438,6 +447,10 @@ async def outside_view(request: AskRequest, settings: Settings) -> AskResult:
         context = Context(as_of=question.as_of_in("backtest" if request.as_of else "live"))
         forecast = await CrowdForecaster().forecast(question, context)
         return AskResult(forecast=forecast, question=question, basis="price", notes=(OUTSIDE_NOTE,))
+    asks_for = OPEN_QUESTION.match(request.question.strip())
+    if asks_for and not request.options and not request.number:
+        hint = "name what may happen (--option Ann --option Bob), or the range of a number (--number --low 0 --high 60)"
+        raise InputError(f"a question that asks {asks_for[0].lower()} has no probability of yes", hint=hint)
     offline = "--as-of is a day of the past" if request.as_of else "--no-network was given"
     if request.network and not request.as_of:
         found, problem = await look_around(question, settings, number=request.number), ""

@@ -47,7 +47,7 @@ from foretell.scoring.join import (
 )
 from foretell.scoring.table import ForecastTable, Labels
 from foretell.scoring.table_input import open_table, quoted
-from foretell.studies.protocols import build_method
+from foretell.studies.configurations import build_method
 
 METHODS: tuple[CalibrationMethod, ...] = get_args(CalibrationMethod)
 

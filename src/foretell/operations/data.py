@@ -117,12 +117,9 @@ async def _pull_arena(request: requests.DataPullRequest) -> PullResult:
 class RoundsResult(Result):
     """Rounds on this machine."""
 
+    lines = "rounds"
     folder: Path
     rounds: tuple[dict[str, Any], ...]
-
-    def rows(self) -> list[dict[str, Any]]:
-        """One row for each round."""
-        return list(self.rounds)
 
     def print(self, console: Console) -> None:
         """A table."""

@@ -10,11 +10,11 @@ import sqlite3
 import sys
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from importlib.metadata import PackageNotFoundError, distribution, requires, version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 from uuid import uuid4
 
 from foretell.data.files import write_atomically
@@ -96,16 +96,13 @@ class Finding:
 class DoctorResult(Result):
     """All findings, in the order of their weight."""
 
+    lines = "findings"
     findings: tuple[Finding, ...]
 
     @property
     def ok(self) -> bool:
         """Whether nothing is wrong; what is merely missing can be done without."""
         return all(finding.state != "wrong" for finding in self.findings)
-
-    def rows(self) -> list[dict[str, Any]]:
-        """One row for each finding."""
-        return [asdict(finding) for finding in self.findings]
 
     def __str__(self) -> str:
         marks = {"ok": "ok", "missing": "--", "optional": "  ", "wrong": "!!", "repaired": "ok"}

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 class ModelsResult(Result):
     """Known models, the usable ones first."""
 
+    lines = "models"
     models: tuple[dict[str, Any], ...]
     dates: tuple[str, ...]
     """Of the tables they come from."""
@@ -42,10 +43,6 @@ class ModelsResult(Result):
         keys = [f"{provider}: set {variable}" for provider, variable in self.missing_keys.items()]
         notes = [f"facts and prices as of {', '.join(self.dates)}; foretell models update brings newer ones"]
         return (*notes, *([f"no key for {'; '.join(keys)}"] if keys else []))
-
-    def rows(self) -> list[dict[str, Any]]:
-        """One row for each model."""
-        return list(self.models)
 
     def to_dict(self) -> dict[str, Any]:
         """The rows, and what goes with them."""

@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, cast
@@ -17,7 +17,7 @@ from foretell.forecasters.combine.trials import PANEL
 from foretell.forecasters.forecaster import CannotForecast, Context
 from foretell.questions import trace as kinds
 from foretell.questions.errors import InputError
-from foretell.questions.forecast import Failure, Forecast, Numeric
+from foretell.questions.forecast import Cost, Failure, Forecast, Numeric
 from foretell.questions.question import Question, probability_of_none
 from foretell.questions.resolution import Resolution
 from foretell.questions.trace import ModelCalled, TraceEvent
@@ -41,24 +41,16 @@ ADDRESS_AND_DATE = re.compile(r"^(.{0,600}?) \((https?://[^\s,()]{1,300})(?:, ([
 """How a result's first line ends: where it is from, and its date."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class SpendingView:
-    """What a trial or a run cost so far."""
-
-    calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    dollars: float = 0.0
-
-    def plus(self, events: Iterable[TraceEvent]) -> "SpendingView":
-        """With the calls among more events."""
-        calls = [event for event in events if isinstance(event, ModelCalled)]
-        return SpendingView(
-            calls=self.calls + len(calls),
-            input_tokens=self.input_tokens + sum(call.input_tokens for call in calls),
-            output_tokens=self.output_tokens + sum(call.output_tokens for call in calls),
-            dollars=self.dollars + sum(call.dollars or 0.0 for call in calls),
-        )
+def cost_of_events(events: Iterable[TraceEvent]) -> Cost:
+    """What the model calls among events cost."""
+    calls = [event for event in events if isinstance(event, ModelCalled)]
+    return Cost(
+        calls=len(calls),
+        input_tokens=sum(call.input_tokens for call in calls),
+        output_tokens=sum(call.output_tokens for call in calls),
+        dollars=sum(call.dollars or 0.0 for call in calls),
+        unpriced=sum(call.dollars is None for call in calls),
+    )
 
 
 def trace_view(events: Sequence[tuple[int, TraceEvent]], rationale: str = "") -> dict[str, Any]:
@@ -88,7 +80,7 @@ def trace_view(events: Sequence[tuple[int, TraceEvent]], rationale: str = "") ->
         "searches": [str(event.arguments.get("query", "")) for event in used if event.tool == WEB_SEARCH],
         "tools": Counter(event.tool for event in used),
         "withheld": Counter(event.layer for event in happened if isinstance(event, kinds.LeakBlocked)),
-        "spending": SpendingView().plus(happened),
+        "spending": cost_of_events(happened),
         "how": next((event.how for event in reversed(happened) if isinstance(event, kinds.ForecastMade)), ""),
     }
 
@@ -386,7 +378,7 @@ def question_view(
         "open": Counter(text for trial in trials for text in trial["trace"]["open_questions"]).most_common(MOST_OPEN),
         # What the fence kept from them, each thing once.
         "withheld": _withheld(trials),
-        "spending": SpendingView().plus(event for several in events.values() for _, event in several),
+        "spending": cost_of_events(event for several in events.values() for _, event in several),
         "finished": all(trial["state"] in ("answered", "failed") for trial in trials),
     }
 

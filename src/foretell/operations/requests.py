@@ -217,6 +217,22 @@ class AskRequest(fields_of(AgentOptions, group="agent"), _ResearchRequest):  # p
         return self
 
 
+_GROUNDER: Any = setting(
+    "search", "How the smallest claims (leaves) are estimated.", metavar="NAME", names=GROUNDER_NAMES, group="tree"
+)
+_DEEP_MODEL: Any = setting(
+    None, "A model that researches by itself, for the grounders deep and auto.", metavar="MODEL", group="tree"
+)
+_RULE: Any = setting(
+    "linear", "How smaller claims are combined into the larger one.", metavar="NAME", names=RULE_NAMES, group="tree"
+)
+_ROUNDS: Any = setting(1, "How often leaves are analysed again.", ge=1, le=6, group="tree")
+_STEPS: Any = setting(5, "Maximum number of model replies per analysis.", ge=1, group="tree")
+_RETRIES: Any = setting(3, "How often to retry a leaf that failed.", ge=0, group="tree")
+_KERNELS: Any = setting(4, "Notebooks at work at the same time.", ge=1, group="tree")
+_UNSANDBOXED: Any = setting(False, "Run notebooks without a sandbox, with your full permissions.", group="tree")
+
+
 class TreeRequest(_ResearchRequest):
     """Grow a tree for CLAIM: break it into smaller claims, estimate them, and combine them.
 
@@ -224,29 +240,23 @@ class TreeRequest(_ResearchRequest):
     """
 
     claim: str = setting(help="A claim that will turn out true or false.", argument=True, min_length=1, max_length=5000)
-    grounder: str = setting(
-        "search", "How the smallest claims (leaves) are estimated.", metavar="NAME", names=GROUNDER_NAMES, group="tree"
-    )
-    rule: str = setting(
-        "linear", "How smaller claims are combined into the larger one.", metavar="NAME", names=RULE_NAMES, group="tree"
-    )
+    grounder: str = _GROUNDER
+    rule: str = _RULE
     leaves: int = setting(10, "About how many leaves one analysis creates.", ge=2, le=100, group="tree")
-    rounds: int = setting(1, "How often leaves are analysed again.", ge=1, le=6, group="tree")
+    rounds: int = _ROUNDS
     nodes: int = setting(5000, "Maximum number of claims.", ge=3, group="tree")
     most_leaves: int | None = setting(None, "Maximum number of leaves per analysis.", ge=1, group="tree")
     depth: int | None = setting(None, "Maximum depth of the tree.", ge=1, group="tree")
-    steps: int = setting(5, "Maximum number of model replies per analysis.", ge=1, group="tree")
+    steps: int = _STEPS
     at_once: int = setting(
         20, "How many leaves to estimate at the same time.", flag="--concurrency", ge=1, le=1000, group="tree"
     )
-    retries: int = setting(3, "How often to retry a leaf that failed.", ge=0, group="tree")
+    retries: int = _RETRIES
     trials: int = setting(
         1, "How often each leaf is estimated independently; the spread gives the answer an error bar.", ge=1, le=100,
         group="tree", title="Examinations of each leaf",
     )  # fmt: skip
-    deep_model: str | None = setting(
-        None, "A model that researches by itself, for the grounders deep and auto.", metavar="MODEL", group="tree"
-    )
+    deep_model: str | None = _DEEP_MODEL
     correlations: bool = setting(False, "Have a model check which siblings are not independent.", group="tree")
     bayes_net: bool = setting(False, "Ask for weights that are those of a Bayes net.", group="tree")
     scaling: Scaling | None = setting(None, "Scale weights to those of a Bayes net.", group="tree")
@@ -259,8 +269,8 @@ class TreeRequest(_ResearchRequest):
     )
     clamp: Clamp = setting((0.05, 0.95), "How near to certainty the answer may come.", metavar="LOW HIGH", group="tree")
     shortcut: bool = setting(True, "Of two outcomes, exactly one of which comes true, analyse the first.", group="tree")
-    kernels: int = setting(4, "Notebooks at work at the same time.", ge=1, group="tree")
-    unsandboxed: bool = setting(False, "Run notebooks without a sandbox, with your full permissions.", group="tree")
+    kernels: int = _KERNELS
+    unsandboxed: bool = _UNSANDBOXED
     out: tuple[Path, ...] = setting(
         (),
         "Also write the tree to a file that ends in .json, .html, .md, .dot, .mmd, .bif, .xml or .pl; may be repeated.",
@@ -356,7 +366,7 @@ class TreeNotebookRequest(TreeFileRequest):
     claims: tuple[ShortText, ...] = setting((), "Only these leaves.", argument=True, metavar="[CLAIM]...")
     folder: Path | None = setting(None, "Copy the notebooks and their data into this folder.", metavar="FOLDER")
     verify: bool = setting(False, "Run every cell again and compare.")
-    unsandboxed: bool = setting(False, "Run notebooks without a sandbox, with your full permissions.", group="tree")
+    unsandboxed: bool = _UNSANDBOXED
 
 
 TREE_FORMATS: tuple[str, ...] = get_args(TreeExportRequest.model_fields["to"].annotation)
@@ -607,17 +617,9 @@ class _TreeResearchRequest(_ResearchRequest):
     base: int | None = _BASE
     plan: bool = _PLAN
     at_once: int = setting(20, "Claims examined at a time.", flag="--concurrency", ge=1, le=1000, group="tree")
-    retries: int = setting(3, "How often to retry a leaf that failed.", ge=0, group="tree")
-    kernels: int = setting(4, "Notebooks at work at the same time.", ge=1, group="tree")
-    unsandboxed: bool = setting(False, "Run notebooks without a sandbox, with your full permissions.", group="tree")
-
-
-_GROUNDER: Any = setting(
-    "search", "How the smallest claims (leaves) are estimated.", metavar="NAME", names=GROUNDER_NAMES, group="tree"
-)
-_DEEP_MODEL: Any = setting(
-    None, "A model that researches by itself, for the grounders deep and auto.", metavar="MODEL", group="tree"
-)
+    retries: int = _RETRIES
+    kernels: int = _KERNELS
+    unsandboxed: bool = _UNSANDBOXED
 
 
 class TreeGroundRequest(_TreeResearchRequest):
@@ -650,14 +652,12 @@ class TreeExpandRequest(_TreeResearchRequest):
     claim: str = setting(help="The leaf.", argument=True, min_length=1, max_length=200)
     grounder: str = _GROUNDER
     deep_model: str | None = _DEEP_MODEL
-    rule: str = setting(
-        "linear", "How smaller claims are combined into the larger one.", metavar="NAME", names=RULE_NAMES, group="tree"
-    )
+    rule: str = _RULE
     leaves: int = setting(6, "About how many leaves it makes.", ge=2, le=100, group="tree")
-    rounds: int = setting(1, "How often leaves are analysed again.", ge=1, le=6, group="tree")
+    rounds: int = _ROUNDS
     nodes: int = setting(200, "New claims at most.", ge=3, group="tree")
     depth: int | None = setting(None, "Levels of the whole tree at most.", ge=1, group="tree")
-    steps: int = setting(5, "Maximum number of model replies per analysis.", ge=1, group="tree")
+    steps: int = _STEPS
 
 
 class TreeResynthesizeRequest(_TreeResearchRequest):
@@ -781,9 +781,10 @@ class ScoringRequest(TablesRequest):
     draws: int = setting(2000, "Number of bootstrap draws.", ge=100, group="statistics")
     seed: int = setting(0, "Seed of the bootstrap.", group="statistics")
     level: float = setting(0.95, "Level of the intervals.", gt=0, lt=1, group="statistics")
-    interval: Literal["percentile", "symmetric"] = setting(
+    interval: Literal["percentile", "symmetric", "bca"] = setting(
         "percentile",
-        "How draws become an interval: their percentiles, or symmetric about the estimate (Algorithm 1 of PA).",
+        "How draws become an interval: their percentiles, symmetric about the estimate (Algorithm 1 of PA), or "
+        "corrected for bias and skewness (BCa; one kind of cluster).",
         group="statistics",
     )
 

@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from functools import wraps
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from foretell.data.untrusted import for_json, for_terminal
 from foretell.questions.codec import plain_data
@@ -21,6 +21,9 @@ class Result:
     Formats beside JSON are offered by further methods: `rows` for .csv and .parquet, `to_html` for .html and
     `to_markdown` for .md.
     """
+
+    lines: ClassVar[str] = ""
+    """The field that holds the lines of the result's table; a result without one is a line of its own."""
 
     @property
     def warnings(self) -> Sequence[str]:
@@ -59,6 +62,8 @@ class Result:
 
     def rows(self) -> list[dict[str, Any]]:
         """One dictionary for each line of the result's table."""
+        if self.lines:
+            return [dict(one) if isinstance(one, Mapping) else asdict(one) for one in getattr(self, self.lines)]
         found = self.to_dict()
         return found if isinstance(found, list) else [found]
 

@@ -82,10 +82,14 @@ class ListedRun:
 def money_of(store: RunStore, settings: Settings, runs: Sequence[str]) -> dict[str, RunMoney]:
     """The money of runs: what their replies cost, and what the journal says of calls that had none."""
     unsettled: dict[str, UnsettledCalls] = {}
+    checks: dict[str, float] = {}
     if runs and (settings.database or Path(settings.journal).is_file()):
         with closing(Journal(settings.journal)) as journal:
-            unsettled = journal.unsettled_by_run()
-    return {run: RunMoney(spent=store.spent(run), open=unsettled.get(run, UnsettledCalls())) for run in runs}
+            unsettled, checks = journal.unsettled_by_run(), journal.paid_for_checks()
+    return {
+        run: RunMoney(spent=store.spent(run) + checks.get(run, 0.0), open=unsettled.get(run, UnsettledCalls()))
+        for run in runs
+    }
 
 
 def run_to_dict(row: RunRow, money: RunMoney) -> dict[str, Any]:
@@ -320,12 +324,9 @@ def tag_run(request: RunsTagRequest, settings: Settings | None = None) -> RunLab
 class RemovedRuns(Result):
     """Runs that were removed, or would be."""
 
+    lines = "runs"
     runs: tuple[Mapping[str, Any], ...]
     removed: bool
-
-    def rows(self) -> list[dict[str, Any]]:
-        """One row for each run."""
-        return [dict(run) for run in self.runs]
 
     def __str__(self) -> str:
         lines = [

@@ -31,6 +31,7 @@ from foretell.operations.requests import (
 )
 from foretell.operations.result import Result, show_table
 from foretell.operations.score_numbers import NumberScores, score_numbers
+from foretell.operations.score_options import OPTION_COLUMNS, OptionScore, interval_text, option_scores
 from foretell.questions.errors import InputError
 from foretell.report.terminal import TextColumn, show_text
 from foretell.runs.settings import Settings, load_settings
@@ -77,10 +78,13 @@ class ScoreResult(Result):
     details: tuple[ScoreDetails, ...] = ()
     variance: Mapping[str, float] = field(default_factory=dict[str, float])
     """By forecaster, the variance of the hard score between trials of a task, where options have payoffs."""
+    options: tuple[OptionScore, ...] = ()
+    """Metaculus scores of questions with options, where details were asked for."""
 
     def to_dict(self) -> Any:
         """The board's own data, and the details where they were asked for."""
         more: dict[str, Any] = {"details": [asdict(one) for one in self.details]} if self.details else {}
+        more |= {"options": [asdict(one) for one in self.options]} if self.options else {}
         return self.board.to_dict() | more | ({"variance": dict(self.variance)} if self.variance else {})
 
     def rows(self) -> list[dict[str, Any]]:
@@ -111,13 +115,14 @@ class ScoreResult(Result):
             show_text(console, "\n")
             show_table(console, self.details, DETAIL_COLUMNS)
             show_text(console, f"{DETAIL_NOTE}\n")
+        if self.options:
+            show_text(console, "\n")
+            show_table(console, self.options, OPTION_COLUMNS)
 
 
 DETAIL_COLUMNS: Mapping[TextColumn, Callable[[ScoreDetails], str]] = {
     TextColumn(head="Forecaster", shrink=12): lambda one: one.forecaster,
-    TextColumn(head="Peer", right=True): lambda one: (
-        f"{one.peer.estimate:+.1f} [{one.peer.low:+.1f}, {one.peer.high:+.1f}]"
-    ),
+    TextColumn(head="Peer", right=True): lambda one: interval_text(one.peer),
     TextColumn(head="Adjusted", right=True): lambda one: f"{one.adjusted.estimate:.3f}",
     TextColumn(head="Reliab.", right=True, drop=1): lambda one: f"{one.reliability:.3f}",
     TextColumn(head="Resol.", right=True, drop=1): lambda one: f"{one.resolution:.3f}",
@@ -150,6 +155,7 @@ def score(request: ScoreRequest, settings: Settings | None = None) -> ScoreResul
         title=request.title or (f"Scores of {Path(named).name}" if named else "Leaderboard"),
         costs=costs,
         details=score_details(table, options) if request.metrics == "all" else (),
+        options=option_scores(table, options.resampling) if request.metrics == "all" else (),
         variance=trial_variance(request) if table.targets.options.any() else {},
     )
 

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,22 @@ from rich.console import Console
 
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score
-from foretell.metrics.distributions import crps_quantiles, crps_samples, interval_covers, interval_score
+from foretell.metrics.distributions import (
+    cdf_bucket_of,
+    cdf_buckets,
+    crps_quantiles,
+    crps_samples,
+    interval_covers,
+    interval_score,
+    metaculus_baseline_continuous,
+    metaculus_peer_continuous,
+)
 from foretell.operations.requests import ScoreRequest
 from foretell.operations.result import Result, show_table
+from foretell.operations.score_options import interval_text
 from foretell.questions.errors import InputError
+from foretell.questions.forecast import Numeric
+from foretell.questions.question import NumericRange
 from foretell.report.terminal import TextColumn, show_text
 from foretell.scoring.table_input import (
     ColumnRule,
@@ -25,11 +37,13 @@ from foretell.scoring.table_input import (
     table_columns,
     text_rules,
 )
+from foretell.submit.metaculus import continuous_cdf
 
 NUMBER_NOTE = (
     "CRPS is in the unit of the quantity, lower is better. Coverage: how often the value\n"
     "fell into the widest central interval; Nominal: how often it should."
 )
+METACULUS_NOTE = "Baseline and Peer: Metaculus scores of the questions with a range; above 0 is better."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +58,10 @@ class NumberScore:
     nominal: float | None
     """The share that should be."""
     interval_score: float | None
+    baseline: Interval | None = None
+    """Metaculus baseline score on the questions with a range; None where there is none."""
+    peer: Interval | None = None
+    """Metaculus peer score on the same."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +77,13 @@ class NumberScores(Result):
     def rows(self) -> list[dict[str, Any]]:
         """One row for each forecaster."""
         return [
-            asdict(one) | {"crps": one.crps.estimate, "crps_low": one.crps.low, "crps_high": one.crps.high}
+            asdict(one)
+            | {
+                name + end: getattr(found, of)
+                for name in ("crps", "baseline", "peer")
+                if (found := getattr(one, name)) is not None
+                for end, of in (("", "estimate"), ("_low", "low"), ("_high", "high"))
+            }
             for one in self.scores
         ]
 
@@ -76,12 +100,20 @@ class NumberScores(Result):
             TextColumn(head="Coverage", right=True): lambda row: _share(row[1].coverage),
             TextColumn(head="Nominal", right=True): lambda row: _share(row[1].nominal),
         }
+        ranged = any(one.baseline is not None for one in self.scores)
+        if ranged:
+            columns[TextColumn(head="Baseline", right=True)] = lambda row: _points(row[1].baseline)
+            columns[TextColumn(head="Peer", right=True)] = lambda row: _points(row[1].peer)
         show_table(console, enumerate(self.scores, 1), columns)
-        show_text(console, f"{NUMBER_NOTE}\n")
+        show_text(console, f"{NUMBER_NOTE}\n" + f"{METACULUS_NOTE}\n" * ranged)
 
 
 def _share(value: float | None) -> str:
     return "–" if value is None else f"{value:.0%}"
+
+
+def _points(found: Interval | None) -> str:
+    return "–" if found is None else interval_text(found)
 
 
 def is_number_table(source: TableSource) -> bool:
@@ -111,12 +143,14 @@ def score_numbers(request: ScoreRequest) -> NumberScores | None:
         open_table(request.forecasts, "forecasts", con) as forecasts,
         open_table(request.outcomes, "outcomes", con) as outcomes,
     ):
-        values, given = _values(outcomes), _given(forecasts)
+        values, given, ranges = _values(outcomes), _given(forecasts), _ranges(outcomes)
     unknown = sorted({question for _, question in given} - set(values))
     if unknown and not request.drop_unknown:
         hint = "add it, or say --drop-unknown"
         raise InputError(f"question {unknown[0]!r} has no row in the outcomes", column="question", hint=hint)
-    resampling = Resampling(draws=request.draws, seed=request.seed, level=request.level)
+    resampling = Resampling(
+        draws=request.draws, seed=request.seed, level=request.level, interval=request.interval, expanded=True
+    )
     by_forecaster: dict[str, list[tuple[str, list[tuple[float, float]]]]] = defaultdict(list)
     for (forecaster, question), pairs in given.items():
         if values.get(question) is not None:
@@ -127,6 +161,8 @@ def score_numbers(request: ScoreRequest) -> NumberScores | None:
     scores = [
         _score(name, answered, values, levels=levels, resampling=resampling) for name, answered in by_forecaster.items()
     ]
+    if ranges and levels:
+        scores = _with_metaculus(scores, by_forecaster, values, ranges, resampling)
     return NumberScores(scores=tuple(sorted(scores, key=lambda one: one.crps.estimate)))
 
 
@@ -161,6 +197,67 @@ def _score(
         nominal=nominal,
         interval_score=width,
     )
+
+
+def _with_metaculus(
+    scores: list[NumberScore],
+    by_forecaster: dict[str, list[tuple[str, list[tuple[float, float]]]]],
+    values: dict[str, float | None],
+    ranges: dict[str, NumericRange],
+    resampling: Resampling,
+) -> list[NumberScore]:
+    """The same with baseline and peer scores, each quantile forecast read as Metaculus would be sent it."""
+    place = {question: i for i, question in enumerate(ranges)}
+    shape = len(scores), len(place)
+    baseline, happened = np.full(shape, np.nan), np.full(shape, np.nan)
+    for row, one in enumerate(scores):
+        for question, pairs in by_forecaster[one.forecaster]:
+            value, scale = values[question], ranges.get(question)
+            if scale is None or value is None or len(pairs) < 2:
+                continue
+            try:
+                cdf = continuous_cdf(Numeric.from_quantiles(dict(pairs)), scale)
+            except ValueError as error:
+                raise InputError(f"quantiles of {one.forecaster} for {question}: {error}", column="value") from None
+            width = scale.maximum - scale.minimum
+            bucket = cdf_bucket_of([(value - scale.minimum) / width], scale.outcomes)
+            at = row, place[question]
+            happened[at] = cdf_buckets([cdf])[0, bucket[0]]
+            if happened[at] == 0:
+                ends = f"{scale.minimum:g} to {scale.maximum:g}"
+                hint = "open the end beyond which it lies: open_lower or open_upper"
+                raise InputError(f"the value of {question} lies outside its closed range {ends}", hint=hint)
+            open_bounds = int(scale.open_lower) + int(scale.open_upper)
+            baseline[at] = metaculus_baseline_continuous([cdf], bucket, open_bounds=open_bounds)[0]
+    if np.isnan(happened).all():
+        return scores
+    peer, found = metaculus_peer_continuous(happened), list[NumberScore]()
+    for one, own, points in zip(scores, baseline, peer, strict=True):
+        kept = np.flatnonzero(~np.isnan(own))
+        means = [bootstrap_score(x[kept], kept, resampling=resampling) if len(kept) else None for x in (own, points)]
+        found.append(replace(one, baseline=means[0], peer=means[1]))
+    return found
+
+
+def _ranges(outcomes: InputTable) -> dict[str, NumericRange]:
+    """The ranges of questions that have one: range_min, range_max, and whether an end is open."""
+    if not {"range_min", "range_max"} <= set(outcomes.types):
+        return {}
+    low, high = outcomes.number("range_min"), outcomes.number("range_max")
+    bad = f"{low} is not null and {high} is not null and not {low} < {high}"
+    hint = "write the lower end into range_min"
+    check_rules(outcomes, [ColumnRule(column="range_max", bad=bad, problem="{value} ends no range", hint=hint)])
+    ends = [
+        f"coalesce(lower({outcomes.text(name)}) in ('true', 'yes', '1'), false)" if name in outcomes.types else "false"
+        for name in ("open_lower", "open_upper")
+    ]
+    columns = ", ".join([outcomes.text("question"), low, high, *ends])
+    rows = outcomes.con.execute(f"select {columns} from {outcomes.table}").fetchall()
+    return {
+        question: NumericRange(minimum=least, maximum=most, open_lower=opens[0], open_upper=opens[1])
+        for question, least, most, *opens in rows
+        if least is not None and most is not None
+    }
 
 
 def _values(outcomes: InputTable) -> dict[str, float | None]:

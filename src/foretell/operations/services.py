@@ -4,7 +4,7 @@ import asyncio
 import platform
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from time import perf_counter
@@ -68,6 +68,7 @@ class ServiceRow:
 class ServicesResult(Result):
     """The services, and what is to be known of them."""
 
+    lines = "services"
     services: tuple[ServiceRow, ...]
     contact: str
     limits: tuple[str, ...] = ()
@@ -80,10 +81,6 @@ class ServicesResult(Result):
             return ()
         shy = ", ".join(row.service for row in self.services if row.needs_contact)
         return (f"no contact is set, so {shy} cannot be asked: foretell doctor --contact you@example.org",)
-
-    def rows(self) -> list[dict[str, Any]]:
-        """One row for each service."""
-        return [asdict(row) for row in self.services]
 
     def print(self, console: "Console") -> None:
         """The table; for one service alone, all that is known of it."""
@@ -199,6 +196,7 @@ class ServiceCheck:
 class ServiceChecks(Result):
     """What was asked of services and what came of it."""
 
+    lines = "checks"
     checks: tuple[ServiceCheck, ...]
     versions: Mapping[str, str]
     at: str
@@ -213,10 +211,6 @@ class ServiceChecks(Result):
         """That nobody answered, where that is so."""
         verdicts = {check.verdict for check in self.checks}
         return ("no service answered: is there a network?",) if "failed" in verdicts and "ok" not in verdicts else ()
-
-    def rows(self) -> list[dict[str, Any]]:
-        """One row for each check."""
-        return [asdict(check) for check in self.checks]
 
     def to_markdown(self) -> str:
         """A table that can be pasted into an issue."""

@@ -96,12 +96,12 @@ def read_study_data(settings: Settings, options: StudyOptions, progress: StudyPr
         if options.runs:
             data = replace(data, trees=_trees_of_runs(settings, options.runs))
     if isinstance(options, TableOptions):
-        data = _with_tables(settings, options, replace(data, chosen=options.config))
+        data = _with_facts(options, _with_tables(settings, options, replace(data, chosen=options.config)))
     return data
 
 
 def _with_tables(settings: Settings, options: TableOptions, data: StudyData) -> StudyData:
-    """The data with the tables that the options name, and what is known of the forecasters in them."""
+    """The data with the tables of the one source that the options name."""
     sources = [name for name in ("data", "forecasts", "runs", "grid") if getattr(options, name)]
     if len(sources) > 1:
         raise InputError("a study looks at one thing", hint="give one of --data, --forecasts, --run and --grid")
@@ -109,11 +109,6 @@ def _with_tables(settings: Settings, options: TableOptions, data: StudyData) -> 
         raise InputError(
             "a study needs trials", hint="give --data DIR, --forecasts and --outcomes, --run RUN, or --grid FILE"
         )
-    return _with_facts(options, _read_tables(settings, options, data))
-
-
-def _read_tables(settings: Settings, options: TableOptions, data: StudyData) -> StudyData:
-    """The data with the tables of the one source that is named."""
     if options.grid:
         return _with_runs(_runs_of_grid(settings, options.grid), settings, options, data)
     if options.runs:
@@ -275,29 +270,6 @@ def _arena_runs(store: RunStore, arena: str) -> list[StoredRun]:
     )
 
 
-def statements_of_runs(store: RunStore, starts: Sequence[str], arena: str | None) -> list[StatedForecast]:
-    """What was stated in runs or by the entries of an arena, before it was made coherent."""
-    if bool(starts) == bool(arena):
-        raise InputError("a study looks at one thing", hint="give --run RUN (it may be repeated) or --arena ARENA")
-    runs = _arena_runs(store, arena) if arena else find_stored_runs(store, starts)
-    statements = [one for run in runs for one in read_statements(store, run.id, name=run.name)]
-    if not statements:
-        raise InputError("nothing has been stated yet", column="--arena" if arena else "--run")
-    return statements
-
-
-def judge_cases(store: RunStore, starts: Sequence[str], limit: int | None) -> list[ReasoningCase]:
-    """Forecasts of runs with reasons and what they were shown; a larger sample contains a smaller one."""
-    cases = [
-        replace(case, forecast=replace(case.forecast, forecaster=run.name))
-        for run in find_stored_runs(store, starts)
-        for case in read_cases(store, run.id, _contexts(store, run))
-    ]
-    if not cases:
-        raise InputError("no forecast of these runs gives a reason", column="--run")
-    return sorted(cases, key=lambda case: case.item)[:limit]
-
-
 def _contexts(store: RunStore, run: StoredRun) -> Callable[[str], PredictionContext | None]:
     """What a run was shown, by digest: the contexts of its arena, or its questions alone."""
     arena = arena_of(run.spec)
@@ -380,13 +352,26 @@ class MachineServices:
 
     def statements(self, runs: Sequence[str], arena: str | None) -> list[StatedForecast]:
         """What was stated in runs or by the entries of an arena, before it was made coherent."""
+        if bool(runs) == bool(arena):
+            raise InputError("a study looks at one thing", hint="give --run RUN (it may be repeated) or --arena ARENA")
         with self.store() as store:
-            return statements_of_runs(store, runs, arena)
+            found = _arena_runs(store, arena) if arena else find_stored_runs(store, runs)
+            statements = [one for run in found for one in read_statements(store, run.id, name=run.name)]
+        if not statements:
+            raise InputError("nothing has been stated yet", column="--arena" if arena else "--run")
+        return statements
 
     def cases(self, runs: Sequence[str], limit: int | None) -> list[ReasoningCase]:
-        """Forecasts of runs with their reasons and what they were shown."""
+        """Forecasts of runs with their reasons and what they were shown; a larger sample contains a smaller one."""
         with self.store() as store:
-            return judge_cases(store, runs, limit)
+            cases = [
+                replace(case, forecast=replace(case.forecast, forecaster=run.name))
+                for run in find_stored_runs(store, runs)
+                for case in read_cases(store, run.id, _contexts(store, run))
+            ]
+        if not cases:
+            raise InputError("no forecast of these runs gives a reason", column="--run")
+        return sorted(cases, key=lambda case: case.item)[:limit]
 
     def check_models(self, names: Sequence[str]) -> None:
         """Refuse a missing key before the first of several models has been paid."""

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -288,12 +289,9 @@ class ListedTree:
 class TreesResult(Result):
     """The trees of a folder."""
 
+    lines = "trees"
     folder: Path
     trees: tuple[ListedTree, ...]
-
-    def rows(self) -> list[dict[str, Any]]:
-        """One row for each tree."""
-        return [asdict(one) for one in self.trees]
 
     def print(self, console: Console) -> None:
         """A table, or how to get a first tree."""
@@ -315,12 +313,16 @@ def list_trees(request: TreeListRequest, settings: Settings | None = None) -> Tr
     """Every tree file of this machine, the one changed last first; one that cannot be read says why."""
     del request
     folder = (settings or load_settings()).home / "trees"
-    changed = {path: datetime.fromtimestamp(path.stat().st_mtime, UTC) for path in folder.rglob("*.json")}
-    latest_first = sorted(changed, key=lambda path: (changed[path], path), reverse=True)
-    return TreesResult(folder=folder, trees=tuple(_listed(path, folder, changed[path]) for path in latest_first))
+    found = {path: path.stat() for path in folder.rglob("*.json")}
+    latest_first = sorted(found, key=lambda path: (found[path].st_mtime, path), reverse=True)
+    trees = (_listed(path, folder, found[path].st_mtime_ns, found[path].st_size) for path in latest_first)
+    return TreesResult(folder=folder, trees=tuple(trees))
 
 
-def _listed(path: Path, folder: Path, changed: datetime) -> ListedTree:
+@lru_cache(maxsize=1000)  # A server lists the same trees for every visitor.
+def _listed(path: Path, folder: Path, changed_ns: int, size: int) -> ListedTree:
+    del size  # Another size is another tree, though it was written within the clock's step.
+    changed = datetime.fromtimestamp(changed_ns / 1e9, UTC)
     name = path.relative_to(folder).with_suffix("").as_posix()
     try:
         tree = read_tree_file(path).tree
@@ -335,12 +337,8 @@ class ShownTree(Result):
     """A tree as its file has it."""
 
     file: TreeFile
-    inputs: bool = False
-    """Also show what the answer depends on."""
-    paths: bool = False
-    """Also show the ways from the root to each leaf."""
-    lasting: float = 0.0
-    """Standard deviation of what the grounder gets wrong every time."""
+    request: TreeShowRequest
+    """What else is to be shown."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -355,36 +353,35 @@ class ShownTree(Result):
         """The claims with their probabilities, and the inputs and paths where they were asked for."""
         tree = self.file.tree
         body: dict[str, Any] = {"root": tree.root, "p": tree.nodes[tree.root].p, "claims": self.rows()}
-        if (bar := error_bar(tree, lasting=self.lasting)) is not None:
+        if (bar := error_bar(tree, lasting=self.request.lasting)) is not None:
             body["error_bar"] = asdict(bar)
-        if self.inputs:
+        if self.request.inputs:
             body["inputs"] = [asdict(one) for one in sensitivities(tree)]
-        if self.paths:
+        if self.request.paths:
             body["paths"] = [{**asdict(one), "product": one.product} for one in beta_paths(tree)]
         return body
 
     def to_svg(self) -> str:
         """What the answer hangs on as a tornado chart where inputs were asked for, else the tree as a picture."""
-        return (tornado_of(self.file.tree) if self.inputs else picture_of(self.file.tree)).standalone()
+        return (tornado_of(self.file.tree) if self.request.inputs else picture_of(self.file.tree)).standalone()
 
     def print(self, console: "Console") -> None:
         """The outline; then a table of inputs, and a line for each path."""
-        print_tree(self.file.tree, console, self.lasting)
-        if self.inputs:
+        print_tree(self.file.tree, console, self.request.lasting)
+        if self.request.inputs:
             table = Table("input", "p", "slope", "share", Column("claim", overflow="fold"), box=None)
             for row in sensitivities(self.file.tree):
                 cells = (row.id, format_probability(row.p), f"{row.slope:+.3f}", f"{row.share:.0%}")
                 table.add_row(*cells, Text(one_line(row.claim)))
             console.print(table)
-        for path in beta_paths(self.file.tree) if self.paths else ():
+        for path in beta_paths(self.file.tree) if self.request.paths else ():
             steps = " × ".join(f"{slope:.3g}" for slope in path.slopes)
             show_text(console, f"{path.product:+.4f}  {' → '.join(path.claims)}  ({steps})\n")
 
 
 def show_tree(request: TreeShowRequest) -> ShownTree:
     """The tree in a file with every probability, worked out from its leaves."""
-    file = read_tree_file(request.file)
-    return ShownTree(file=file, inputs=request.inputs, paths=request.paths, lasting=request.lasting)
+    return ShownTree(file=read_tree_file(request.file), request=request)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -572,6 +569,7 @@ class NotebookState:
 class NotebookStates(Result):
     """The notebooks of a tree."""
 
+    lines = "notebooks"
     notebooks: tuple[NotebookState, ...]
     folder: Path | None = None
 
@@ -584,10 +582,6 @@ class NotebookStates(Result):
     def warnings(self) -> tuple[str, ...]:
         """Where the copies are."""
         return (f"Wrote {self.folder}",) if self.folder is not None else ()
-
-    def rows(self) -> list[dict[str, Any]]:
-        """One row for each notebook."""
-        return [asdict(one) for one in self.notebooks]
 
     def __str__(self) -> str:
         lines: list[str] = []

@@ -1,84 +1,23 @@
 """What is asked, when, of whom, and how it came out: frozen values, no I/O."""
 
-from foretell.questions.as_of import AsOf, AsOfMode, Clock, UtcDatetime, instant
-from foretell.questions.clock_jump import ClockReading, steady_seconds
-from foretell.questions.codec import from_dict, from_json, to_json
-from foretell.questions.errors import InputError, MissingExtra, NoAnswer
-from foretell.questions.forecast import Categorical, Cost, Failure, Forecast, Numeric
-from foretell.questions.question import (
-    EXCLUSIVITIES,
-    Exclusivity,
-    LastValue,
-    NumericRange,
-    Question,
-    QuestionKind,
-    SeriesRef,
-    Snapshot,
-    Target,
-    even_chance,
-    read_exclusivity,
-    scaled,
-)
-from foretell.questions.resolution import Resolution
-from foretell.questions.trace import (
-    BeliefRevised,
-    EmitEvent,
-    Failed,
-    ForecastMade,
-    LeakBlocked,
-    ModelCalled,
-    NodeAnalyzed,
-    NodeGrounded,
-    NodeSynthesized,
-    ToolUsed,
-    TraceEvent,
-    TreeGrown,
-    ignore_event,
-)
+from foretell.interface import offer
 
-__all__ = [
-    "EXCLUSIVITIES",
-    "AsOf",
-    "AsOfMode",
-    "BeliefRevised",
-    "Categorical",
-    "Clock",
-    "ClockReading",
-    "Cost",
-    "EmitEvent",
-    "Exclusivity",
-    "Failed",
-    "Failure",
-    "Forecast",
-    "ForecastMade",
-    "InputError",
-    "LastValue",
-    "LeakBlocked",
-    "MissingExtra",
-    "ModelCalled",
-    "NoAnswer",
-    "NodeAnalyzed",
-    "NodeGrounded",
-    "NodeSynthesized",
-    "Numeric",
-    "NumericRange",
-    "Question",
-    "QuestionKind",
-    "Resolution",
-    "SeriesRef",
-    "Snapshot",
-    "Target",
-    "ToolUsed",
-    "TraceEvent",
-    "TreeGrown",
-    "UtcDatetime",
-    "even_chance",
-    "from_dict",
-    "from_json",
-    "ignore_event",
-    "instant",
-    "read_exclusivity",
-    "scaled",
-    "steady_seconds",
-    "to_json",
-]
+HOMES = {
+    "foretell.questions.as_of": "AsOf AsOfMode Clock UtcDatetime instant",
+    "foretell.questions.clock_jump": "ClockReading steady_seconds",
+    "foretell.questions.codec": "from_dict from_json to_json",
+    "foretell.questions.errors": "InputError MissingExtra NoAnswer",
+    "foretell.questions.forecast": "Categorical Cost Failure Forecast Numeric",
+    "foretell.questions.question": (
+        "EXCLUSIVITIES Exclusivity LastValue NumericRange Question QuestionKind SeriesRef Snapshot Target even_chance "
+        "read_exclusivity scaled"
+    ),
+    "foretell.questions.resolution": "Resolution",
+    "foretell.questions.trace": (
+        "BeliefRevised EmitEvent Failed ForecastMade LeakBlocked ModelCalled NodeAnalyzed NodeGrounded NodeSynthesized "
+        "ToolUsed TraceEvent TreeGrown ignore_event"
+    ),
+}
+"""Module → what the rest of the house uses of it."""
+
+__getattr__, __dir__ = offer(__name__, HOMES)

@@ -17,9 +17,13 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         if seconds is not None:
             return seconds * scale
     try:
-        until, now = parsedate_to_datetime(headers["retry-after"]), parsedate_to_datetime(headers["date"])
+        until = parsedate_to_datetime(headers["retry-after"])
     except (KeyError, ValueError):
         return None
+    try:
+        now = parsedate_to_datetime(headers["date"])
+    except (KeyError, ValueError):
+        now = datetime.now(UTC)
     return max(0.0, (_aware(until) - _aware(now)).total_seconds())
 
 

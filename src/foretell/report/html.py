@@ -215,6 +215,7 @@ def make_environment(
         trim_blocks=True,
         lstrip_blocks=True,
         finalize=written,
+        auto_reload=False,  # A template is looked at on disk once, not for every page.
     )
     own_filters: dict[str, Any] = {"figure": chart_html, "row_cells": row_cells, "prose": markdown}
     made.filters.update(own_filters | dict(filters or {}))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from foretell.forecasters.combine.rows import Examples
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval, Resampling
-from foretell.metrics.comparison import Comparison
+from foretell.metrics.comparison import Comparison, holm, stars
 from foretell.questions.codec import plain_data
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Cost
@@ -326,6 +326,15 @@ def _table_from_dict(data: Mapping[str, Any]) -> StudyTable:
     )
 
 
+def _corrected(cells: Sequence[CellValue]) -> list[CellValue]:
+    """The cells of a column; of differences the stars go by p-values corrected for their number."""
+    found = list(cells)
+    many = [(i, cell) for i, cell in enumerate(cells) if isinstance(cell, Comparison)]
+    for (i, cell), p in zip(many, holm([cell.p_two_sided for _, cell in many]).tolist(), strict=True):
+        found[i] = replace(cell, stars=stars(p) if cell.stars else "")
+    return found
+
+
 def _value_from_dict(value: Any, column: StudyColumn) -> CellValue:
     if isinstance(value, Mapping):
         given = cast("Mapping[str, Any]", value)
@@ -367,9 +376,16 @@ def table(
     caption: str = "",
     styles: Mapping[str, RowStyle] | None = None,
 ) -> StudyTable:
-    """A table; `styles` says by the name of a row how it is set off."""
-    named = rows.items() if isinstance(rows, Mapping) else rows
-    made = [StudyRow(name=name, values=tuple(values), style=(styles or {}).get(name, "")) for name, values in named]
+    """A table; `styles` says by the name of a row how it is set off.
+
+    Stars are corrected for the number of differences in their column (Holm).
+    """
+    named = list(rows.items() if isinstance(rows, Mapping) else rows)
+    lines = zip(*(_corrected(cells) for cells in zip(*(values for _, values in named), strict=True)), strict=True)
+    made = [
+        StudyRow(name=name, values=tuple(values), style=(styles or {}).get(name, ""))
+        for (name, _), values in zip(named, lines, strict=True)
+    ]
     return StudyTable(title=title, row_header=row_header, columns=tuple(columns), rows=tuple(made), caption=caption)
 
 

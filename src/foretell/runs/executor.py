@@ -8,7 +8,7 @@ import logging
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Set
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from foretell.data.untrusted import for_log
@@ -17,7 +17,7 @@ from foretell.models.budget import Budget
 from foretell.models.database.interface import Statements
 from foretell.models.sending import sending_while
 from foretell.questions.clock_jump import ClockReading, jump_text
-from foretell.questions.forecast import Failure, Forecast
+from foretell.questions.forecast import Cost, Failure, Forecast
 from foretell.questions.storage_errors import StorageError, storage_error_in
 from foretell.questions.trace import EmitEvent, Failed, ModelCalled, TraceEvent
 from foretell.runs.claims import ClaimTable
@@ -55,9 +55,17 @@ class RunProgress:
     """Dollars set aside for calls under way."""
     at_risk: float = 0.0
     """Dollars that lost replies may have cost, those of earlier processes too."""
+    checks: float = 0.0
+    """The part of what is spent that went into finding out how models can be asked."""
     calls: int = 0
     stopped: str = ""
     """Why the run was given up before its end."""
+
+    def __add__(self, later: "RunProgress") -> "RunProgress":
+        """Two parts of a run, one after the other; what is reserved and at risk is what the later one saw."""
+        names = ("total", "done", "failed", "degraded", "skipped", "dollars", "checks", "calls")
+        sums = {name: getattr(self, name) + getattr(later, name) for name in names}
+        return replace(later, **sums, stopped=later.stopped or self.stopped)
 
     def money(self, decimals: int = 2) -> str:
         """Spent, and apart from it what is reserved and at risk.
@@ -137,6 +145,10 @@ class Executor:
         todo = [cell for cell in everything if (cell.key.question, cell.key.due, cell.key.trial) not in finished]
         skipped = len(everything) - len(todo)
         progress = RunProgress(total=len(everything), done=skipped, skipped=skipped)
+        if self.budget is not None:  # What finding out how models can be asked has cost, told once.
+            progress.checks = progress.dollars = self.budget.checks.dollars
+            progress.calls = self.budget.checks.calls
+            self.budget.checks = Cost()
         self._tell(progress)
         async with self.noting(progress):
             while todo:

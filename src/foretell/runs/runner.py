@@ -159,7 +159,9 @@ async def execute_run(  # noqa: PLR0913 - who watches, and where things go
         async with ClaimTable(store.database).claim(f"run {spec.id}", ""), AsyncExitStack() as stack:
             if journal is not None or asks_models(spec):
                 journal = stack.enter_context(closing(journal or Journal(settings.journal)))
-                executor.budget = stack.enter_context(open_budget(spec, journal, settings))
+                executor.budget = stack.enter_context(
+                    open_budget(spec, journal, settings, finished=store.spent_on_answered(spec.id))
+                )
             async with (
                 SeriesOnDemand(settings) as on_demand,
                 open_answers(
@@ -178,7 +180,7 @@ async def execute_run(  # noqa: PLR0913 - who watches, and where things go
             ):
                 progress = await executor.run(cells, answer)
                 if asks_models(spec) and has_panel(spec):
-                    progress = await executor.run(panel_cells(spec.id, prepared.questions, spec.trials), answer)
+                    progress += await executor.run(panel_cells(spec.id, prepared.questions, spec.trials), answer)
                 if progress.stopped:
                     store.label(spec.id, problem=progress.stopped)
                 return progress

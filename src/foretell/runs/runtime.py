@@ -407,7 +407,10 @@ async def try_first(name: str, router: ModelRouter, budget: Budget, settings: Se
     """Find out what a model that nobody knows can do before it is paid for more: within the budget, and once."""
     log.warning("%s", TRIED_FIRST.format(name))
     check = CapabilityCheck(model=router.within(budget), name=name, seconds=FIRST_REPLY_SECONDS)
+    before = budget.spent
     checks = await check.run(turns=False)
+    spent = {name: getattr(budget.spent, name) - getattr(before, name) for name in ("calls", "dollars")}
+    budget.checks += Cost(**spent)
     if check.sure:
         keep_capabilities(settings, name, check.found(router.learned(name)))
     else:
@@ -423,11 +426,15 @@ def keep_capabilities(settings: Settings, model: str, found: Mapping[str, str]) 
 
 
 @contextmanager
-def open_budget(spec: RunSpec, journal: Journal, settings: Settings) -> Generator[Budget]:
-    """Of the run: this process's, or that of all who work at it. What an earlier process may have paid counts."""
+def open_budget(spec: RunSpec, journal: Journal, settings: Settings, *, finished: float = 0.0) -> Generator[Budget]:
+    """Of the run: this process's, or that of all who work at it. What earlier processes paid, or may have paid, counts.
+
+    `finished` is what the cells cost that are not asked again; the replies of the others are booked as they come back.
+    """
     if not settings.shared_budget or spec.budget.run is None:
         budget = Budget("run", dollars=spec.budget.run, within=settings.budget, run=spec.id)
         if journal.mode == "live":
+            budget.spent += Cost(dollars=finished + journal.paid_for_checks().get(spec.id, 0.0))
             before = journal.unsettled(spec.id)
             budget.at_risk += Cost(calls=before.lost, dollars=before.at_risk)
         yield budget

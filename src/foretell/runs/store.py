@@ -397,6 +397,14 @@ class RunStore:
         query = f"select coalesce(sum({value}), 0.0) from event where run = ? and kind = 'ModelCalled'"
         return float(self._db.read(query, (run,))[0][0])
 
+    def spent_on_answered(self, run: str) -> float:
+        """The same of the cells that have a forecast: they are not asked again."""
+        value = "(body::json ->> 'dollars')::float" if self._db.shared else "json_extract(body, '$.dollars')"
+        query = f"""
+            select coalesce(sum({value}), 0.0) from event join cell using (run, question, due, trial)
+            where run = ? and kind = 'ModelCalled' and forecast is not null"""
+        return float(self._db.read(query, (run,))[0][0])
+
     def last_event(self) -> int:
         """The number of the newest event of all runs."""
         return self._db.read("select coalesce(max(id), 0) from event")[0][0]

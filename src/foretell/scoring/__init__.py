@@ -8,7 +8,7 @@ HOMES = {
         "divergence pair_matrix past_rate rebalanced_scores with_arena_anchors"
     ),
     "foretell.scoring.arena_table": (
-        "ArenaEntry ArenaOutcomes ArenaTable EventKinds MomentColumns arena_as_table arena_frame "
+        "ArenaEntry ArenaOutcomes ArenaTable arena_as_table arena_frame "
         "arena_table_from_prophet_arena moment_arrays seconds_of"
     ),
     "foretell.scoring.arena_view": "ArenaLeaderboard lead_time_curve",

@@ -15,8 +15,6 @@ from foretell.scoring.arena_leaderboard import with_arena_anchors as with_arena_
 from foretell.scoring.arena_table import ArenaEntry as ArenaEntry
 from foretell.scoring.arena_table import ArenaOutcomes as ArenaOutcomes
 from foretell.scoring.arena_table import ArenaTable as ArenaTable
-from foretell.scoring.arena_table import EventKinds as EventKinds
-from foretell.scoring.arena_table import MomentColumns as MomentColumns
 from foretell.scoring.arena_table import arena_as_table as arena_as_table
 from foretell.scoring.arena_table import arena_frame as arena_frame
 from foretell.scoring.arena_table import arena_table_from_prophet_arena as arena_table_from_prophet_arena

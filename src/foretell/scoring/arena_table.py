@@ -1,7 +1,7 @@
 """An arena as arrays: events, the moments they were asked at, the markets of each moment, and all forecasts."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import chain
@@ -222,18 +222,6 @@ TargetKey = tuple[str, str]
 
 
 @dataclass(frozen=True, kw_only=True)
-class MomentColumns:
-    """Moments as columns, in any order: what a database gives, without an object for each."""
-
-    event: Sequence[str]
-    taken_at: Times
-    closes_at: Times
-    targets: Sequence[tuple[str, ...]]
-    quotes: Sequence[bytes]
-    """Four float64, little endian, per target; empty where there were none."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class MomentArrays:
     """Moments in the order of events, and of time within each."""
 
@@ -265,50 +253,54 @@ class ArenaOutcomes:
     known_at: Times
 
 
-@dataclass(frozen=True, kw_only=True)
-class EventKinds:
-    """What is known about events, by their ids."""
-
-    category: Mapping[str, str] = field(default_factory=dict[str, str])
-    platform: Mapping[str, str] = field(default_factory=dict[str, str])
-    cluster: Mapping[str, str] = field(default_factory=dict[str, str])
-    """An event without one is its own."""
+EventLabels = Mapping[str, Mapping[str, str]]
+"""What is known about events, by their ids: category, platform and cluster; an event without a cluster is its own."""
 
 
-def moment_arrays(columns: MomentColumns) -> MomentArrays:
-    """The moments in order."""
-    events, event = codes_of(columns.event)
-    order = np.lexsort((columns.taken_at, event))
+def moment_arrays(
+    events: Sequence[str],
+    taken_at: Times,
+    closes_at: Times,
+    targets: Sequence[tuple[str, ...]],
+    quotes: Sequence[bytes],
+) -> MomentArrays:
+    """Moments in order, out of columns in any order: what a database gives, without an object for each.
+
+    Quotes are four float64, little endian, per target; empty where there were none.
+    """
+    names, event = codes_of(events)
+    order = np.lexsort((taken_at, event))
     asked: list[int] = order.tolist()
-    targets = [columns.targets[i] for i in asked]
-    sizes = np.fromiter(map(len, targets), np.int64, len(targets))
-    keys, key = _keys([columns.event[i] for i in asked], targets)
+    shown = [targets[i] for i in asked]
+    sizes = np.fromiter(map(len, shown), np.int64, len(shown))
+    keys, key = _keys([events[i] for i in asked], shown)
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     return MomentArrays(
-        events=events,
+        events=names,
         event=event[order],
-        taken_at=columns.taken_at[order],
-        hours=_hours(columns.closes_at[order] - columns.taken_at[order]),
+        taken_at=taken_at[order],
+        hours=_hours(closes_at[order] - taken_at[order]),
         sizes=sizes,
-        quotes=_quotes([columns.quotes[i] for i in asked], sizes),
+        quotes=_quotes([quotes[i] for i in asked], sizes),
         keys=keys,
         key=key,
         place=place,
     )
 
 
-def arena_frame(name: str, asked: MomentArrays, kinds: EventKinds, outcomes: ArenaOutcomes) -> ArenaTable:
+def arena_frame(name: str, asked: MomentArrays, labels: EventLabels, outcomes: ArenaOutcomes) -> ArenaTable:
     """The table before anybody has forecast anything."""
     found = np.fromiter((outcomes.place.get(key, -1) for key in asked.keys), np.int64, len(asked.keys))[asked.key]
     names = np.array([target for _, target in asked.keys], object)
+    category, platform, cluster = (labels.get(kind, {}) for kind in ("category", "platform", "cluster"))
     return ArenaTable(
         name=name,
         events=ArenaEventTable(
             ids=asked.events,
-            category=labels([kinds.category.get(id) or "(none)" for id in asked.events]),
-            platform=labels([kinds.platform.get(id) or "(none)" for id in asked.events]),
-            cluster=codes_of([kinds.cluster.get(id) or id for id in asked.events])[1],
+            category=labels_of([category.get(id) or "(none)" for id in asked.events]),
+            platform=labels_of([platform.get(id) or "(none)" for id in asked.events]),
+            cluster=codes_of([cluster.get(id) or id for id in asked.events])[1],
         ),
         moments=ArenaMomentTable(event=asked.event, taken_at=asked.taken_at, hours=asked.hours),
         markets=ArenaMarketTable(
@@ -325,7 +317,7 @@ def arena_frame(name: str, asked: MomentArrays, kinds: EventKinds, outcomes: Are
     )
 
 
-def labels(texts: Sequence[str]) -> Labels:
+def labels_of(texts: Sequence[str]) -> Labels:
     """A column of text as codes."""
     names, codes = codes_of(texts)
     return Labels(codes=codes, names=names)
@@ -383,25 +375,25 @@ def arena_table_from_prophet_arena(path: str | Path) -> ArenaTable:
 def arena_table_from_questions(asked: QuestionSet) -> ArenaTable:
     """A question set as an arena's table: every question is an event at the moment it was asked."""
     questions = asked.questions
-    columns = MomentColumns(
-        event=[one.id for one in questions],
+    moments = moment_arrays(
+        [one.id for one in questions],
         taken_at=seconds_of([one.due for one in questions]),
         closes_at=seconds_of([one.closes_at for one in questions]),
         targets=[tuple(target.id for target in one.targets) for one in questions],
         quotes=[np.array([_target_quotes(target) for target in one.targets], "<f8").tobytes() for one in questions],
     )
-    kinds = EventKinds(
-        category={one.id: one.category for one in questions},
-        platform={one.id: one.source for one in questions},
-        cluster={one.id: one.cluster for one in questions},
-    )
+    labels = {
+        "category": {one.id: one.category for one in questions},
+        "platform": {one.id: one.source for one in questions},
+        "cluster": {one.id: one.cluster for one in questions},
+    }
     known = {(one.question_id, one.target_id): one for one in asked.resolutions}
     outcomes = ArenaOutcomes(
         place={key: i for i, key in enumerate(known)},
         outcome=np.array([one.outcome for one in known.values()], np.float64),
         known_at=seconds_of([one.resolved_at for one in known.values()]),
     )
-    return replace(arena_frame(asked.name, moment_arrays(columns), kinds, outcomes), notes=asked.notes)
+    return replace(arena_frame(asked.name, moments, labels, outcomes), notes=asked.notes)
 
 
 def seconds_of(moments: Sequence[datetime | None]) -> Times:

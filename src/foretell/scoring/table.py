@@ -38,6 +38,22 @@ class Labels:
         return Labels(codes=self.codes[rows], names=self.names)
 
 
+def options_of_tasks(task: Ints, payoff: Floats) -> Ints:
+    """For each option how many its task has, where all of them have a value and not all the same; else 0.
+
+    A market whose options were settled without dollars is no task.
+
+    >>> options_of_tasks(np.array([0, 0, 1, 1]), np.array([1.2, 0.8, np.nan, 1.0])).tolist()
+    [2, 2, 0, 0]
+    """
+    n, known = np.bincount(task), np.bincount(task, np.isfinite(payoff))
+    worth = np.nan_to_num(payoff)
+    low, high = np.full(len(n), np.inf), np.full(len(n), -np.inf)
+    np.minimum.at(low, task, worth)
+    np.maximum.at(high, task, worth)
+    return np.where((n > 1) & (known == n) & (high > low), n, 0)[task]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Targets:
     """Every resolved target once: what happened, what the market showed, and how to group it."""
@@ -67,19 +83,10 @@ class Targets:
 
     @cached_property
     def options(self) -> Ints:
-        """For each target how many options its task has, where all of them have a value and not all the same; else 0.
-
-        A task is an asking; a market whose options were settled without dollars is none.
-        """
+        """For each target how many options its task has, an asking; 0 where it is no option of a task."""
         if self.payoff is None:
             return np.zeros(len(self), np.int64)
-        _, task = np.unique(self.askings, return_inverse=True)
-        n, known = np.bincount(task), np.bincount(task, np.isfinite(self.payoff))
-        worth = np.nan_to_num(self.payoff)
-        low, high = np.full(len(n), np.inf), np.full(len(n), -np.inf)
-        np.minimum.at(low, task, worth)
-        np.maximum.at(high, task, worth)
-        return np.where((n > 1) & (known == n) & (high > low), n, 0)[task]
+        return options_of_tasks(np.unique(self.askings, return_inverse=True)[1], self.payoff)
 
     @cached_property
     def askings(self) -> Ints:

@@ -3,14 +3,13 @@
 from foretell.interface import offer
 
 HOMES = {
-    "foretell.studies.configurations": "complete_configs study_notes study_settings",
+    "foretell.studies.configurations": "build_method complete_configs",
     "foretell.studies.consistency": "StatedForecast",
     "foretell.studies.habits": "TracedTrial",
     "foretell.studies.inputs": (
         "AT_ONCE DataInputs StudyData StudyOptions StudyProgress TableOptions TreeStudyOptions gather_bounded "
         "ignore_progress load_study study_questions"
     ),
-    "foretell.studies.protocols": "build_method",
     "foretell.studies.reasoning": "ReasoningCase",
     "foretell.studies.scores": (
         "brier_of groups_of index_of mean_gain mean_index mean_of_runs paired_gains paired_gap rule_score_table "

@@ -1,9 +1,8 @@
 """Made by tools/write_stub.py: do not edit."""
 # ruff: noqa
 
+from foretell.studies.configurations import build_method as build_method
 from foretell.studies.configurations import complete_configs as complete_configs
-from foretell.studies.configurations import study_notes as study_notes
-from foretell.studies.configurations import study_settings as study_settings
 from foretell.studies.consistency import StatedForecast as StatedForecast
 from foretell.studies.habits import TracedTrial as TracedTrial
 from foretell.studies.inputs import AT_ONCE as AT_ONCE
@@ -17,7 +16,6 @@ from foretell.studies.inputs import gather_bounded as gather_bounded
 from foretell.studies.inputs import ignore_progress as ignore_progress
 from foretell.studies.inputs import load_study as load_study
 from foretell.studies.inputs import study_questions as study_questions
-from foretell.studies.protocols import build_method as build_method
 from foretell.studies.reasoning import ReasoningCase as ReasoningCase
 from foretell.studies.scores import brier_of as brier_of
 from foretell.studies.scores import groups_of as groups_of

@@ -16,14 +16,15 @@ from foretell.scoring.scoreboard import OVERALL
 from foretell.studies.configurations import (
     ConfigFamily,
     ConfigName,
+    build_method,
     complete_configs,
     config_families,
+    fit_under_protocol,
     parse_configs,
     single_changes,
     with_scope,
 )
 from foretell.studies.inputs import DataInputs, StudyData, TableOptions
-from foretell.studies.protocols import build_method, fit_under_protocol
 from foretell.studies.scores import (
     PairedGains,
     Scores,

@@ -34,14 +34,6 @@ from foretell.request import setting
 from foretell.scoring.join import choose_forecaster, read_examples
 from foretell.scoring.scoreboard import OVERALL
 from foretell.studies.configurations import (
-    complete_configs,
-    describe_scope,
-    divergence_chart,
-    shown_configs,
-    with_scope,
-)
-from foretell.studies.inputs import DataInputs, StudyData, StudyOptions, StudyProgress, StudyServices, TableOptions
-from foretell.studies.protocols import (
     BASELINES,
     FOLDS,
     METHODS,
@@ -51,8 +43,14 @@ from foretell.studies.protocols import (
     ProtocolForecasts,
     baseline_forecasts,
     build_method,
+    complete_configs,
+    describe_scope,
+    divergence_chart,
     fit_under_protocol,
+    shown_configs,
+    with_scope,
 )
+from foretell.studies.inputs import DataInputs, StudyData, StudyOptions, StudyProgress, StudyServices, TableOptions
 from foretell.studies.scores import (
     SPREAD,
     PairedGains,

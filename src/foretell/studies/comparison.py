@@ -23,14 +23,17 @@ from foretell.scoring.scoreboard import OVERALL, group_title, low_is_better
 from foretell.scoring.table import ForecastTable
 from foretell.studies.configurations import (
     ConfigFamily,
+    build_method,
     config_families,
     divergence_chart,
+    fit_under_protocol,
     is_complete,
+    paper_calibrated,
+    paper_forecasts,
     parse_configs,
     with_scope,
 )
 from foretell.studies.inputs import DataInputs, StudyData, StudyOptions, TableOptions
-from foretell.studies.protocols import build_method, fit_under_protocol, paper_calibrated, paper_forecasts
 from foretell.studies.scores import Scores, brier_of, groups_of, index_of, paired_gap
 
 AGENTS = ("zero-shot", "no belief", "belief")
@@ -254,7 +257,10 @@ def _differences(pair: PairComparison) -> StudyTable:
         sides = [scores.get((group, name), {}).get(metric) for name in (pair.first, pair.second)]
         ahead = one.comparison.times(-1) if low_is_better(metric) else one.comparison
         rows.append((group_title(one.group), (one.comparison.n, *sides, ahead)))
-    return table(f"{text.label}, group by group", "Group", columns, rows)
+    label = "Brier index" if metric == "bi" else text.label
+    # The whole is one question, its groups are many: only their stars are corrected for each other.
+    whole, groups = (table(f"{label}, group by group", "Group", columns, part) for part in (rows[:1], rows[1:]))
+    return replace(whole, rows=(*whole.rows, *groups.rows))
 
 
 def _disagreements(forecasts: ForecastTable, pair: PairComparison, texts: Mapping[str, str]) -> StudyTable:

@@ -13,14 +13,16 @@ import numpy as np
 from foretell.forecasters.combine.rows import Examples, Strings
 from foretell.metrics.arrays import Bools, Floats, Ints
 from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score
+from foretell.metrics.comparison import holm
 from foretell.metrics.decisions import DEFAULT_THRESHOLD, best_threshold, decide_tasks, hard_score_variance
 from foretell.metrics.mcnemar import mcnemar
 from foretell.questions.errors import InputError
 from foretell.report.numbers import number, plural
 from foretell.report.study import CellValue, RowStyle, StudyResult, StudyTable, column, count, forest_chart, table
 from foretell.request import setting
+from foretell.scoring.table import options_of_tasks
 from foretell.studies.buildup import factors_of, levels_of
-from foretell.studies.configurations import complete_configs, study_notes, study_settings
+from foretell.studies.configurations import complete_configs, with_scope
 from foretell.studies.inputs import DataInputs, StudyData, TableOptions
 from foretell.studies.scores import mean_of_runs
 from foretell.studies.stored_runs import ForecastCost
@@ -161,12 +163,7 @@ class TaskRows:
     def of(cls, examples: Examples) -> "TaskRows | None":
         """The tasks of a table; None where there is none."""
         _, code = np.unique(examples.rows.asking, return_inverse=True)
-        n, known = np.bincount(code), np.bincount(code, np.isfinite(examples.payoff))
-        worth = np.nan_to_num(examples.payoff)
-        low, high = np.full(len(n), np.inf), np.full(len(n), -np.inf)
-        np.minimum.at(low, code, worth)
-        np.maximum.at(high, code, worth)
-        rows = np.flatnonzero(((n > 1) & (known == n) & (high > low))[code])
+        rows = np.flatnonzero(options_of_tasks(code, examples.payoff))
         if not len(rows):
             return None
         _, first, task = np.unique(code[rows], return_index=True, return_inverse=True)
@@ -209,6 +206,7 @@ def _choices(configs: Mapping[str, Examples], tasks: TaskRows, layout: TableLayo
         for name, runs in trials.items()
     }
     joined = {name: tasks.scores(one.rows.raw)["right"] / 100 for name, one in configs.items()}
+    p = _against_bases(joined, layout)
     rows: dict[str, tuple[CellValue, ...]] = {CHANCE: _chance_row(tasks)}
     for name, base in layout.ordered():
         mine, reference = means[name], means[base]["right"].estimate
@@ -219,7 +217,7 @@ def _choices(configs: Mapping[str, Examples], tasks: TaskRows, layout: TableLayo
             *(mine[key] for key in SCORES[1:]),
             _variance([run["hard"] for run in trials[name]]),
             *_cost_cells(data.costs.get(name)),
-            _p_against(joined[name], joined[base]) if name != base else None,
+            p[name],
             int(np.isfinite(joined[name]).sum()),
         )
     columns = (
@@ -232,7 +230,7 @@ def _choices(configs: Mapping[str, Examples], tasks: TaskRows, layout: TableLayo
         column("Var", "variance of the hard score between trials of a task × 100", 2),
         column("Cost", "dollars per task and trial", 3),
         column("Time", "minutes per task and trial", 2),
-        column("p", "McNemar's exact test against the base, two-sided", 3),
+        column("p", "McNemar's exact test against the base, two-sided, corrected for the rows (Holm)", 3),
         count("n", "tasks answered"),
     )
     bases = {base for _, base in layout.ordered()}
@@ -284,8 +282,12 @@ def _cost_cells(cost: ForecastCost | None) -> tuple[CellValue, CellValue]:
     return cost.dollars, None if np.isnan(cost.seconds) else cost.seconds / 60
 
 
-def _p_against(one: Floats, base: Floats) -> CellValue:
-    return mcnemar(one, base).p if np.isfinite(one + base).any() else None
+def _against_bases(right: Mapping[str, Floats], layout: TableLayout) -> dict[str, CellValue]:
+    """p-values of all methods against their bases, corrected for their number; None for a base."""
+    pairs = [(name, right[name], right[base]) for name, base in layout.ordered() if name != base]
+    known = {name: mcnemar(one, base).p for name, one, base in pairs if np.isfinite(one + base).any()}
+    corrected = dict(zip(known, holm(list(known.values())).tolist(), strict=True))
+    return {name: corrected.get(name) for name, _ in layout.ordered()}
 
 
 # Claims.
@@ -305,15 +307,16 @@ def _claims(configs: Mapping[str, Examples], layout: TableLayout, data: StudyDat
     cuts = {name: _cut(one, chosen_on) if tuned else DEFAULT_THRESHOLD for name, one in configs.items()}
     right = {name: _right(one, cuts[name]) for name, one in configs.items()}
     accuracy = {name: _claim_accuracy(right[name], judged_on, some, data.resampling) for name in configs}
+    p = _against_bases({name: _only(one, judged_on) for name, one in right.items()}, layout)
     rows: dict[str, tuple[CellValue, ...]] = {}
-    for name, base in layout.ordered():
+    for name, _ in layout.ordered():
         cost = data.costs.get(name)
         rows[name] = (
             cuts[name],
             accuracy[name],
             *(_share(right[name], judged_on & part) for part in parts.values()),
             None if cost is None else 1000 * cost.dollars,
-            _p_against(_only(right[name], judged_on), _only(right[base], judged_on)) if name != base else None,
+            p[name],
             int(np.isfinite(right[name][judged_on]).sum()),
         )
     columns = (
@@ -321,7 +324,7 @@ def _claims(configs: Mapping[str, Examples], layout: TableLayout, data: StudyDat
         column("Accu.", "share of claims called rightly, %"),
         *(column(name, f"accuracy on {name} claims, %") for name in parts),
         column("Cost ×1k", "dollars per thousand claims", 2),
-        column("p", "McNemar's exact test against the base, two-sided", 3),
+        column("p", "McNemar's exact test against the base, two-sided, corrected for the rows (Holm)", 3),
         count("n", "claims judged"),
     )
     board = table(
@@ -386,12 +389,12 @@ def _result(
     data: StudyData,
 ) -> StudyResult:
     ranked = dict(sorted(accuracy.items(), key=lambda item: -item[1].estimate))
-    return StudyResult(
+    result = StudyResult(
         name="decisions",
         title="Who decides best",
         sentences=(_sentence(accuracy, of),),
         tables=tables,
         charts=(forest_chart("accuracy", "Accuracy", ranked, "share decided rightly, %"),),
-        notes=(*notes, *study_notes(data, configs)),
-        settings=study_settings(data, configs),
+        notes=notes,
     )
+    return with_scope(result, data, configs)

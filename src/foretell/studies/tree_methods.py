@@ -9,18 +9,18 @@ import numpy as np
 from foretell.forecasters.combine.rows import Examples
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score
-from foretell.metrics.comparison import Comparison, PairwiseMatrix, compare_all
+from foretell.metrics.comparison import Comparison, PairwiseMatrix, compare_all, holm
 from foretell.metrics.decisions import Criterion, best_threshold, consensus_matrix, cross_fit_threshold
 from foretell.metrics.mcnemar import McNemarMatrix, mcnemar_matrix
 from foretell.questions.errors import InputError
-from foretell.report.charts.calibration import histogram_rows
+from foretell.report.charts.calibration import unit_histogram
 from foretell.report.charts.groups import difference_heatmap, distance_heatmap
 from foretell.report.charts.ranking import FrontierPoint, frontier, pareto
-from foretell.report.charts.svg import Chart, ChartScale, empty, figure, rect, text, x_axis, y_axis
+from foretell.report.charts.svg import Chart, empty
 from foretell.report.document import value_text
 from foretell.report.numbers import bracket, number, plural, signed
 from foretell.report.study import CellValue, StudyChart, StudyResult, StudyTable, column, count, table
-from foretell.studies.configurations import complete_configs, study_notes, study_settings
+from foretell.studies.configurations import complete_configs, with_scope
 from foretell.studies.inputs import CostOptions, DataInputs, TableOptions
 from foretell.studies.scores import mean_of_runs, right_answers, run_accuracy
 
@@ -69,41 +69,15 @@ def variance_of_runs(values: Floats) -> Floats:
     return np.where(n > 1, squares / np.maximum(n - 1, 1), np.nan)
 
 
-def runs_histogram(examples: Examples, name: str, *, bins: int = 20) -> Chart:
+def runs_histogram(examples: Examples, name: str) -> Chart:
     """Distance of single runs to what happened: 0 is certain and right, 1 is certain and wrong."""
     off = np.abs(examples.rows.trials - examples.outcome)
     off = off[np.isfinite(off)]
     if not len(off):
         return empty("No run answered")
-    count, edges = np.histogram(off, bins=bins, range=(0, 1))
-    share = 100 * count / len(off)
-    left, top, bottom, right = 44.0, 44.0, 210.0, 368.0
-    x = ChartScale(low=0, high=1, start=left, stop=right)
-    y = ChartScale(low=0, high=float(share.max()) * 1.08, start=bottom, stop=top)
-    bars = [
-        rect(
-            x(edges[i]) + 1,
-            y(value),
-            (right - left) / bins - 2,
-            bottom - y(value),
-            "f-a bar" if edges[i] < 0.5 else "f-b bar",
-            tip=f"{edges[i]:.2f}–{edges[i + 1]:.2f}: {count[i]} runs ({value:.1f} %)",
-        )
-        for i, value in enumerate(share.tolist())
-        if value
-    ]
     told = f"mean {number(float(off.mean()), 3)}, standard deviation {number(float(off.std()), 3)}"
-    return figure(
-        380,
-        250,
-        f"Distance of {len(off)} runs of {name} to what happened",
-        text(4, 16, name, "h"),
-        text(4, 32, told, "s k"),
-        y_axis(y, left, right, count=4),
-        x_axis(x, bottom, top, "distance of a run to what happened (share in %)"),
-        *bars,
-        rows=histogram_rows("distance", edges, count),
-    )
+    title = f"Distance of {len(off)} runs of {name} to what happened"
+    return unit_histogram(off, title, (name, told), what="distance to what happened", of="run", middle=0.5)
 
 
 STABILITY_NOTES = (
@@ -130,7 +104,7 @@ def stability_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
     # The first, and those whose runs differ least and most.
     order = sorted(found, key=lambda name: float(np.nan_to_num(found[name].spread).mean()))
     shown = dict.fromkeys([next(iter(found)), order[0], order[-1]])
-    return StudyResult(
+    result = StudyResult(
         name="stability",
         title="Bias and chance between runs",
         sentences=(_stability_sentence(board),),
@@ -139,9 +113,9 @@ def stability_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
             StudyChart(name=f"runs-{i}", title=f"{name}: single runs", chart=runs_histogram(tables[name], name))
             for i, name in enumerate(shown, 1)
         ),
-        notes=(*STABILITY_NOTES, *study_notes(data, tables)),
-        settings=study_settings(data, tables),
+        notes=STABILITY_NOTES,
     )
+    return with_scope(result, data, tables)
 
 
 def _board(found: Mapping[str, RunStability], tables: Mapping[str, Examples], how: Resampling) -> StudyTable:
@@ -265,7 +239,7 @@ def consensus_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
     )
     board = _against_best(names, tests, accuracy, clustered)
     left = [f"Shown are the best {MOST} of {len(tables)}."] if len(tables) > MOST else []
-    return StudyResult(
+    result = StudyResult(
         name="consensus",
         title="Who is right where others are wrong",
         sentences=(_consensus_sentence(names, tests, accuracy),),
@@ -282,9 +256,9 @@ def consensus_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
                 chart=distance_heatmap(names, 100 - agree, label="% of targets put on different sides", decimals=0),
             ),
         ),
-        notes=(*CONSENSUS_NOTES, *left, *study_notes(data, tables)),
-        settings=study_settings(data, tables),
+        notes=(*CONSENSUS_NOTES, *left),
     )
+    return with_scope(result, data, tables)
 
 
 def _against_best(
@@ -293,13 +267,14 @@ def _against_best(
     columns = (
         column("accuracy", "%"),
         column("minus the best", "points, with Newcombe's 95 % interval"),
-        column("p", "McNemar's exact test, two-sided"),
+        column("p", "McNemar's exact test, two-sided, corrected for the number of methods (Holm)"),
         column("Δ, clusters", "the same difference with whole clusters resampled"),
         column("n", "targets both answered"),
     )
     rows: dict[str, tuple[CellValue, ...]] = {names[0]: (float(accuracy[0]), None, None, None, int(tests.n[0, 0]))}
+    p = holm(tests.p[1:, 0])
     for i, name in enumerate(names[1:], 1):
-        rows[name] = (float(accuracy[i]), _gap(tests, i, 0), _p(tests.p[i, 0]), clustered[i], int(tests.n[i, 0]))
+        rows[name] = (float(accuracy[i]), _gap(tests, i, 0), _p(p[i - 1]), clustered[i], int(tests.n[i, 0]))
     return table("Accuracy", "Method", columns, rows, styles={names[0]: "reference"})
 
 
@@ -326,7 +301,7 @@ def _p(value: float) -> str:
 
 
 def _consensus_sentence(names: Sequence[str], tests: McNemarMatrix, accuracy: Floats) -> str:
-    beaten = int(np.sum((tests.p[0, 1:] < 0.05) & (tests.diff[0, 1:] > 0)))
+    beaten = int(np.sum((holm(tests.p[0, 1:]) < 0.05) & (tests.diff[0, 1:] > 0)))
     best = f"{names[0]} is right most often ({number(float(accuracy[0]), 1)} %)"
     return f"{best}, and clearly more often than {beaten} of {plural(len(names) - 1, 'other method')}."
 
@@ -355,14 +330,14 @@ def threshold_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
     data = inputs.data(options)
     tables = complete_configs(data)
     grids = tuple(_grid(criterion, tables, data.resampling) for criterion in CRITERIA)
-    return StudyResult(
+    result = StudyResult(
         name="threshold",
         title="Where to cut a probability",
         sentences=(_threshold_sentence(grids[0]),),
         tables=grids,
-        notes=(*THRESHOLD_NOTES, *study_notes(data, tables)),
-        settings=study_settings(data, tables),
+        notes=THRESHOLD_NOTES,
     )
+    return with_scope(result, data, tables)
 
 
 def _grid(criterion: Criterion, tables: Mapping[str, Examples], how: Resampling) -> StudyTable:
@@ -462,15 +437,15 @@ def frontier_study(inputs: DataInputs, options: CostOptions) -> StudyResult:
     leaders = [
         f"{one.name} ({number(one.interval.estimate, 1)} % for ${one.cost:.3g})" for one in pareto(by["dollars"])
     ]
-    return StudyResult(
+    result = StudyResult(
         name="frontier",
         title="What a right answer costs",
         sentences=(f"Best for their dollars: {', '.join(leaders)}.",),
         tables=(table("Accuracy and cost", "Method", columns, rows),),
         charts=charts,
-        notes=(*FRONTIER_NOTES, *study_notes(data, tables)),
-        settings=study_settings(data, tables),
+        notes=FRONTIER_NOTES,
     )
+    return with_scope(result, data, tables)
 
 
 def single_accuracy(examples: Examples, how: Resampling) -> Interval:

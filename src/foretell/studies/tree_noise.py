@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
+from statistics import fmean
 
 import numpy as np
 
@@ -424,6 +425,10 @@ def root_and_slopes(world: TreeWorld, numbers: Mapping[str, float]) -> tuple[flo
     return values[place], {id: slope[circuit.input_places[id]] if id in circuit.input_places else 0.0 for id in numbers}
 
 
+def _means(trials: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    return {id: fmean(one) for id, one in trials.items()}
+
+
 def covered(
     world: TreeWorld, grounder: RepeatedGrounder, trials: int, rng: np.random.Generator, *, lasting: float = 0.0
 ) -> tuple[Floats, Floats]:
@@ -432,7 +437,7 @@ def covered(
     found: list[tuple[bool, float]] = []
     for leaf, truth in zip(asked.leaf, asked.truth, strict=True):
         said = dict(zip(world.leaves, grounder.ask(leaf, trials, rng).tolist(), strict=True))
-        p, slope = root_and_slopes(world, {id: float(np.mean(one)) for id, one in said.items()})
+        p, slope = root_and_slopes(world, _means(said))
         spread = leaf_spread(slope, said, lasting=lasting)
         low, high = bar_ends(p, float(np.sqrt(spread.variance)), spread.freedom, LEVEL)
         found.append((bool(low - 1e-9 <= truth <= high + 1e-9), high - low))
@@ -449,11 +454,13 @@ def spent(world: TreeWorld, grounder: RepeatedGrounder, rng: np.random.Generator
         drawn = dict(zip(world.leaves, grounder.ask(leaf, START + MORE * size, rng).tolist(), strict=True))
         equal = {id: one[: START + MORE] for id, one in drawn.items()}
         smart = {id: one[:START] for id, one in drawn.items()}
+        means = _means(smart)
         for _ in range(MORE * size):
-            _, slope = root_and_slopes(world, {id: float(np.mean(one)) for id, one in smart.items()})
+            _, slope = root_and_slopes(world, means)
             id = max(next_trials(slope, smart, 1).items(), key=lambda one: one[1])[0]
             smart[id] = drawn[id][: len(smart[id]) + 1]
-        roots = [root_and_slopes(world, {id: float(np.mean(o)) for id, o in got.items()})[0] for got in (equal, smart)]
+            means[id] = fmean(smart[id])
+        roots = [root_and_slopes(world, got)[0] for got in (_means(equal), means)]
         errors.append(((roots[0] - truth) ** 2, (roots[1] - truth) ** 2))
     both = np.array(errors).T
     return both[0], both[1]

@@ -16,9 +16,19 @@ from foretell.report.charts.groups import score_by_group
 from foretell.report.numbers import bracket, plural, signed
 from foretell.report.study import CellValue, StudyChart, StudyResult, StudyTable, column, count, forest_chart, table
 from foretell.scoring.scoreboard import OVERALL
-from foretell.studies.configurations import best_config, complete_configs, shown_configs, with_scope
+from foretell.studies.configurations import (
+    CROWD,
+    MODEL_FREE,
+    Protocol,
+    baseline_forecasts,
+    best_config,
+    build_method,
+    complete_configs,
+    fit_under_protocol,
+    shown_configs,
+    with_scope,
+)
 from foretell.studies.inputs import DataInputs, StudyData, TableOptions
-from foretell.studies.protocols import CROWD, MODEL_FREE, Protocol, baseline_forecasts, build_method, fit_under_protocol
 from foretell.studies.scores import (
     PairedGains,
     RuleScore,

@@ -7,7 +7,7 @@ HOMES = {
     "foretell.web.background_runs": "BackgroundRuns",
     "foretell.web.middleware": "MAX_BODY_BYTES",
     "foretell.web.security": "AccessRules COOKIE",
-    "foretell.web.site": "SiteSelection WrittenSite file_of write_site",
+    "foretell.web.site": "WrittenSite file_of write_site",
 }
 """Module → what the rest of the house uses of it."""
 

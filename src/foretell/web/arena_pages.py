@@ -31,8 +31,8 @@ MOST_GAPS = 8
 """Events among the best and the worst of an entry."""
 EVENTS_PER_PAGE = 50
 _EVENTS_SQL = """
-select event, category, status, closes_at, settled, body from listed where arena = ? and decision = 'selected'
-order by coalesce(closes_at, '') desc, event"""
+select event, category, status, closes_at, settled, body from listed where {where}
+order by coalesce(closes_at, '') desc, event limit ? offset ?"""
 _ENTRY_SQL = """
 select e.run, e.spec, e.since, t.forecasts, t.dollars, t.seconds from entry e left join tally t on t.entry = e.id
 where e.arena = ? and e.name = ? order by e.id desc"""
@@ -52,9 +52,20 @@ class ListedEventView:
     closes_at: str | None
 
 
-def listed_events(book: ArenaStore) -> list[ListedEventView]:
-    """All events that were taken up, those that close last first."""
-    return [
+def listed_events(
+    book: ArenaStore, words: Sequence[str] = (), *, category: str = "", state: str = "", offset: int = 0
+) -> tuple[list[ListedEventView], int]:
+    """A page of the events that were taken up, those that close last first, and how many are like that."""
+    where, values = "arena = ? and decision = 'selected'", [book.arena]
+    if category:
+        where, values = f"{where} and category = ?", [*values, category]
+    if state:
+        where += f" and {'' if state == 'settled' else 'not '}(settled <> 0 or status = 'settled')"
+    ((total,),) = book.db.read(f"select count(*) from listed where {where}", values)
+    # Titles are inside the stored events: only who looks for words has all of them read.
+    part = (total, 0) if words else (EVENTS_PER_PAGE, offset)
+    rows = book.db.read(_EVENTS_SQL.format(where=where), [*values, *part])
+    found = [
         ListedEventView(
             id=id,
             title=json.loads(body)["text"],
@@ -62,8 +73,12 @@ def listed_events(book: ArenaStore) -> list[ListedEventView]:
             status="settled" if settled else status,
             closes_at=closes,
         )
-        for id, category, status, closes, settled, body in book.db.read(_EVENTS_SQL, (book.arena,))
+        for id, category, status, closes, settled, body in rows
     ]
+    if not words:
+        return found, total
+    found = [one for one in found if all(word in f"{one.title} {one.id}".casefold() for word in words)]
+    return found[offset : offset + EVENTS_PER_PAGE], len(found)
 
 
 def event_titles(book: ArenaStore, ids: Sequence[str]) -> dict[str, str]:

@@ -117,6 +117,30 @@ def _body(key: tuple[str, ArenaFilters, BoardChoice], view: BoardView) -> str:
     return render("arena_board.html", view, arena=arena, more=more)
 
 
+class KeptResults:
+    """The last results that were made, each as long as what it was made of is the same."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        self._made: OrderedDict[tuple[Any, ...], tuple[tuple[Any, ...], Any]] = OrderedDict()
+
+    def get(self, what: tuple[Any, ...], state: tuple[Any, ...], make: Callable[[], T]) -> T:
+        """A result; made anew where the state is another than it was."""
+        with self._lock:
+            before, found = self._made.get(what, (None, None))
+            if before == state:
+                self._made.move_to_end(what)
+                return found  # pyright: ignore[reportReturnType] - of the kind that was made for this
+        made = make()
+        with self._lock:
+            self._made[what] = (state, made)
+            self._made.move_to_end(what)
+            while len(self._made) > self._most:
+                self._made.popitem(last=False)
+        return made
+
+
 class LeaderboardCache:
     """Makes boards and holds the last ones, until a forecast or a result comes in."""
 
@@ -125,7 +149,7 @@ class LeaderboardCache:
         self._database = store.database
         self._folder = folder
         self._lock = threading.Lock()
-        self._made: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
+        self.kept = KeptResults(CACHED_BOARDS).get
         self._pages: OrderedDict[tuple[str, ArenaFilters, BoardChoice], BoardPage] = OrderedDict()
         self._jobs: dict[tuple[Any, ...], Future[BoardPage]] = {}
         self._aside = ThreadPoolExecutor(1, "board")
@@ -234,17 +258,3 @@ class LeaderboardCache:
 
     def _once(self, arena: str, what: tuple[Any, ...], make: Callable[[], T]) -> T:
         return self.kept((arena, *what), self.state(arena), make)
-
-    def kept(self, what: tuple[Any, ...], state: tuple[Any, ...], make: Callable[[], T]) -> T:
-        """A result that was made before, as long as what it was made of is the same."""
-        key = (what, state)
-        with self._lock:
-            if key in self._made:
-                self._made.move_to_end(key)
-                return self._made[key]
-        made = make()
-        with self._lock:
-            self._made[key] = made
-            while len(self._made) > CACHED_BOARDS:
-                self._made.popitem(last=False)
-        return made

@@ -19,13 +19,11 @@ RUNS_PER_PAGE = 50
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunRowView:
-    """One run in a list."""
+class RunRowView(RunRow):
+    """One run in a list, with what its spec and its questions say."""
 
-    id: str
     title: str
     """The question of a run that has one, else its data set."""
-    created: str
     forecaster: str
     model: str
     """Of the agent, where it has one."""
@@ -33,21 +31,9 @@ class RunRowView:
     trials: int
     cells: int
     """How many answers it will have when it is finished."""
-    done: int
-    """Answers that are forecasts."""
-    failed: int
-    degraded: int
-    """Forecasts that rest on a failure."""
     quarantined: int = 0
     """Questions that were left out, because their own text was written after the moment of asking."""
     state: RunState = "done"
-    name: str = ""
-    """What people call it."""
-    note: str = ""
-    tags: tuple[str, ...] = ()
-    archived: bool = False
-    problem: str = ""
-    """Why it was given up."""
     score: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Brier index with its interval, beside the market and the base rate; `decided` questions."""
 
@@ -95,23 +81,14 @@ def run_row_view(store: RunStore, row: RunRow, score: Mapping[str, Any] | None =
     elif Path(title).is_absolute():
         title = Path(title).name
     return RunRowView(
-        id=row.id,
+        **vars(row),
         title=title[:TITLE_LENGTH],
-        created=row.created,
         forecaster=str(spec.get("forecaster", "")),
         model=str(spec.get("models", {}).get("agent", "")),
         questions=questions,
         trials=int(spec.get("trials", 1)),
         cells=questions * cells_each(spec),
-        done=row.done,
-        failed=row.failed,
-        degraded=row.degraded,
         state=store.state(row, questions),
-        name=row.name,
-        note=row.note,
-        tags=row.tags,
-        archived=row.archived,
-        problem=row.problem,
         score=score or {},
         quarantined=int(spec.get("questions", {}).get("quarantined", 0)),
     )

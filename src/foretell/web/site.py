@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from foretell.data.files import write_atomically
+from foretell.operations.requests import SiteRequest
 from foretell.operations.result import Result
 from foretell.questions.errors import InputError
 from foretell.runs.settings import Settings
@@ -88,28 +89,18 @@ LOCAL_HOST = "http://127.0.0.1"
 SiteProgress = Callable[[int, int], None]
 
 
-@dataclass(frozen=True, kw_only=True)
-class SiteSelection:
-    """Which part of everything to write; without a choice, all of it."""
-
-    runs: tuple[str, ...] = ()
-    trees: tuple[str, ...] = ()
-    arenas: tuple[str, ...] = ()
-    most: int = 20_000
-    """Pages."""
-
-    def takes(self, path: str) -> bool:
-        """Whether a page belongs to it."""
-        if path.startswith(SKIPPED_PATHS) and not path.startswith(EXTRA_FILES):
-            return False
-        if not (self.runs or self.trees or self.arenas):
-            return True
-        for prefix, names in (("/runs/", self.runs), ("/arena/", self.arenas)):
-            if path.startswith(prefix):
-                return path[len(prefix) :].partition("/")[0] in names
-        if path.startswith(("/trees/", *EXTRA_FILES)):
-            return any(path.endswith(f"/{name}") for name in self.trees)
+def is_chosen(path: str, request: SiteRequest) -> bool:
+    """Whether a page is to be written; without a choice, all of them are."""
+    if path.startswith(SKIPPED_PATHS) and not path.startswith(EXTRA_FILES):
+        return False
+    if not (request.runs or request.trees or request.arenas):
         return True
+    for prefix, names in (("/runs/", request.runs), ("/arena/", request.arenas)):
+        if path.startswith(prefix):
+            return path[len(prefix) :].partition("/")[0] in names
+    if path.startswith(("/trees/", *EXTRA_FILES)):
+        return any(path.endswith(f"/{name}") for name in request.trees)
+    return True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,7 +132,7 @@ class WrittenSite(Result):
 @dataclass(kw_only=True)
 class _Crawl:
     client: "httpx2.AsyncClient"
-    chosen: SiteSelection
+    request: SiteRequest
     progress: SiteProgress
     files: dict[str, str] = field(default_factory=dict[str, str])
     """Address → file."""
@@ -152,12 +143,12 @@ class _Crawl:
     async def run(self) -> None:
         waiting = [START_PAGES]
         seen = {START_PAGES}
-        while waiting and len(self.bodies) < self.chosen.most:
+        while waiting and len(self.bodies) < self.request.most:
             address = waiting.pop(0)
             found = await self._get(address)
             for link in links_in(found) if found else ():
                 if link not in seen and (
-                    link.startswith("/static/") or self.chosen.takes(unquote(urlsplit(link).path))
+                    link.startswith("/static/") or is_chosen(unquote(urlsplit(link).path), self.request)
                 ):
                     seen.add(link)
                     waiting.append(link)
@@ -190,22 +181,19 @@ class _Crawl:
 
 
 async def write_site(
-    out: Path,
-    settings: Settings,
-    *,
-    chosen: SiteSelection | None = None,
-    progress: SiteProgress = lambda done, all: None,
+    request: SiteRequest, settings: Settings, *, progress: SiteProgress = lambda done, all: None
 ) -> WrittenSite:
     """Write the pages into a folder. Files that are there are replaced one by one, others are left alone."""
     import httpx2
 
+    out = request.folder
     if out.exists() and not out.is_dir():
         raise InputError("is a file, not a folder", path=out)
     # Somebody who looks at the application without a network and may change nothing.
     app = create_app(settings, still=True)
     try:
         async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url=LOCAL_HOST) as client:
-            walk = _Crawl(client=client, chosen=chosen or SiteSelection(), progress=progress)
+            walk = _Crawl(client=client, request=request, progress=progress)
             await walk.run()
     finally:
         app.state.serving.close()

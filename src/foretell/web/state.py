@@ -12,14 +12,15 @@ from fastapi import Depends, HTTPException, Request
 
 from foretell.data.connections import OpenConnections
 from foretell.models.journal import Journal, UnsettledCalls
-from foretell.operations.question_view import SpendingView
+from foretell.operations.question_view import cost_of_events
+from foretell.questions.forecast import Cost
 from foretell.questions.trace import ModelCalled
 from foretell.runs.outcomes import RunOutcomes
 from foretell.runs.settings import Settings
 from foretell.runs.store import RunRow, RunStore, cells_each
 from foretell.scoring.long_tables import RunScores, score_run
 from foretell.web.background_runs import BackgroundRuns
-from foretell.web.boards import LeaderboardCache
+from foretell.web.boards import KeptResults, LeaderboardCache
 from foretell.web.event_watch import EventWatch
 from foretell.web.run_rows import RunRowView, run_row_view
 from foretell.web.security import AccessRules
@@ -31,6 +32,8 @@ FEWEST_SECONDS = 3.0
 """Must have passed before the time left is guessed."""
 CACHED_SCORES = 12
 """Runs whose scores are held in memory."""
+CACHED_PARTS = 60
+"""Parts of pages held in memory."""
 LOOK_SHARE = 20
 """After a look into the journal, so many times as long passes before the next."""
 # Written so that no index on the run is used: what is new stands at the end of the table, and is read from there.
@@ -44,7 +47,7 @@ class RunTotals:
     """Sums over the events of a run up to a number: what it cost, and how its trials ended."""
 
     upto: int = 0
-    spending: SpendingView = field(default_factory=SpendingView)
+    spending: Cost = field(default_factory=Cost)
     endings: Counter[str] = field(default_factory=Counter[str])
 
 
@@ -68,6 +71,8 @@ class WebState:
         self.jobs = BackgroundRuns(settings)
         self.tree_work = BackgroundTreeWork(settings)
         self.boards = LeaderboardCache(self.store, settings.home / "standings")
+        self.kept = KeptResults(CACHED_PARTS).get
+        """What pages of runs are made of."""
         self.leaving = threading.Event()
         """Set when the server is about to end: whoever listens lets go."""
         self.watch = EventWatch(self.store, self.over, self.leaving)
@@ -103,12 +108,17 @@ class WebState:
             raise HTTPException(404, f"there is no run {start[:80]!r}")
         return found
 
+    def answered(self, *rows: RunRow) -> tuple[object, ...]:
+        """What had been answered and had come out in some runs by now."""
+        told = self.outcomes.count()
+        return tuple((row.id, row.done, row.failed, row.degraded, told.get(row.id)) for row in rows)
+
     def scores(self, row: RunRow, *, finished: bool) -> RunScores:
         """How good a run is by what has come out; made anew when an answer or an outcome came in.
 
         While a run goes on, they lag behind a little: so many times as long as they took to make.
         """
-        seen, start = (row.done, row.failed, row.degraded, self.outcomes.count().get(row.id)), time.monotonic()
+        seen, start = self.answered(row), time.monotonic()
         with self._lock:
             before = self._scores.get(row.id)
         if before is not None and (before.seen == seen or (not finished and start < before.again)):
@@ -146,7 +156,8 @@ class WebState:
                 rows = self.store.database.read(_NEW_SQL, (before.upto, newest, run))
                 calls = [ModelCalled(**json.loads(body)) for kind, body in rows if kind == "ModelCalled"]
                 ended = Counter(str(json.loads(body).get("how", "")) for kind, body in rows if kind == "ForecastMade")
-                before = RunTotals(upto=newest, spending=before.spending.plus(calls), endings=before.endings + ended)
+                spending = before.spending + cost_of_events(calls)
+                before = RunTotals(upto=newest, spending=spending, endings=before.endings + ended)
             self._totals[run] = before
             return before
 

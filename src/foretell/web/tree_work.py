@@ -37,11 +37,11 @@ def work_title(what: TreeWorkKind, claims: Sequence[str]) -> str:
     """What is done to which claims.
 
     >>> work_title("ground", ["P1", "P2"]), work_title("resynthesize", ())
-    ('Ground P1, P2 again', 'Judge anew what is stale')
+    ('Ground P1, P2 again', 'Judge again what is out of date')
     """
     named = ", ".join(claims)
     titles = {"ground": f"Ground {named or 'what is stale'} again", "expand": f"Take {named} apart"}
-    return titles.get(what, f"Judge {named} anew" if named else "Judge anew what is stale")
+    return titles.get(what, f"Judge {named} again" if named else "Judge again what is out of date")
 
 
 async def work_on_tree(

@@ -160,7 +160,11 @@ def bank(flip: bool) -> Past:
 BILL = "the Federal Reserve's 3-month secondary market treasury bill rate"
 AVERAGE = "the 90-day average of the Federal Reserve's Secured Overnight Financing Rate"
 WEATHER = tuple(forecast_id(PLACES["07005"], lead) for lead in (1, 7))
-SERIES = tuple(walk(id, "2026-06-01", seed) for seed, id in enumerate(("S1", "T1", "DGS1", "EFFR", "SOFR", *WEATHER)))
+RECORD = "m/TEMPERATURE/c.07009.D"
+WALKS = ("S1", "T1", "DGS1", "EFFR", "SOFR", *WEATHER, RECORD)
+MONTHS = np.arange("2010-01", "2026-06", dtype="M8[M]").astype("M8[D]")
+MONTHLY = Series(id="M1", days=MONTHS, values=np.cumsum(np.random.default_rng(9).normal(0, 1, len(MONTHS))))
+SERIES = (*(walk(id, "2026-06-01", seed) for seed, id in enumerate(WALKS)), MONTHLY)
 ASKED = [
     rate("S1", "2025-06-01"),
     rate("S2", "2025-06-01"),
@@ -171,6 +175,8 @@ ASKED = [
     rate("SOFR90DAYAVG", "2025-06-01", AVERAGE),
     warmer("2025-06-01", value=17.0, station="m/TEMPERATURE/c.07001.D"),
     warmer("2025-06-01", value=17.0, station="m/TEMPERATURE/c.07005.D"),
+    warmer("2025-06-01", value=17.0, station=RECORD),
+    rate("M1", "2025-06-01", days=(7, 40)),
     asked("wikipedia", "fide_rank", "fide_rank 3", "2025-06-01"),
     asked("wikipedia", "vaccine", "vaccine 3", "2025-06-01"),
 ]

@@ -240,12 +240,11 @@ def test_missing_and_binary_files(tmp_path: Path):
 
 
 def test_reasons_for_a_model_hold_the_caret():
-    from foretell.forecasters.tree import FormulaLink
-    from foretell.forecasters.tree.what_if import with_link
+    from foretell.forecasters.tree import FormulaLink, SetLink, resynthesize
 
     tree = tree_of(claim("P0", children=("P1", "P2")), claim("P1", p=0.5), claim("P2", p=0.5))
     with pytest.raises(InvalidTree) as caught:
-        with_link(tree, "P0", FormulaLink(expression="P1 AND (P2 OR"))
+        resynthesize(tree, [SetLink(id="P0", link=FormulaLink(expression="P1 AND (P2 OR"))])
     assert caught.value.reasons.splitlines()[1:] == ["P1 AND (P2 OR", "             ^"]
 
 

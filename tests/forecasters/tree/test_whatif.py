@@ -39,7 +39,7 @@ from foretell.forecasters.tree import (
     resynthesize,
     stale_claims,
 )
-from foretell.forecasters.tree.what_if import clamped_claims, single_claim_tree, with_children, with_link
+from foretell.forecasters.tree.what_if import clamped_claims
 
 SEEDS = st.integers(0, 2**32)
 NUMERIC = ("linear", "formula", "noisy_or", "inhibited_noisy_or", "average")
@@ -299,17 +299,15 @@ def test_what_if_calls_no_model():
 
 
 def test_building_a_tree_by_hand():
-    tree = single_claim_tree("Top.")
-    first, second = next_ids(tree, "P0", 2)
-    tree = with_children(tree, "P0", [claim(first), claim(second)], "because")
-    tree = with_children(tree, "P1", [claim(id) for id in next_ids(tree, "P1", 2)])
+    tree = tree_of(claim("P0", children=("P1", "P2")), claim("P1"), claim("P2"))
+    below = next_ids(tree, "P1", 2)
+    parent = claim("P1", children=tuple(below))
+    tree = tree_of(tree.nodes["P0"], parent, tree.nodes["P2"], *map(claim, below))
     failed = Grounding(grounder="g", error="down")
     grounded = [SetGrounding(id="P1.1", p=0.5, grounding=Grounding(grounder="g"))]
     tree = resynthesize(tree, [*grounded, SetGrounding(id="P1.2", grounding=failed), SetP(id="P2", p=0.9)])
-    tree = with_link(tree, "P1", AverageLink(), report="r")
+    tree = resynthesize(tree, [SetLink(id="P1", link=AverageLink()), SetReport(id="P1", report="r")])
     assert (tree.nodes["P1"].p, tree.nodes["P1"].incomplete) == (0.5, ("P1.2",))
-    tree = with_link(tree, "P0", LinearLink(weights={"P1": 0.5, "P2": 0.5}))
+    tree = resynthesize(tree, [SetLink(id="P0", link=LinearLink(weights={"P1": 0.5, "P2": 0.5}))])
     assert tree.nodes["P0"].p == pytest.approx(0.7)
     assert (tree.nodes["P0"].incomplete, tree.nodes["P1"].report) == (("P1.2",), "r")
-    with pytest.raises(InvalidTree, match="node P1, id: is taken already"):
-        with_children(tree, "P2", [claim("P1")])

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from foretell.data.datasets.forecastbench import YES, ForecastBenchSubmission, read_submission
+from foretell.data.datasets.rows import open_table
 from foretell.questions.errors import InputError
 
 FORECAST_SETS = "forecast_sets"
@@ -101,27 +102,16 @@ def _files(place: Path, rounds: Collection[str]) -> Iterator[tuple[str, Path]]:
 
 def _table_rows(path: Path, rounds: Collection[str]) -> list[Row]:
     """Rows of a table with the columns method, due date, source, question, resolution date and probability."""
-    import duckdb
-
     if not path.is_file():
         raise InputError("no such file", path=path, column="--methods")
-    name = "'" + str(path).replace("'", "''") + "'"
-    table = f"read_csv({name}, all_varchar = true, header = true)" if path.suffix == ".csv" else f"read_parquet({name})"
-    with duckdb.connect(":memory:") as con:
-        try:
-            columns = [str(column) for column, *_ in con.execute(f"describe select * from {table}").fetchall()]
-            if missing := [column for column in TABLE_COLUMNS if column not in columns]:
-                hint = f"columns here: {', '.join(columns)}"
-                raise InputError("is missing", path=path, column=missing[0], hint=hint)
-            given = "and coalesce(imputed::varchar, 'false') <> 'true'" if "imputed" in columns else ""
-            query = f"""select method, source, question_id, forecast_due_date::varchar,
-                coalesce(resolution_date::varchar, ''),
-                try_cast(probability as double) from {table}
-                where list_contains(?, left(forecast_due_date::varchar, 10)) {given}
-                and try_cast(probability as double) between 0 and 1"""
-            found = con.execute(query, [sorted(rounds)]).fetchall()
-        except duckdb.Error as error:
-            raise InputError(str(error).splitlines()[0], path=path, hint="is it a well-formed table?") from None
+    with open_table(path, TABLE_COLUMNS) as (con, table, columns):
+        given = "and coalesce(imputed::varchar, 'false') <> 'true'" if "imputed" in columns else ""
+        query = f"""select method, source, question_id, forecast_due_date::varchar,
+            coalesce(resolution_date::varchar, ''),
+            try_cast(probability as double) from {table}
+            where list_contains(?, left(forecast_due_date::varchar, 10)) {given}
+            and try_cast(probability as double) between 0 and 1"""
+        found = con.execute(query, [sorted(rounds)]).fetchall()
     return [
         {
             "forecaster": method,

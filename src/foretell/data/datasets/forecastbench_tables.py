@@ -16,7 +16,7 @@ from foretell.data.datasets.forecastbench import (
     stated,
 )
 from foretell.data.datasets.question_set import OutcomeKey, QuestionSet, QuestionSetBuilder, asked_key, outcome_key
-from foretell.data.datasets.rows import Row
+from foretell.data.datasets.rows import Row, open_table
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
 from foretell.questions.question import LastValue, Question, QuestionKind, Target
@@ -158,20 +158,8 @@ def _file(root: Path, stem: str) -> Path:
 
 def _rows(path: Path, needed: tuple[str, ...]) -> list[Row]:
     """The needed columns of a table; a CSV file's cells stay text until a column is read as what it should be."""
-    import duckdb
-
-    name = "'" + str(path).replace("'", "''") + "'"
-    table = f"read_csv({name}, all_varchar = true, header = true)" if path.suffix == ".csv" else f"read_parquet({name})"
-    with duckdb.connect(":memory:") as con:
-        try:
-            columns = [str(column) for column, *_ in con.execute(f"describe select * from {table}").fetchall()]
-            missing = [column for column in needed if column not in columns]
-            if missing:
-                raise InputError("is missing", path=path, column=missing[0], hint=f"columns here: {', '.join(columns)}")
-            chosen = ", ".join(f'"{column}"' for column in needed)
-            records = con.execute(f"select {chosen} from {table}").fetchall()
-        except duckdb.Error as error:
-            raise InputError(str(error).splitlines()[0], path=path, hint="is it a well-formed table?") from None
+    with open_table(path, needed) as (con, table, _):
+        records = con.execute(f"select {', '.join(needed)} from {table}").fetchall()
     return [
         Row(path=path, number=number, fields=dict(zip(needed, _plain(record), strict=True)))
         for number, record in enumerate(records, start=1)

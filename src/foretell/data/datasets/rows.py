@@ -2,18 +2,22 @@
 
 import csv
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from difflib import get_close_matches
 from io import StringIO
 from math import isfinite
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from foretell.data.untrusted import from_csv
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 FIRST_LINE = 1 << 20
 """Characters of a first line that are looked at to tell what a file is."""
@@ -211,3 +215,20 @@ def record(path: Path, number: int, value: Any) -> Row:
         raise InputError(f"expected an object with fields, found {str(value)[:40]!r}", path=path, row=number)
     fields = cast(dict[Any, Any], value)
     return Row(path=path, number=number, fields={str(k): v for k, v in fields.items()})
+
+
+@contextmanager
+def open_table(path: Path, needed: Sequence[str]) -> Generator[tuple["DuckDBPyConnection", str, list[str]]]:
+    """A Parquet or CSV file with these columns, for queries: the connection, how SQL names it, and all its columns."""
+    import duckdb
+
+    name = "'" + str(path).replace("'", "''") + "'"
+    table = f"read_csv({name}, all_varchar = true, header = true)" if path.suffix == ".csv" else f"read_parquet({name})"
+    with duckdb.connect(":memory:") as con:
+        try:
+            columns = [str(column) for column, *_ in con.execute(f"describe select * from {table}").fetchall()]
+            if missing := [column for column in needed if column not in columns]:
+                raise InputError("is missing", path=path, column=missing[0], hint=f"columns here: {', '.join(columns)}")
+            yield con, table, columns
+        except duckdb.Error as error:
+            raise InputError(str(error).splitlines()[0], path=path, hint="is it a well-formed table?") from None

@@ -33,7 +33,6 @@ from foretell.data.markets.listing import (
     OnSkipped,
     UnsupportedEvent,
     event_state,
-    field_names,
     log_skipped,
     readable,
     total,
@@ -252,10 +251,10 @@ class KalshiEvents(MarketEvents):
 
     async def read(self, row: Payload, as_of: AsOf, report: ListingReport) -> ListedEvent:
         """An event with nested markets."""
-        report.know(row.value, KALSHI_EVENT, "event")
+        report.know(row.value, "kalshi", "event")
         markets = row.need("markets").items()
         for market in markets:
-            report.know(market.value, KALSHI_MARKET, "market")
+            report.know(market.value, "kalshi", "market")
             # The exchange is split since August 2026; whether lists show all parts is not documented.
             if (part := market.get("exchange_index")) is not None and part.value != 0:
                 report.noted[f"market of exchange_index {part.name()}"] += 1
@@ -525,34 +524,6 @@ def _ticker_in_address(steps: Sequence[str], query: Mapping[str, list[str]]) -> 
     del query
     ticker = steps[-1].upper()
     return ticker if TICKER.fullmatch(ticker) else None
-
-
-# Fields that its catalogue is known to have, by which a change is noticed.
-
-_QUOTES = field_names("yes_bid yes_ask no_bid no_ask last_price previous_yes_bid previous_yes_ask previous_price")
-_COUNTS = field_names("volume volume_24h open_interest yes_bid_size yes_ask_size no_bid_size no_ask_size")
-_VALUES = field_names("liquidity notional_value settlement_value")
-
-KALSHI_EVENT = field_names("""
-    event_ticker series_ticker sub_title title collateral_return_type mutually_exclusive category strike_date
-    strike_period markets available_on_brokers product_metadata settlement_sources milestones last_updated_ts
-    fee_type_override fee_multiplier_override volume volume_fp exchange_index
-""")
-KALSHI_MARKET = (
-    field_names("""
-    ticker event_ticker market_type title subtitle yes_sub_title no_sub_title status result category created_time
-    updated_time open_time close_time expected_expiration_time expiration_time latest_expiration_time
-    settlement_timer_seconds settlement_ts occurrence_datetime can_close_early early_close_condition expiration_value
-    strike_type floor_strike cap_strike functional_strike custom_strike rules_primary rules_secondary is_provisional
-    mve_collection_ticker mve_selected_legs primary_participant_key price_level_structure price_ranges
-    response_price_units tick_size risk_limit_cents fractional_trading_enabled exchange_index fee_waiver_expiration_time
-    """)
-    | _QUOTES
-    | _COUNTS
-    | _VALUES
-    | {f"{name}_dollars" for name in _QUOTES | _VALUES}
-    | {f"{name}_fp" for name in _COUNTS}
-)
 
 
 MARKET = Market(

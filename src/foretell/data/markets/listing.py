@@ -2,12 +2,15 @@
 
 import logging
 import re
+import tomllib
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
+from importlib.resources import files
 from typing import Any, Literal, Protocol, TypeVar
 
 from foretell.data.http import NotFound, SourceError
@@ -151,9 +154,14 @@ class ListingFilter:
         return "volume below the minimum" if volume < self.minimum_volume else None
 
 
-def field_names(text: str) -> frozenset[str]:
-    """The names of fields, written with spaces between them."""
-    return frozenset(text.split())
+@cache
+def known_fields() -> dict[str, dict[str, frozenset[str]]]:
+    """By platform and sort of entry, the fields that a catalogue is known to have: by them a change is noticed."""
+    text = files("foretell.data.markets").joinpath("known_fields.toml").read_text(encoding="utf-8")
+    return {
+        platform: {what: frozenset(names.split()) for what, names in sorts.items()}
+        for platform, sorts in tomllib.loads(text).items()
+    }
 
 
 class ListingReport:
@@ -178,9 +186,10 @@ class ListingReport:
         self.unknown_fields.update(other.unknown_fields)
         self.pages, self.complete = self.pages + other.pages, other.complete
 
-    def know(self, value: Any, known: frozenset[str], what: str) -> None:
-        """Count the fields of an object that are not among the known ones."""
+    def know(self, value: Any, platform: str, what: str, *more: str) -> None:
+        """Count the fields of an entry that are not among the known ones, nor among `more`."""
         if isinstance(value, Mapping):
+            known = known_fields()[platform][what].union(more)
             self.unknown_fields.update(f"{what}.{name}" for name in value if name not in known)
 
     def notes(self) -> tuple[str, ...]:

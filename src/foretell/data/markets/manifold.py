@@ -20,7 +20,6 @@ from foretell.data.markets.listing import (
     UnsupportedEvent,
     VolumeUnit,
     event_state,
-    field_names,
     log_skipped,
     readable,
     recurrence_template,
@@ -193,7 +192,7 @@ class ManifoldEvents(MarketEvents):
 
     async def read(self, row: Payload, as_of: AsOf, report: ListingReport) -> ListedEvent:
         """A whole market."""
-        report.know(row.value, MANIFOLD_MARKET, "market")
+        report.know(row.value, "manifold", "market")
         kind, status = _kind(row), _status(row, as_of.at)
         parts = [_yes(row, as_of.at, status)] if kind == BINARY else _answers(row, as_of.at, status, report)
         event = event_state(parts, exclusivity=read_exclusivity(kind == CHOICE and sums_to_one(row)))
@@ -299,7 +298,7 @@ def _answers(row: Payload, at: datetime, status: MarketStatus, report: ListingRe
     """One target per answer; an answer may come out before the rest does."""
     found: list[MarketState] = []
     for answer in row.need("answers").items():
-        report.know(answer.value, MANIFOLD_ANSWER, "answer")
+        report.know(answer.value, "manifold", "answer")
         result, chance = answer.words("resolution"), answer.need("probability").probability()
         label = "Other" if answer.is_set("isOther") and not answer.words("text") else answer.need("text").text()
         target = Target(
@@ -311,22 +310,6 @@ def _answers(row: Payload, at: datetime, status: MarketStatus, report: ListingRe
         state: MarketStatus = "resolved" if result else status
         found.append(MarketState(row=answer, target=target, status=state, lost=result == "NO"))
     return found
-
-
-# Fields that its catalogue is known to have, by which a change is noticed.
-
-MANIFOLD_MARKET = field_names("""
-    id creatorId creatorUsername creatorName creatorAvatarUrl createdTime closeTime question url slug outcomeType
-    mechanism probability pool p totalLiquidity volume volume24Hours isResolved resolution resolutions resolutionTime
-    resolutionProbability resolverId uniqueBettorCount lastBetTime lastUpdatedTime lastCommentTime token value min max
-    isLogScale answers shouldAnswersSumToOne addAnswersMode options description textDescription coverImageUrl groupSlugs
-    marketTier siblingContractId totalBounty bountyLeft isLove loverUserId1 loverUserId2 matchCreatorId visibility
-    sportsStartTimestamp sportsEventId sportsLeague unit midpoints
-""")
-MANIFOLD_ANSWER = field_names("""
-    id index contractId userId text shortText createdTime color pool probability isOther resolution resolutionTime
-    resolutionProbability resolverId probChanges totalLiquidity subsidyPool volume imageUrl midpoint prob
-""")
 
 
 MARKET = Market(

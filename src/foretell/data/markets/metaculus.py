@@ -23,7 +23,6 @@ from foretell.data.markets.listing import (
     MarketStatus,
     UnsupportedEvent,
     event_state,
-    field_names,
     recurrence_template,
 )
 from foretell.data.markets.market import Market
@@ -313,13 +312,13 @@ class MetaculusEvents(MarketEvents):
 
     async def read(self, row: Payload, as_of: AsOf, report: ListingReport) -> ListedEvent:
         """A whole post, or one question of it."""
-        report.know(row.value, METACULUS_POST | {OF_POST}, "post")
+        report.know(row.value, "metaculus", "post", OF_POST)
         if len(split_post(row)) > 1:
             numbers = ", ".join(one.need("id").name() for one in questions_of(row))
             raise UnsupportedEvent(f"it holds several questions; name one of them, as POST{PART}QUESTION: {numbers}")
         single, questions = row.get("question"), questions_of(row)
         for question in questions:
-            report.know(question.value, METACULUS_QUESTION, "question")
+            report.know(question.value, "metaculus", "question")
         parts = _parts(row, questions, as_of)
         kind = "" if single is None else single.need("type").text()
         event = event_state(parts, exclusivity=read_exclusivity(kind == CHOICE))
@@ -576,24 +575,6 @@ def _post_in_address(steps: Sequence[str], query: Mapping[str, list[str]]) -> st
         return None
     sub = query.get("sub-question", [""])[0]
     return f"{steps[1]}{PART}{sub}" if sub.isdigit() else steps[1]
-
-
-# Fields that its catalogue is known to have, by which a change is noticed.
-
-METACULUS_POST = field_names("""
-    id title short_title url_title slug author_id author_username coauthors created_at published_at edited_at
-    curation_status curation_status_updated_at comment_count status resolved actual_close_time scheduled_close_time
-    scheduled_resolve_time actual_resolve_time open_time nr_forecasters projects question group_of_questions conditional
-    notebook user_permission vote forecasts_count subscriptions unread_comment_count last_viewed_at key_factors
-    is_current_content_translated html_metadata_json description_preview similar_posts private_note
-""")
-METACULUS_QUESTION = field_names("""
-    id title short_title description resolution_criteria fine_print type options options_history all_options_ever status
-    open_time cp_reveal_time spot_scoring_time scheduled_close_time actual_close_time scheduled_resolve_time
-    actual_resolve_time resolution_set_time resolution open_lower_bound open_upper_bound inbound_outcome_count unit
-    scaling aggregations my_forecasts question_weight include_bots_in_aggregates default_score_type
-    default_aggregation_method created_at group_variable possibilities label group_rank post_id average_coverage
-""")
 
 
 MARKET = Market(

@@ -24,7 +24,6 @@ from foretell.data.markets.listing import (
     OnSkipped,
     UnsupportedEvent,
     event_state,
-    field_names,
     log_skipped,
     readable,
     recurrence_template,
@@ -257,10 +256,10 @@ class PolymarketEvents(MarketEvents):
 
     async def read(self, row: Payload, as_of: AsOf, report: ListingReport) -> ListedEvent:
         """An event with its markets."""
-        report.know(row.value, POLYMARKET_EVENT, "event")
+        report.know(row.value, "polymarket", "event")
         markets = _named(row)
         for market in markets:
-            report.know(market.value, POLYMARKET_MARKET, "market")
+            report.know(market.value, "polymarket", "market")
         sides = [market_states(market, as_of.at, alone=len(markets) == 1) for market in markets]
         pair = len(markets) == 1 and len(sides[0]) == 2
         event = event_state(
@@ -486,42 +485,6 @@ def _open_client(config: ServiceConfig) -> PolymarketClient:
     own = config.address
     hosts = PolymarketHosts(gamma=own, clob=own, data=own) if own else PolymarketHosts()
     return PolymarketClient(http=config.http, hosts=hosts)
-
-
-# Fields that its catalogue is known to have, by which a change is noticed.
-
-_POLYMARKET = field_names("""
-    id slug title subtitle description resolutionSource startDate endDate image icon active closed archived new featured
-    restricted liquidity volume category subcategory createdBy updatedBy createdAt updatedAt commentsEnabled competitive
-    volume24hr volume1wk volume1mo volume1yr enableOrderBook liquidityAmm liquidityClob negRisk negRiskMarketID
-    negRiskFeeBips negRiskAugmented commentCount imageOptimized iconOptimized featuredImage featuredImageOptimized
-    disqusThread markets series categories collections tags closedTime showAllOutcomes showMarketImages
-    automaticallyResolved automaticallyActive pendingDeployment deploying deployingTimestamp
-    scheduledDeploymentTimestamp requiresTranslation score gameId isTemplate templateVariables published_at publishedAt
-    twitterCardImage cyom resolutionStatus
-""")
-POLYMARKET_EVENT = _POLYMARKET | field_names("""
-    ticker creationDate openInterest sortBy parentEvent parentEventId sportsradarMatchId turnProviderId subEvents
-    enableNegRisk eventDate startTime eventWeek seriesSlug elapsed period live ended finishedTimestamp gmpChartMode
-    eventCreators tweetCount chats featuredOrder estimateValue cantEstimate estimatedValue templates spreadsMainLine
-    totalsMainLine carouselMap gameStatus electionType countryName color cumulativeMarkets eventMetadata teams sport
-    bestLines externalPartners internalUsers homeTeamName awayTeamName
-""")
-POLYMARKET_MARKET = _POLYMARKET | field_names("""
-    question conditionId questionID events outcomes outcomePrices clobTokenIds shortOutcomes marketType formatType
-    ammType sponsorName sponsorImage xAxisValue yAxisValue denominationToken fee fees lowerBound upperBound
-    lowerBoundDate upperBoundDate marketMakerAddress wideFormat mailchimpTag resolvedBy marketGroup groupItemTitle
-    groupItemThreshold groupItemRange umaEndDate umaEndDateIso umaResolutionStatus umaResolutionStatuses umaBond
-    umaReward customLiveness curationOrder orderPriceMinTickSize orderMinSize volumeNum liquidityNum endDateIso
-    startDateIso hasReviewedDates readyForCron gameStartTime eventStartTime secondsDelay teamAID teamBID fpmmLive
-    volumeAmm volumeClob volume24hrAmm volume1wkAmm volume1moAmm volume1yrAmm volume24hrClob volume1wkClob volume1moClob
-    volume1yrClob makerBaseFee takerBaseFee feesEnabled feeType feeSchedule acceptingOrders acceptingOrdersTimestamp
-    notificationsEnabled creator ready funded pastSlugs readyTimestamp fundedTimestamp rewardsMinSize rewardsMaxSpread
-    clobRewards spread oneHourPriceChange oneDayPriceChange oneWeekPriceChange oneMonthPriceChange oneYearPriceChange
-    lastTradePrice bestBid bestAsk clearBookOnStart chartColor seriesColor showGmpSeries showGmpOutcome
-    manualActivation negRiskOther negRiskRequestID submitted_by approved rfqEnabled holdingRewardsEnabled
-    sportsMarketType line cryptoMarketConfig sentDiscord pagerDutyNotificationEnabled
-""")
 
 
 MARKET = Market(

@@ -18,7 +18,6 @@ from foretell.data.markets.listing import (
     MarketEvents,
     MarketStatus,
     UnsupportedEvent,
-    field_names,
     recurrence_template,
 )
 from foretell.data.markets.market import Market
@@ -114,7 +113,7 @@ class ProphetArenaListing(MarketEvents):
 
     async def read(self, row: Payload, as_of: AsOf, report: ListingReport) -> ListedEvent:
         """An event."""
-        report.know(row.value, ARENA_EVENT, "event")
+        report.know(row.value, "prophet_arena", "event")
         outcomes, closes, crowd = _outcomes(row), row.need("close_at").time(), row.get("crowd")
         prices = {} if crowd is None else crowd.members()
         names = [one.need("name").text() for one in outcomes]
@@ -172,7 +171,7 @@ class ProphetArenaWeekly(MarketEvents):
 
     async def read(self, row: Payload, as_of: AsOf, report: ListingReport) -> ListedEvent:
         """A question of the release."""
-        report.know(row.value, ARENA_WEEKLY_EVENT | {RELEASE}, "weekly event")
+        report.know(row.value, "prophet_arena", "weekly event", RELEASE)
         outcomes, deadline = _outcomes(row), WeeklyDeadline.of(row.need(RELEASE))
         resolves = row.need("close_at").time()
         taken = deadline.published and as_of.at < deadline.closes_at
@@ -214,7 +213,7 @@ class ProphetArenaWindows(MarketEvents):
 
     async def read(self, row: Payload, as_of: AsOf, report: ListingReport) -> ListedEvent:
         """A round; it closes before its event does."""
-        report.know(row.value, ARENA_WINDOW, "window")
+        report.know(row.value, "prophet_arena", "window")
         names, closes = row.texts("outcomes"), row.need("closes_at").time()
         if not names:
             raise UnsupportedEvent("it has no outcome")
@@ -309,18 +308,6 @@ def arena_track(client: ProphetArenaClient, name: str) -> MarketEvents | None:
     if track == "weekly":
         return ProphetArenaWeekly(client, which or CURRENT)
     return ProphetArenaWindows(client, which) if track == "windows" else None
-
-
-# Fields that its catalogue is known to have, by which a change is noticed.
-
-ARENA_EVENT = field_names("""
-    slug title category criteria mutually_exclusive close_at outcomes crowd context window window_closes_at state
-    resolved_at
-""")
-ARENA_WEEKLY_EVENT = field_names("event ticker title category source close_at window outcomes mutually_exclusive")
-ARENA_WINDOW = field_names("""
-    event title category criteria round closes_at event_close_at outcomes crowd mutually_exclusive
-""")
 
 
 MARKET = Market(

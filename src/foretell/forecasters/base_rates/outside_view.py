@@ -27,6 +27,8 @@ from foretell.questions.question import Question, Target, scaled
 STRONGEST = 4
 WORTH_TELLING = 0.03
 """Log-odds below which a reason is left out."""
+CLEARLY_APART = 0.2
+"""Log-odds from which an answer is apart from its class though nothing about the case says why."""
 LISTED = 3
 ABOUT_THE_CASE = frozenset(
     ("threshold", "under", "between", "record", "win", "most", "out", "negated", *HORIZON.values())
@@ -42,12 +44,16 @@ def reasons_of_text(
     whose = f"Questions of {source}" if source else "Market questions in general"
     learnt = f"{record.outcomes:,} outcomes of {record.questions:,} past market questions"
     text = [f"{whose} resolve yes {float(sigmoid(level)):.0%} of the time (learnt from {learnt})."]
-    ranked = sorted((p for p in parts if p.name in ABOUT_THE_CASE), key=lambda p: -abs(p.log_odds))
-    strong = [p for p in ranked if abs(p.log_odds) >= WORTH_TELLING][:STRONGEST]
-    for effect, way in (("raises", 1), ("lowers", -1)):
-        these = [_meaning(p.name, seen) for p in strong if p.log_odds * way > 0]
-        if these:
-            text.append(f"What {effect} this one: {'; '.join(these)}.")
+    above = sum(part.log_odds for part in parts) - level
+    # A reason that points away from the answer would not explain it.
+    ranked = sorted(
+        (p for p in parts if p.name in ABOUT_THE_CASE and p.log_odds * above > 0), key=lambda p: -abs(p.log_odds)
+    )
+    strong = [_meaning(p.name, seen) for p in ranked if abs(p.log_odds) >= WORTH_TELLING][:STRONGEST]
+    if strong:
+        text.append(f"What {'raises' if above > 0 else 'lowers'} this one: {'; '.join(strong)}.")
+    elif abs(above) >= CLEARLY_APART:
+        text.append(f"Questions put like this one came true {'more' if above > 0 else 'less'} often than that.")
     if seen.days is None:
         text.append("No deadline is named.")
     return " ".join(text)
@@ -65,7 +71,8 @@ def reasons_of_class(found: ReferenceClass) -> str:
 
 
 def _meaning(name: str, seen: TextFeatures) -> str:
-    return TURNS[name][1] if name in TURNS else f"{seen.days:.0f} days to the deadline"
+    days = round(seen.days or 0)
+    return TURNS[name][1] if name in TURNS else f"{days:,} day{'' if days == 1 else 's'} to the deadline"
 
 
 LEAST, MOST = 0.005, 0.995

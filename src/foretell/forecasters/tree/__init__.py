@@ -27,9 +27,9 @@ HOMES = {
     ),
     "foretell.forecasters.tree.grounders.notebook": "NotebookGrounder",
     "foretell.forecasters.tree.grounders.search": "AgentGrounder PlainGrounder SearchGrounder",
-    "foretell.forecasters.tree.grow.analyze": ("AnalysisDraft AnalysisLimits ROOT analyze child_id depth_of"),
+    "foretell.forecasters.tree.grow.analyze": "AnalysisDraft AnalysisLimits ROOT analyze child_id depth_of",
     "foretell.forecasters.tree.grow.event_log": "EventLog TreeJob",
-    "foretell.forecasters.tree.grow.ground": ("CannotGround Grounder GroundingPool GroundingResult Leaf LeafBudget"),
+    "foretell.forecasters.tree.grow.ground": "CannotGround Grounder GroundingPool GroundingResult Leaf LeafBudget",
     "foretell.forecasters.tree.grow.grow": "TreeGrowth",
     "foretell.forecasters.tree.grow.prompting": "ClaimSurroundings TreeQuestion object_schema",
     "foretell.forecasters.tree.grow.synthesize": "SynthesisRule Synthesizer rule_named",
@@ -44,7 +44,7 @@ HOMES = {
         "Grounding Proposition Tree TreeOrigin has_own_value leaves own_value parents_of post_order"
     ),
     "foretell.forecasters.tree.settings": "GroundSettings THOUGHT_KINDS ThoughtKind ThoughtSettings TreeSettings",
-    "foretell.forecasters.tree.stored_trees": "StoredTreesForecaster relink",
+    "foretell.forecasters.tree.stored_trees": "StoredTreesForecaster ViewsForecaster relink",
     "foretell.forecasters.tree.text": "InvalidTree TreeProblem format_probability one_line",
     "foretell.forecasters.tree.thoughts": "ThoughtsForecaster",
     "foretell.forecasters.tree.tree_file": (
@@ -52,7 +52,6 @@ HOMES = {
         "tree_to_dict write_tree"
     ),
     "foretell.forecasters.tree.validation": "structural_problems tree_problems",
-    "foretell.forecasters.tree.views": "ViewsForecaster",
     "foretell.forecasters.tree.what_if": "apply_scenario claim_changes compare_scenarios next_ids resynthesize",
 }
 """Module → what the rest of the house uses of it."""

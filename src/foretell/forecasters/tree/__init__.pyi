@@ -110,6 +110,7 @@ from foretell.forecasters.tree.settings import ThoughtKind as ThoughtKind
 from foretell.forecasters.tree.settings import ThoughtSettings as ThoughtSettings
 from foretell.forecasters.tree.settings import TreeSettings as TreeSettings
 from foretell.forecasters.tree.stored_trees import StoredTreesForecaster as StoredTreesForecaster
+from foretell.forecasters.tree.stored_trees import ViewsForecaster as ViewsForecaster
 from foretell.forecasters.tree.stored_trees import relink as relink
 from foretell.forecasters.tree.text import InvalidTree as InvalidTree
 from foretell.forecasters.tree.text import TreeProblem as TreeProblem
@@ -128,7 +129,6 @@ from foretell.forecasters.tree.tree_file import tree_to_dict as tree_to_dict
 from foretell.forecasters.tree.tree_file import write_tree as write_tree
 from foretell.forecasters.tree.validation import structural_problems as structural_problems
 from foretell.forecasters.tree.validation import tree_problems as tree_problems
-from foretell.forecasters.tree.views import ViewsForecaster as ViewsForecaster
 from foretell.forecasters.tree.what_if import apply_scenario as apply_scenario
 from foretell.forecasters.tree.what_if import claim_changes as claim_changes
 from foretell.forecasters.tree.what_if import compare_scenarios as compare_scenarios

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
 from difflib import get_close_matches
@@ -10,7 +11,6 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
-from foretell.forecasters.tree import edits
 from foretell.forecasters.tree.arithmetic.evaluation import evaluate
 from foretell.forecasters.tree.arithmetic.scaling import links_without_bayes_net
 from foretell.forecasters.tree.edits import Edit, Scenario, SetP
@@ -24,18 +24,9 @@ from foretell.questions.errors import InputError
 T = TypeVar("T")
 
 EDIT_KINDS: Mapping[str, type[Edit]] = {
-    "set_p": edits.SetP,
-    "unpin": edits.Unpin,
-    "set_claim": edits.SetClaim,
-    "set_report": edits.SetReport,
-    "set_grounding": edits.SetGrounding,
-    "set_link": edits.SetLink,
-    "add_node": edits.AddNode,
-    "share_node": edits.ShareNode,
-    "remove_node": edits.RemoveNode,
-    "move_node": edits.MoveNode,
-    "mark_stale": edits.MarkStale,
+    re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower(): kind for kind in get_args(Edit)
 }
+"""By their names in tree files: `set_p` is a SetP."""
 
 
 # Writing.

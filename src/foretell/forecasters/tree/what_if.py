@@ -14,12 +14,11 @@ from foretell.forecasters.tree.arithmetic.evaluation import (
     with_cache,
     with_numbers,
 )
-from foretell.forecasters.tree.edits import Edit, EditSession, Scenario, SetLink, SetP, SetReport
-from foretell.forecasters.tree.links import JudgedLink, Link
+from foretell.forecasters.tree.edits import Edit, EditSession, Scenario, SetP
+from foretell.forecasters.tree.links import JudgedLink
 from foretell.forecasters.tree.proposition import Proposition, Tree, TreeLayout, has_own_value, layout, own_value
-from foretell.forecasters.tree.text import InvalidTree, TreeProblem, raise_errors
+from foretell.forecasters.tree.text import raise_errors
 from foretell.forecasters.tree.validation import result_problems
-from foretell.questions.as_of import AsOf
 
 
 def resynthesize(tree: Tree, edits: Iterable[Edit]) -> Tree:
@@ -234,56 +233,12 @@ def what_if(tree: Tree, p: Mapping[str, float], *, name: str = "what if") -> Wha
 # Building a tree by hand, step by step; each step gives a new tree.
 
 
-def single_claim_tree(claim: str, *, id: str = "P0", p: float | None = None, as_of: AsOf | None = None) -> Tree:
-    """A tree of one claim."""
-    return Tree(root=id, nodes={id: Proposition(id=id, claim=claim, p=p)}, as_of=as_of)
-
-
 def next_ids(tree: Tree, parent: str, count: int) -> list[str]:
     """Ids for new children: P1, P2, … under the root P0, P1.1, P1.2, … under P1.
 
-    >>> next_ids(single_claim_tree("c"), "P0", 2)
+    >>> next_ids(Tree(root="P0", nodes={"P0": Proposition(id="P0", claim="c")}), "P0", 2)
     ['P1', 'P2']
     """
     stem = "P" if parent == "P0" else f"{parent}."
     free = (f"{stem}{number}" for number in count_up(1) if f"{stem}{number}" not in tree.nodes)
     return list(islice(free, count))
-
-
-def with_children(tree: Tree, parent: str, children: Iterable[Proposition | str], causality: str = "") -> Tree:
-    """Claims put under a parent: new ones as propositions, those already in the tree by their id.
-
-    The parent loses any number and link it had: both follow from the children now, as soon as `with_link` says how.
-    """
-    nodes = dict(tree.nodes)
-    ids: list[str] = []
-    for child in children:
-        if isinstance(child, Proposition):
-            if child.id in nodes:
-                raise InvalidTree([TreeProblem(node=child.id, field="id", text="is taken already")])
-            nodes[child.id] = child
-        ids.append(child if isinstance(child, str) else child.id)
-    old = nodes[parent]
-    nodes[parent] = replace(
-        old, children=(*old.children, *ids), causality=causality or old.causality, link=None, p=None, pinned=None
-    )
-    return replace(tree, nodes=nodes)
-
-
-def with_link(tree: Tree, id: str, link: Link, *, report: str = "", key_factor: str = "") -> Tree:
-    """A parent with its link, and every number above brought up to date.
-
-    `InvalidTree` if the link does not fit the claim or its result is no probability; its `reasons` can be shown to a
-    model that is to correct the link.
-
-    >>> from foretell.forecasters.tree.links import LinearLink
-    >>> leaf = Proposition(id="P1", claim="Rates fall.", p=0.9)
-    >>> tree = with_children(single_claim_tree("Growth picks up."), "P0", [leaf])
-    >>> with_link(tree, "P0", LinearLink(weights={"P1": 0.5}, intercept=0.05)).nodes["P0"].p
-    0.5
-    >>> with_link(tree, "P0", LinearLink(weights={"P1": 1.0}, intercept=0.2))
-    Traceback (most recent call last):
-    ...
-    foretell.forecasters.tree.text.InvalidTree: node P0, link.intercept: 0.2 is outside [-0.1, 0.1] (let the ...
-    """
-    return resynthesize(tree, [SetLink(id=id, link=link), SetReport(id=id, report=report, key_factor=key_factor)])

@@ -130,11 +130,17 @@ def copy_readable_rows(damaged: Path, sound: sqlite3.Connection) -> Salvage:
             shared, marks = ", ".join(f'"{one}"' for one in both), ", ".join("?" for _ in both)
             numbers = [both.index(one) for one in _numbers(sound, name) if one in both]
             texts = [both.index(one) for one in _columns(sound, name, "TEXT") if one in both]
+            # SQLite takes a row without its key where that is a text.
+            keys = [row[0] for row in sound.execute(f'PRAGMA table_info("{name}")') if row[5] and row[0] < len(both)]
             insert = f'INSERT OR IGNORE INTO "{name}" ({shared}) VALUES ({marks})'
             whole, result.rows[name] = True, 0
             for row in _read_table(con, name, without_rowid="without rowid" in ours.get(name, sql).lower()):
-                broken = row is None or any(isinstance(row[at], str | bytes) for at in numbers)
-                if row is None or broken or any(isinstance(row[at], bytes) for at in texts):
+                if (
+                    row is None
+                    or any(isinstance(row[at], str | bytes) for at in numbers)
+                    or any(isinstance(row[at], bytes) for at in texts)
+                    or any(row[at] is None for at in keys)
+                ):
                     whole = False
                 else:
                     with suppress(sqlite3.IntegrityError):

@@ -116,6 +116,9 @@ class ChatWire:
 
     def reply(self, body: Json, request: Request) -> Reply:
         """What came back."""
+        if not body.get("choices") and isinstance(body.get("usage"), dict):
+            # Nothing was said, and it was counted: so it was paid for.
+            body = {**body, "choices": [{"message": {}, "finish_reason": "error"}]}
         choice = body["choices"][0]
         message: Json = choice["message"]
         raw_calls: list[Json] = [call for call in message.get("tool_calls") or () if call.get("function")]

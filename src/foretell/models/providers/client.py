@@ -14,6 +14,7 @@ from foretell.models.facts import ModelFacts, facts_of
 from foretell.models.journal import Journal
 from foretell.models.model import (
     ModelBusy,
+    ModelError,
     Reply,
     ReplyLost,
     ReplyTooLong,
@@ -23,7 +24,7 @@ from foretell.models.model import (
 )
 from foretell.models.names import ModelName
 from foretell.models.providers.batches import LONGEST_RESULTS, BatchFormat, BatchQueue, SubmittedBatches
-from foretell.models.providers.wire import HttpFailure, Json, Wire, counted, redact_key, server_events, tidied
+from foretell.models.providers.wire import HttpFailure, Json, Wire, counted, odd_json, redact_key, server_events, tidied
 from foretell.models.sending import NotSent, check_sending, sending_for_all
 from foretell.models.waiting import WaitingReply
 from foretell.questions.errors import MissingExtra
@@ -43,6 +44,8 @@ LONGEST_OUTPUT, LEAST_OUTPUT = 10_000_000, 100
 """Tokens of a reply: what any limit is below, and what is of no use any more."""
 UNREADABLE = (KeyError, IndexError, TypeError, ValueError, AttributeError)
 """What a reader raises where a reply is not what it should be."""
+LEFT_OUT: Mapping[str, str] = {"stream": "stream_options", "routing": "provider"}
+"""Fields that a wire adds by itself, and that are left out where they are refused."""
 LESS_SCHEMA: Mapping[str, Any] = {"yes": "object", "object": "no"}
 DESCRIBED = "Answer with one JSON object and nothing else. Its JSON schema:\n{}"
 """For models that cannot be held to a schema."""
@@ -55,6 +58,11 @@ class HttpAnswer(NamedTuple):
     headers: Mapping[str, str]
     """Found by their names in lower case."""
     body: bytes
+
+    @property
+    def good(self) -> bool:
+        """Whether the server says that all went well."""
+        return 200 <= self.status < 300
 
 
 class HttpModel:
@@ -125,8 +133,9 @@ class HttpModel:
             if self._batches is not None:
                 return await self._ask_in_batch(self._batches, request, name, self._wire.body(sent, name, facts))
         body = self._wire.body(sent, name, facts)
-        if "stream" in dropped:
-            body.pop("stream_options", None)
+        for setting, name_there in LEFT_OUT.items():
+            if setting in dropped:
+                body.pop(name_there, None)
         if "max_tokens" in dropped and "max_tokens" in body:
             body["max_completion_tokens"] = body.pop("max_tokens")
         path = self._wire.path(name, stream=bool(body.get("stream")))
@@ -138,9 +147,8 @@ class HttpModel:
         async def send(path: str, data: bytes | None = None, *, content_type: str = JSON_TYPE) -> bytes:
             with sending_for_all():
                 answer = await self._send(request, path, data, content_type=content_type, longest=LONGEST_RESULTS)
-            if answer.status != 200:
-                parsed = self._parsed(answer)
-                raise HttpFailure(status=answer.status, headers=answer.headers, body=parsed).error(request, self._key)
+            if not answer.good:
+                raise self._failure(answer, request)
             return answer.body
 
         queue = self._queues.setdefault(asyncio.get_running_loop(), BatchQueue(form, self._submitted))
@@ -167,7 +175,7 @@ class HttpModel:
         try:
             with WaitingReply() as waiting:
                 async with self._session().request(
-                    method, self._url(path), data=sent, headers=headers, proxy=self._proxy
+                    method, self._url(path), data=sent, headers=headers, proxy=self._proxy, allow_redirects=False
                 ) as answer:
                     body = await _read_all(answer, waiting, longest or LONGEST_BODY)
                     return HttpAnswer(status=answer.status, headers=answer.headers, body=body)
@@ -188,15 +196,27 @@ class HttpModel:
             self._urls[path] = URL(self._address + path)
         return self._urls[path]
 
+    def _failure(self, answer: HttpAnswer, request: Request, parsed: Any = None) -> ModelError:
+        if parsed is None:
+            with suppress(RecursionError):
+                parsed = self._parsed(answer)
+        failure = HttpFailure(status=answer.status, headers=answer.headers, body=parsed).error(request, self._key)
+        if answer.good and isinstance(failure, ModelBusy) and answer.body.count(b"data:") > 1:
+            # A stream that had begun: what came before the error may be billed.
+            return ReplyLost(str(failure), wait=failure.wait)
+        return failure
+
     def _read(self, answer: HttpAnswer, request: Request) -> Reply:
         try:
             parsed = self._parsed(answer)
         except RecursionError:
+            if not answer.good:
+                raise self._failure(answer, request) from None
             return _malformed(request, answer.body[:LONGEST_TEXT].decode("utf-8", "replace"))
-        if answer.status != 200 or (isinstance(parsed, dict) and _is_error(parsed)):
+        if not answer.good or (isinstance(parsed, dict) and _is_error(parsed)):
             if (failed := _failed_call(parsed, request)) is not None:
                 return failed
-            raise HttpFailure(status=answer.status, headers=answer.headers, body=parsed).error(request, self._key)
+            raise self._failure(answer, request, parsed)
         if not isinstance(parsed, dict):
             raise ReplyLost(f"{request.model}: the reply is no JSON or was cut off")
         try:
@@ -209,11 +229,10 @@ class HttpModel:
             raise ReplyLost(f"{request.model}: the reply holds no answer that can be read") from None
 
     def _parsed(self, answer: HttpAnswer) -> Any:
-        if b"text/event-stream" not in _type(answer.headers):
-            try:
-                parsed = json.loads(answer.body)
-            except ValueError:  # Perhaps a stream whose server does not say so.
-                parsed = None
+        kind = answer.headers.get("content-type", "")
+        # A stream whose server does not say so, and a reply that is called a stream, are known by how they begin.
+        if "text/event-stream" not in kind or answer.body[:100].lstrip().startswith((b"{", b"[")):
+            parsed = odd_json(answer.body, kind)
             if parsed is not None:
                 return self._from_list(parsed) if isinstance(parsed, list) else parsed
         events = list(server_events(answer.body.decode("utf-8", "replace")))
@@ -299,7 +318,9 @@ LONGEST_TEXT = 100_000
 
 
 async def _read_all(answer: "aiohttp.ClientResponse", waiting: WaitingReply, longest: int) -> bytes:
-    if (answer.content_length or 0) <= longest and answer.content_length is not None:
+    length = answer.content_length
+    # What is packed may be a thousand times as long as is said.
+    if length is not None and length <= longest and "content-encoding" not in answer.headers:
         return await answer.read()
     read = bytearray()
     async for chunk in answer.content.iter_any():
@@ -307,12 +328,10 @@ async def _read_all(answer: "aiohttp.ClientResponse", waiting: WaitingReply, lon
         waiting.heard(chunk.count(b"data:"))
         if len(read) > longest:
             answer.close()
+            if answer.status >= 300:  # A page about an error, whatever its length: its beginning will do.
+                return bytes(read[:LONGEST_TEXT])
             raise ReplyTooLong(f"the reply is larger than {longest // 2**20} MiB and was left unread")
     return bytes(read)
-
-
-def _type(headers: Mapping[str, str]) -> bytes:
-    return headers.get("content-type", "").encode()
 
 
 def _is_error(body: Json) -> bool:

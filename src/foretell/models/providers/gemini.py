@@ -173,13 +173,17 @@ def _in_camel_case(value: Any) -> Any:
 UNDERSCORE = re.compile(r"(?<=[a-z])_([a-z])")
 
 
+OTHER_PARTS = frozenset(
+    ("functionCall", "functionResponse", "inlineData", "fileData", "executableCode", "codeExecutionResult")
+)
+"""What a part may be in place of a text. Fields that nobody knows yet make it no other part."""
+
+
 def _join_part(parts: list[Json], part: Json) -> None:
     """Texts of one kind are one text; everything else is a part of its own. A signature may come with an empty text."""
-    plain = part.keys() <= {"text", "thought", "thoughtSignature"} and "text" in part
     last = parts[-1] if parts else {}
-    same = (
-        last.keys() <= {"text", "thought"} and "text" in last and bool(last.get("thought")) == bool(part.get("thought"))
-    )
+    same = "thoughtSignature" not in last and bool(last.get("thought")) == bool(part.get("thought"))
+    plain = all("text" in one and not one.keys() & OTHER_PARTS for one in (last, part))
     if plain and same:
         parts[-1] = {**last, **part, "text": last["text"] + part["text"]}
     else:

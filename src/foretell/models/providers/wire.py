@@ -4,6 +4,7 @@ import json
 import math
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
@@ -24,6 +25,7 @@ from foretell.models.model import (
     TokenCount,
     ToolCall,
 )
+from foretell.questions.redaction import redacted
 from foretell.questions.retry_after import read_seconds, retry_after
 
 Json = dict[str, Any]
@@ -132,9 +134,12 @@ SETTINGS = {
         "thought signature",
         "`signature`",
         "thinking` block",
+        "thinking block",
         "redacted_thinking",
     ),
     "stream": ("stream_options",),
+    # OpenRouter, where no server behind it takes all that was asked for; it does not say what they lack.
+    "routing": ("handle the requested parameters",),
     "max_tokens": OUTPUT_LIMITS,
 }
 """What a refusal is about, by words in the provider's message. The first setting that is named and was sent counts."""
@@ -159,7 +164,7 @@ class HttpFailure:
         raw = _get(_get(error, "metadata"), "raw")
         texts = (error if isinstance(error, str) else None, _get(error, "message"), _get(self.body, "message"))
         text = next((text for text in (*texts, _get(self.body, "detail")) if text), "")
-        text = text if isinstance(text, str) else json.dumps(text)
+        text = text if isinstance(text, str) else repr(text)[: 2 * LONGEST_MESSAGE]
         return f"{text}: {raw}" if raw and isinstance(raw, str) else text
 
     @property
@@ -178,7 +183,7 @@ class HttpFailure:
     @property
     def code(self) -> int:
         """The status that counts: OpenRouter answers 200 and puts the one behind it into the error."""
-        if self.status != 200:
+        if not 200 <= self.status < 300:
             return self.status
         inner = _get(self._error, "code")
         if isinstance(inner, int) and inner >= 400:
@@ -211,6 +216,10 @@ class HttpFailure:
         words, status, model = self.words, self.code, request.model
         message = redact_key(self.message, key)
         text = f"{model}: HTTP {status}" + (f": {message}" if message else "")
+        if 300 <= status < 400:
+            # Not followed: the key would go with it, and the question would not.
+            where = redact_key(self.headers.get("location", "nowhere"), key)
+            return ModelRefused(f"{text}: the server points to {where}; if that is right, set its address to that")
         if status == 402 or any(word in words for word in NO_CREDIT):
             return OutOfCredit(f"{text} (no credit is left)")
         about_key = status == 401 or (status == 403 and not any(word in words for word in NOT_OF_THE_KEY))
@@ -241,8 +250,9 @@ def _refused_setting(words: str, request: Request) -> str | None:
         "effort": settings.effort is not None,
         "seed": settings.seed is not None,
         "tier": settings.tier is not None,
-        # Nobody complains of it where the wire did not send it.
+        # Nobody complains of these where the wire did not send them.
         "stream": True,
+        "routing": True,
         "max_tokens": request.max_tokens is not None,
         "sealed": any(isinstance(message, AssistantMessage) and message.sealed for message in request.messages),
     }
@@ -251,7 +261,7 @@ def _refused_setting(words: str, request: Request) -> str | None:
 
 def redact_key(text: str, key: str) -> str:
     """Text that may be shown: shortened, on one line, and without the key."""
-    clean = " ".join((text.replace(key, "***") if len(key) >= SHORTEST_KEY else text).split())
+    clean = " ".join((redacted(text, [key], "***") if len(key) >= SHORTEST_KEY else text).split())
     return clean if len(clean) <= LONGEST_MESSAGE else clean[:LONGEST_MESSAGE] + "…"
 
 
@@ -276,11 +286,42 @@ def count(value: Any, *path: str) -> int | None:
         if not isinstance(value, dict):
             return None
         value = cast("Json", value).get(key)
+    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 16:  # As Google writes them.
+        value = int(value)
     if type(value) is int:
-        return value if value >= 0 else None
-    if isinstance(value, str) and value.isdecimal() and len(value) < 16:  # How Google writes large numbers.
-        return int(value)
-    return int(value) if isinstance(value, float) and math.isfinite(value) and value >= 0 else None
+        return value if 0 <= value <= MOST_COUNTED else None
+    return int(value) if isinstance(value, float) and 0 <= value <= MOST_COUNTED else None
+
+
+MOST_COUNTED = 10**12
+"""More tokens than any reply has, or ticks than it costs; what counts more was not counted."""
+
+
+def odd_json(body: bytes, kind: str = "") -> Any:
+    r"""The JSON that a body begins with, as far as there is any: in another charset, or with rubbish behind it.
+
+    >>> odd_json(b'{"a": 1} <!-- proxy -->'), odd_json(b'["\xe9"]', "text/json; charset=Latin-1"), odd_json(b"<html>")
+    ({'a': 1}, ['é'], None)
+    """
+    with suppress(ValueError):
+        return json.loads(body)
+    latin = any(f"charset={name}" in kind.lower().replace('"', "") for name in LATIN_1)
+    text = body.decode("cp1252" if latin else "utf-8", "replace")
+    try:
+        found = _ODD.raw_decode(text.lstrip("\ufeff \t\r\n"))[0]
+    except ValueError:
+        return None
+    return found if isinstance(found, dict | list) else None
+
+
+LATIN_1 = ("iso-8859-1", "latin-1", "latin1", "windows-1252", "cp1252")
+
+
+def _odd_int(digits: str) -> float | int:
+    return int(digits) if len(digits) < 100 else math.inf
+
+
+_ODD = json.JSONDecoder(parse_int=_odd_int, strict=False)
 
 
 def counted(
@@ -310,6 +351,7 @@ ANSWERED_TIERS: Mapping[str, ServiceTier] = {
     "flex": "flex",
     "batch": "batch",
     "priority": "priority",
+    "fast": "priority",
 }
 
 
@@ -394,12 +436,20 @@ def server_events(text: str) -> Iterator[Json]:
     """The JSON of every event in a stream; what is no JSON, such as the closing mark, is passed over."""
     # A line may end in either character or in both; within JSON both are escaped.
     for block in text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n\n"):
-        data = "\n".join(line[5:].lstrip(" ") for line in block.split("\n") if line.startswith("data:"))
-        if data.startswith("{"):
-            try:
-                yield json.loads(data)
-            except (ValueError, RecursionError):
-                continue
+        # Some servers write an error between two events as it is, or leave out the empty line between events.
+        lines = [
+            line.removeprefix("data:").lstrip(" ") for line in block.split("\n") if line.startswith(("data:", "{"))
+        ]
+        whole = _object("\n".join(lines))
+        yield from [whole] if whole is not None else filter(None, map(_object, lines if len(lines) > 1 else ()))
+
+
+def _object(data: str) -> Json | None:
+    try:
+        found = json.loads(data) if data.startswith("{") else None
+    except (ValueError, RecursionError):
+        return None
+    return cast("Json", found) if isinstance(found, dict) else None
 
 
 SKIP_SIGNATURE = b64encode(b"skip_thought_signature_validator").decode()

@@ -180,14 +180,32 @@ def _forecast_bars(p: Floats, weight: Floats) -> list[Markup]:
     return [*parts, text(LEFT, base + 12, "how often each probability was said", "xs k")]
 
 
-def correctness_histogram(brier: npt.ArrayLike, *, name: str, bins: int = 20) -> Chart:
+def correctness_histogram(brier: npt.ArrayLike, *, name: str) -> Chart:
     """Share of questions by Brier score; 0 is certain and right, 0.25 is a shrug, 1 is certain and wrong."""
     scores = np.asarray(brier, dtype=np.float64)
     scores = scores[np.isfinite(scores)]
     if not len(scores):
         return empty("No scored question")
-    count, edges = np.histogram(scores, bins=bins, range=(0, 1))
-    share = 100 * count / len(scores)
+    worse = float(np.mean(scores > 0.25))
+    told = f"median {number(float(np.median(scores)), 3)} · {percent(worse)} worse than saying 0.5"
+    title = f"Distribution of the Brier score of {name} over {len(scores)} questions"
+    heads = ("Distribution of correctness", told)
+    return unit_histogram(scores, title, heads, what="Brier score", of="question", middle=0.25)
+
+
+def unit_histogram(values: Floats, title: str, heads: tuple[str, str], *, what: str, of: str, middle: float) -> Chart:
+    """Share of numbers between 0 and 1, good ones to the left of `middle`.
+
+    Args:
+        values: The numbers.
+        title: What the figure shows, for those who do not see it.
+        heads: The two lines above it.
+        what: What the numbers are.
+        of: Whose they are, in the singular.
+        middle: Where the colour changes.
+    """
+    count, edges = np.histogram(values, bins=BARS, range=(0, 1))
+    share = 100 * count / len(values)
     top, bottom, right = 44, 210, 368
     x = ChartScale(low=0, high=1, start=44, stop=right)
     y = ChartScale(low=0, high=float(share.max()) * 1.08, start=bottom, stop=top)
@@ -195,29 +213,25 @@ def correctness_histogram(brier: npt.ArrayLike, *, name: str, bins: int = 20) ->
         rect(
             x(edges[i]) + 1,
             y(share[i]),
-            (x.stop - x.start) / bins - 2,
+            (x.stop - x.start) / BARS - 2,
             bottom - y(share[i]),
-            "f-a bar" if edges[i] < 0.25 else "f-b bar",
-            tip=f"Brier {edges[i]:.2f}–{edges[i + 1]:.2f}: {count[i]} questions ({share[i]:.1f} %)",
+            "f-a bar" if edges[i] < middle else "f-b bar",
+            tip=f"{what} {edges[i]:.2f}–{edges[i + 1]:.2f}: {count[i]} {of}s ({share[i]:.1f} %)",
         )
         for i in np.flatnonzero(count)
     ]
-    worse = float(np.mean(scores > 0.25))
+    rows: list[CsvRow] = [
+        {f"{what} from": float(edges[i]), "to": float(edges[i + 1]), "count": n} for i, n in enumerate(count.tolist())
+    ]
     return figure(
         380,
         250,
-        f"Distribution of the Brier score of {name} over {len(scores)} questions",
-        text(4, 16, "Distribution of correctness", "h"),
-        text(4, 32, f"median {number(float(np.median(scores)), 3)} · {percent(worse)} worse than saying 0.5", "s k"),
+        title,
+        text(4, 16, heads[0], "h"),
+        text(4, 32, heads[1], "s k"),
         y_axis(y, x.start, right, count=4),
-        x_axis(x, bottom, top, "Brier score of a question (share in %)"),
+        x_axis(x, bottom, top, f"{what} of a {of} (share in %)"),
         *bars,
-        line(x(0.25), top, x(0.25), bottom, "l-muted dash"),
-        rows=histogram_rows("Brier score", edges, count),
+        line(x(middle), top, x(middle), bottom, "l-muted dash"),
+        rows=rows,
     )
-
-
-def histogram_rows(what: str, edges: Floats, count: npt.ArrayLike) -> list[CsvRow]:
-    """The bars of a histogram as rows: from, to, how many."""
-    counts = np.asarray(count, np.int64).tolist()
-    return [{f"{what} from": float(edges[i]), "to": float(edges[i + 1]), "count": n} for i, n in enumerate(counts)]

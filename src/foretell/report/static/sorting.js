@@ -3,7 +3,9 @@ const sortable = place => place.querySelectorAll('table.sort').forEach(table => 
   heads.forEach((head, column) => {
     const button = document.createElement('button');
     button.type = 'button';
+    if (!head.textContent.trim()) button.setAttribute('aria-label', 'Sort by name');
     button.append(...head.childNodes);
+    if (!button.textContent.trim()) button.setAttribute('aria-label', 'Sort by name'); // Of rows without a heading.
     head.append(button);
     button.addEventListener('click', () => {
       const last = head.getAttribute('aria-sort');

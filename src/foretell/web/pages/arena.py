@@ -47,7 +47,7 @@ from foretell.web.boards import ArenaFilters
 from foretell.web.formatting import some
 from foretell.web.rendering import html_page, json_and_page
 from foretell.web.run_rows import list_runs
-from foretell.web.security import TokenRequired, form_of
+from foretell.web.security import TokenRequired, form_of, visitor_of
 from foretell.web.state import CurrentState, WebState
 
 router = APIRouter()
@@ -56,8 +56,12 @@ MAX_CHOICES = 200
 COMPARE_RESAMPLING = Resampling(draws=1000)
 _COUNTS_SQL = """
 select count(*), coalesce(sum(settled), 0) from listed where arena = ? and decision = 'selected'"""
+_CATEGORIES_SQL = """
+select category, count(*) from listed where arena = ? and decision = 'selected' group by category"""
 Offset = Annotated[int, Query(ge=0, le=10_000_000)]
 Name = Annotated[str, Query(max_length=300)]
+StudyParts = Sequence[tuple[str, str, Markup]]
+"""Anchor, title and markup of the sections of a study."""
 Runs = Annotated[tuple[str, ...], Query(max_length=50, description="Runs by name or id; may be repeated.")]
 
 
@@ -121,7 +125,7 @@ def show_board(
         body=Markup(made.body) if made else "",
         entries=[CROWD, *dict.fromkeys(row.name for row in book.entries())],
         open=coming_up(book),
-        offer=board_offer(book),
+        offer=here.boards.kept(("offer", arena), here.boards.state(arena), lambda: board_offer(book)),
     )
 
 
@@ -150,21 +154,15 @@ def list_events(
     here: CurrentState, arena: Arena, find: Find = "", category: Find = "", state: Find = "", offset: Offset = 0
 ) -> dict[str, Any]:
     """Events that were taken up, those that close last first; `find` looks in titles, every word of it."""
-    every = listed_events(ArenaStore(here.store.database, arena))
-    words = find.casefold().split()
-    found = [
-        one
-        for one in every
-        if (not category or one.category == category)
-        and (not state or (one.status == "settled") == (state == "settled"))
-        and all(word in one.title.casefold() or word in one.id.casefold() for word in words)
-    ]
+    book, words = ArenaStore(here.store.database, arena), find.casefold().split()
+    events, total = listed_events(book, words, category=category, state=state, offset=offset)
+    categories = dict(here.store.database.read(_CATEGORIES_SQL, (arena,)))
     return {
         "arena": arena,
-        "events": [vars(one) for one in found[offset : offset + EVENTS_PER_PAGE]],
-        "total": len(found),
-        "of": len(every),
-        "categories": sorted({one.category for one in every}),
+        "events": [vars(one) for one in events],
+        "total": total,
+        "of": sum(categories.values()),
+        "categories": sorted(categories),
         "chosen": {"find": find, "category": category, "state": state},
         "offset": offset,
         "size": EVENTS_PER_PAGE,
@@ -260,14 +258,16 @@ def read_choices(here: CurrentState, arena: Name = "") -> dict[str, Any]:
         return {"arena": arena, "choices": [{"id": name, "name": name} for name in names]}
     runs = [row for row in here.store.runs() if row.done][:MAX_CHOICES]
     models = [row.spec.get("models", {}).get("agent") or row.spec.get("forecaster", "") for row in runs]
-    choices = [{"id": row.id, "name": f"{model} · {row.id}"} for row, model in zip(runs, models, strict=True)]
+    choices = [
+        {"id": row.id, "name": row.name or f"{model} · {row.id}"} for row, model in zip(runs, models, strict=True)
+    ]
     return {"arena": "", "choices": choices}
 
 
 @router.get("/api/compare", tags=["compare"])
 def read_comparison(here: CurrentState, first: Name, second: Name, arena: Name = "") -> dict[str, Any]:
     """Who is better and by how much more than noise, group by group, and where the two part."""
-    return _comparison(here, first, second, arena).to_dict()
+    return _comparison(here, first, second, read_choices(here, arena))[0].to_dict()
 
 
 @router.get("/compare", include_in_schema=False)
@@ -276,13 +276,12 @@ def show_comparison(
 ) -> Response:
     """The page: a form, and below it the comparison."""
     choices = read_choices(here, arena)
-    study, reason = None, ""
+    study, parts, reason = None, [], ""
     if first and second:
         try:
-            study = _comparison(here, first, second, arena)
+            study, parts = _comparison(here, first, second, choices)
         except InputError as error:
             reason = str(error)
-    parts = study_parts(study, ADVICE) if study else []
     return html_page(
         request, "compare.html", study, reason=reason, parts=parts, choices=choices, first=first, second=second
     )
@@ -291,7 +290,7 @@ def show_comparison(
 @router.get("/api/board", tags=["compare"])
 def read_run_board(here: CurrentState, run: Runs) -> dict[str, Any]:
     """Several runs on one board: who leads, and by more than noise?"""
-    return _board(here, run).to_dict()
+    return _board(here, run)[0].to_dict()
 
 
 @router.get("/board", include_in_schema=False)
@@ -327,26 +326,25 @@ class OwnTables:
 
 
 def _board_page(request: Request, here: WebState, own: OwnTables) -> Response:
-    study, reason, listed = None, "", list_runs(here.store, limit=MAX_CHOICES).runs
+    study, parts, reason = None, [], ""
     if len(own.runs) + len(own.tables) > 1:
         try:
-            board = _board_with(here, own) if own.tables else _board(here, own.runs)
-            counts = (len(own.runs), "run"), (len(own.tables), "table")
-            parts = [some(number, one) for number, one in counts if number]
-            study = board_study(board, " and ".join(parts))
+            study, parts = _drawn(_board_with(here, own), own) if own.tables else _board(here, own.runs)[1:]
         except InputError as error:
             reason = str(error)
     elif own.runs or own.tables or request.method == "POST":
         reason = "Tick two runs or more, or add a table: one alone cannot be compared."
-    chosen = {here.run(one).id for one in own.runs}
+    ids = {one: here.run(one).id for one in own.runs}
+    # Only who may add tables chooses among the others, and is told the command.
+    listed = list_runs(here.store, limit=MAX_CHOICES).runs if visitor_of(request).may_write else ()
     named = {run.id: run.called for run in listed}
     more: dict[str, Any] = {
         "reason": reason,
         "own": own,
-        "command": replace(own, runs=tuple(named.get(here.run(one).id, one) for one in own.runs)).command(),
-        "choices": [run for run in listed if run.score.get("bi") or run.id in chosen],
-        "chosen": chosen,
-        "parts": study_parts(study, ADVICE) if study else [],
+        "command": replace(own, runs=tuple(named.get(id, one) for one, id in ids.items())).command(),
+        "choices": [run for run in listed if run.score.get("bi") or run.id in ids.values()],
+        "chosen": set(ids.values()),
+        "parts": parts,
     }
     return html_page(request, "board.html", study, status=422 if reason and own.tables else 200, **more)
 
@@ -369,40 +367,43 @@ def _board_with(here: WebState, own: OwnTables) -> Scoreboard:
     return found.board
 
 
-def _runs_state(here: WebState, runs: Sequence[str]) -> tuple[Any, ...]:
-    """What had been answered and had come out in some runs by now."""
-    told, rows = here.outcomes.count(), [here.run(one) for one in runs]
-    return tuple((row.id, row.done, row.failed, row.degraded, told.get(row.id)) for row in rows)
+def _drawn(board: Scoreboard, own: OwnTables) -> tuple[StudyResult, StudyParts]:
+    counts = (len(own.runs), "run"), (len(own.tables), "table")
+    study = board_study(board, " and ".join(some(number, one) for number, one in counts if number))
+    return study, study_parts(study, ADVICE)
 
 
-def _board(here: WebState, runs: Sequence[str]) -> Scoreboard:
-    ids = tuple(here.run(one).id for one in dict.fromkeys(runs))
+def _board(here: WebState, runs: Sequence[str]) -> tuple[Scoreboard, StudyResult, StudyParts]:
+    rows = [here.run(one) for one in dict.fromkeys(runs)]
+    ids = tuple(row.id for row in rows)
 
-    def make() -> Scoreboard:
+    def make() -> tuple[Scoreboard, StudyResult, StudyParts]:
         # The same operation as `foretell score --run …`, so that it is the same answer.
         found = score(ScoreRequest(runs=ids), here.settings)
         assert isinstance(found, ScoreResult)
-        return found.board
+        return found.board, *_drawn(found.board, OwnTables(runs=ids))
 
-    return here.boards.kept(("board", *ids), _runs_state(here, ids), make)
+    return here.boards.kept(("board", *ids), here.answered(*rows), make)
 
 
-def _comparison(here: WebState, first: str, second: str, arena: str) -> StudyResult:
+def _comparison(here: WebState, first: str, second: str, choices: Mapping[str, Any]) -> tuple[StudyResult, StudyParts]:
     """On every market both entries answered, or of runs, whose trials are combined as each says."""
     if first == second:
         raise InputError("one and the same cannot be compared", column="second", hint="name two different ones")
-    known = {choice["id"] for choice in read_choices(here, arena)["choices"]}
+    arena, known = choices["arena"], {choice["id"] for choice in choices["choices"]}
     for name in (first, second):
         if name not in known:
             raise HTTPException(404, f"there is nobody called {name[:80]!r} here")
 
-    def make() -> StudyResult:
+    def make() -> tuple[StudyResult, StudyParts]:
         if arena:
             scoring = ScoringOptions(resampling=COMPARE_RESAMPLING, by=("category",), metric="brier")
-            return comparison_study(arena_as_table(here.boards.table(arena)), first, second, texts={}, scoring=scoring)
-        table, names, texts = run_table(here.settings, (first, second))
-        scoring = ScoringOptions(resampling=COMPARE_RESAMPLING, by=("source",))
-        return comparison_study(table, names[0], names[1], texts=texts, scoring=scoring)
+            table, names, texts = arena_as_table(here.boards.table(arena)), (first, second), {}
+        else:
+            table, names, texts = run_table(here.settings, (first, second))
+            scoring = ScoringOptions(resampling=COMPARE_RESAMPLING, by=("source",))
+        study = comparison_study(table, names[0], names[1], texts=texts, scoring=scoring)
+        return study, study_parts(study, ADVICE)
 
-    state = here.boards.state(arena) if arena else _runs_state(here, (first, second))
+    state = here.boards.state(arena) if arena else here.answered(here.run(first), here.run(second))
     return here.boards.kept(("compare", arena, first, second), state, make)

@@ -41,7 +41,8 @@ NO_STUDY: dict[int | str, dict[str, Any]] = {404: {"description": "No such study
 
 def model_keys(settings: Settings) -> dict[str, list[str]]:
     """Providers of models that there is a key for, and the environment variables that would bring the others."""
-    providers = [name for name in MODEL_PROVIDERS if name in settings.services]
+    services = settings.services
+    providers = [name for name in MODEL_PROVIDERS if name in services]
     return {"providers": providers, "missing": [KEYS[name][0] for name in MODEL_PROVIDERS if name not in providers]}
 
 
@@ -109,7 +110,7 @@ def _newest(path: Path) -> Tree:
     return _tree_of(path, found.st_mtime_ns, found.st_size)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=16)
 def _tree_of(path: Path, changed: int, size: int) -> Tree:
     return read_tree_file(path).tree
 
@@ -227,7 +228,7 @@ def _recent_run(here: WebState, run: RunRowView) -> dict[str, Any]:
 
 def _recent_tree(path: Path, folder: Path) -> dict[str, Any] | None:
     try:
-        tree = read_tree_file(path).tree
+        tree = _newest(path)
     except InputError:
         return None
     root, name = tree.nodes[tree.root], path.relative_to(folder).with_suffix("").as_posix()

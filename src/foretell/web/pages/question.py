@@ -49,7 +49,11 @@ def read_question(
     """Every trial of a question step by step, with evidence, refusals and cost, and the way to the answer."""
     row, store = here.run(run), here.store
     last = store.last_event()  # Before anything is read: what comes later is sent by the stream.
-    view = question_view(store, row, question, due, lambda: here.scores(row, finished=True))
+    view = here.kept(
+        ("question", row.id, question, due),
+        (last, *here.answered(row)),
+        lambda: question_view(store, row, question, due, lambda: here.scores(row, finished=True)),
+    )
     if view is None:
         when = f" as of {due[:64]}" if due else ""
         raise HTTPException(404, f"run {row.id} does not ask {question[:200]!r}{when}")

@@ -51,12 +51,12 @@ from foretell.web.pages.ask import UNPRICED, StartedRun, start_from_form, start_
 from foretell.web.rendering import html_page, json_and_page, link_to
 from foretell.web.run_figures import answer_ruler, run_ruler, score_rulers
 from foretell.web.run_rows import RUNS_PER_PAGE, RunList, RunRowView, list_runs, run_row_view
-from foretell.web.security import FIELD, TokenRequired, form_of
+from foretell.web.security import FIELD, TokenRequired, form_of, visitor_of
 from foretell.web.state import CurrentState, WebState
 from foretell.web.streaming import STREAM, After, Brief, event_to_dict, stream
 
 router = APIRouter()
-QUESTIONS_PER_PAGE = 50
+QUESTIONS_PER_PAGE = 25
 MAX_REASONS, MAX_EXAMPLES, MAX_ENDINGS = 20, 5, 20
 MAX_TEXT = 1_000_000
 """Characters that a browser still lays out at once; what is longer is offered as a file."""
@@ -69,6 +69,7 @@ select count(*) from (
     select distinct question, due, trial from event where run = ?
     except select question, due, trial from cell where run = ?
 ) as open_cells"""
+_TAGS_SQL = "select distinct tags from run"
 _FAILED_SQL = (
     "select question, due, failure from cell where run = ? and failure is not null order by question, due, trial"
 )
@@ -179,17 +180,18 @@ def _runs_page(  # noqa: PLR0913 - the list and the form below it
     filters = filters or RunFilters()
     view, status = list_runs(here.store, filters.request(), offset=offset), 422 if problem else 200
     spent = {run.id: here.totals(run.id).spending.dollars for run in view.runs}
+    starts = visitor_of(request).may_write
     more: dict[str, Any] = {
         "filters": filters,
         "states": get_args(RunState),
         "counted": Counter(run.state for run in view.runs).most_common(),
-        "tags": sorted({tag for row in here.store.runs() for tag in row.tags}),
+        "tags": sorted({tag for (tags,) in here.store.database.read(_TAGS_SQL) for tag in json.loads(tags)}),
         "rulers": score_rulers(view.runs),
         "spent": spent,
         "total_spent": sum(spent.values()),
-        "same": _same_questions(here.store, view.runs),
-        "fields": form_fields(RunRequest, leave_out=("where",)),
-        "picker": form_fields(PickedSet, proposals={"dataset": sets_here()}),
+        "same": _same_questions(dict(here.store.specs()), view.runs),
+        "fields": form_fields(RunRequest, leave_out=("where",)) if starts else (),
+        "picker": form_fields(PickedSet, proposals={"dataset": sets_here()}) if starts else (),
         "given": given,
         "problem": problem,
         "sets": set_names(),
@@ -198,12 +200,12 @@ def _runs_page(  # noqa: PLR0913 - the list and the form below it
     return html_page(request, "runs.html", view, status=status, size=RUNS_PER_PAGE, **more)
 
 
-def _same_questions(store: RunStore, runs: Sequence[RunRowView]) -> list[dict[str, Any]]:
+def _same_questions(specs: Mapping[str, Mapping[str, Any]], runs: Sequence[RunRowView]) -> list[dict[str, Any]]:
     """Runs that asked the same questions and have a score: those that can be compared at once."""
     groups: dict[str, list[RunRowView]] = {}
     for run in runs:
-        row = store.run(run.id) if run.score.get("bi") else None
-        if row is not None and (digest := str(row.spec.get("questions", {}).get("digest", ""))):
+        questions = specs.get(run.id, {}).get("questions", {})
+        if run.score.get("bi") and (digest := str(questions.get("digest", ""))):
             groups.setdefault(digest, []).append(run)
     return [
         {"title": group[0].title, "questions": group[0].questions, "ids": [run.id for run in group]}
@@ -313,7 +315,11 @@ def _run_view(here: WebState, row: RunRow, filters: AnswerFilters, offset: int) 
         # How often trials ended in which way: submitted, at the step limit, at the budget, …
         "endings": dict(totals.endings.most_common(MAX_ENDINGS)),
         "failures": _failures(here.store, row.id) if row.failed else [],
-        "questions": [_question_view(here.store, row, one) for one in chosen[offset : offset + QUESTIONS_PER_PAGE]],
+        "questions": here.kept(
+            ("answers", row.id, filters, offset),
+            (last, *here.answered(row)),
+            lambda: [_question_view(here.store, row, one) for one in chosen[offset : offset + QUESTIONS_PER_PAGE]],
+        ),
         "offset": offset,
         "size": QUESTIONS_PER_PAGE,
         "finished": line.finished,

@@ -130,14 +130,9 @@ def leaf_spread(
     """The spread of every leaf and of the answer that moves with them by these slopes."""
     import numpy as np
 
-    # Leaves have a handful of trials each: plain sums, because an array for each would take most of the time.
     count = np.array([len(one) for one in trials.values()], dtype=float)
-    means = [fsum(one) / len(one) for one in trials.values()]
-    deviations = [[p - mean for p in one] for one, mean in zip(trials.values(), means, strict=True)]
-    sums = np.array([fsum(off * off for off in one) for one in deviations])
-    freedom = np.maximum(count - 1, 0.0)
-    common = float(sums.sum() / freedom.sum())
-    single = (sums + PRIOR_TRIALS * common) / (freedom + PRIOR_TRIALS)
+    means, deviations, variances = _within_leaves(trials)
+    single, freedom = np.array(variances), np.maximum(count - 1, 0.0)
     rho = _together(deviations, np.sqrt(single))
     passing = np.sqrt(single / count)
     own = np.array([slope[id] for id in trials])
@@ -156,6 +151,25 @@ def leaf_spread(
         variance=total + steady,
         freedom=(total + steady) ** 2 / known if known > 0 else 1e6,
         correlation=rho,
+    )
+
+
+def _within_leaves(
+    trials: Mapping[str, Sequence[float]],
+) -> tuple[list[float], list[list[float]], list[float]]:
+    """Of each leaf its mean, how far each trial is off it, and the variance of one trial, drawn to that of them all."""
+    # Leaves have a handful of trials each: plain sums, because an array for each would take most of the time.
+    means = [fsum(one) / len(one) for one in trials.values()]
+    deviations = [[p - mean for p in one] for one, mean in zip(trials.values(), means, strict=True)]
+    sums = [fsum(off * off for off in one) for one in deviations]
+    common = fsum(sums) / sum(max(len(one) - 1, 0) for one in deviations)
+    return (
+        means,
+        deviations,
+        [
+            (own + PRIOR_TRIALS * common) / (max(len(one) - 1, 0) + PRIOR_TRIALS)
+            for own, one in zip(sums, deviations, strict=True)
+        ],
     )
 
 
@@ -208,8 +222,8 @@ def next_trials(slope: Mapping[str, float], trials: Mapping[str, Sequence[float]
     {'P1': 4, 'P2': 0}
     """
     known = any(len(one) > 1 for one in trials.values())
-    single = leaf_spread(slope, trials).single.tolist() if known else [1.0] * len(trials)
-    weight = {id: (slope[id] * sd) ** 2 for id, sd in zip(trials, single, strict=True)}
+    single = _within_leaves(trials)[2] if known else [1.0] * len(trials)
+    weight = {id: slope[id] ** 2 * variance for id, variance in zip(trials, single, strict=True)}
     given = dict.fromkeys(trials, 0)
     for _ in range(count):
         left = {id: weight[id] / ((len(one) + given[id]) * (len(one) + given[id] + 1)) for id, one in trials.items()}

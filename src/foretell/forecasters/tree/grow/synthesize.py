@@ -373,13 +373,7 @@ def _within_one(link: LinearLink) -> LinearLink:
 
 
 RULE_OF_LINK = {
-    "linear": "linear",
-    "formula": "logic",
-    "product_logic": "product-logic",
-    "noisy_or": "noisy-or",
-    "inhibited_noisy_or": "inhibited-noisy-or",
-    "judged": "vanilla",
-    "average": "average",
+    rule.link.kind: rule.name for rule in (LINEAR, LOGIC, PRODUCT_LOGIC, NOISY_OR, INHIBITED, VANILLA, AVERAGE)
 }
 """By kind of link, the rule that makes one; of other packages' links by the node's own `rule` alone."""
 

@@ -1,0 +1,58 @@
+"""Keys taken out of what is shown or kept, however somebody else wrote them down."""
+
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Iterable
+from functools import lru_cache
+from html import escape
+from urllib.parse import quote, quote_plus
+
+HIDDEN = "•••"
+PART = 8
+"""Letters of a long key that are hidden also by themselves: many quote a key with its end left out."""
+LONGEST_SEARCHED = 200_000
+"""Characters in which parts are looked for; whole keys are hidden in texts of any length."""
+
+
+@lru_cache(maxsize=64)
+def _forms(secret: str) -> tuple[tuple[str, ...], frozenset[str]]:
+    """A key as it is and as it may stand encoded, the longest first, and the parts of all of them."""
+    plain = secret.encode("utf-8", "replace")
+    coded = [code(b" " * lead + plain).decode() for code in (b64encode, urlsafe_b64encode) for lead in range(3)]
+    forms = {secret, quote(secret), quote(secret, safe=""), quote_plus(secret), escape(secret), plain.hex()}
+    long = len(secret) >= 2 * PART
+    # Of base64 the first and last letters depend on what stands around.
+    parts = {form[at : at + PART] for form in forms for at in range(len(form) - PART + 1)}
+    parts |= {form[at : at + PART] for form in coded for at in range(4, len(form) - PART - 3)}
+    return tuple(sorted(forms, key=len, reverse=True)), frozenset(parts if long else ())
+
+
+def redacted(text: str, secrets: Iterable[str], mark: str = HIDDEN) -> str:
+    """The text with every secret hidden, also where it stands encoded, or in part.
+
+    >>> redacted("https://example.org/?key=a%2Fb was refused", ["a/b"])
+    'https://example.org/?key=••• was refused'
+    >>> redacted("bad key: sk-0123456789abcd****", ["sk-0123456789abcdefgh"])
+    'bad key: •••****'
+    """
+    for secret in filter(None, secrets):
+        forms, parts = _forms(secret)
+        for form in forms:
+            text = text.replace(form, mark)
+        if parts and len(text) <= LONGEST_SEARCHED:
+            text = _without_parts(text, parts, mark)
+    return text
+
+
+def _without_parts(text: str, parts: frozenset[str], mark: str) -> str:
+    kept: list[str] = []
+    at = reached = 0
+    while at <= len(text) - PART:
+        if text[at : at + PART] not in parts:
+            at += 1
+            continue
+        end = at + PART
+        while text[end - PART + 1 : end + 1] in parts:
+            end += 1
+        kept += [text[reached:at], mark]
+        at = reached = end
+    return "".join([*kept, text[reached:]]) if kept else text
