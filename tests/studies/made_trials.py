@@ -17,7 +17,7 @@ SIMULATED = [name for name, options in OPTIONS.items() if "worlds" in options.mo
 OF_TABLES = [
     name
     for name, options in OPTIONS.items()
-    if issubclass(options, TableOptions) and ".trees." not in load_study(name).run.__module__
+    if issubclass(options, TableOptions) and ".studies.tree_" not in load_study(name).run.__module__
 ]
 
 

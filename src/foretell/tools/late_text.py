@@ -18,7 +18,7 @@ from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question, Target
 from foretell.tools.dates.addresses import late_address
 from foretell.tools.dates.find import FoundDate, find_in_folded
-from foretell.tools.dates.folding import fold, lower
+from foretell.tools.dates.folding import fold, lower, unfolded
 from foretell.tools.dates.stamps import MOST_LATE_DATES, is_after, late_stamps
 from foretell.tools.dates.words import TOKEN, is_stamp
 
@@ -190,7 +190,7 @@ def _late_places(text: str, as_of: AsOf, *, told: bool) -> tuple[tuple[int, str]
     for address in _ADDRESS.finditer(plain):
         if (dated := late_address(address[0], as_of)) is not None:
             found.setdefault(address.start(), dated)
-    places = [(_unfolded(read, plain, place), shown) for place, shown in sorted(found.items())[:MOST_FOUND]]
+    places = [(unfolded(read, plain, place), shown) for place, shown in sorted(found.items())[:MOST_FOUND]]
     return (*places, (LONGEST_READ, f"more than {LONGEST_READ:,} characters")) if text != read else tuple(places)
 
 
@@ -230,16 +230,3 @@ def _sentence(text: str, start: int, end: int) -> tuple[int, int]:
 
 def _line_at(text: str, place: int) -> str:
     return text[text.rfind("\n", 0, place) + 1 :][:_REACH].split("\n", 1)[0]
-
-
-def _unfolded(text: str, plain: str, place: int) -> int:
-    """Where in the text itself a place of its folded form is. Folding changes neither the number nor order of lines."""
-    if text == plain:
-        return place
-    before = plain.rfind("\n", 0, place) + 1
-    start = sum(len(line) + 1 for line in text.split("\n")[: plain.count("\n", 0, place)])
-    low, high = start, len(text)
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (middle + 1, high) if len(fold(text[start:middle])) <= place - before else (low, middle)
-    return max(start, low - 1)

@@ -328,6 +328,8 @@ def month_numbers(word: str) -> tuple[int, ...]:
         return numbers
     if (number := _OTHER_MONTHS.get(word)) is not None:
         return (number,)
+    if (numbers := _MORE_MONTHS.get(word)) is not None:
+        return numbers
     # Hebrew "in June" is one word; Latvian and Basque have cases.
     for base in _bases(word):
         if (numbers := table.get(base)) is not None:
@@ -365,6 +367,28 @@ _OTHER_MONTHS = (
     | {name: 200 + place for place, name in enumerate(_ISLAMIC_LATIN.split(), start=1) if name != "-"}
     | {"qadah": 211, "qada": 211, "dah": 211, "hijja": 212, "ramazan": 209}
 )
+
+
+_CASES = (
+    "januarja februarja - - - - - avgusta - - - -",  # Slovene
+    "јануара фебруара марта априла маја јуна јула августа септембра октобра новембра децембра",
+    "janvārī februārī martā aprīlī maijā jūnijā jūlijā augustā septembrī oktobrī novembrī decembrī",
+    "janvāra - - - - - - - - - - -",
+    "jaanuaril veebruaril märtsil aprillil mail juunil juulil augustil septembril oktoobril novembril detsembril",
+    "tammikuussa helmikuussa maaliskuussa huhtikuussa toukokuussa kesäkuussa heinäkuussa elokuussa syyskuussa "
+    "lokakuussa marraskuussa joulukuussa",
+    "tammikuun helmikuun maaliskuun huhtikuun toukokuun kesäkuun heinäkuun elokuun syyskuun lokakuun marraskuun "
+    "joulukuun",
+    "januárban februárban márciusban áprilisban májusban júniusban júliusban augusztusban szeptemberben októberben "
+    "novemberben decemberben",
+    "ocakta şubatta martta nisanda mayısta haziranda temmuzda ağustosta eylülde ekimde kasımda aralıkta",
+    "jänner feber - - - - - - setiembre - studenog -",
+    "- - - - - - - - सितम्बर अक्तूबर नवम्बर दिसम्बर",
+)
+"""Names of months in cases and spellings that the CLDR does not have."""
+_MORE_MONTHS = {
+    lower(fold(name)): (place,) for names in _CASES for place, name in enumerate(names.split(), start=1) if name != "-"
+} | {lower(fold("كانون")): (12, 1), lower(fold("تشرين")): (10, 11)}  # The first and the second of each.
 
 
 def _day(year: int, month: int, day: int) -> Iterator[date]:

@@ -203,3 +203,16 @@ def lower(folded: str) -> str:
     if len(low) == len(folded):
         return low
     return "".join(one.lower() if len(one.lower()) == 1 else one for one in folded)
+
+
+def unfolded(text: str, plain: str, place: int) -> int:
+    """Where in a text a place of its folded form is. Folding changes neither the number nor the order of lines."""
+    if text == plain:
+        return place
+    before = plain.rfind("\n", 0, place) + 1
+    start = sum(len(line) + 1 for line in text.split("\n")[: plain.count("\n", 0, place)])
+    low, high = start, len(text)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (middle + 1, high) if len(fold(text[start:middle])) <= place - before else (low, middle)
+    return max(start, low - 1)

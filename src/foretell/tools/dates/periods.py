@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 from foretell.questions.as_of import AsOf
-from foretell.tools.dates.find import find_in_folded
-from foretell.tools.dates.folding import fold, lower
+from foretell.tools.dates.find import FoundDate, find_in_folded
+from foretell.tools.dates.folding import fold, lower, unfolded
 from foretell.tools.dates.stamps import is_after
+from foretell.tools.dates.tenses import is_told_as_done
 from foretell.tools.dates.words import FUTURE_SIGN, PLANNED, SCHEDULED, TOKEN, WILL
 
 # What is told of a period. Beginnings of words in folded letters, by language.
@@ -146,7 +147,7 @@ def late_period(text: str, as_of: AsOf) -> str | None:
         told = (_STRONG if begun else RESULT).search(sentence) or (not sentence.isascii() and _ASIAN.search(sentence))
         if (told or (one.strict and _is_heading(low, one))) and not _awaited(sentence):
             return low[one.start : one.end]
-    return _late_month(low, as_of) or _late_end(low, as_of)
+    return _late_month(text, low, as_of) or _late_end(low, as_of)
 
 
 _COMPARED = re.compile(
@@ -176,8 +177,9 @@ def _is_heading(low: str, one: _Period) -> bool:
     return end - start <= _LONGEST_HEADING and not all(line)
 
 
-def _late_month(low: str, as_of: AsOf) -> str | None:
-    """The result of a month that was not over at the cutoff: "CPI for June 2024 came in at 2.4 %"."""
+def _late_month(text: str, low: str, as_of: AsOf) -> str | None:
+    """What is told of a month that was not over at the cutoff: "CPI for June 2024 came in at 2.4 %"."""
+    plain = fold(text)
     for found in find_in_folded(low):
         if found.precision != "month" or not all(is_after(day + timedelta(days=27), as_of) for day in found.readings):
             continue
@@ -187,7 +189,17 @@ def _late_month(low: str, as_of: AsOf) -> str | None:
         told = (_FIGURE.search(rest) and RESULT.search(rest)) or _OUTCOME_OF.search(sentence)
         if told and not _awaited(sentence):
             return named
+        if not _began(found, as_of) and is_told_as_done(*_place(text, plain, found)):
+            return named
     return None
+
+
+def _began(found: FoundDate, as_of: AsOf) -> bool:
+    return not all(is_after(day, as_of) for day in found.readings)
+
+
+def _place(text: str, plain: str, found: FoundDate) -> tuple[str, int, int]:
+    return text, unfolded(text, plain, found.start), unfolded(text, plain, found.end - 1) + 1
 
 
 _FIGURE = re.compile(r"\d(?:[.,]\d|\d{2}|\s?%)|:\s?[-+]?\d")

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from foretell.tools.dates.find import FoundDate, month_numbers, weekdays
-from foretell.tools.dates.folding import lower
-from foretell.tools.dates.past_tense import is_told_as_done
+from foretell.tools.dates.folding import lower, unfolded
+from foretell.tools.dates.tenses import is_told_as_done
 from foretell.tools.dates.words import (
     ASIAN_STAMP,
     FIXTURE,
@@ -30,7 +30,7 @@ _AS_OF = re.compile(
     r"|until)|\bcurrent (?:as of|to|through)|\bstand|\bau|\bal"
     r"|\bclose of business(?: on)?|\bthrough games (?:of|on)|\bdate:? as of|\ba fecha de|\ben date du|\ba la date du"
     r"|\balla data del|\bper il|\bper(?: den)?|\bpeildatum|\bstan na(?: dzien)?|\bke dni|\btinh den(?: ngay)?"
-    r"|станом на|към|по состоянию(?: на)?|時点|现在|截至|截止)\W{0,4}(?:[a-z]{3,9},?\s+)?$"
+    r"|станом на|към|по состоянию(?: на)?|時点|现在|截至|截止)(?![a-z])\W{0,4}(?:[a-z]{3,9},?\s+)?$"
 )
 _LABEL = re.compile(r"^[\W_]{0,8}([^\W\d_]+(?:[\s'-]{1,3}[^\W\d_]+){0,6})\s{0,2}[:：]\s*$")
 _CLOCK_AFTER = re.compile(
@@ -154,6 +154,12 @@ _NUMBER_BEFORE = re.compile(
 )
 """What makes a number of 5.6.25."""
 _SPAN_AFTER = re.compile(r"^,? ?(?:to|until|till|and|through|bis|und|au|et|al|hasta|e|ate|tot|en|do|a|-) ")
+_SPAN_EDGE_AFTER = re.compile(
+    r"^\s?(?:[-~]|to|au|bis|al|a|do|tot|till|til|until)\s?(?:[a-z]{3,9} )?\d{1,2}(?![\d:.,]?\d)"
+)
+_SPAN_EDGE_BEFORE = re.compile(r"(?:^|[\s(])\d{1,2}\.?(?: ?- ?|,? (?:and|und|et|e|y|og|och|en|a|i|&|au|bis|to|al) )$")
+"""Days of a span or of a list, which are those of events."""
+_ASIAN_EDGE = re.compile(r"^(?:\([^)]{1,4}\))?\s?(?:부터|까지|から|まで|まて|至|起|で満了|て満了)")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _DECIMAL = re.compile(r"\d[.,]\d")
 _LONGEST_LEAD, _SHORT_LEAD, _SENTENCE_LEAD = 60, 6, 16
@@ -186,6 +192,8 @@ class DatePlace:
     """Folded, with its capitals."""
     low: str
     found: FoundDate
+    text: str = ""
+    """As it was written, with its accents."""
 
     @cached_property
     def wide_start(self) -> int:
@@ -284,6 +292,8 @@ class DatePlace:
             return True
         if self.found.precision != "day":
             return False
+        if _SPAN_EDGE_AFTER.match(self.after) or _SPAN_EDGE_BEFORE.search(self.before):
+            return self._told_as_done()
         return (
             self._stamp_word_after()
             or self._heads_a_report()
@@ -322,8 +332,12 @@ class DatePlace:
 
     def _told_as_done(self) -> bool:
         """Whether its sentence tells what happened on that day."""
-        before = self.sentence_before(self.found.start, _SENTENCE)
-        return is_told_as_done(before, self.low[self.found.start : self.found.end], self.sentence_after(_SENTENCE))
+        if self.low[self.found.start : self.found.end].isdigit():
+            # 20240605 is as likely the number of a part or of a telephone.
+            return False
+        text = self.text or self.plain
+        first, last = (unfolded(text, self.plain, place) for place in (self.found.start, self.found.end - 1))
+        return is_told_as_done(text, first, last + 1)
 
     # Words of publishing and reading.
 
@@ -332,7 +346,9 @@ class DatePlace:
         start = max(0, self.found.start - 60)
         before = self.low[start : self.found.start]
         if ASIAN_STAMP.search(before[-14:]):
-            return not FUTURE_SIGN.search(before[-30:] + self.low[self.found.end : self.found.end + 20])
+            return not _ASIAN_EDGE.match(self.after) and not FUTURE_SIGN.search(
+                before[-30:] + self.low[self.found.end : self.found.end + 20]
+            )
         if (_SPAN_BEFORE.search(before) and _SPAN_AFTER.match(self.after)) or _ORDERED_AHEAD.search(self.before):
             return False
         for place, token in enumerate(reversed(list(TOKEN.finditer(before)))):

@@ -55,7 +55,7 @@ def late_stamps(
     late = [found for found in find_in_folded(low, order) if is_late(found, as_of)]
     for found in late[:MOST_LATE_DATES]:
         if not settled_by(found, published) and not _read_otherwise(found, plain, as_of):
-            place = DatePlace(plain, low, found)
+            place = DatePlace(plain, low, found, text)
             if place.is_stamp():
                 yield found.start, place.shown()
     if len(late) > MOST_LATE_DATES:

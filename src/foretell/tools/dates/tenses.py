@@ -1,0 +1,321 @@
+"""Whether a sentence tells what happened on its date or speaks of what is to come, by the words of `languages.toml`."""
+
+import re
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib.resources import files
+
+_WORD = re.compile(r"[^\s\d.,;:!?()\[\]{}<>«»„“”\"'’‘।|/…–—_=*#@%$€£&+·•-]+|[,;:–—(]")
+_CLAUSE = frozenset(",;:–—(")
+_CLAUSE_COST = 3
+"""How many words a comma or a dash stands for: what lies behind one belongs less to the date."""
+_NEAR_BEFORE, _RIGHT_BEFORE, _NEAR_AFTER = 4, 2, 2
+"""Words beside a date among which those of deadlines and spans are looked for."""
+_VERB_GROUP = 4
+"""Words before a verb among which its auxiliaries are looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Forms:
+    """Words to look for: whole ones, endings, beginnings and words in a row."""
+
+    whole: frozenset[str]
+    endings: tuple[str, ...]
+    beginnings: tuple[str, ...]
+    rows: dict[str, list[list[str]]]
+    """By their first word, which is a whole one."""
+
+    @classmethod
+    def of(cls, text: str) -> "_Forms":
+        words = text.split()
+        single = [word for word in words if "_" not in word]
+        rows: dict[str, list[list[str]]] = {}
+        for first, *others in (word.split("_") for word in words if "_" in word):
+            rows.setdefault(first, []).append(others)
+        return cls(
+            whole=frozenset(word for word in single if not (word.startswith("-") or word.endswith("-"))),
+            endings=tuple(word[1:] for word in single if word.startswith("-")),
+            beginnings=tuple(word[:-1] for word in single if word.endswith("-")),
+            rows=rows,
+        )
+
+    def has(self, word: str) -> bool:
+        return (
+            word in self.whole
+            or (word.endswith(self.endings) and len(word) > 3)
+            or (bool(self.beginnings) and word.startswith(self.beginnings))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """How a language tells of the past and of what is to come."""
+
+    code: str
+    common: frozenset[str]
+    months: frozenset[str]
+    letters: frozenset[str]
+    attached: frozenset[str]
+    """Letters that are small words and are written together with the next word."""
+    spaced: bool
+    told: _Forms
+    not_told: _Forms
+    ahead: _Forms
+    open: _Forms
+    until: _Forms
+    meant: frozenset[str]
+
+
+@cache
+def languages() -> dict[str, Language]:
+    """Every language by its code."""
+    table = tomllib.loads(files("foretell.tools.dates").joinpath("languages.toml").read_text(encoding="utf-8"))
+    return {
+        code: Language(
+            code=code,
+            common=frozenset(row.get("common", "").split()),
+            months=frozenset(row.get("months", "").split()),
+            letters=frozenset(row.get("letters", "")),
+            attached=frozenset(row.get("attached", "")),
+            spaced=row.get("spaced", True),
+            told=_Forms.of(row["told"]),
+            not_told=_Forms.of(row.get("not_told", "")),
+            ahead=_Forms.of(row["ahead"]),
+            open=_Forms.of(row.get("open", "")),
+            until=_Forms.of(row["until"]),
+            meant=frozenset(row.get("meant", "").split()),
+        )
+        for code, row in table.items()
+    }
+
+
+_SCRIPTS = (
+    ("[\u3040-\u30ff]", "ja"),
+    ("[\uac00-\ud7af]", "ko"),
+    ("[\u4e00-\u9fff]", "zh"),
+    ("[\u0e00-\u0e7f]", "th"),
+    ("[\u0590-\u05ff]", "he"),
+    ("[\u0900-\u097f]", "hi"),
+    ("[\u0980-\u09ff]", "bn"),
+    ("[\u0b80-\u0bff]", "ta"),
+    ("[\u0c00-\u0c7f]", "te"),
+    ("[\u10a0-\u10ff]", "ka"),
+    ("[\u0530-\u058f]", "hy"),
+    ("[\u0370-\u03ff]", "el"),
+    ("[\u0400-\u04ff]", "ru uk bg sr"),
+    ("[\u0600-\u06ff]", "ar fa ur"),
+)
+_LETTERS_BY_SCRIPT = tuple((re.compile(letters), codes.split()) for letters, codes in _SCRIPTS)
+_LATIN = [
+    "en", "de", "fr", "es", "it", "pt", "nl", "sv", "da", "no", "fi", "et", "pl", "cs", "sk", "hr", "sl", "ro", "hu",
+    "tr", "id", "vi", "sw", "tl", "lt", "lv", "ca",
+]  # fmt: skip
+_SAMPLE = 2_000
+_LEAST_LETTERS, _LEAST_KANA = 5, 2
+
+
+@lru_cache(maxsize=64)
+def languages_of(text: str, within: str = "") -> tuple[Language, ...]:
+    """The languages that a text may be written in; that of what it stands within where it is too short to tell.
+
+    >>> [language.code for language in languages_of("Die Bank hat den Zins gesenkt.")]
+    ['de']
+    """
+    sample = text[:_SAMPLE].lower()
+    words = [word for word in _WORD.findall(sample) if word not in _CLAUSE]
+    codes = _of_script(sample, len(words))
+    seen = frozenset(sample)
+
+    def likeness(code: str) -> float:
+        language = languages()[code]
+        known = sum((word in language.common) + 2 * (word in language.months) for word in words)
+        return known + 2 * bool(language.letters & seen)
+
+    scores = {code: likeness(code) for code in codes}
+    best = max(scores.values())
+    around = languages_of(within) if within else ()
+    if around and scores.get(around[0].code, -1) > best - _CLEARLY:
+        return around
+    if not best:
+        return (languages()[codes[0]],)
+    return tuple(languages()[code] for code, score in scores.items() if score > best - _CLEARLY)
+
+
+_CLEARLY = 1
+"""How much likelier a language must be than another."""
+
+
+def _of_script(sample: str, words: int) -> list[str]:
+    """The languages that are written in the letters of a text."""
+    if not sample.isascii():
+        for letters, codes in _LETTERS_BY_SCRIPT:
+            least = _LEAST_KANA if codes == ["ja"] else max(_LEAST_LETTERS, words / 3)
+            if len(letters.findall(sample)) >= least:
+                return codes
+    return _LATIN
+
+
+_SENTENCE_END = re.compile(
+    r"(?<=[^\W\d]{3}[.!?;])\s+(?=[^\Wa-z]|[\"'(\[«„“¿¡])"
+    r"|(?<=\d\.)\s+(?=[A-ZÀ-ÝА-Я][^\W\d]+ [^\W\d])|\n|[。！？।؟]|(?<=[!?])\s"
+)
+_REACH = 320
+"""Characters of a sentence that are looked at on each side of a date: those of strangers may be endless."""
+
+
+def is_told_as_done(text: str, start: int, end: int) -> bool:
+    """Whether a text tells what happened on the date between two places; plans and conditions do not.
+
+    >>> text = "The vote was postponed to a session on 6 June 2024. On 7 June 2024 the bank cut its rate."
+    >>> is_told_as_done(text, 39, 50), is_told_as_done(text, 55, 66)
+    (False, True)
+    """
+    before, after = _sentence_up_to(text, start), _sentence_from(text, end)
+    told = _told(text, before, text[start:end], after)
+    if told is None and not text[end + len(after) :].strip() and _SIGNATURE.search(before) and not _WORD.search(after):
+        return True
+    if told is not None or not _DATELINE.fullmatch(before) or len(_WORD.findall(after)) > _LONGEST_REST:
+        return bool(told)
+    # A dateline is told by what follows it on its line, a signature by what it stands behind.
+    rest, lead = end + len(after), start - len(before)
+    if start < _HEAD and text[rest : rest + 1] not in ("", "\n"):
+        follows = _sentence_from(text, rest + 1)
+        return bool(_told(text, "", "", follows))
+    if lead > 0 and text[lead - 1] != "\n" and not text[rest:].strip():
+        return bool(_told(text, _sentence_up_to(text, lead - 1), "", ""))
+    return False
+
+
+def _told(text: str, before: str, day: str, after: str) -> bool | None:
+    """What the languages say that a sentence of a text may be written in."""
+    verdicts = {tells_as_done(one, before, after) for one in languages_of(f"{before}{day}{after}", within=text)}
+    return False if False in verdicts else True if True in verdicts else None
+
+
+_DATELINE = re.compile(r"\W{0,4}(?:[^\Wa-zà-ÿа-я][^\s:]{0,20}[\s,./–—-]{1,4}|(?:den|le|el|am) ){0,5}\W{0,3}")
+_SIGNATURE = re.compile(
+    r"(?:^|[.!?]\s|[\[(–—])[^.\d]{0,40}[^\W\d_]{3}[.\])]?,\s(?:den |le |el |il |a |am |em |dne |dnia |op )?$"
+)
+"""Before a date at the very end: a name or a place and a comma."""
+_LONGEST_REST, _HEAD = 3, 300
+"""Words behind the date, and characters before it."""
+_YEAR = re.compile(r"\b(?:19|20)\d\d\b")
+
+
+def _sentence_up_to(text: str, place: int) -> str:
+    first = max(0, place - _REACH)
+    # One character more: the end of a sentence is known by how the next one begins.
+    ends = [one.end() for one in _SENTENCE_END.finditer(text, first, place + 1) if one.end() <= place]
+    return text[ends[-1] if ends else first : max(0, place)]
+
+
+def _sentence_from(text: str, place: int) -> str:
+    last = min(len(text), place + _REACH)
+    stop = _SENTENCE_END.search(text, place, last)
+    return text[place : stop.start() if stop else last]
+
+
+def tells_as_done(language: Language, before: str, after: str) -> bool | None:
+    """Whether a sentence tells what was done on the day between its two parts; None where it says neither.
+
+    The word nearest to the date decides: "the court, which ruled in May, meets on" speaks of a day to come.
+
+    >>> english = languages()["en"]
+    >>> tells_as_done(english, "The bank cut its rate on ", "."), tells_as_done(english, "The bank meets on ", ".")
+    (True, False)
+    """
+    split = (_WORD if language.spaced else _PIECE).findall
+    before, after = before.lower(), after.lower()
+    left, right = split(before), split(after)
+    if _until(language, left, right, before, after) or after.rstrip().endswith(("?", "？", "؟")):
+        return False
+    if any(True for _ in _distances(language, language.open, left, right)):
+        return False
+    ahead = min(_distances(language, language.ahead, left, right), default=None)
+    # What happened beyond another date belongs to that one.
+    left, right = split(_YEAR.split(before)[-1]), split(_YEAR.split(after, maxsplit=1)[0])
+    told = min(_distances(language, language.told, left, right), default=None)
+    if told is None and ahead is None:
+        return None
+    return ahead is None or (told is not None and told < ahead)
+
+
+_PIECE = re.compile(r"[^\s。、,.!！?？()（）「」『』:：;；]+|[?？]")
+"""A clause where words are not set apart."""
+
+
+_BRACKETED = re.compile(r"^[(（][^)）]{1,4}[)）]")
+_NIGHT = frozenset(
+    (
+        "night", "nacht", "natt", "natten", "nat", "nuit", "noche", "madrugada", "notte", "noite", "noc", "ночь", "ніч",
+        "midnight", "mitternacht", "minuit", "μεσάνυχτα",
+    )
+)  # fmt: skip
+"""The night to a day is no plan for it."""
+
+
+def _until(language: Language, left: Sequence[str], right: Sequence[str], before: str, after: str) -> bool:
+    if not language.spaced:
+        beside = before[-4:], _BRACKETED.sub("", after)[:4]
+        return any(word in part for word in language.until.whole for part in beside)
+    near = left[-_NEAR_BEFORE:]
+    if any(map(language.until.has, (*near, *right[:_NEAR_AFTER]))):
+        return True
+    if not language.meant.isdisjoint(left[-_RIGHT_BEFORE:]) and _NIGHT.isdisjoint(near):
+        return True
+    return any(_in_a_row(language.until, near, place) for place in range(len(near)))
+
+
+def _distances(language: Language, forms: _Forms, left: Sequence[str], right: Sequence[str]) -> Iterator[int]:
+    """How far from the date each such word stands, in words."""
+    for words, is_before in ((left, True), (right, False)):
+        for place in range(len(words)):
+            if not _found(language, forms, words, place):
+                continue
+            if forms is language.told and _within_a_plan(language, words, place):
+                continue
+            between = words[place + 1 :] if is_before else words[:place]
+            yield sum(_CLAUSE_COST if word in _CLAUSE else 1 for word in between)
+
+
+def _within_a_plan(language: Language, words: Sequence[str], place: int) -> bool:
+    """Whether a word of plans stands shortly before a verb: in "will be held" nothing was held."""
+    if not language.spaced:
+        return False
+    first = max(0, place - _VERB_GROUP)
+    clause = max((one + 1 for one in range(first, place) if words[one] in _CLAUSE), default=first)
+    return any(_found(language, language.ahead, words, one) for one in range(clause, place))
+
+
+def _found(language: Language, forms: _Forms, words: Sequence[str], place: int) -> bool:
+    word = words[place]
+    if forms is language.told and language.not_told.has(word):
+        return False
+    if not language.spaced:
+        return any(one in word for one in forms.whole) or word.endswith(forms.endings)
+    if forms.has(word) or (len(word) > 2 and word[0] in language.attached and forms.has(word[1:])):
+        return True
+    return _in_a_row(forms, words, place)
+
+
+def _in_a_row(forms: _Forms, words: Sequence[str], place: int) -> bool:
+    """Whether words in a row begin here; one other word may stand between each two."""
+    for others in forms.rows.get(words[place], ()):
+        at = place
+        for wanted in others:
+            at = next((one for one in (at + 1, at + 2) if one < len(words) and _fits(wanted, words[one])), -1)
+            if at < 0:
+                break
+        else:
+            return True
+    return False
+
+
+def _fits(wanted: str, word: str) -> bool:
+    if wanted.startswith("-"):
+        return word.endswith(wanted[1:]) and len(word) > len(wanted)
+    if wanted.endswith("-"):
+        return word.startswith(wanted[:-1])
+    return word == wanted
