@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import islice
 from typing import Any, Literal, Protocol, cast
+from urllib.parse import unquote
 
 from foretell.models.model import Model, ModelError, ModelSettings, Request, SystemMessage, UserMessage
 from foretell.models.structured_output import closed_object
 from foretell.questions.as_of import AsOf
 from foretell.tools.dates.ages import without_age
 from foretell.tools.dates.find import find_dates
+from foretell.tools.dates.folding import fold, lower
 from foretell.tools.dates.stamps import is_after
 
 KeepOrDrop = Literal["KEEP", "DROP"]
@@ -158,18 +160,29 @@ def _held_to(ids: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     return {"type": "string", "enum": list(ids)}, {"type": "string", "maxLength": LONGEST_REASON}
 
 
+_VERDICT_WORDS = re.compile(r"\b(?:KEEP|DROP)\b")
 _SPEAKS = re.compile(
-    r"\b(?:KEEP|DROP)\b|[\"']?verdicts?[\"']?\s{0,3}[:=]|\br\d{1,2}\b\W{1,4}(?:keep|drop)|\b(?:ignore|disregard"
-    r"|forget)\b.{0,30}"
-    r"\b(?:above|previous|prior|instruction|rules)|\b(?:other|next|following|previous) (?:texts?|passages?|excerpts?"
-    r"|results?)\b"
+    r"[\"']?verdicts?[\"']?\s{0,3}[:=]|\br\d{1,2}\b\W{1,4}(?:keep|drop)"
+    r"|\b(?:keep|drop|admit|allow|approve|pass) (?:all|every|each|everything|them|these|those|this|the (?:other|next|rest))\b"
+    r"|\b(?:ignore|disregard|forget|override)\b.{0,30}\b(?:above|previous|prior|instruction|rules)"
+    r"|\b(?:other|next|following|previous) (?:texts?|passages?|excerpts?|results?)\b"
     r"|\bsystem prompt\b|\byou (?:guard|must answer|are an? (?:ai|assistant|filter|language model))\b"
+    r"|anweisung|instruccion|instruction|istruzion|instruco|instructiuni|instrukcj|инструкци|указани|指示|指令|지시|تعلیمات"
 )
+_LONGEST_ADDRESS = 400
 
 
 def _speaks_to_the_filter(excerpt: Excerpt) -> bool:
-    """Whether a text has words for its judge: it is judged by itself, where it can speak for no other."""
-    return _SPEAKS.search(f"{excerpt.title}\n{excerpt.text}") is not None
+    """Whether a text has words for its judge: it is judged by itself, where it can speak for no other.
+
+    A text that only seems to is judged all the same, so that more are taken for such than are.
+    """
+    plain = fold(f"{excerpt.title}\n{excerpt.text}\n{unquote(excerpt.url[:_LONGEST_ADDRESS])}")
+    return _VERDICT_WORDS.search(plain) is not None or _SPEAKS.search(_JOINED.sub(" ", lower(plain))) is not None
+
+
+_JOINED = re.compile(r"[-_+/]")
+"""What stands between the words of an address."""
 
 
 def _batches(excerpts: Sequence[Excerpt], places: Sequence[int], count: int, chars: int) -> list[list[int]]:
