@@ -159,7 +159,8 @@ def _of_script(sample: str, words: int) -> list[str]:
 
 _SENTENCE_END = re.compile(
     r"(?<=[^\W\d]{3}[.!?;])\s+(?=[^\Wa-z]|[\"'(\[«„“¿¡])"
-    r"|(?<=\d\.)\s+(?=[A-ZÀ-ÝА-Я][^\W\d]+ [^\W\d])|\n|[。！？।؟]|(?<=[!?])\s"
+    r"|(?<=\d\.)\s+(?=[A-ZÀ-ÝА-Я][^\W\d]+ [^\W\d])|(?<=\d{4}\.)\s+(?=[^\Wa-zà-öø-ÿа-яё])"
+    r"|\n|[。！？।؟]|(?<=[!?])\s"
 )
 _REACH = 320
 """Characters of a sentence that are looked at on each side of a date: those of strangers may be endless."""
@@ -246,6 +247,8 @@ _PIECE = re.compile(r"[^\s。、,.!！?？()（）「」『』:：;；]+|[?？]"
 """A clause where words are not set apart."""
 
 
+_POSTPOSED = frozenset(("fi", "et", "hu", "tr", "hi", "bn", "ta", "te", "ka", "hy", "ur"))
+"""Languages that say "6 June until"."""
 _BRACKETED = re.compile(r"^[(（][^)）]{1,4}[)）]")
 _NIGHT = frozenset(
     (
@@ -261,7 +264,9 @@ def _until(language: Language, left: Sequence[str], right: Sequence[str], before
         beside = before[-4:], _BRACKETED.sub("", after)[:4]
         return any(word in part for word in language.until.whole for part in beside)
     near = left[-_NEAR_BEFORE:]
-    if any(map(language.until.has, (*near, *right[:_NEAR_AFTER]))):
+    if any(map(language.until.has, near)):
+        return True
+    if language.code in _POSTPOSED and any(map(language.until.has, right[:_NEAR_AFTER])):
         return True
     if not language.meant.isdisjoint(left[-_RIGHT_BEFORE:]) and _NIGHT.isdisjoint(near):
         return True
@@ -270,14 +275,14 @@ def _until(language: Language, left: Sequence[str], right: Sequence[str], before
 
 def _distances(language: Language, forms: _Forms, left: Sequence[str], right: Sequence[str]) -> Iterator[int]:
     """How far from the date each such word stands, in words."""
-    for words, is_before in ((left, True), (right, False)):
-        for place in range(len(words)):
-            if not _found(language, forms, words, place):
-                continue
-            if forms is language.told and _within_a_plan(language, words, place):
-                continue
-            between = words[place + 1 :] if is_before else words[:place]
-            yield sum(_CLAUSE_COST if word in _CLAUSE else 1 for word in between)
+    words = [*left, *right]
+    for place in range(len(words)):
+        if not _found(language, forms, words, place):
+            continue
+        if forms is language.told and _within_a_plan(language, words, place):
+            continue
+        between = words[place + 1 : len(left)] if place < len(left) else words[len(left) : place]
+        yield sum(_CLAUSE_COST if word in _CLAUSE else 1 for word in between)
 
 
 def _within_a_plan(language: Language, words: Sequence[str], place: int) -> bool:
