@@ -59,9 +59,11 @@ _CLOSING = "])}>）］｝＞｠｣⁆❩❫❭❯❱❳❵⟧⟩⟫⟭⟯⦄⦆�
 _BRACKETED = re.compile(rf"[{re.escape(_OPENING)}](?=[^{re.escape(_CLOSING)}]{{3,60}}[{re.escape(_CLOSING)}])")
 _LONGEST_BRACKETED = 62
 # Letters of Russian and Greek as they look, and brackets of every kind as one.
-_LOOKALIKES = str.maketrans(dict(zip("аеорсухіѕһԁӏοραν", "aeopcyxishdlopav", strict=True)))
-_LOOKALIKES |= {ord(sign): "[" for sign in _OPENING[4:] if sign != "（"}
-_LOOKALIKES |= {ord(sign): "]" for sign in _CLOSING[4:] if sign != "）"}
+_LOOKALIKES = (
+    str.maketrans(dict(zip("аеорсухіѕһԁӏοραν", "aeopcyxishdlopav", strict=True)))
+    | {ord(sign): "[" for sign in _OPENING[4:] if sign != "（"}
+    | {ord(sign): "]" for sign in _CLOSING[4:] if sign != "）"}
+)
 
 
 def _imitations(text: str) -> Iterator[int]:

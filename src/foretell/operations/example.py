@@ -351,11 +351,10 @@ class DemoResult(ScoreResult):
 
     def print(self, console: Console) -> None:
         """One screen: four parts and the line that opens them."""
-        for line in self.lines():
+        for line in self._screen():
             show_text(console, f"{line}\n")
 
-    def lines(self) -> list[str]:
-        """The screen."""
+    def _screen(self) -> list[str]:
         made, asked = self.example, self.example.backtest.questions
         targets, series = sum(len(one.targets) for one in asked), len({one.id for one in asked})
         agent, root = made.agent, made.tree.nodes[made.tree.root]

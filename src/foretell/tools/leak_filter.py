@@ -163,7 +163,8 @@ def _held_to(ids: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
 _VERDICT_WORDS = re.compile(r"\b(?:KEEP|DROP)\b")
 _SPEAKS = re.compile(
     r"[\"']?verdicts?[\"']?\s{0,3}[:=]|\br\d{1,2}\b\W{1,4}(?:keep|drop)"
-    r"|\b(?:keep|drop|admit|allow|approve|pass) (?:all|every|each|everything|them|these|those|this|the (?:other|next|rest))\b"
+    r"|\b(?:keep|drop|admit|allow|approve|pass) (?:all|every|each|everything|them|these|those|this"
+    r"|the (?:other|next|rest))\b"
     r"|\b(?:ignore|disregard|forget|override)\b.{0,30}\b(?:above|previous|prior|instruction|rules)"
     r"|\b(?:other|next|following|previous) (?:texts?|passages?|excerpts?|results?)\b"
     r"|\bsystem prompt\b|\byou (?:guard|must answer|are an? (?:ai|assistant|filter|language model))\b"
