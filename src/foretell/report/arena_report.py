@@ -84,7 +84,7 @@ def _table(view: ArenaLeaderboard, title: str, columns: Iterable[Column], captio
     columns = tuple(columns)
     rows = [(line.entry.name, [value(line) for _, value in columns]) for line in view.lines]
     styles: dict[str, RowStyle] = {line.entry.name: "anchor" for line in view.lines if line.entry.anchor}
-    return table(title, "Entry", [one for one, _ in columns], rows, caption=caption, styles=styles)
+    return table(title, "Entry", [one for one, _ in columns], rows, caption=caption, styles=styles, correct=False)
 
 
 def _leaderboard(view: ArenaLeaderboard) -> list[Column]:

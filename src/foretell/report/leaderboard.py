@@ -71,7 +71,7 @@ def board_table(
     styles |= {row.name: "anchor" for row in section.rows if row.anchor}
     rows = [(row.name, values(row)) for row in section.rows]
     caption = f"{section.title}: {scope(section, board)}"
-    return table(section.title, "Forecaster", columns, rows, caption=caption, styles=styles)
+    return table(section.title, "Forecaster", columns, rows, caption=caption, styles=styles, correct=False)
 
 
 def _notes(board: Scoreboard) -> list[str]:
@@ -153,7 +153,7 @@ def print_pair(pair: PairComparison, console: "Console") -> None:
     low = word.better == "low"
     columns = tuple(StudyColumn(label=clean(label), decimals=word.decimals, low_is_better=low) for label in labels)
     console.print()
-    console.print(rich_study_table(table("", "Group", columns, rows), console.width))
+    console.print(rich_study_table(table("", "Group", columns, rows, correct=False), console.width))
     console.print()
     if (test := pair.mcnemar) is not None:
         told = f"Right where the other is wrong: {pair.first} {test.only_a}, {pair.second} {test.only_b} of {test.n}"

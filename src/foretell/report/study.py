@@ -367,7 +367,7 @@ def words(label: str, tip: str = "") -> StudyColumn:
     return StudyColumn(label=label, tip=tip, numeric=False)
 
 
-def table(
+def table(  # noqa: PLR0913 - what tables differ in
     title: str,
     row_header: str,
     columns: Iterable[StudyColumn],
@@ -375,13 +375,15 @@ def table(
     *,
     caption: str = "",
     styles: Mapping[str, RowStyle] | None = None,
+    correct: bool = True,
 ) -> StudyTable:
     """A table; `styles` says by the name of a row how it is set off.
 
-    Stars are corrected for the number of differences in their column (Holm).
+    Stars are corrected for the number of differences in their column (Holm), unless that was done before.
     """
     named = list(rows.items() if isinstance(rows, Mapping) else rows)
-    lines = zip(*(_corrected(cells) for cells in zip(*(values for _, values in named), strict=True)), strict=True)
+    columns_of_cells = zip(*(values for _, values in named), strict=True)
+    lines = zip(*(_corrected(cells) if correct else cells for cells in columns_of_cells), strict=True)
     made = [
         StudyRow(name=name, values=tuple(values), style=(styles or {}).get(name, ""))
         for (name, _), values in zip(named, lines, strict=True)
