@@ -9,7 +9,7 @@ from datetime import date, timedelta
 from foretell.questions.as_of import AsOf
 from foretell.tools.dates.find import FoundDate, find_in_folded
 from foretell.tools.dates.folding import fold, lower, unfolded
-from foretell.tools.dates.stamps import is_after
+from foretell.tools.dates.stamps import is_after, is_far
 from foretell.tools.dates.tenses import is_told_as_done
 from foretell.tools.dates.words import FUTURE_SIGN, PLANNED, SCHEDULED, TOKEN, WILL
 
@@ -182,6 +182,8 @@ def _late_month(text: str, low: str, as_of: AsOf) -> str | None:
     plain = fold(text)
     for found in find_in_folded(low):
         if found.precision != "month" or not all(is_after(day + timedelta(days=27), as_of) for day in found.readings):
+            continue
+        if is_far(found, as_of):
             continue
         sentence = _sentence(low, found.start, found.end)
         named = low[found.start : found.end]

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from foretell.tools.dates.find import FoundDate, month_numbers, weekdays
 from foretell.tools.dates.folding import lower, unfolded
-from foretell.tools.dates.tenses import is_told_as_done
+from foretell.tools.dates.tenses import is_edge, is_told_as_done
 from foretell.tools.dates.words import (
     ASIAN_STAMP,
     FIXTURE,
@@ -149,7 +149,7 @@ _SPAN_BEFORE = re.compile(r"\b(?:from|until|till|to|by|ab|bis|a partir|dal|desde
 _ORDERED_AHEAD = re.compile(
     r"\bpre-?order|\bcalendar|\bagenda|\bschedule|kalender|calendrier|calendario|vorbestell|precommand"
 )
-_NUMBER_BEFORE = re.compile(
+NUMBER_BEFORE = re.compile(
     r"\b(?:lot|nos?|nr|section|part|item|ref|code|art|model|serial|sku|isbn|order)\b[.:#]{0,2} ?[a-z]{0,4}-?$"
 )
 """What makes a number of 5.6.25."""
@@ -194,6 +194,8 @@ class DatePlace:
     found: FoundDate
     text: str = ""
     """As it was written, with its accents."""
+    far: bool = False
+    """Whether only words of publishing make it a stamp."""
 
     @cached_property
     def wide_start(self) -> int:
@@ -286,14 +288,19 @@ class DatePlace:
 
     def is_stamp(self) -> bool:
         """Whether the date is that of the text or of a part of it."""
-        if _NUMBER_BEFORE.search(self.before, max(0, len(self.before) - _LONGEST_LEAD)):
+        if NUMBER_BEFORE.search(self.before, max(0, len(self.before) - _LONGEST_LEAD)):
             return False
         if self.stamp_word_before() or self._labelled() or self._data_as_of() or self._keyed():
             return True
-        if self.found.precision != "day":
+        if self.found.precision != "day" or self.far:
             return False
-        if _SPAN_EDGE_AFTER.match(self.after) or _SPAN_EDGE_BEFORE.search(self.before):
-            return self._told_as_done()
+        edge = _SPAN_EDGE_AFTER.match(self.after) or _SPAN_EDGE_BEFORE.search(self.before)
+        if not edge and (self._named_file() or (self._laid_out() and not is_edge(*self._written))):
+            return True
+        return self._told_as_done()
+
+    def _laid_out(self) -> bool:
+        """Whether the layout around the date is that of a stamp."""
         return (
             self._stamp_word_after()
             or self._heads_a_report()
@@ -302,11 +309,9 @@ class DatePlace:
             or self._leading_stamp()
             or self._figure()
             or self._scored()
-            or self._named_file()
             or self._of_that_day()
             or self._signed()
             or self._rated()
-            or self._told_as_done()
         )
 
     def _named_file(self) -> bool:
@@ -330,14 +335,19 @@ class DatePlace:
         named = _OF_DAY_BEFORE.search(self.before) and _COLON_AFTER.match(self.after)
         return bool(named) and not (self.planned or _YEAR.search(self.before) or looks_ahead(self.before))
 
+    @cached_property
+    def _written(self) -> tuple[str, int, int]:
+        """The text as it was written, and from where to where the date reaches in it."""
+        text = self.text or self.plain
+        first, last = (unfolded(text, self.plain, place) for place in (self.found.start, self.found.end - 1))
+        return text, first, last + 1
+
     def _told_as_done(self) -> bool:
         """Whether its sentence tells what happened on that day."""
         if self.low[self.found.start : self.found.end].isdigit():
             # 20240605 is as likely the number of a part or of a telephone.
             return False
-        text = self.text or self.plain
-        first, last = (unfolded(text, self.plain, place) for place in (self.found.start, self.found.end - 1))
-        return is_told_as_done(text, first, last + 1)
+        return is_told_as_done(*self._written)
 
     # Words of publishing and reading.
 

@@ -22,9 +22,18 @@ def is_after(day: date, as_of: AsOf) -> bool:
     return not as_of.admits(instant(day))
 
 
+FARTHEST = 10
+"""Years after the cutoff from which on a date is that of a bond, a projection or a novel."""
+
+
 def is_late(found: FoundDate, as_of: AsOf) -> bool:
     """Whether a date may lie after the cutoff, in any of its readings."""
     return any(is_after(day, as_of) for day in found.readings)
+
+
+def is_far(found: FoundDate, as_of: AsOf) -> bool:
+    """Whether a date lies so long after the cutoff that no page can be of it, unless it says so in words."""
+    return all(day.year >= as_of.at.year + FARTHEST for day in found.readings)
 
 
 def settled_by(found: FoundDate, published: date | None) -> bool:
@@ -55,7 +64,7 @@ def late_stamps(
     late = [found for found in find_in_folded(low, order) if is_late(found, as_of)]
     for found in late[:MOST_LATE_DATES]:
         if not settled_by(found, published) and not _read_otherwise(found, plain, as_of):
-            place = DatePlace(plain, low, found, text)
+            place = DatePlace(plain, low, found, text, far=is_far(found, as_of))
             if place.is_stamp():
                 yield found.start, place.shown()
     if len(late) > MOST_LATE_DATES:

@@ -62,6 +62,7 @@ class Language:
     spaced: bool
     told: _Forms
     not_told: _Forms
+    saying: frozenset[str]
     ahead: _Forms
     open: _Forms
     until: _Forms
@@ -82,6 +83,7 @@ def languages() -> dict[str, Language]:
             spaced=row.get("spaced", True),
             told=_Forms.of(row["told"]),
             not_told=_Forms.of(row.get("not_told", "")),
+            saying=frozenset(row.get("saying", "").split()),
             ahead=_Forms.of(row["ahead"]),
             open=_Forms.of(row.get("open", "")),
             until=_Forms.of(row["until"]),
@@ -112,7 +114,7 @@ _LATIN = [
     "en", "de", "fr", "es", "it", "pt", "nl", "sv", "da", "no", "fi", "et", "pl", "cs", "sk", "hr", "sl", "ro", "hu",
     "tr", "id", "vi", "sw", "tl", "lt", "lv", "ca",
 ]  # fmt: skip
-_SAMPLE = 2_000
+_SAMPLE = 600
 _LEAST_LETTERS, _LEAST_KANA = 5, 2
 
 
@@ -124,27 +126,40 @@ def languages_of(text: str, within: str = "") -> tuple[Language, ...]:
     ['de']
     """
     sample = text[:_SAMPLE].lower()
-    words = [word for word in _WORD.findall(sample) if word not in _CLAUSE]
+    words = _WORD.findall(sample)
     codes = _of_script(sample, len(words))
-    seen = frozenset(sample)
-
-    def likeness(code: str) -> float:
-        language = languages()[code]
-        known = sum((word in language.common) + 2 * (word in language.months) for word in words)
-        return known + 2 * bool(language.letters & seen)
-
-    scores = {code: likeness(code) for code in codes}
+    scores = dict.fromkeys(codes, 0.0)
+    votes = _votes()
+    for word in words:
+        for code, weight in votes.get(word, ()):
+            if code in scores:
+                scores[code] += weight
+    if not sample.isascii():
+        seen = frozenset(sample)
+        for code in codes:
+            scores[code] += 2 * bool(languages()[code].letters & seen)
     best = max(scores.values())
-    around = languages_of(within) if within else ()
-    if around and scores.get(around[0].code, -1) > best - _CLEARLY:
-        return around
-    if not best:
-        return (languages()[codes[0]],)
-    return tuple(languages()[code] for code, score in scores.items() if score > best - _CLEARLY)
+    likely = [code for code, score in scores.items() if score > best - _CLEARLY]
+    if within and (best < _CLEAR or len(likely) > 1):
+        around = languages_of(within)
+        if scores.get(around[0].code, -1) > best - _CLEARLY:
+            return around
+    return tuple(languages()[code] for code in (likely if best else codes[:1]))
 
 
-_CLEARLY = 1
-"""How much likelier a language must be than another."""
+@cache
+def _votes() -> dict[str, list[tuple[str, int]]]:
+    """What each frequent word and each month speaks for, and how much."""
+    found: dict[str, list[tuple[str, int]]] = {}
+    for code, language in languages().items():
+        for word in language.common | language.months:
+            weight = (word in language.common) + 2 * (word in language.months)
+            found.setdefault(word, []).append((code, weight))
+    return found
+
+
+_CLEARLY, _CLEAR = 1, 4
+"""How much likelier a language must be than another, and from where on a text speaks for itself."""
 
 
 def _of_script(sample: str, words: int) -> list[str]:
@@ -189,6 +204,21 @@ def is_told_as_done(text: str, start: int, end: int) -> bool:
     return False
 
 
+def is_plan(text: str, start: int, end: int) -> bool:
+    """Whether a text speaks of the date between two places as of one to come."""
+    return _told(text, _sentence_up_to(text, start), text[start:end], _sentence_from(text, end)) is False
+
+
+def is_edge(text: str, start: int, end: int) -> bool:
+    """Whether the date between two places is a deadline or the edge of a span: "until 6 June", "from 6 June"."""
+    before, after = _sentence_up_to(text, start).lower(), _sentence_from(text, end).lower()
+    for one in languages_of(f"{before}{text[start:end]}{after}", within=text):
+        split = (_WORD if one.spaced else _PIECE).findall
+        if _until(one, split(before), split(after), before, after):
+            return True
+    return False
+
+
 def _told(text: str, before: str, day: str, after: str) -> bool | None:
     """What the languages say that a sentence of a text may be written in."""
     verdicts = {tells_as_done(one, before, after) for one in languages_of(f"{before}{day}{after}", within=text)}
@@ -205,6 +235,7 @@ _LONGEST_REST, _HEAD = 3, 300
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 
 
+@lru_cache(maxsize=32)
 def _sentence_up_to(text: str, place: int) -> str:
     first = max(0, place - _REACH)
     # One character more: the end of a sentence is known by how the next one begins.
@@ -212,6 +243,7 @@ def _sentence_up_to(text: str, place: int) -> str:
     return text[ends[-1] if ends else first : max(0, place)]
 
 
+@lru_cache(maxsize=32)
 def _sentence_from(text: str, place: int) -> str:
     last = min(len(text), place + _REACH)
     stop = _SENTENCE_END.search(text, place, last)
@@ -279,7 +311,9 @@ def _distances(language: Language, forms: _Forms, left: Sequence[str], right: Se
     for place in range(len(words)):
         if not _found(language, forms, words, place):
             continue
-        if forms is language.told and _within_a_plan(language, words, place):
+        if forms is language.told and (
+            _within_a_plan(language, words, place) or (place >= len(left) and words[place] in language.saying)
+        ):
             continue
         between = words[place + 1 : len(left)] if place < len(left) else words[len(left) : place]
         yield sum(_CLAUSE_COST if word in _CLAUSE else 1 for word in between)
