@@ -138,7 +138,7 @@ def test_equal_requests_in_flight_are_sent_once(place: Place, keys: dict[str, st
 def test_follower_asks_by_itself_when_the_leader_is_cancelled(place: Place, keys: dict[str, str]):
     async def main() -> None:
         journal = Journal(place)
-        # The leader's reply never comes before it is cancelled, however busy the machine is; the follower's comes at once.
+        # The leader's reply never comes before it is cancelled, however busy the machine; the follower's comes at once.
         async with FakeModels(latency=60) as fake, _exchange(fake, journal, keys) as exchange:
             leader = asyncio.create_task(exchange.complete(_request()))
             while not fake.arrived:
