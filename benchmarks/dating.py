@@ -30,6 +30,8 @@ ENDLESS = (
     "&#50;",
     "twenty ",
     "1717570800,",
+    "Él se reunirá el 6 de junio de 2024 ",
+    "mañana, en junio de 2024, será ",
 )
 
 

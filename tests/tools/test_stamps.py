@@ -167,3 +167,18 @@ def test_endless_lines_of_strangers_cost_no_more_than_their_length(piece: str) -
     late_row("Rates", text, CUTOFF)
     told_state(text)
     age_stamp(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Él murió el 6 de junio de 2026, según el ministro.",
+        "Q&amp;A: la présidente a été élue le 6 juin 2026 à Nîmes.",
+        "คลองเปิดอีกครั้งเมื่อวันที่ 6 มิถุนายน 2569 แล้ว",
+        "On the fifth of June, two thousand and twenty-six, the bank cut its rate.",
+    ],
+)
+def test_what_is_told_is_found_where_it_was_written_in_long_lines_too(text: str) -> None:
+    """Places of the folded form are found again in the text itself, also behind many accents and entities."""
+    assert late_stamp(text, CUTOFF) is not None
+    assert late_stamp("Ñandú &amp; señor: más allá. " * 200 + text, CUTOFF) is not None

@@ -2,8 +2,10 @@
 
 import re
 import unicodedata
+from bisect import bisect_right
 from functools import lru_cache
 from html import unescape
+from itertools import accumulate
 
 # Plain patterns suffice afterwards. Places in a text are always places in the folded one.
 
@@ -203,6 +205,40 @@ def lower(folded: str) -> str:
     if len(low) == len(folded):
         return low
     return "".join(one.lower() if len(one.lower()) == 1 else one for one in folded)
+
+
+_WORDS = re.compile(r"\s+|\S{1,200}")
+_ONE_WORD = lru_cache(maxsize=20_000)(fold.__wrapped__)
+
+
+@lru_cache(maxsize=8)
+def _word_places(text: str) -> tuple[list[int], list[int], list[str]] | None:
+    """Where each word begins, in a text and in its folded form, and the words; None where folding joins words."""
+    words = _WORDS.findall(text)
+    folded = [_ONE_WORD(word) for word in words]
+    if "".join(folded) != fold(text):
+        return None
+    starts = accumulate(map(len, words), initial=0), accumulate(map(len, folded), initial=0)
+    return list(starts[0]), list(starts[1]), words
+
+
+def written(text: str, plain: str, start: int, end: int) -> tuple[str, int, int]:
+    """A text with its accents and from where to where a part of its folded form reaches in it.
+
+    Where folding joins words it is the folded form itself. The cost does not grow with the place: strangers write
+    endless lines.
+    """
+    found = None if text == plain or not text else _word_places(text)
+    if found is None:
+        return plain, start, end
+    in_text, in_plain, words = found
+
+    def place(folded_place: int) -> int:
+        k = bisect_right(in_plain, folded_place) - 1
+        k = min(k, len(words) - 1)
+        return in_text[k] + unfolded(words[k], _ONE_WORD(words[k]), folded_place - in_plain[k])
+
+    return text, place(start), place(end - 1) + 1
 
 
 def unfolded(text: str, plain: str, place: int) -> int:

@@ -8,7 +8,7 @@ from datetime import date, timedelta
 
 from foretell.questions.as_of import AsOf
 from foretell.tools.dates.find import FoundDate, find_in_folded
-from foretell.tools.dates.folding import fold, lower, unfolded
+from foretell.tools.dates.folding import fold, lower, written
 from foretell.tools.dates.stamps import is_after, is_far
 from foretell.tools.dates.tenses import is_told_as_done
 from foretell.tools.dates.words import FUTURE_SIGN, PLANNED, SCHEDULED, TOKEN, WILL
@@ -191,17 +191,13 @@ def _late_month(text: str, low: str, as_of: AsOf) -> str | None:
         told = (_FIGURE.search(rest) and RESULT.search(rest)) or _OUTCOME_OF.search(sentence)
         if told and not _awaited(sentence):
             return named
-        if not _began(found, as_of) and is_told_as_done(*_place(text, plain, found)):
+        if not _began(found, as_of) and is_told_as_done(*written(text, plain, found.start, found.end)):
             return named
     return None
 
 
 def _began(found: FoundDate, as_of: AsOf) -> bool:
     return not all(is_after(day, as_of) for day in found.readings)
-
-
-def _place(text: str, plain: str, found: FoundDate) -> tuple[str, int, int]:
-    return text, unfolded(text, plain, found.start), unfolded(text, plain, found.end - 1) + 1
 
 
 _FIGURE = re.compile(r"\d(?:[.,]\d|\d{2}|\s?%)|:\s?[-+]?\d")

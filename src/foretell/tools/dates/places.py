@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from foretell.tools.dates.find import FoundDate, month_numbers, weekdays
-from foretell.tools.dates.folding import lower, unfolded
+from foretell.tools.dates.folding import lower, written
 from foretell.tools.dates.tenses import is_edge, is_told_as_done
 from foretell.tools.dates.words import (
     ASIAN_STAMP,
@@ -338,9 +338,7 @@ class DatePlace:
     @cached_property
     def _written(self) -> tuple[str, int, int]:
         """The text as it was written, and from where to where the date reaches in it."""
-        text = self.text or self.plain
-        first, last = (unfolded(text, self.plain, place) for place in (self.found.start, self.found.end - 1))
-        return text, first, last + 1
+        return written(self.text, self.plain, self.found.start, self.found.end)
 
     def _told_as_done(self) -> bool:
         """Whether its sentence tells what happened on that day."""

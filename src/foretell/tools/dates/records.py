@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from datetime import date
 
 from foretell.questions.as_of import AsOf
-from foretell.tools.dates.find import FoundDate, find_in_folded
-from foretell.tools.dates.folding import fold, lower, unfolded
+from foretell.tools.dates.find import find_in_folded
+from foretell.tools.dates.folding import fold, lower, written
 from foretell.tools.dates.periods import EXPECTED, RESULT
 from foretell.tools.dates.places import NUMBER_BEFORE, DatePlace, looks_ahead
 from foretell.tools.dates.stamps import is_after, is_late, settled_by
@@ -63,16 +63,13 @@ def late_title(title: str, as_of: AsOf, *, published: date | None = None) -> str
                 continue
             if FIXTURE.search(rest) and not _SCORE.search(rest):
                 continue
-            if NUMBER_BEFORE.search(low, 0, found.start) or is_plan(title, *_place(title, found)):
+            if NUMBER_BEFORE.search(low, 0, found.start) or is_plan(
+                *written(title, fold(title), found.start, found.end)
+            ):
                 continue
             if found.precision == "day" or (RESULT.search(rest) and not EXPECTED.search(rest)):
                 return title
     return None
-
-
-def _place(title: str, found: FoundDate) -> tuple[int, int]:
-    plain = fold(title)
-    return unfolded(title, plain, found.start), unfolded(title, plain, found.end - 1) + 1
 
 
 _SCORE = re.compile(r"[a-z]\s\d{1,3}\s?[-:]\s?\d{1,3}(?![\d:])")
