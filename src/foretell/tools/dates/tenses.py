@@ -110,10 +110,6 @@ _SCRIPTS = (
     ("[\u0600-\u06ff]", "ar fa ur"),
 )
 _LETTERS_BY_SCRIPT = tuple((re.compile(letters), codes.split()) for letters, codes in _SCRIPTS)
-_LATIN = [
-    "en", "de", "fr", "es", "it", "pt", "nl", "sv", "da", "no", "fi", "et", "pl", "cs", "sk", "hr", "sl", "ro", "hu",
-    "tr", "id", "vi", "sw", "tl", "lt", "lv", "ca",
-]  # fmt: skip
 _SAMPLE = 600
 _LEAST_LETTERS, _LEAST_KANA = 5, 2
 
@@ -169,7 +165,14 @@ def _of_script(sample: str, words: int) -> list[str]:
             least = _LEAST_KANA if codes == ["ja"] else max(_LEAST_LETTERS, words / 3)
             if len(letters.findall(sample)) >= least:
                 return codes
-    return _LATIN
+    return _latin()
+
+
+@cache
+def _latin() -> list[str]:
+    """The languages in Latin letters, English first."""
+    others = {code for _, codes in _LETTERS_BY_SCRIPT for code in codes}
+    return [code for code in languages() if code not in others]
 
 
 _SENTENCE_END = re.compile(
