@@ -51,7 +51,7 @@ def test_an_event_tells_what_everybody_saw_and_why_they_said_so(arena: RunStore,
 def test_an_entry_has_a_page(arena: RunStore, client: TestClient):
     page = client.get(ENTRY).text
     for part in (
-        "rank 1",
+        "Rank 1",
         "0.0675 better than the market",
         "which is more than chance",
         "Where it was best",
@@ -68,7 +68,7 @@ def test_an_entry_has_a_page(arena: RunStore, client: TestClient):
 def test_columns_and_calibration_are_chosen_in_the_address(arena: RunStore, client: TestClient):
     page = client.get(BOARD, params={"columns": ["bi", "nonsense"], "entry": "shy"}).text
     board = page[page.index('<table class="sort board">') : page.index("</tbody>")]
-    assert ">BI</th>" in board
+    assert ">Brier index</th>" in board
     assert "Completion" not in board
     assert "Reliability of shy" in page
     usual = client.get(BOARD).text
@@ -182,5 +182,16 @@ def test_the_files_have_the_same_pages_and_name_no_key(
 
 def test_a_book_without_a_result_has_pages_too(store: RunStore, client: TestClient):
     ArenaStore(store.database, "new").begin("{}", START)
-    assert "No board yet" in client.get("/arena/new").text
+    assert "No leaderboard yet" in client.get("/arena/new").text
     assert "Events of new" in client.get("/arena/new/events").text
+
+
+def test_an_entry_stands_on_its_page_as_on_the_board_also_where_it_missed_some(arena: RunStore, tmp_path: Path):
+    arena.database.write("delete from said where entry = (select id from entry where name = 'shy') and moment < 6")
+    held = LeaderboardCache(arena, tmp_path)
+    whole = {line.entry.name: line for line in held.board("made", ArenaFilters()).view.lines}
+    for name in ("sharp", "shy"):
+        alone = held.entry("made", (name,)).view
+        assert next(line for line in alone.lines if line.entry.name == name) == whole[name]
+        assert alone.versus_crowd[name] == held.board("made", ArenaFilters()).view.versus_crowd[name]
+    held.close()

@@ -435,3 +435,24 @@ def test_a_claim_is_edited_and_its_versions_are_shown(trees: Path, client: TestC
     sent = writer.post("/api/tree/edit/nvda", json={"set": {"P2.1": 0.4}}, headers={"x-csrf-token": token})
     assert sent.json()["version"] == 4
     assert client.get("/api/tree/diff/nvda?start=1&end=2").json()["changes"][0]["id"] == "P2"
+
+
+SHIFTS = """() => new Promise(done => { let sum = 0;
+  new PerformanceObserver(list => { for (const one of list.getEntries()) sum += one.value; })
+    .observe({ type: 'layout-shift', buffered: true });
+  setTimeout(() => done(sum), 300); })"""
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_nothing_jumps_when_the_script_comes_late(trees: Path, site: Any, page: Any, width: int):
+    page.set_viewport_size({"width": width, "height": 900})
+    waiting: list[Any] = []
+    page.route("**/static/tree.js*", waiting.append)
+    page.goto(f"{site.url}/trees/view/nvda", wait_until="commit")
+    page.wait_for_function(
+        "performance.getEntriesByName('first-contentful-paint').length && document.querySelector('footer')"
+    )
+    page.wait_for_timeout(200)
+    waiting[0].continue_()
+    page.wait_for_function("!document.getElementById('tools').hidden")
+    assert page.evaluate(SHIFTS) < 0.05

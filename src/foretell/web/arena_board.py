@@ -58,6 +58,20 @@ class BoardColumn:
     """Whether it is shown where nobody chose."""
 
 
+METRIC_WORDS: Mapping[str, str] = {
+    "brier": "Brier score",
+    "bi": "Brier index",
+    "ece": "Calibration error",
+    "return0": "Return per $1",
+}
+"""Heads of columns for readers who do not know the abbreviations."""
+
+
+def metric_label(name: str) -> str:
+    """A metric as pages call it."""
+    return METRIC_WORDS.get(name, METRICS[name].label)
+
+
 def _metric(name: str, *, usual: bool = False) -> BoardColumn:
     metric = METRICS[name]
 
@@ -68,7 +82,7 @@ def _metric(name: str, *, usual: bool = False) -> BoardColumn:
         interval = bracket(one.low, one.high, metric.decimals)
         return BoardCell(text=number(one.estimate, metric.decimals), detail=interval, sort_key=f"{one.estimate:.6g}")
 
-    return BoardColumn(label=metric.label, tip=metric.meaning, cell=cell, usual=usual)
+    return BoardColumn(label=metric_label(name), tip=metric.meaning, cell=cell, usual=usual)
 
 
 def _against(view: ArenaLeaderboard, line: ArenaLeaderboardRow) -> BoardCell:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -24,6 +24,7 @@ from foretell.report.numbers import bracket, number, probability_text
 from foretell.scoring.arena_leaderboard import ArenaLeaderboardRow
 from foretell.scoring.arena_view import EventGap, event_gaps, scores_over_time
 from foretell.scoring.table import CROWD
+from foretell.web.arena_board import metric_label
 
 CHARTED_MARKETS = 12
 SHOWN_OUTCOMES = 12
@@ -31,7 +32,7 @@ MOST_GAPS = 8
 """Events among the best and the worst of an entry."""
 EVENTS_PER_PAGE = 50
 _EVENTS_SQL = """
-select event, category, status, closes_at, settled, body from listed where {where}
+select event, category, status, closes_at, settled, {title} from listed where {where}
 order by coalesce(closes_at, '') desc, event limit ? offset ?"""
 _ENTRY_SQL = """
 select e.run, e.spec, e.since, t.forecasts, t.dollars, t.seconds from entry e left join tally t on t.entry = e.id
@@ -62,23 +63,24 @@ def listed_events(
     if state:
         where += f" and {'' if state == 'settled' else 'not '}(settled <> 0 or status = 'settled')"
     ((total,),) = book.db.read(f"select count(*) from listed where {where}", values)
-    # Titles are inside the stored events: only who looks for words has all of them read.
+    # Titles are inside the stored events, and the database takes them out; only a search looks at all of them.
+    title = "body::json ->> 'text'" if book.db.shared else "json_extract(body, '$.text')"
     part = (total, 0) if words else (EVENTS_PER_PAGE, offset)
-    rows = book.db.read(_EVENTS_SQL.format(where=where), [*values, *part])
+    rows = book.db.read(_EVENTS_SQL.format(title=title, where=where), [*values, *part])
+    if words:
+        rows = [row for row in rows if all(word in f"{row[5]} {row[0]}".casefold() for word in words)]
+        total, rows = len(rows), rows[offset : offset + EVENTS_PER_PAGE]
     found = [
         ListedEventView(
             id=id,
-            title=json.loads(body)["text"],
+            title=title,
             category=category,
             status="settled" if settled else status,
             closes_at=closes,
         )
-        for id, category, status, closes, settled, body in rows
+        for id, category, status, closes, settled, title in rows
     ]
-    if not words:
-        return found, total
-    found = [one for one in found if all(word in f"{one.title} {one.id}".casefold() for word in words)]
-    return found[offset : offset + EVENTS_PER_PAGE], len(found)
+    return found, total
 
 
 def event_titles(book: ArenaStore, ids: Sequence[str]) -> dict[str, str]:
@@ -240,7 +242,7 @@ class EntryView:
             metric, one = METRICS[name], scores.get(name)
             if one is not None:
                 interval = bracket(one.low, one.high, metric.decimals)
-                found.append((metric.label, number(one.estimate, metric.decimals), interval))
+                found.append((metric_label(name), number(one.estimate, metric.decimals), interval))
         return found
 
     def to_dict(self) -> dict[str, Any]:
@@ -254,8 +256,10 @@ class EntryView:
         return {**told, "line": plain_data(self.line), "versus_crowd": plain_data(self.versus), **gaps}
 
 
-def entry_view(book: ArenaStore, name: str, report: ArenaReport | None) -> EntryView:
-    """The entry of that name; without a report where nothing has come out yet."""
+def entry_view(
+    book: ArenaStore, name: str, report_on: Callable[[Sequence[str]], ArenaReport | None]
+) -> tuple[EntryView, ArenaReport | None]:
+    """The entry of that name, and the report on what it goes by; no report where nothing has come out yet."""
     rows = book.db.read(_ENTRY_SQL, (book.arena, name))
     if not rows:
         raise InputError(f"nobody called {name[:80]!r} takes part in {book.arena}")
@@ -271,20 +275,22 @@ def entry_view(book: ArenaStore, name: str, report: ArenaReport | None) -> Entry
     )
     # Where an entry's set-up was changed under its name, each run has a line of its own.
     called = (name, f"{name} ({run[:6]})")
+    report = report_on(called)
     line = next((line for line in report.view.lines if line.entry.name in called), None) if report else None
     if report is None or line is None:
-        return plain
+        return plain, report
     gaps = event_gaps(report.scored, line.entry.name)
     best = [gap for gap in gaps if gap.gap > 0][:MOST_GAPS]
     worst = [gap for gap in reversed(gaps) if gap.gap < 0][:MOST_GAPS]
     titles = event_titles(book, [gap.event for gap in (*best, *worst)])
-    return replace(
+    found = replace(
         plain,
         line=line,
         versus=report.view.versus_crowd.get(line.entry.name),
         best=tuple((gap, titles[gap.event]) for gap in best),
         worst=tuple((gap, titles[gap.event]) for gap in worst),
     )
+    return found, report
 
 
 def _settings(spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -311,7 +317,8 @@ def entry_finding(view: EntryView) -> str:
     if view.line is None or "brier" not in view.line.scores:
         return f"Nothing that {view.name} answered has resolved yet; it has made {view.forecasts:,} forecasts."
     place = f"rank {view.line.rank}, " if view.line.rank else ""
-    text = f"{view.name}: {place}Brier score {view.line.scores['brier'].estimate:.4f} on {view.line.events:,} events"
+    text = f"{place}Brier score {view.line.scores['brier'].estimate:.4f} on {view.line.events:,} events"
+    text = text[0].upper() + text[1:]
     if view.versus is None:
         return f"{text}."
     side = "better" if view.versus.diff < 0 else "worse"

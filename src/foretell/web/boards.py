@@ -4,7 +4,7 @@ import hashlib
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
@@ -28,6 +28,7 @@ from foretell.scoring.arena_leaderboard import LEAD_TIMES, lead_time_of
 from foretell.scoring.arena_table import ArenaTable
 from foretell.scoring.arena_view import first_view
 from foretell.scoring.event_sums import MomentChoice
+from foretell.web import arena_board
 from foretell.web.arena_board import BoardChoice, BoardView, board_view, first_board_view
 from foretell.web.rendering import TEMPLATES, link_to, render
 
@@ -79,7 +80,8 @@ class ArenaFilters:
 @cache
 def page_version() -> str:
     """A mark of how boards are drawn: a page that was kept by another version is not shown again."""
-    text = f"{version('foretell')} {TEMPLATES.joinpath('arena_board.html').read_text('utf-8')}"
+    made_by = (TEMPLATES / "arena_board.html", Path(arena_board.__file__))
+    text = " ".join([version("foretell"), *(path.read_text("utf-8") for path in made_by)])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -170,6 +172,24 @@ class LeaderboardCache:
             return arena_report(chosen, by=("category",), choice=filters.moments, draws=BOARD_DRAWS)
 
         return self._once(arena, (filters,), make)
+
+    def entry(self, arena: str, names: Sequence[str]) -> ArenaReport:
+        """The board as far as it is about the entries of these names: their lines are those of the whole board.
+
+        An entry's scores and intervals do not depend on the others, so that hundreds of them need not be computed.
+        """
+
+        def make() -> ArenaReport:
+            chosen = self._chosen(arena, ArenaFilters())
+            rows = [place for place, entry in enumerate(chosen.entries) if entry.name in names]
+            alone = replace(chosen, entries=tuple(chosen.entries[place] for place in rows), p=chosen.p[rows])
+            report = arena_report(alone, draws=BOARD_DRAWS)
+            ranking = self._once(arena, ("ranking",), lambda: first_view(chosen))
+            ranks = {line.entry.name: line.rank for line in ranking.lines}
+            lines = tuple(replace(line, rank=ranks.get(line.entry.name, line.rank)) for line in report.view.lines)
+            return replace(report, view=replace(report.view, lines=lines))
+
+        return self._once(arena, ("entry", *names), make)
 
     def _chosen(self, arena: str, filters: ArenaFilters) -> ArenaTable:
         everything = self.table(arena)

@@ -4,15 +4,17 @@ import json
 import threading
 import time
 from collections import Counter, deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from fastapi import Depends, HTTPException, Request
 
 from foretell.data.connections import OpenConnections
 from foretell.models.journal import Journal, UnsettledCalls
 from foretell.operations.question_view import cost_of_events
+from foretell.operations.requests import RunsRequest
 from foretell.operations.runs import CellCosts, measured_costs
 from foretell.questions.forecast import Cost
 from foretell.questions.trace import ModelCalled
@@ -23,10 +25,11 @@ from foretell.scoring.long_tables import RunScores, score_run
 from foretell.web.background_runs import BackgroundRuns
 from foretell.web.boards import KeptResults, LeaderboardCache
 from foretell.web.event_watch import EventWatch
-from foretell.web.run_rows import RunRowView, run_row_view
+from foretell.web.run_rows import RUNS_PER_PAGE, RunList, RunRowView, list_runs, run_row_view
 from foretell.web.security import AccessRules
 from foretell.web.tree_work import BackgroundTreeWork
 
+T = TypeVar("T")
 WINDOW_SECONDS = 600.0
 """How far the pace of a run is looked back on."""
 FEWEST_SECONDS = 3.0
@@ -109,9 +112,27 @@ class WebState:
             raise HTTPException(404, f"there is no run {start[:80]!r}")
         return found
 
+    def while_unchanged(self, what: tuple[object, ...], make: Callable[[], T]) -> T:
+        """A result that is made anew when anything was written to the store; always, where machines share one."""
+        database = self.store.database
+        if database.shared:
+            return make()
+        # What others wrote, and what this process did.
+        mark = (*database.read("PRAGMA data_version")[0], *database.read("select total_changes()")[0])
+        return self.kept(("unchanged", *what), mark, make)
+
+    def run_list(self, wanted: RunsRequest, *, offset: int = 0, limit: int = RUNS_PER_PAGE) -> RunList:
+        """Some of the runs; a process that works at one may end without a word, so those are looked at again."""
+
+        def look() -> RunList:
+            return list_runs(self.store, wanted, offset=offset, limit=limit)
+
+        found = self.while_unchanged(("runs", wanted.model_dump_json(), offset, limit), look)
+        return look() if any(run.state == "running" for run in found.runs) else found
+
     def answered(self, *rows: RunRow) -> tuple[object, ...]:
         """What had been answered and had come out in some runs by now."""
-        told = self.outcomes.count()
+        told = self.while_unchanged(("outcomes",), self.outcomes.count)
         return tuple((row.id, row.done, row.failed, row.degraded, told.get(row.id)) for row in rows)
 
     def scores(self, row: RunRow, *, finished: bool) -> RunScores:
@@ -164,7 +185,7 @@ class WebState:
 
     def measured_costs(self) -> CellCosts:
         """What trials have cost and how long they took here, by what decides it; counted anew when a trial ends."""
-        cells = tuple((row.id, row.done, row.failed) for row in self.store.runs())
+        cells = tuple((row.id, row.done, row.failed) for row in self.while_unchanged(("every run",), self.store.runs))
         return self.kept(("costs",), cells, lambda: measured_costs(self.store))
 
     def unsettled(self, run: str) -> UnsettledCalls:

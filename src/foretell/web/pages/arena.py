@@ -219,12 +219,15 @@ def _category(book: ArenaStore, event: str) -> str:
 
 def known_entry(here: CurrentState, arena: Arena, entry: str) -> tuple[EntryView, ArenaReport | None]:
     """The entry that the address names, and the board it stands on, where there is one."""
+
+    def report_on(names: Sequence[str]) -> ArenaReport | None:
+        try:
+            return here.boards.entry(arena, names)
+        except InputError:
+            return None
+
     try:
-        report = here.boards.board(arena, ArenaFilters())
-    except InputError:
-        report = None
-    try:
-        return entry_view(ArenaStore(here.store.database, arena), entry, report), report
+        return entry_view(ArenaStore(here.store.database, arena), entry, report_on)
     except InputError as error:
         raise HTTPException(404, str(error)) from None
 

@@ -55,10 +55,10 @@ class OutsideQuery(body_of(AskRequest, *(name for name in AskRequest.model_field
 @router.get("/api/ask", tags=["ask"])
 def read_ask(here: CurrentState) -> dict[str, Any]:
     """What a question can be asked with here: keys, models with prices, engines, the usual choices, and every field."""
-    engines, chosen = usable_engines(here.settings), environment_values(AskRequest)
+    engines, chosen, services = usable_engines(here.settings), environment_values(AskRequest), here.settings.services
     combine = ("default", *(name for name in COMBINATIONS if name != "default"))
     # What has a key is what somebody paid for to be searched with.
-    search = chosen.get("search") or tuple(engine for engine in engines if engine in here.settings.services)
+    search = chosen.get("search") or tuple(engine for engine in engines if engine in services)
     return {
         **model_keys(here.settings),
         "engines": engines,
@@ -72,7 +72,8 @@ def read_ask(here: CurrentState) -> dict[str, Any]:
 def model_choices(here: WebState, usual: str, search: tuple[str, ...]) -> list[dict[str, Any]]:
     """Models that there is a key for, the usual one first, each with what a trial will cost and how long it takes."""
     known = [row["model"] for row in list_models(ModelsListRequest(usable=True), here.settings).models]
-    rows = [row for row in here.store.runs() if not row.archived][:RECENT_RUNS]
+    every = here.while_unchanged(("every run",), here.store.runs)
+    rows = [row for row in every if not row.archived][:RECENT_RUNS]
     used = [str(row.spec.get("models", {}).get("agent", "")) for row in rows]
     services = here.settings.services
     recent = [name for name in dict.fromkeys(used) if name and _is_usable(name, services)]

@@ -12,6 +12,7 @@ from fastapi.responses import RedirectResponse
 from foretell.forecasters.tree.exports import stale_parts, tree_failures
 from foretell.forecasters.tree.proposition import Tree
 from foretell.forecasters.tree.tree_file import read_tree_file
+from foretell.operations.requests import RunsRequest
 from foretell.operations.studies import open_study, saved_studies
 from foretell.plugins import names
 from foretell.questions.errors import InputError
@@ -25,11 +26,11 @@ from foretell.runs.settings import KEYS, Settings
 from foretell.scoring.arena_view import scores_over_time
 from foretell.studies.inputs import study_questions
 from foretell.web.boards import ArenaFilters
-from foretell.web.formatting import percent, some, span
+from foretell.web.formatting import percent, some
 from foretell.web.pages.arena import arena_rows
 from foretell.web.pages.question import read_question
 from foretell.web.rendering import html_page, json_and_page, link_to
-from foretell.web.run_rows import RunRowView, list_runs
+from foretell.web.run_rows import RunRowView
 from foretell.web.security import COOKIE, AccessRules, TokenRequired, access_of, form_of
 from foretell.web.state import CurrentState, WebState
 
@@ -55,8 +56,9 @@ def usable_engines(settings: Settings) -> tuple[str, ...]:
 @router.get("/api/home", tags=["home"])
 def home(here: CurrentState) -> dict[str, Any]:
     """What is on this machine: runs, trees, arenas, studies; what is set up, and what could be done next."""
-    runs, arenas = list_runs(here.store, limit=NEWEST_RUNS), arena_rows(here.store)
-    trees = sorted((here.settings.home / "trees").rglob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True)
+    runs, arenas = here.run_list(RunsRequest(), limit=NEWEST_RUNS), arena_rows(here.store)
+    changed = {path: path.stat().st_mtime_ns for path in (here.settings.home / "trees").rglob("*.json")}
+    trees = sorted(changed, key=lambda path: changed[path], reverse=True)
     return {
         "runs": runs.runs,
         "run_count": runs.total,
@@ -65,7 +67,10 @@ def home(here: CurrentState) -> dict[str, Any]:
         "studies": len(names("studies")),
         "example": here.settings.is_example,
         "engines": usable_engines(here.settings),
-        "highlights": _highlights(here, runs.runs, trees, arenas),
+        "highlights": here.while_unchanged(
+            ("highlights", *changed.items()),
+            lambda: _highlights(here, runs.runs, trees, arenas),
+        ),
         # Runs, trees, arenas and studies in one list, the newest first.
         "recent": _recent(here, runs.runs, trees, arenas),
         "unfinished": [run for run in runs.runs if run.state not in ("running", "done")],
@@ -76,7 +81,8 @@ def home(here: CurrentState) -> dict[str, Any]:
 @router.get("/", include_in_schema=False)
 def show_home(request: Request, here: CurrentState, view: Annotated[dict[str, Any], Depends(home)]) -> Response:
     """The first page, with small pictures of what can be opened."""
-    pictures = [_picture(here, one) for one in view["highlights"]]
+    kinds = tuple((one["kind"], one["text"]) for one in view["highlights"])
+    pictures = here.while_unchanged(("pictures", kinds), lambda: [_picture(here, one) for one in view["highlights"]])
     return html_page(request, "home.html", view, pictures=pictures)
 
 
@@ -165,9 +171,14 @@ def _highlights(
     plain = [run for run in runs if not run.model and run.score.get("bi")]
     if best := max(plain or [run for run in runs if run.score.get("bi")], key=_index, default=None):
         score = best.score
-        beside = [f"{label} {score[key]['estimate']:.1f}" for key, label in SCORES_BESIDE if score[key]]
-        text = f"Brier index {_index(best):.1f} {span(score['bi'])} on {some(score['decided'], 'decided question')}"
-        text += f"; {', '.join(beside)}." if beside else "."
+        gaps = [
+            f"{abs(gap):.1f} points {'better' if gap >= 0 else 'worse'} than {label}"
+            for key, label in SCORES_BESIDE
+            if score[key]
+            for gap in [_index(best) - float(score[key]["estimate"])]
+        ]
+        text = f"Brier index {_index(best):.1f} on {some(score['decided'], 'resolved question')}"
+        text += f": {' and '.join(gaps)}." if gaps else "."
         card = {"kind": "run", "title": "A scored backtest", "text": text, "name": best.called, "ids": [best.id]}
         found.append({**card, "score": score})
     if (answer := _researched(here, runs)) is not None:

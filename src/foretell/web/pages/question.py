@@ -90,7 +90,11 @@ def show_question(
         request,
         "question.html",
         view,
-        charts=question_charts(view),
+        charts=here.kept(
+            ("charts", run, asked["id"], asked["due"]),
+            (view["last"], *here.answered(here.run(run))),
+            lambda: question_charts(view),
+        ),
         shared=shared,
         finding=finding_of(view),
         elapsed=elapsed,

@@ -53,7 +53,7 @@ from foretell.web.forms import body_of, form_fields, form_values
 from foretell.web.pages.ask import UNPRICED, StartedRun, start_from_form, start_run
 from foretell.web.rendering import html_page, json_and_page, link_to
 from foretell.web.run_figures import answer_ruler, run_ruler, score_rulers
-from foretell.web.run_rows import RUNS_PER_PAGE, RunList, RunRowView, list_runs, run_row_view
+from foretell.web.run_rows import RUNS_PER_PAGE, RunList, RunRowView, run_row_view
 from foretell.web.security import FIELD, TokenRequired, form_of, visitor_of
 from foretell.web.state import CurrentState, WebState
 from foretell.web.streaming import STREAM, After, Brief, event_to_dict, stream
@@ -160,7 +160,7 @@ def read_runs(
     limit: Limit = RUNS_PER_PAGE,
 ) -> RunList:
     """The runs of this machine, the newest first, each with its state and score."""
-    return list_runs(here.store, filters.request(), offset=offset, limit=limit)
+    return here.run_list(filters.request(), offset=offset, limit=limit)
 
 
 @router.get("/runs", include_in_schema=False)
@@ -181,7 +181,7 @@ def _runs_page(  # noqa: PLR0913 - the list and the form below it
     filters: RunFilters | None = None,
 ) -> Response:
     filters = filters or RunFilters()
-    view, status = list_runs(here.store, filters.request(), offset=offset), 422 if problem else 200
+    view, status = here.run_list(filters.request(), offset=offset), 422 if problem else 200
     spent = {run.id: here.totals(run.id).spending.dollars for run in view.runs}
     starts = visitor_of(request).may_write
     more: dict[str, Any] = {
@@ -189,10 +189,12 @@ def _runs_page(  # noqa: PLR0913 - the list and the form below it
         "states": get_args(RunState),
         "counted": Counter(run.state for run in view.runs).most_common(),
         "tags": sorted({tag for (tags,) in here.store.database.read(_TAGS_SQL) for tag in json.loads(tags)}),
-        "rulers": score_rulers(view.runs),
+        "rulers": here.kept(
+            ("rulers",), tuple((run.id, str(run.score)) for run in view.runs), lambda: score_rulers(view.runs)
+        ),
         "spent": spent,
         "total_spent": sum(spent.values()),
-        "same": _same_questions(dict(here.store.specs()), view.runs),
+        "same": _same_questions(dict(here.while_unchanged(("specs",), here.store.specs)), view.runs),
         "fields": form_fields(RunRequest, leave_out=("where",)) if starts else (),
         "picker": form_fields(PickedSet, proposals={"dataset": sets_here()}) if starts else (),
         "given": given,
@@ -250,12 +252,19 @@ def _run_page(  # noqa: PLR0913 - the page, and what was typed into its form
     view, scores = _run_view(here, row, filters, offset)
     more: dict[str, Any] = {
         "filters": filters,
-        "rulers": [answer_ruler(line["leading"]) for line in view["questions"]],
+        "rulers": here.kept(
+            ("answer rulers", row.id, filters, offset),
+            (view["last"], *here.answered(row)),
+            lambda: [answer_ruler(line["leading"]) for line in view["questions"]],
+        ),
         "settings": {**_settings_of(row), **(given or {})},
         "problem": problem,
         "titles": {one.question.id: one.question.text for one in scores.answers if one.failed},
-        "score_ruler": run_ruler(view["score"]),
-        **score_figures(scores),
+        **here.kept(
+            ("figures", row.id),
+            (view["finished"], *here.answered(row)),
+            lambda: {"score_ruler": run_ruler(view["score"]), **score_figures(scores)},
+        ),
     }
     return html_page(request, "run.html", view, status=422 if problem else 200, **more)
 

@@ -285,6 +285,7 @@ function visible(card) {
 
 function arrange(fit = false) {
   for (const card of claims) card.hidden = !visible(card);
+  part('stage').classList.toggle('listed', !asGraph);
   canvas.classList.toggle('graph', asGraph);
   part('tools').classList.toggle('outlined', !asGraph);
   part('shape').setAttribute('aria-pressed', String(asGraph));

@@ -60,7 +60,7 @@ export class TreeCanvas {
     this.pinch();
     this.steer();
     addEventListener('resize', () => {
-      if (!this.shown) return;
+      if (!this.shown || !canvas.clientWidth) return; // A window without width shows nothing.
       const whole = Math.abs(this.scale - this.whole()) < 0.01; // Who saw all of it sees all of it.
       this.breadth = canvas.clientWidth;
       if (!whole || !this.root) return void this.zoom(this.scale);
@@ -104,8 +104,8 @@ export class TreeCanvas {
 
   // All cards but the root's are equally high: some are measured, once, because a thousand would take their time.
   measure(root, cards) {
+    this.breadth = this.canvas.clientWidth || this.breadth;
     if (this.tall) return;
-    this.breadth = this.canvas.clientWidth;
     const some = cards.filter((card) => card !== root).slice(0, 12);
     const look = (compact) => {
       this.sheet.classList.toggle('compact', compact);
@@ -118,7 +118,7 @@ export class TreeCanvas {
 
   leave(cards) {
     for (const card of cards) for (const one of ['transform', 'height', 'width']) card.style[one] = '';
-    for (const one of [this.room, this.sheet, this.canvas]) { one.style.width = ''; one.style.height = ''; one.style.transform = ''; }
+    for (const one of [this.room, this.sheet]) { one.style.width = ''; one.style.height = ''; one.style.transform = ''; }
     this.sheet.classList.remove('far', 'compact', 'many');
     this.map.classList.add('off');
   }
@@ -148,8 +148,8 @@ export class TreeCanvas {
     this.frame();
   }
 
-  // The window onto the sheet is as high as the tree, up to what the screen has.
-  get most() { return Math.max(360, Math.round(0.84 * window.innerHeight)); }
+  // The window onto the sheet is as high as the room that the page keeps free for it.
+  get most() { return this.canvas.clientHeight; }
 
   whole(size = this.size) { return Math.min(1, this.breadth / size.width, this.most / size.height); }
 
@@ -177,7 +177,6 @@ export class TreeCanvas {
     this.sheet.style.height = `${size.height}px`;
     this.room.style.width = `${size.width * scale}px`;
     this.room.style.height = `${size.height * scale}px`;
-    canvas.style.height = `${Math.min(this.most, Math.max(260, Math.ceil(size.height * scale) + 2))}px`;
     this.sheet.classList.toggle('far', scale < FAR);
     canvas.scrollTo(left * scale - x, top * scale - y);
     this.told.textContent = `${Math.round(100 * scale)} %`;
