@@ -447,12 +447,16 @@ SHIFTS = """() => new Promise(done => { let sum = 0;
 def test_nothing_jumps_when_the_script_comes_late(trees: Path, site: Any, page: Any, width: int):
     page.set_viewport_size({"width": width, "height": 900})
     waiting: list[Any] = []
-    page.route("**/static/tree.js*", waiting.append)
+
+    def hold(route: Any) -> None:
+        waiting.append(route)
+
+    page.route("**/static/tree.js*", hold)
     page.goto(f"{site.url}/trees/view/nvda", wait_until="commit")
-    page.wait_for_function(
-        "performance.getEntriesByName('first-contentful-paint').length && document.querySelector('footer')"
-    )
-    page.wait_for_timeout(200)
+    expect(page.locator("footer")).to_be_visible()
+    page.wait_for_timeout(500)
+    assert waiting
     waiting[0].continue_()
-    page.wait_for_function("!document.getElementById('tools').hidden")
+    expect(page.locator("#tools")).to_be_visible()
+    page.wait_for_timeout(300)
     assert page.evaluate(SHIFTS) < 0.05
