@@ -7,7 +7,7 @@ GROUNDERS, RULES = Names("grounders"), Names("synthesis_rules")
 """Who can judge leaves and how children can be joined, those of other packages included."""
 
 HOMES = {
-    "foretell.forecasters.tree.arithmetic.circuit": "Circuit run_many",
+    "foretell.forecasters.tree.arithmetic.circuit": "Circuit run_many run_ops",
     "foretell.forecasters.tree.arithmetic.compiler": "Body Gates TooManySharedClaims compile_tree",
     "foretell.forecasters.tree.arithmetic.error_bar": "error_bar leaf_spread next_trials",
     "foretell.forecasters.tree.arithmetic.evaluation": "evaluate evaluated stale_claims",

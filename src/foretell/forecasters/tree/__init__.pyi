@@ -3,6 +3,7 @@
 
 from foretell.forecasters.tree.arithmetic.circuit import Circuit as Circuit
 from foretell.forecasters.tree.arithmetic.circuit import run_many as run_many
+from foretell.forecasters.tree.arithmetic.circuit import run_ops as run_ops
 from foretell.forecasters.tree.arithmetic.compiler import Body as Body
 from foretell.forecasters.tree.arithmetic.compiler import Gates as Gates
 from foretell.forecasters.tree.arithmetic.compiler import TooManySharedClaims as TooManySharedClaims
