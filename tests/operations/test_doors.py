@@ -145,7 +145,7 @@ def test_what_if(doors: Doors) -> None:
     file.write_text(json.dumps(TREE), encoding="utf-8")
     answer = same(doors.all(WhatIfRequest, tree=file, set={"P2": 1.0}, sd={"P1": 0.1}, tornado=True))
     assert answer["scenarios"][0]["p"] == pytest.approx(0.7)
-    assert answer["spread"]["first_order"] == pytest.approx(0.06)
+    assert answer["spread"]["sd"] == pytest.approx(0.06)
     assert foretell.what_if(TREE, set={"P2": 1.0}).p == pytest.approx(0.7)
 
 
