@@ -1,5 +1,7 @@
 """The one error a user sees for bad input: where it is, what is wrong, what to do."""
 
+from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 
 SETTINGS_FILES = (".yaml", ".yml", ".json", ".toml")
@@ -70,3 +72,13 @@ class NoAnswer(InputError):
     """Everything was asked as it should be, and no answer came: the command line exits with 3, as for a failed run."""
 
     exit_code = 3
+
+
+def known_names(given: str, known: Sequence[str]) -> str:
+    """A hint for a name that does not exist: the one that was probably meant, or all there are.
+
+    >>> known_names("lable", ["claim", "label"]), known_names("x", ["claim", "label"])
+    ('did you mean label?', 'known: claim, label')
+    """
+    near = get_close_matches(given, known, n=1)
+    return f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
