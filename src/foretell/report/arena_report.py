@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from foretell.report.charts.svg import Chart, SeriesStyle, series_styles
 from foretell.report.charts.timelines import DatedLines, dated_plot
 from foretell.report.numbers import CellValue, percent
 from foretell.report.study import RowStyle, StudyChart, StudyColumn, StudyResult, StudyTable, column, count, table
+from foretell.report.terminal import console
 from foretell.scoring.arena_leaderboard import (
     ARENA_METRICS,
     MAIN_METRIC,
@@ -328,6 +330,12 @@ class ArenaReport:
         study = self.study()
         brief = [grid for i, grid in enumerate(study.tables) if i < 3 or grid.title.rpartition(" by ")[2] in by]
         replace(study, tables=tuple(brief)).print(console)
+
+    def text(self, *, by: Sequence[str] = (), width: int = 120) -> str:
+        """What a terminal of that width shows."""
+        out = StringIO()
+        self.print(console(file=out, width=width, color_system=None), by=by)
+        return out.getvalue()
 
     def page(self) -> str:
         """A whole HTML document that needs no network."""
