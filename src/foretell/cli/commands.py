@@ -77,7 +77,6 @@ OLD_SPELLINGS = {
     "--pilot": "two names as arguments: foretell plan FIRST SECOND",
     "--level": "--index POINTS for the Brier index of a plan",
     "--port-base": "--port PORT",
-    "--print-env": "--env-file FILE",
 }
 """An option of earlier versions → its spelling now, named where a command does not know the old one."""
 View = Callable[[], AbstractContextManager[Mapping[str, Any]]]

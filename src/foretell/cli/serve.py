@@ -247,19 +247,13 @@ arena_run = request_command(requests.ArenaRunRequest, _arena_run, name="run", se
 
 
 async def _practice(request: requests.PracticeRequest) -> None:
-    from foretell.operations.practice import TRY_NEXT, run_in_practice, start_in_background, stop_practice
+    from foretell.operations.practice import run_in_practice
     from foretell.runs.settings import load_settings
 
     settings = load_settings()
-    if request.stop:
-        echo("Stopped." if stop_practice() else "There is no practice world to stop.", err=True)
-    elif request.command:
+    if request.command:
         sys.exit(await run_in_practice(request, settings))
-    elif request.env:
-        echo(start_in_background(request, settings), nl=False)
-        echo(f"Try: {TRY_NEXT}\nStop it: foretell practice --stop", err=True)
-    else:
-        await _serve_practice(request, settings)
+    await _serve_practice(request, settings)
 
 
 async def _serve_practice(request: requests.PracticeRequest, settings: "Settings") -> None:
@@ -271,14 +265,13 @@ async def _serve_practice(request: requests.PracticeRequest, settings: "Settings
     if request.env_file is not None:
         # Whoever waits for the file must not find that of an earlier time.
         request.env_file.unlink(missing_ok=True)
-    async with open_practice(request, settings, stopped) as environment:
+    async with open_practice(request, settings) as environment:
         lines = shell_lines(environment)
         echo(lines, nl=False)
         if request.env_file is not None:
             write_atomically(request.env_file, lines.encode(), private=True)
         echo(f"Serving until Ctrl-C. In a shell with the lines above, try: {TRY_NEXT}", err=True)
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(stopped.wait(), None if request.hours is None else request.hours * 3600)
+        await stopped.wait()
 
 
 practice = request_command(requests.PracticeRequest, _practice, name="practice", service=True)

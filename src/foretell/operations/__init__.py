@@ -13,12 +13,12 @@ HOMES = {
     "foretell.operations.init_files": "BOT_FILES cron init_grid packed_wheel spec_schema",
     "foretell.operations.models": "ModelCheck ModelsUpdate check_model list_models update_models",
     "foretell.operations.practice": (
-        "BOLD BOTH HASTY NEWS ORACLE OUTSIDE_ENTRY UNSET WORLD demo_spec demo_world practice_environment shell_lines"
+        "BOLD BOTH HASTY NEWS ORACLE OUTSIDE_ENTRY UNSET demo_spec demo_world practice_environment shell_lines"
     ),
     "foretell.operations.prompts": "ExamplePrompt example_prompts example_questions",
     "foretell.operations.question_view": "combination_of what_moved",
     "foretell.operations.requests": (
-        "ArenaDemoRequest AskRequest BacktestRequest ClaimsRequest CompareRequest DecideRequest DoctorRequest "
+        "ArenaDemoRequest AskRequest BacktestRequest ClaimsRequest CompareRequest DoctorRequest "
         "ErrorsRequest FetchRequest FinancialTasksRequest ForecastBenchRoundRequest GridRequest InitGridRequest "
         "ListingFields ModelsCheckRequest ModelsListRequest ModelsUpdateRequest OptionTasksRequest PlanRequest "
         "ProphetArenaTournamentRequest QuestionsRequest RunRequest RunsRequest ScoreRequest ServicesCheckRequest "

@@ -29,7 +29,6 @@ from foretell.operations.practice import NEWS as NEWS
 from foretell.operations.practice import ORACLE as ORACLE
 from foretell.operations.practice import OUTSIDE_ENTRY as OUTSIDE_ENTRY
 from foretell.operations.practice import UNSET as UNSET
-from foretell.operations.practice import WORLD as WORLD
 from foretell.operations.practice import demo_spec as demo_spec
 from foretell.operations.practice import demo_world as demo_world
 from foretell.operations.practice import practice_environment as practice_environment
@@ -44,7 +43,6 @@ from foretell.operations.requests import AskRequest as AskRequest
 from foretell.operations.requests import BacktestRequest as BacktestRequest
 from foretell.operations.requests import ClaimsRequest as ClaimsRequest
 from foretell.operations.requests import CompareRequest as CompareRequest
-from foretell.operations.requests import DecideRequest as DecideRequest
 from foretell.operations.requests import DoctorRequest as DoctorRequest
 from foretell.operations.requests import ErrorsRequest as ErrorsRequest
 from foretell.operations.requests import FetchRequest as FetchRequest

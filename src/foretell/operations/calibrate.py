@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, cast, get_args
 
 import numpy as np
@@ -28,7 +28,6 @@ from foretell.operations.requests import (
     CalibrateApplyRequest,
     CalibrateFitRequest,
     CalibrationMethod,
-    DecideRequest,
     EnsembleRequest,
     ThresholdRequest,
 )
@@ -39,14 +38,12 @@ from foretell.report.terminal import TextColumn, show_text
 from foretell.scoring.join import (
     ReadOptions,
     answered_rows,
-    check_forecasts,
     choose_forecaster,
     read_examples,
     read_rows,
     read_table,
 )
 from foretell.scoring.table import ForecastTable, Labels
-from foretell.scoring.table_input import open_table, quoted
 from foretell.studies.configurations import build_method
 
 METHODS: tuple[CalibrationMethod, ...] = get_args(CalibrationMethod)
@@ -207,7 +204,7 @@ class ForecasterThreshold:
 
 @dataclass(frozen=True, kw_only=True)
 class ThresholdResult(Result):
-    """Thresholds by forecaster, as `foretell calibrate decide` reads them."""
+    """The threshold of each forecaster."""
 
     found: tuple[ForecasterThreshold, ...]
     criterion: str
@@ -314,78 +311,3 @@ def _one(
 
 def _share(right: Bools, among: Bools) -> float:
     return float(right[among].mean()) if among.any() else float("nan")
-
-
-@dataclass(frozen=True, kw_only=True)
-class DecidedForecast:
-    """A probability as a label."""
-
-    forecaster: str
-    question: str
-    target: str
-    due: str
-    p: float
-    threshold: float
-    label: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class DecideResult(Result):
-    """Forecasts with their labels."""
-
-    decided: tuple[DecidedForecast, ...]
-
-    def to_dict(self) -> Any:
-        """One dictionary for each forecast."""
-        return [asdict(one) for one in self.decided]
-
-    def __str__(self) -> str:
-        true = sum(one.label for one in self.decided)
-        lines = [f"{one.forecaster}  {one.question}  {one.p:.3f}  {one.label}" for one in self.decided[:20]]
-        more = [f"… and {len(self.decided) - 20:,} more: --out FILE.csv"] if len(self.decided) > 20 else []
-        return "\n".join([*lines, *more, f"{true:,} of {len(self.decided):,} are called True."])
-
-
-def decide(request: DecideRequest) -> DecideResult:
-    """Call forecasts True or False by the thresholds that were chosen for their forecasters."""
-    import duckdb
-
-    thresholds = _read_thresholds(request)
-    with duckdb.connect(":memory:") as con, open_table(request.forecasts, "forecasts", con) as table:
-        check_forecasts(table)
-        key = [c for c in ("forecaster", "question", "target", "due") if c in table.types]
-        columns = ", ".join(f"{table.text(c)} as {quoted(c)}" for c in key)
-        query = f"select {columns}, avg({table.number('p')}) as p from {table.table} group by all order by min(_row)"
-        found = [dict(zip((*key, "p"), row, strict=True)) for row in con.execute(query).fetchall()]
-    for row in found:
-        if row["forecaster"] not in thresholds:
-            hint = f"there are thresholds of {', '.join(list(thresholds)[:12])}"
-            raise InputError(f"no threshold was chosen for {row['forecaster']!r}", path=request.thresholds, hint=hint)
-    return DecideResult(
-        decided=tuple(
-            DecidedForecast(
-                forecaster=row["forecaster"],
-                question=row["question"],
-                target=row["target"],
-                due=row.get("due") or "",
-                p=row["p"],
-                threshold=thresholds[row["forecaster"]],
-                label=row["p"] > thresholds[row["forecaster"]],
-            )
-            for row in found
-        )
-    )
-
-
-def _read_thresholds(request: DecideRequest) -> dict[str, float]:
-    path = request.thresholds
-    try:
-        body = json.loads(path.read_text(encoding="utf-8"))
-        if body["schema"] != SCHEMA:
-            raise ValueError(f"its schema is {body['schema']!r}")
-        return {str(one["forecaster"]): float(one["threshold"]) for one in body["forecasters"]}
-    except FileNotFoundError:
-        raise InputError("no such file", path=path) from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        hint = "write it with foretell calibrate threshold … --out FILE.json"
-        raise InputError(f"holds no thresholds: {error}", path=path, hint=hint) from None

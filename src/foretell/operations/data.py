@@ -510,21 +510,14 @@ class FetchResult(QuestionsResult):
 async def fetch(request: FetchRequest) -> FetchResult:
     """A question set as it stands now."""
     settings, wanted = load_settings(), request.wanted()
-    market, _, part = request.dataset.partition(":")
-    if request.tournaments and (part or market != "metaculus"):
-        raise InputError(f"{request.dataset} has no tournaments", column="--tournament", hint="fetch metaculus")
-    names = [f"{market}:{name}" for name in request.tournaments] or [request.dataset]
     # What was sent is left out before it is counted.
-    every = replace(wanted, limit=None) if request.new else wanted
-    sets = [await read_set(name, every, settings) for name in names]
-    found = {(one.id, one.due): one for one in chain.from_iterable(one.questions for one in sets)}
+    found = await read_set(request.dataset, replace(wanted, limit=None) if request.new else wanted, settings)
     sent = _submitted(settings) if request.new else frozenset[str]()
-    chosen = [question for question in found.values() if question.id not in sent][: request.limit]
+    chosen = [question for question in found.questions if question.id not in sent][: request.limit]
     if not chosen:
         kind = "new open question" if request.new else f"{wanted.status or 'open'} question"
         raise InputError(f"{request.dataset} has no {kind} for you", hint="nothing was written")
-    notes = dict.fromkeys(note for one in sets for note in one.notes)
-    return FetchResult(questions=tuple(chosen), notes=tuple(notes))
+    return FetchResult(questions=tuple(chosen), notes=found.notes)
 
 
 def _submitted(settings: Settings) -> frozenset[str]:

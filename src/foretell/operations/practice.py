@@ -4,10 +4,7 @@ import asyncio
 import json
 import os
 import shutil
-import subprocess
 import sys
-import time
-import urllib.request
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -41,7 +38,7 @@ from foretell.practice.exchange.server import KALSHI, FileClock, SimulatedExchan
 from foretell.practice.exchange.server import KEY as EXCHANGE_KEY
 from foretell.practice.exchange.world import SimulatedWorld
 from foretell.practice.models.server import PracticeModels
-from foretell.practice.services import KEY, STOP, ServiceOptions, all_services
+from foretell.practice.services import KEY, ServiceOptions, all_services
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.questions.trace import EmitEvent
@@ -54,8 +51,6 @@ from foretell.runs.spec import RunSpec
 from foretell.runs.store import RunCell
 from foretell.scoring.table import ALWAYS_HALF, CROWD
 
-WORLD = "FORETELL_PRACTICE"
-"""Environment variable that holds the address of the world that a shell is in."""
 TRY_NEXT = 'foretell ask "Will Norges Bank cut its rate before 2027?"'
 MODEL, ENGINE = "openai:practice", "brave"
 UNSET = (
@@ -78,9 +73,6 @@ name = "openai:practice"
 price = [0, 0, 0]
 """
 """What a home of practice or of an example knows of its models: they cost nothing and can be picked."""
-START_SECONDS = 60.0
-LIFETIME_HOURS = 8.0
-"""After this time a world in the background stops by itself."""
 
 
 def practice_home(request: PracticeRequest, settings: Settings) -> Path:
@@ -92,8 +84,7 @@ def practice_environment(addresses: Mapping[str, str], home: Path) -> dict[str, 
     """Environment variables of the practice world; None for those that must not be set."""
     values: dict[str, str | None] = dict.fromkeys(UNSET)
     values |= {"FORETELL_HOME": str(home), "FORETELL_MODEL": MODEL, "FORETELL_SEARCH": ENGINE}
-    values |= {WORLD: addresses.get("anthropic", ""), "FORETELL_CONTACT": CONTACT}
-    values |= dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost")
+    values |= {"FORETELL_CONTACT": CONTACT} | dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost")
     values |= {f"FORETELL_{service.upper()}_URL": url for service, url in addresses.items()}
     for service, names in KEYS.items():
         values |= dict.fromkeys(part for name in names for part in name.split(PAIR))
@@ -115,15 +106,12 @@ def shell_lines(environment: Mapping[str, str | None]) -> str:
 
 
 @asynccontextmanager
-async def open_practice(
-    request: PracticeRequest, settings: Settings, stopped: asyncio.Event | None = None
-) -> AsyncGenerator[dict[str, str | None]]:
+async def open_practice(request: PracticeRequest, settings: Settings) -> AsyncGenerator[dict[str, str | None]]:
     """The environment of a practice world that is served while in use.
 
     Args:
         request: What is wanted.
         settings: The user's own; runs of the practice world are stored beside theirs.
-        stopped: Set when somebody asks the world to stop.
     """
     options = ServiceOptions(now=datetime.now(UTC), port=request.port, latency=request.latency)
     home = practice_home(request, settings)
@@ -131,7 +119,7 @@ async def open_practice(
         home.mkdir(parents=True, exist_ok=True)
         write_atomically(home / KNOWN_MODELS, FREE_MODELS.encode())
     try:
-        async with all_services(options, None if stopped is None else stopped.set) as addresses:
+        async with all_services(options) as addresses:
             yield practice_environment(addresses, home)
     except OSError as error:
         if error.errno != EADDRINUSE:
@@ -155,42 +143,6 @@ async def run_in_practice(request: PracticeRequest, settings: Settings) -> int:
             if process.returncode is None:
                 process.terminate()
     return code if code >= 0 else 128 - code
-
-
-def start_in_background(request: PracticeRequest, settings: Settings) -> str:
-    """Start a practice world that outlives this process; the shell lines of its environment."""
-    stop_practice()
-    home = practice_home(request, settings)
-    home.mkdir(parents=True, exist_ok=True)
-    lines, log = home / "practice.env", home / "practice.log"
-    lines.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "foretell.cli.main", "practice", "--env-file", str(lines), "--home", str(home)]
-    command += ["--port", str(request.port), "--latency", str(request.latency), "--hours", str(LIFETIME_HOURS)]
-    with log.open("wb") as errors:
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True
-        )
-    until = time.monotonic() + START_SECONDS
-    while not lines.exists():
-        if process.poll() is not None or time.monotonic() > until:
-            reason = log.read_text(encoding="utf-8", errors="replace").strip().removeprefix("foretell: ")
-            raise InputError(reason or "the practice world did not start", hint=f"its log is {log}")
-        time.sleep(0.05)
-    return lines.read_text(encoding="utf-8")
-
-
-def stop_practice() -> bool:
-    """Stop the world in the background that this shell is in; whether there was one."""
-    address = os.environ.get(WORLD)
-    if not address:
-        return False
-    # Not through a proxy: it is on this machine.
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        with opener.open(f"{address}{STOP}", data=b"", timeout=10):
-            return True
-    except OSError:
-        return False
 
 
 # A season of an arena in simulated time: all of its stages, from one due moment to the next.

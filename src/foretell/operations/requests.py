@@ -1003,11 +1003,9 @@ class CalibrateApplyRequest(OperationRequest):
 class ThresholdRequest(_PastRequest):
     """Choose where to cut a probability into True and False: on validation rows, judged on test rows.
 
-    The outcomes say which is which in a column split (of claims: subtype). The file is applied to new forecasts:
+    The outcomes say which is which in a column split (of claims: subtype).
 
       foretell calibrate threshold -f f.csv -o o.csv --out cut.json
-
-      foretell calibrate decide cut.json -f new.csv --out labels.csv
     """
 
     split: str | None = setting(
@@ -1021,13 +1019,6 @@ class ThresholdRequest(_PastRequest):
     combine_trials: Literal["mean", "logit-mean"] = setting("mean", "How several trials become one forecast.")
     draws: int = setting(2000, "Number of bootstrap draws.", ge=100)
     seed: int = setting(0, "Seed of the bootstrap.")
-
-
-class DecideRequest(OperationRequest):
-    """Call new forecasts True or False by the THRESHOLDS that `foretell calibrate threshold` chose."""
-
-    thresholds: Path = setting(help="File of the thresholds.", argument=True)
-    forecasts: Path = _FORECASTS
 
 
 class EnsembleRequest(_PastRequest):
@@ -1082,9 +1073,6 @@ class FetchRequest(ListingFields):
     """
 
     dataset: str = setting(help=SET_HELP, argument=True)
-    tournaments: tuple[str, ...] = setting(
-        (), "Only this tournament of Metaculus, by slug or number; may be repeated.", flag="--tournament"
-    )
     limit: int | None = setting(200, "Number of questions at most.", ge=1, le=5000)
     new: bool = setting(False, "Only what was not submitted from this machine before.")
 
@@ -1114,9 +1102,6 @@ class PromptsRequest(OperationRequest):
 
     kind: Literal["own", "market", "dates", "wikipedia", "options", "many", "separate", "number"] | None = setting(
         None, "Kind of question.", argument=True, metavar="[KIND]"
-    )
-    model: str | None = setting(
-        None, "Also show how long this model is told to think in each role.", metavar="NAME", max_length=300
     )
     role: (
         Literal["agent", "context", "filter", "summariser", "judge", "analyzer", "grounder", "synthesizer", "auditor"]
@@ -1770,12 +1755,12 @@ class PracticeRequest(OperationRequest):
 
       foretell practice -- foretell ask "Will Norges Bank cut its rate before 2027?"
 
-    Or stay in it with your shell, until foretell practice --stop:
+    Or open a shell in it, and leave it with exit:
 
-      eval "$(foretell practice --env)"
+      foretell practice -- bash
 
-    Without either, it serves until Ctrl-C and prints the lines for other shells. The world is small and made up, and
-    its models know nothing: it shows how things work, not how good forecasts are.
+    Without a command, it serves until Ctrl-C and prints the lines that lead another shell to it. The world is small and
+    made up, and its models know nothing: it shows how things work, not how good forecasts are.
     """
 
     port: int = setting(0, "First of 13 ports in a row; without it, free ones.", metavar="PORT", ge=0, le=65522)
@@ -1783,10 +1768,7 @@ class PracticeRequest(OperationRequest):
     home: Path | None = setting(
         None, "FORETELL_HOME of the practice world; without it, a folder beside your runs.", metavar="FOLDER"
     )
-    env: bool = setting(False, "Start it in the background and print the lines that lead a shell to it.")
     env_file: Path | None = setting(None, "Also write the lines to this file.", metavar="FILE")
-    stop: bool = setting(False, "Stop the world in the background that this shell is in.")
-    hours: float | None = setting(None, "Stop by itself after so many hours.", gt=0)
     command: tuple[str, ...] = setting((), "A command to run in it.", argument=True, metavar="[COMMAND]...")
 
 

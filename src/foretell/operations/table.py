@@ -91,7 +91,6 @@ OPERATIONS = {
         requests.EnsembleRequest, "foretell.operations.calibrate:fit_ensemble", (".json", ".csv")
     ),
     "calibrate threshold": Operation(requests.ThresholdRequest, "foretell.operations.calibrate:fit_thresholds", ROWS),
-    "calibrate decide": Operation(requests.DecideRequest, "foretell.operations.calibrate:decide", ROWS),
     "arena init": Operation(requests.ArenaInitRequest, "foretell.operations.arena:init_arena"),
     "arena demo": Operation(requests.ArenaDemoRequest, "foretell.operations.practice:arena_demo", (".json",)),
     "arena collect": Operation(requests.ArenaCollectRequest, "foretell.operations.arena:collect_events"),
