@@ -364,7 +364,7 @@ def enter_metaculus(
     rehearse: bool = False,
     settings: Settings | None = None,
 ) -> TournamentResult:
-    """Forecast what is open and unanswered in a tournament, and send it with comments.
+    """Forecast what is open and unanswered in a Metaculus tournament, and send it with comments.
 
     Args:
         spec: A run's spec (YAML) that says how to forecast; its questions are those of the tournament.

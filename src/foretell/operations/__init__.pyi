@@ -103,9 +103,9 @@ from foretell.operations.studies import study as study
 from foretell.operations.table import OPERATIONS as OPERATIONS
 from foretell.operations.table import PYTHON_NAMES as PYTHON_NAMES
 from foretell.operations.tournament import ATTEMPTS as ATTEMPTS
-from foretell.operations.tournament import TESTING_AREA as TESTING_AREA
 from foretell.operations.tournament import TournamentResult as TournamentResult
-from foretell.operations.tournament_arena import visit_arena as visit_arena
+from foretell.operations.tournament_platforms import TESTING_AREA as TESTING_AREA
+from foretell.operations.tournament_platforms import visit_arena as visit_arena
 from foretell.operations.tournament_results import TournamentResults as TournamentResults
 from foretell.operations.tournament_results import score_tournaments as score_tournaments
 from foretell.operations.tournament_round import RoundResult as RoundResult

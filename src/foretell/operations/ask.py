@@ -115,11 +115,6 @@ class AskResult(Result):
     """What a public series says."""
 
     @property
-    def warnings(self) -> tuple[str, ...]:
-        """Everything a reader should know before relying on the number."""
-        return (*self.cautions, *self.notes)
-
-    @property
     def exit_code(self) -> int:
         """3 where the answer rests on a failure."""
         return 3 if self.forecast.degraded else 0

@@ -163,11 +163,6 @@ class BuiltSet(Result):
     notes: tuple[str, ...]
     """What was left out, and why."""
 
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What was left out, and why."""
-        return self.notes
-
     def __str__(self) -> str:
         counts = f"{self.questions} questions with {self.outcomes} outcomes"
         folder = self.files[0].parent
@@ -426,7 +421,6 @@ class QuestionsResult(Result):
             show_text(console, f"  {id}, asked {due.date()}\n" + "".join(f"    {one}\n" for one in found[:SHOWN]))
         for topic, n in Counter(label.topic for label in self.topics).most_common():
             show_text(console, f"{n:5} {topic}\n")
-        show_text(console, "".join(f"{note}\n" for note in self.notes))
 
 
 def _crowd(row: dict[str, Any]) -> str:
@@ -492,11 +486,6 @@ async def _topics(questions: tuple[Question, ...], model: str | None) -> tuple[T
 @dataclass(frozen=True, kw_only=True)
 class FetchResult(QuestionsResult):
     """A question set as it stands now."""
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What was left out."""
-        return self.notes
 
     def rows(self) -> list[dict[str, Any]]:
         """Whole questions, as `foretell run` reads them."""

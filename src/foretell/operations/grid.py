@@ -17,7 +17,7 @@ from foretell.models.budget import Budget
 from foretell.operations.requests import GridRequest, GridsRequest
 from foretell.operations.result import Result, show_table
 from foretell.operations.run import carry_out
-from foretell.operations.runs import CellCosts, cell_cost, measured_costs
+from foretell.operations.runs import CellCost, CellCosts, cell_cost, measured_costs
 from foretell.operations.studies import run_study, save_study
 from foretell.operations.table import operation
 from foretell.questions.errors import InputError
@@ -77,11 +77,6 @@ class GridResult(Result):
     """By run, how it ended this time; empty for a plan."""
     study: StudyResult | None = None
     notes: tuple[str, ...] = ()
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What a reader should know."""
-        return self.notes
 
     @property
     def exit_code(self) -> int:
@@ -244,7 +239,7 @@ def plan_grid(
             one = prepared[run.name]
             known = store.run(one.spec.id) is not None
             done = len(store.finished(one.spec.id)) if known else 0
-            per_cell, basis = cell_price(one, measured)
+            cost = prepared_cell_cost(one, measured)
             planned.append(
                 PlannedRun(
                     name=run.name,
@@ -253,18 +248,17 @@ def plan_grid(
                     cells=len(one.questions) * one.spec.trials,
                     done=done,
                     spent=store.spent(one.spec.id) if known else 0.0,
-                    per_cell=per_cell,
-                    basis=basis,
+                    per_cell=cost.dollars,
+                    basis=cost.basis,
                 )
             )
     return tuple(planned)
 
 
-def cell_price(prepared: PreparedRun, measured: CellCosts) -> tuple[float | None, str]:
-    """What one cell of a run costs, None where nobody knows, and where that comes from."""
+def prepared_cell_cost(prepared: PreparedRun, measured: CellCosts) -> CellCost:
+    """What one cell of a run costs and how long it takes."""
     targets = [1 if len(one.targets) < 3 else len(one.targets) for one in prepared.questions]
-    found = cell_cost(prepared.spec, measured, sum(targets) / len(targets) if targets else 1.0)
-    return found.dollars, found.basis
+    return cell_cost(prepared.spec, measured, sum(targets) / len(targets) if targets else 1.0)
 
 
 # The grids that were carried out here, with the scores of their runs.

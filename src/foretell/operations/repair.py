@@ -5,7 +5,7 @@ import sqlite3
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,10 +26,10 @@ from foretell.models.database.salvage import (
 )
 from foretell.models.database.sqlite import open_read_only
 from foretell.models.journal import JOURNAL_TABLES, Journal, entry_fault
-from foretell.operations.run import stored_run
+from foretell.operations.run import replay_into, stored_run
 from foretell.questions.forecast import Forecast
-from foretell.runs.runner import PreparedRun, asks_models, execute_run
-from foretell.runs.settings import KEYS, Settings
+from foretell.runs.runner import asks_models
+from foretell.runs.settings import Settings
 from foretell.runs.store import CELL_COLUMNS, ROW_READERS, UNREADABLE, CellKey, RunStore, answer_fault, cells_of
 from foretell.runs.store import MIGRATIONS as STORE_TABLES
 
@@ -104,43 +104,72 @@ def missing_runs(file: HomeFile) -> int:
         return len(paid - ({row[0] for row in con.execute("SELECT id FROM run")} if known else set()))
 
 
-ENTRY_NAMES = ("key", "kind", "model", "slot", "input", "output", "cached", "dollars", "answer", "checksum")
-ENTRIES = f"SELECT {', '.join(ENTRY_NAMES)} FROM kept"
-
-
-ANSWERS = f"SELECT {', '.join(CELL_COLUMNS)} FROM cell"
-
-
 @dataclass(kw_only=True)
 class StoredCheck:
-    """How what is stored stands to its checksums."""
+    """Which rows of a table match their checksums."""
 
     wrong: list[SqlRow] = field(default_factory=list[SqlRow])
-    """Those that are not what was stored."""
+    """Rows that are not what was stored."""
     unverified: int = 0
-    """Those that have no checksum."""
+    """Rows without a checksum."""
     total: int = 0
 
-    @classmethod
-    def of(cls, rows: Iterable[SqlRow], fault: Callable[[SqlRow], str]) -> "StoredCheck":
-        """Look at every row, the last column of which is its checksum."""
-        check = cls()
+
+@dataclass(frozen=True, kw_only=True)
+class CheckedTable:
+    """A table with a checksum in the last column of every row."""
+
+    file: str
+    name: str
+    columns: tuple[str, ...]
+    fault: Callable[[SqlRow], str]
+    """What is wrong with a row; empty where nothing is."""
+    rows: str
+    """What its rows are called."""
+    described: Callable[[SqlRow], str]
+    """Which row it is, for people."""
+
+    @property
+    def query(self) -> str:
+        """Reads every row."""
+        return f"SELECT {', '.join(self.columns)} FROM {self.name}"
+
+    def check(self, rows: Iterable[SqlRow]) -> StoredCheck:
+        """Compare rows with their checksums."""
+        check = StoredCheck()
         for row in rows:
             check.total += 1
             check.unverified += row[-1] is None
-            if fault(row):
+            if self.fault(row):
                 check.wrong.append(row)
         return check
 
+    def check_file(self, path: Path) -> StoredCheck:
+        """The same for all rows of a sound file, which may be of before there were checksums."""
+        with closing(open_read_only(path)) as con:
+            known = [row[1] for row in con.execute(f"PRAGMA table_info({self.name})")]
+            if "checksum" in known:
+                return self.check(con.execute(self.query))
+            count = con.execute(f"SELECT count(*) FROM {self.name}").fetchone()[0] if known else 0
+            return StoredCheck(unverified=count, total=count)
 
-def check_entries(path: Path) -> StoredCheck:
-    """The entries of a sound journal."""
-    with closing(open_read_only(path)) as con:
-        known = [row[1] for row in con.execute("PRAGMA table_info(kept)")]
-        if "checksum" in known:
-            return StoredCheck.of(con.execute(ENTRIES), entry_fault)
-        count = con.execute("SELECT count(*) FROM kept").fetchone()[0] if known else 0
-        return StoredCheck(unverified=count, total=count)
+
+ENTRIES = CheckedTable(
+    file="journal.db",
+    name="kept",
+    columns=("key", "kind", "model", "slot", "input", "output", "cached", "dollars", "answer", "checksum"),
+    fault=entry_fault,
+    rows="replies and tool results",
+    described=lambda row: f"{row[1]} {row[2]} ({bytes(row[0]).hex()[:12]})",
+)
+ANSWERS = CheckedTable(
+    file="runs.db",
+    name="cell",
+    columns=CELL_COLUMNS,
+    fault=answer_fault,
+    rows="answers",
+    described=lambda row: f"run {row[0]}, {row[1]}, trial {row[3]}",
+)
 
 
 def in_use(path: Path) -> bool:
@@ -222,11 +251,20 @@ def _is_entry(row: SqlRow) -> bool:
     return True
 
 
-def set_aside_entries(journal: Journal, wrong: Sequence[SqlRow], home: Path) -> str:
-    """Take entries that are not what was stored out of a journal, into a file of the home."""
-    aside = _aside("journal.db", ENTRY_NAMES, wrong, home)
-    journal.database.write_many("DELETE FROM kept WHERE key = ?", [(row[0],) for row in wrong])
-    return f"{len(wrong)} edited entries were moved to {aside.name}; they are asked, and paid, again when needed"
+def set_aside(table: CheckedTable, wrong: Sequence[SqlRow], settings: Settings) -> Iterator[str]:
+    """Move rows that are not what was stored into a file of the home; answers are then computed again."""
+    aside = _aside(table.file, table.columns, wrong, settings.home)
+    yield f"{len(wrong)} edited {table.rows} were moved to {aside.name}"
+    if table is ENTRIES:
+        with closing(Journal(settings.journal)) as journal:
+            journal.database.write_many("DELETE FROM kept WHERE key = ?", [(row[0],) for row in wrong])
+        yield "they are asked, and paid, again when needed"
+        return
+    keys = [CellKey(run=run, question=question, due=due, trial=trial) for run, question, due, trial, *_ in wrong]
+    with closing(RunStore(settings.store)) as store:
+        store.forget_answers(keys)
+        for run in dict.fromkeys(key.run for key in keys):
+            yield from _rebuild_run(store, run, settings)
 
 
 def _aside(name: str, columns: Sequence[str], rows: Sequence[SqlRow], home: Path) -> Path:
@@ -259,16 +297,6 @@ def _rebuild_runs(file: HomeFile, kept: Path, settings: Settings) -> Iterator[st
             yield from _rebuild_run(store, run, settings)
 
 
-def check_answers(path: Path) -> StoredCheck:
-    """The answers of a sound file of runs."""
-    with closing(open_read_only(path)) as con:
-        known = [row[1] for row in con.execute("PRAGMA table_info(cell)")]
-        if "checksum" in known:
-            return StoredCheck.of(con.execute(ANSWERS), answer_fault)
-        count = con.execute("SELECT count(*) FROM cell").fetchone()[0] if known else 0
-        return StoredCheck(unverified=count, total=count)
-
-
 def unreadable_rows(con: sqlite3.Connection) -> dict[str, list[SqlRow]]:
     """By table, runs, questions and steps of a file of runs that cannot be read though the file is sound."""
     if not con.execute("SELECT 1 FROM pragma_table_info('cell') WHERE name = 'checksum'").fetchone():
@@ -287,7 +315,7 @@ def set_aside_rows(store: RunStore, wrong: Mapping[str, Sequence[SqlRow]], setti
     """Take what cannot be read out of the runs, into a file of the home; questions come back out of their files."""
     for table, rows in wrong.items():
         names = ROW_READERS[table][0].split(", ")
-        aside = _aside("runs.db", names, rows, settings.home)
+        aside = _aside(ANSWERS.file, names, rows, settings.home)
         for row in rows:
             store.database.write(*_mending(table, row))
         yield f"{len(rows)} {TABLE_NOUNS[table]} that cannot be read were moved to {aside.name}"
@@ -332,23 +360,13 @@ def _questions_again(store: RunStore, run: str) -> Iterator[str]:
     yield f"run {run}: {len(store.questions(run)) - before} questions were read again"
 
 
-def set_aside_answers(store: RunStore, wrong: Sequence[SqlRow], settings: Settings) -> Iterator[str]:
-    """Take answers that are not what was stored out of the runs, into a file of the home, and compute them again."""
-    aside = _aside("runs.db", CELL_COLUMNS, wrong, settings.home)
-    keys = [CellKey(run=run, question=question, due=due, trial=trial) for run, question, due, trial, *_ in wrong]
-    store.forget_answers(keys)
-    yield f"{len(wrong)} edited answers were moved to {aside.name}"
-    for run in dict.fromkeys(key.run for key in keys):
-        yield from _rebuild_run(store, run, settings)
-
-
 def _drop_unreadable(con: sqlite3.Connection) -> tuple[int, set[str]]:
     """Remove rows that are damaged and answers that were changed; how many, and which runs lost questions."""
     wrong = unreadable_rows(con)
     for table, rows in wrong.items():
         for row in rows:
             con.execute(*_mending(table, row))
-    changed = [row[:4] for row in con.execute(ANSWERS) if answer_fault(row)]
+    changed = [row[:4] for row in con.execute(ANSWERS.query) if answer_fault(row)]
     con.executemany("DELETE FROM cell WHERE run = ? AND question = ? AND due = ? AND trial = ?", changed)
     return sum(map(len, wrong.values())) + len(changed), {row[0] for row in wrong.get("question", ())}
 
@@ -373,7 +391,7 @@ def _rebuild_run(store: RunStore, run: str, settings: Settings) -> Iterator[str]
     with tempfile.TemporaryDirectory(prefix="foretell-repair-") as folder:
         row = store.run(run)
         assert row is not None
-        _replay_into(Path(folder), prepared, settings, row.services)
+        replay_into(Path(folder), prepared, row, settings)
         with closing(RunStore(Path(folder) / "runs.db")) as computed:
             events: dict[Any, list[Any]] = {}
             for _, key, event in computed.events(run):
@@ -389,17 +407,6 @@ def _rebuild_run(store: RunStore, run: str, settings: Settings) -> Iterator[str]
         yield f"run {run}: {again} of {len(missing)} missing answers were computed again from the journal"
     if len(missing) > again:
         yield f"run {run}: {len(missing) - again} of {len(cells)} answers are open; foretell run SPEC goes on with them"
-
-
-def _replay_into(folder: Path, prepared: PreparedRun, settings: Settings, services: Sequence[str]) -> None:
-    from foretell.runs import event_loop
-    from foretell.runs.event_loop import run_sync
-
-    keys = {KEYS[service][0]: "replayed" for service in services if service in KEYS}
-    aside = replace(settings, home=folder, keys=keys, corpus_file=None, database=None, budget=None)
-    Corpus(aside.corpus).close()
-    journal = Journal(settings.journal, mode="replay") if asks_models(prepared.spec) else None
-    run_sync(execute_run(prepared, aside, journal=journal), event_loop.run)
 
 
 def _rebuild_corpus(file: HomeFile, kept: Path) -> Iterator[str]:

@@ -27,8 +27,8 @@ class Result:
 
     @property
     def warnings(self) -> Sequence[str]:
-        """What a user should know and what is no part of the result itself."""
-        return ()
+        """What a user should know beside the result: its `cautions` and `notes`, where it has such fields."""
+        return (*getattr(self, "cautions", ()), *getattr(self, "notes", ()))
 
     @property
     def ok(self) -> bool:

@@ -77,11 +77,6 @@ class RunResult(Result):
     """Files for scoring that were written."""
 
     @property
-    def warnings(self) -> tuple[str, ...]:
-        """Everything a reader should know before relying on the answers."""
-        return (*self.cautions, *self.notes)
-
-    @property
     def exit_code(self) -> int:
         """3 where an answer is missing or rests on a failure."""
         return 3 if self.progress.failed or self.progress.degraded or self.progress.stopped else 0
@@ -521,18 +516,13 @@ class ReplayResult(Result):
     run: str
     same: int
     total: int
-    problems: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     """Why answers could not be computed again."""
 
     @property
     def ok(self) -> bool:
         """Whether all of them are."""
         return self.same == self.total
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """The problems."""
-        return self.problems
 
     def __str__(self) -> str:
         return f"{self.same} of {self.total} answers are the same, from the journal alone"
@@ -549,18 +539,25 @@ def replay(request: ReplayRequest, settings: Settings | None = None) -> ReplayRe
         before = [to_json(answer) for answer in store.answers(run)]
         prepared = stored_run(store, run, request.dataset)
     with tempfile.TemporaryDirectory(prefix="foretell-replay-") as folder:
-        # The same tools are offered as then; nobody is asked, so that no key has to be a real one.
-        keys = {KEYS[service][0]: "replayed" for service in row.services if service in KEYS}
-        aside = replace(settings, home=Path(folder), keys=keys, corpus_file=None, database=None)
-        Corpus(aside.corpus).close()
-        run_sync(execute_run(prepared, aside, journal=Journal(settings.journal, mode="replay")), event_loop.run)
+        aside = replay_into(Path(folder), prepared, row, settings)
         with closing(RunStore(aside.store)) as again:
             answers = list(again.answers(run))
     after = [to_json(answer) for answer in answers]
     known = set(before)
     problems = [a.error for a in answers if isinstance(a, Failure) and to_json(a) not in known]
     same = sum(_without_seconds(a) == _without_seconds(b) for a, b in zip(before, after, strict=False))
-    return ReplayResult(run=run, same=same, total=len(before), problems=tuple(dict.fromkeys(problems))[:5])
+    return ReplayResult(run=run, same=same, total=len(before), notes=tuple(dict.fromkeys(problems))[:5])
+
+
+def replay_into(folder: Path, prepared: PreparedRun, row: RunRow, settings: Settings) -> Settings:
+    """Compute a run again in a folder of its own, from the journal alone; the settings of that folder."""
+    # The same tools are offered as then; nobody is asked, so that no key has to be a real one.
+    keys = {KEYS[service][0]: "replayed" for service in row.services if service in KEYS}
+    aside = replace(settings, home=folder, keys=keys, corpus_file=None, database=None, budget=None)
+    Corpus(aside.corpus).close()
+    journal = Journal(settings.journal, mode="replay") if asks_models(prepared.spec) else None
+    run_sync(execute_run(prepared, aside, journal=journal), event_loop.run)
+    return aside
 
 
 def _without_seconds(answer: str) -> str:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -28,7 +28,8 @@ from foretell.operations.requests import TournamentResultsRequest
 from foretell.operations.result import Result, show_table
 from foretell.operations.score import ScoreResult
 from foretell.operations.table import operation
-from foretell.operations.tournament_plan import spent_on
+from foretell.operations.tournament import spent_on
+from foretell.questions.codec import plain_data
 from foretell.questions.errors import InputError
 from foretell.report.terminal import TextColumn, show_text
 from foretell.runs.outcomes import RunOutcomes
@@ -67,10 +68,6 @@ class OwnTournament:
     runs: tuple[str, ...] = ()
     file: str = ""
 
-    def to_dict(self) -> Row:
-        """As plain data."""
-        return {**asdict(self), "runs": list(self.runs), "dollars": round(self.dollars, 9)}
-
 
 @dataclass(frozen=True, kw_only=True)
 class TournamentResults(Result):
@@ -81,11 +78,6 @@ class TournamentResults(Result):
     """By platform."""
     notes: tuple[str, ...] = ()
 
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What could not be had."""
-        return self.notes
-
     def rows(self) -> list[Row]:
         """One row for each forecaster and group of each platform."""
         return [{"tournament": name, **row} for name, board in self.boards.items() for row in board.rows()]
@@ -93,7 +85,7 @@ class TournamentResults(Result):
     def to_dict(self) -> Row:
         """Own rounds and boards."""
         return {
-            "entered": [one.to_dict() for one in self.entered],
+            "entered": plain_data(self.entered),
             "boards": {name: board.to_dict() for name, board in self.boards.items()},
             "notes": list(self.notes),
         }
@@ -168,12 +160,12 @@ tournament_results = operation(TournamentResultsRequest)(score_tournaments)
 # What was entered from here.
 
 
-def entered_tournaments(settings: Settings, request: TournamentResultsRequest | None = None) -> list[OwnTournament]:
+def entered_tournaments(settings: Settings, request: TournamentResultsRequest) -> list[OwnTournament]:
     """Every round and tournament with a state, the newest first; a damaged one is named in its state."""
     found: list[OwnTournament] = []
     for path in sorted((settings.home / "tournaments").glob("*/state.json")):
         platform, _, name = path.parent.name.partition("-")
-        if request is not None and request.platform not in (None, platform):
+        if request.platform not in (None, platform):
             continue
         try:
             body: Any = json.loads(path.read_text(encoding="utf-8"))
@@ -182,7 +174,7 @@ def entered_tournaments(settings: Settings, request: TournamentResultsRequest | 
             one = OwnTournament(
                 platform=platform, name=name, entry="", last="", answered=0, sent=0, state=f"damaged: {path}"
             )
-        if request is None or not request.rounds or one.name in request.rounds:
+        if not request.rounds or one.name in request.rounds:
             found.append(one)
     return sorted(found, key=lambda one: one.last, reverse=True)
 
@@ -199,7 +191,7 @@ def _round(body: Row, settings: Settings) -> OwnTournament:
         answered=answered,
         sent=answered if body["uploaded"] else 0,
         state="rehearsed" if body["rehearsal"] and body["file"] else state,
-        dollars=spent_on(settings, body["paid"]),
+        dollars=round(spent_on(settings, body["paid"]), 9),
         runs=tuple(body["runs"].values()),
         file=body["file"],
     )
@@ -217,7 +209,7 @@ def _visits(platform: str, name: str, body: Row, settings: Settings) -> OwnTourn
         answered=sum(bool(row["answer"]) for row in rows.values()),
         sent=sent,
         state=f"{sent} sent" + (f", {waiting} waiting" if waiting else ""),
-        dollars=spent_on(settings, body["runs"]),
+        dollars=round(spent_on(settings, body["runs"]), 9),
         runs=tuple(body["runs"]),
     )
 

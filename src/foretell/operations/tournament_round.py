@@ -1,11 +1,10 @@
 """One round of ForecastBench in one command: pull, newest values, forecasts, combination, check, file, upload.
 
-Everything is made so that it can be made again: runs go on where they were, their combination is arithmetic, the file
-is written whole, and the ledger has every intention. A visit that is killed anywhere is made good by the next.
+Every step can be repeated: runs continue where they stopped, combining them is arithmetic, the file is written as a
+whole, and the ledger holds every intention. The next visit finishes what a killed one began.
 """
 
 import asyncio
-import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -32,15 +31,17 @@ from foretell.operations.requests import ForecastBenchRoundRequest
 from foretell.operations.result import Result
 from foretell.operations.submit import open_bucket, open_ledger, replaced_upload
 from foretell.operations.table import operation
-from foretell.operations.tournament import practice_world, tournament_folder
-from foretell.operations.tournament_plan import (
+from foretell.operations.tournament import (
+    StoredVisits,
     VisitPlan,
     budget_for,
     minutes_text,
     most_spent_now,
     plan_of,
     spent_on,
+    tournament_folder,
     tournament_spec,
+    tournament_world,
 )
 from foretell.plugins import exists, load, variables_in_words
 from foretell.questions.as_of import instant
@@ -52,7 +53,7 @@ from foretell.runs.due_prices import keep_due_prices
 from foretell.runs.past import StoredRates
 from foretell.runs.question_sets import Benchmark
 from foretell.runs.runner import PreparedRun, WatchProgress, asks_models, check_run, execute_run, prepare_run
-from foretell.runs.settings import Settings, clock_of, load_settings
+from foretell.runs.settings import Settings, clock_of
 from foretell.runs.spec import QuestionsSpec, RunSpec
 from foretell.runs.store import RunStore
 from foretell.runs.taught import combining_of_run
@@ -75,6 +76,7 @@ LATEST = "latest"
 AT_ONCE = 16
 """Questions that the stack answers at once: most of the time it waits for values."""
 PRACTICE_TEAM, PRACTICE_BUCKET = "practice team", "gs://practice-forecasts/{round}/practice-team"
+PRACTICE_KEY = "practice"
 DAY = timedelta(days=1)
 Row = dict[str, Any]
 
@@ -83,10 +85,9 @@ Row = dict[str, Any]
 
 
 @dataclass(kw_only=True)
-class RoundState:
+class RoundState(StoredVisits):
     """What a visit leaves to the next, and to whoever wants to know how the round went."""
 
-    path: Path
     round: str
     organization: str = ""
     entry: str = ""
@@ -100,26 +101,11 @@ class RoundState:
     """Where it was written; empty while it was not."""
     uploaded: str = ""
     """Where it was uploaded to; empty while it was not."""
-    visits: list[Row] = field(default_factory=list[Row])
 
     @classmethod
-    def read(cls, path: Path, day: str) -> "RoundState":
-        """From its file; new where there is none."""
-        if not path.is_file():
-            return cls(path=path, round=day)
-        try:
-            body = json.loads(path.read_text(encoding="utf-8"))
-            names = ("organization", "entry", "number", "rehearsal", "runs", "paid", "file", "uploaded", "visits")
-            return cls(path=path, round=body["round"], **{name: body[name] for name in names})
-        except (ValueError, TypeError, KeyError, AttributeError):
-            hint = "delete it: runs and ledger know what was answered and sent"
-            raise InputError("is damaged", path=path, hint=hint) from None
-
-    def save(self) -> None:
-        """Write all of it, or nothing."""
-        body = {name: value for name, value in vars(self).items() if name != "path"}
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(self.path, json.dumps({"platform": PLATFORM, **body}, ensure_ascii=False).encode())
+    def _decoded(cls, body: Row) -> Row:
+        body.pop("platform", None)  # Written by the first version.
+        return body
 
 
 # What comes out.
@@ -129,6 +115,8 @@ class RoundState:
 class RoundResult(Result):
     """What one visit to a round did."""
 
+    lines = "forecasts"
+    tournament: str = PLATFORM
     round: str
     organization: str
     entry: str
@@ -140,10 +128,11 @@ class RoundResult(Result):
     coverage: tuple[str, ...] = ()
     file: Path | None = None
     """Where the file is; None where none was written."""
-    uploaded: str = ""
-    next_step: str = ""
+    uploaded: str | None = None
+    next_step: str | None = None
     """What is left for people to do."""
     forecasts: tuple[Row, ...] = ()
+    """One row for each forecast: the number sent, and what stack and agents say."""
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     dollars: float = 0.0
@@ -160,33 +149,6 @@ class RoundResult(Result):
     def warnings(self) -> tuple[str, ...]:
         """What one should know."""
         return (*self.notes, *self.problems)
-
-    def rows(self) -> list[Row]:
-        """One row for each forecast: the number sent, and what stack and agents say."""
-        return [dict(row) for row in self.forecasts]
-
-    def to_dict(self) -> Row:
-        """Counts, money, file and forecasts."""
-        return {
-            "tournament": PLATFORM,
-            "round": self.round,
-            "organization": self.organization,
-            "entry": self.entry,
-            "questions": self.questions,
-            "answered": self.answered,
-            "by_agents": self.by_agents,
-            "coverage": list(self.coverage),
-            "file": None if self.file is None else str(self.file),
-            "uploaded": self.uploaded or None,
-            "next_step": self.next_step or None,
-            "runs": list(self.runs),
-            "problems": list(self.problems),
-            "notes": list(self.notes),
-            "dollars": round(self.dollars, 9),
-            "spent": round(self.spent, 9),
-            "forecasts": self.rows(),
-            **({} if self.plan is None else {"plan": self.plan.to_dict()}),
-        }
 
     def __str__(self) -> str:
         if self.plan is not None:
@@ -213,19 +175,16 @@ async def enter_round(
     Args:
         request: The round and how to take part.
         settings: This machine's; without them, from the environment.
-        watch: Is told how far a run is.
-        tell: Is given a line about what goes on.
+        watch: Called with the progress of a run.
+        tell: Called with a line about each step.
     """
-    settings = settings or load_settings()
-    if not request.practice:
+    practice: dict[str, Any] = {"organization": request.organization or PRACTICE_TEAM, "bucket": PRACTICE_BUCKET}
+    if not (request.model or request.spec):
+        practice["search"] = ()
+    async with tournament_world(request, settings, **practice) as (request, settings):
+        if request.practice:
+            settings = replace(settings, keys={**settings.keys, TOKEN_VARIABLE: PRACTICE_KEY})
         return await _alone(request, settings, watch, tell)
-    async with practice_world(settings) as (world, engine):
-        from foretell.practice.services import KEY
-
-        mine = {"organization": request.organization or PRACTICE_TEAM, "bucket": PRACTICE_BUCKET}
-        mine |= {"search": (engine,)} if request.model or request.spec else {}
-        world = replace(world, keys={**world.keys, TOKEN_VARIABLE: KEY})
-        return await _alone(request.model_copy(update=mine), world, watch, tell)
 
 
 enter_forecastbench = operation(ForecastBenchRoundRequest)(enter_round)
@@ -241,7 +200,7 @@ async def _alone(
     except NoOpenRound as error:
         if not request.when_open:
             raise
-        return RoundResult(round=error.day, organization=team.organization, entry=team.model, notes=(str(error),))
+        return RoundResult(round=request.round, organization=team.organization, entry=team.model, notes=(str(error),))
     name = f"{day}-{request.number}" + ("-rehearsal" if request.rehearse else "")
     folder = tournament_folder(settings, PLATFORM, name)
     try:
@@ -314,14 +273,6 @@ async def _pull_past(source: ForecastBenchDownload, days: Sequence[str]) -> list
 class NoOpenRound(InputError):
     """A round that takes no file today."""
 
-    day: str = ""
-
-
-def _not_open(problem: str, day: str, hint: str | None = None) -> NoOpenRound:
-    error = NoOpenRound(problem, hint=hint)
-    error.day = day
-    return error
-
 
 def _check_open(day: str, request: ForecastBenchRoundRequest, now: datetime) -> None:
     """Refuse what the benchmark would not take any more, or not yet."""
@@ -332,11 +283,11 @@ def _check_open(day: str, request: ForecastBenchRoundRequest, now: datetime) -> 
     if request.rehearse or request.plan or request.dry_run or now.date() == due:
         return
     if now.date() < due:
-        raise _not_open(f"the round of {day} begins on that day (UTC)", day)
+        raise NoOpenRound(f"the round of {day} begins on that day (UTC)")
     gone = (now.date() - due).days
     following = due + timedelta(days=gone // ROUND_DAYS * ROUND_DAYS + ROUND_DAYS)
     hint = f"the next one is due on {following}; --rehearse does everything but send"
-    raise _not_open(f"the round of {day} was closed at the end of that day (UTC)", day, hint)
+    raise NoOpenRound(f"the round of {day} was closed at the end of that day (UTC)", hint=hint)
 
 
 def missing_keys(questions: Sequence[Question], settings: Settings) -> list[str]:
@@ -373,7 +324,7 @@ class RoundVisit:
     async def take(self) -> RoundResult:
         """Forecast, combine, check, write, upload."""
         now = clock_of(self.settings)()
-        state = RoundState.read(self.folder / "state.json", self.day)
+        state = RoundState.read(self.folder / "state.json", round=self.day)
         cache = DownloadCache(self.settings.home / PLATFORM)
         history = union(PLATFORM, [read_pulled(cache, one) for one in pulled_rounds(cache) if one <= self.day])
         questions = read_pulled(cache, self.day).questions
@@ -396,7 +347,8 @@ class RoundVisit:
         final = _together(questions, by_stack, by_agents)
         self._look_for_gaps(questions, final)
         spent = spent_on(self.settings, state.paid)
-        result = self._result(questions, by_stack, by_agents, final, dollars=spent - before, spent=spent)
+        money = {"dollars": round(spent - before, 9), "spent": round(spent, 9)}
+        result = self._result(questions, by_stack, by_agents, final, **money)
         result = replace(result, runs=tuple(state.runs.values()))
         return await self._hand_in(result, list(final.values()), questions, state)
 
@@ -572,12 +524,12 @@ class RoundVisit:
         problems += [str(one) for one in results if one.fate not in DONE_STATUSES]
         done = _done_parts(results)
         path = folder / item.title if "file" in done else None
-        where = "" if uploader is None or "upload" not in done else uploader.folder.address(item.title)
+        where = None if uploader is None or "upload" not in done else uploader.folder.address(item.title)
         self._finish(state, file=str(path or ""), uploaded=where, result=result)
-        left = "" if path is None or where else upload_advice(path, self.request.bucket, self.day)
+        left = None if path is None or where else upload_advice(path, self.request.bucket, self.day)
         return replace(result, coverage=item.notes, file=path, uploaded=where, next_step=left, problems=tuple(problems))
 
-    def _finish(self, state: RoundState, *, file: str, result: RoundResult, uploaded: str = "") -> None:
+    def _finish(self, state: RoundState, *, file: str, result: RoundResult, uploaded: str | None = None) -> None:
         """Keep what the visit did."""
         state.file, state.uploaded = file or state.file, uploaded or state.uploaded
         at = clock_of(self.settings)().isoformat(timespec="seconds")

@@ -50,7 +50,6 @@ class ProphetArenaEvent:
     closes_at: datetime | None
     window: int | None = None
     """The round of a weekly question; None where it is the open one."""
-    weekly: bool = False
 
     def closed(self, now: datetime) -> str:
         """Why no forecast is taken at that moment; empty if one is."""
@@ -81,7 +80,6 @@ class ProphetArenaEvent:
             state="settled" if settled else "open" if deadline.published else "closed",
             closes_at=deadline.closes_at,
             window=int(row.need("window").number()),
-            weekly=True,
         )
 
 
