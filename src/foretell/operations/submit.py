@@ -43,10 +43,9 @@ from foretell.submit.forecastbench import (
     BucketUploader,
     ForecastBenchSubmitter,
     ForecastBenchTeam,
-    build_submission,
-    check_submission,
+    checked_submission,
+    file_bytes,
     files_of,
-    require_coverage,
     round_of,
 )
 from foretell.submit.ledger import LEDGER_FILE, LedgerEntry, LedgerHead, SubmissionHistory, SubmissionLedger
@@ -454,12 +453,8 @@ class ExportResult(Result):
 
     path: Path
     body: dict[str, Any]
-    coverage: tuple[str, ...]
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """How much of each kind was answered."""
-        return self.coverage
+    notes: tuple[str, ...]
+    """How much of each kind of question it answers."""
 
     def to_dict(self) -> Any:
         """The file's own content."""
@@ -492,13 +487,11 @@ def export_forecastbench(request: ExportRequest) -> ExportResult:
         questions,
         replace(_combining(settings, spec, request.combine, rates), degraded=request.degraded),
     )
-    body = build_submission(forecasts, questions, team, reasoning=request.reasoning)
-    coverages = check_submission(body, questions)
-    if not request.incomplete:
-        require_coverage(coverages)
+    how = {"reasoning": request.reasoning, "incomplete": request.incomplete}
+    body, coverage = checked_submission(forecasts, questions, team, **how)
     path = request.folder / team.file_name(day)
-    write_atomically(path, json.dumps(body, ensure_ascii=False, indent=1).encode())
-    return ExportResult(path=path, body=body, coverage=tuple(map(str, coverages)))
+    write_atomically(path, file_bytes(body))
+    return ExportResult(path=path, body=body, notes=coverage)
 
 
 # The ledger.

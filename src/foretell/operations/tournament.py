@@ -55,20 +55,20 @@ from foretell.submit.submission import (
 )
 
 ATTEMPTS = 3
-"""Rounds in which a question may fail before it is given up."""
+"""How many visits may fail to answer a question before it is given up."""
 STALE = timedelta(days=1)
-"""A question that was first seen longer ago, and is still not answered, is asked as of now."""
+"""An unanswered question that was first seen longer ago than this is asked as of now."""
 TOGETHER = 8
-"""Questions that are forecast before any of them is sent: windows are short, and a kill should lose little."""
+"""How many questions are forecast before any is sent. Windows are short, and a kill should lose little."""
 SHORTAGES = tuple(f"the budget of the {name} " for name in ("run", "visit", "tournament"))
-"""How a failure begins that is one of money for the whole, and not of the question."""
+"""How an error begins when the money for the whole tournament ran out, not for one question."""
 LONGEST_COMMENT = 8000
 VISITS_KEPT = 2000
 Row = dict[str, Any]
 Entered = TypeVar("Entered", bound=TournamentFields)
 
 
-# How a tournament is forecast, what a visit will cost, and how long it takes: the same for every platform.
+# Spec, price and budget of a visit: the same on every platform.
 
 
 @asynccontextmanager
@@ -94,7 +94,7 @@ async def tournament_world(
 
 
 def tournament_spec(request: TournamentFields, settings: Settings, questions: str) -> RunSpec:
-    """How to forecast: the file of a spec, if there is one, and what the request says beside it."""
+    """How to forecast: the spec in a file, if one is named, changed by what the request says."""
     written: Any = {} if request.spec is None else parse_yaml(read_text(request.spec))
     if not isinstance(written, dict):
         raise InputError("is not a run's spec", path=request.spec)
@@ -125,20 +125,20 @@ def tournament_spec(request: TournamentFields, settings: Settings, questions: st
 
 @dataclass(frozen=True, kw_only=True)
 class VisitPlan(Result):
-    """What would be asked now, what that costs and how long it takes."""
+    """What a visit would ask, what that costs and how long it takes."""
 
     tournament: str
     questions: int
     cells: int
-    """Trials that are still to be made."""
+    """How many trials are still to be run."""
     dollars: float | None
-    """What they will cost; None where no price is known."""
+    """What they will cost; None if no price is known."""
     basis: str
-    """Where that comes from: measured, rough, unknown, free or no model."""
+    """Where the price comes from: measured, rough, unknown, free model or no model."""
     seconds: float
-    """How long they take, roughly."""
+    """Roughly how long they take."""
     limit: float | None = None
-    """The most that may be spent now."""
+    """The most that may be spent on this visit."""
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -152,7 +152,7 @@ class VisitPlan(Result):
 
 
 def minutes_text(seconds: float) -> str:
-    """How long something takes, roughly.
+    """A duration for people, roughly.
 
     >>> minutes_text(20), minutes_text(300), minutes_text(3 * 3600 + 1200)
     ('under a minute', 'about 5 min', 'about 3 h 20 min')
@@ -166,7 +166,7 @@ def minutes_text(seconds: float) -> str:
 def plan_of(
     prepared: PreparedRun, settings: Settings, tournament: str, *, concurrency: int, limit: float | None
 ) -> VisitPlan:
-    """The plan of a run: price and pace as its like had them here, else a rough guess."""
+    """Estimate price and duration of a run from similar runs on this machine, or by a rough guess."""
     spec = prepared.spec
     with closing(RunStore(settings.store)) as store:
         known = store.run(spec.id) is not None
@@ -184,7 +184,7 @@ def plan_of(
 
 
 def spent_on(settings: Settings, runs: Sequence[str]) -> float:
-    """Dollars of all runs, lost replies at their estimate, also where a visit was killed."""
+    """What runs cost in dollars, including killed ones; lost replies count at their estimated price."""
     if not runs or not (settings.database or Path(settings.journal).is_file()):
         return 0.0
     with closing(Journal(settings.journal)) as journal:
@@ -192,7 +192,7 @@ def spent_on(settings: Settings, runs: Sequence[str]) -> float:
 
 
 def budget_for(request: TournamentFields, spec: RunSpec, settings: Settings, before: float) -> Budget | None:
-    """Around the runs of this visit: what is left for the tournament, and within it what the visit may cost."""
+    """The budget of a visit: its own limit, within what is left for the whole tournament."""
     limit, around = request.tournament_budget, settings.budget
     if limit is not None:
         around = Budget("tournament", dollars=max(0.0, limit - before), within=around)
@@ -200,29 +200,29 @@ def budget_for(request: TournamentFields, spec: RunSpec, settings: Settings, bef
 
 
 def most_spent_now(request: TournamentFields, spec: RunSpec, before: float) -> float | None:
-    """The most that may be spent this time; None without a limit."""
+    """The most that may be spent on this visit; None without a limit."""
     limits = [] if request.tournament_budget is None else [max(0.0, request.tournament_budget - before)]
     return min([*limits, *([] if spec.budget.run is None else [spec.budget.run])], default=None)
 
 
-# What is kept between visits.
+# The state between visits.
 
 
 def tournament_folder(settings: Settings, platform: str, name: str) -> Path:
-    """Where the state of a tournament, or of a round, is kept."""
+    """The folder for the state of a tournament or a round."""
     return settings.home / "tournaments" / f"{SERVICES.get(platform, platform)}-{name}"
 
 
 @dataclass(kw_only=True)
 class StoredVisits:
-    """What visits leave to the next one, in a file."""
+    """The state that visits share, stored in a file."""
 
     path: Path
     visits: list[Row] = field(default_factory=list[Row])
 
     @classmethod
     def read(cls, path: Path, **new: Any) -> Self:
-        """The state in a file; without one, a state with these fields."""
+        """Read the state from its file, or create one with these fields if there is none."""
         if not path.is_file():
             return cls(path=path, **new)
         try:
@@ -233,11 +233,11 @@ class StoredVisits:
 
     @classmethod
     def _decoded(cls, body: Row) -> Row:
-        """The fields out of parsed JSON."""
+        """The fields of the state from parsed JSON."""
         return body
 
     def save(self) -> None:
-        """Write all of it, or nothing."""
+        """Write the whole state at once."""
         body = {name: value for name, value in vars(self).items() if name != "path"}
         body["visits"] = self.visits[-VISITS_KEPT:]
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -252,7 +252,7 @@ def _encoded(value: Any) -> Any:
 
 @dataclass(kw_only=True)
 class PendingQuestion:
-    """A question that was seen and is not answered yet, as it was when it was first seen."""
+    """An unanswered question, as it was when it was first seen."""
 
     question: Question
     attempts: int = 0
@@ -261,18 +261,18 @@ class PendingQuestion:
 
 @dataclass(kw_only=True)
 class TournamentState(StoredVisits):
-    """What a visit to a tournament leaves to the next."""
+    """The state that visits to a tournament share."""
 
     pending: dict[str, PendingQuestion] = field(default_factory=dict[str, PendingQuestion])
     """By question id."""
     outbox: list[Forecast] = field(default_factory=list[Forecast])
-    """Forecasts whose sending is not over; their reasons are the text of the comment."""
+    """Forecasts that are not sent yet. Their rationale is the text of the comment."""
     texts: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
-    """By question id, of those in the outbox: how it is worded, and the answer in a few words."""
+    """For each question in the outbox: its text and the answer in short."""
     made: dict[str, str] = field(default_factory=dict[str, str])
-    """By question id, when it was last forecast: one that says the same as before leaves no entry in the ledger."""
+    """When each question was last forecast. The ledger does not record a forecast that equals the one before."""
     runs: list[str] = field(default_factory=list[str])
-    """Everything that was spent on the tournament was spent by these."""
+    """Every run of this tournament, for counting what was spent."""
 
     @classmethod
     def _decoded(cls, body: Row) -> Row:
@@ -284,56 +284,56 @@ class TournamentState(StoredVisits):
         return {**body, "pending": pending, "outbox": outbox}
 
     def day(self, day: str) -> list[Row]:
-        """The visits of a day."""
+        """The visits of one day."""
         return [one for one in self.visits if one["at"].startswith(day)]
 
 
-# What is open, and which of it is asked now.
+# Which open questions are asked now.
 
 
 @dataclass(frozen=True, kw_only=True)
 class ListedPart:
-    """What one forecast is of: a whole question, or one of a group."""
+    """The unit that one forecast answers: a whole question, or one question of a group."""
 
     name: str
-    """Our name of it."""
+    """Our id for it."""
     closes_at: datetime | None
     answered: bool
-    """Whether this account has a forecast of it there."""
+    """Whether this account already has a forecast on the platform."""
     since: datetime | None = None
-    """When that was made, where it is told."""
+    """When that forecast was made, if the platform says so."""
     target: str = ""
-    """Of a group: which target of the question it is."""
+    """For a question of a group: the target it stands for."""
     certain: bool = False
-    """Whether the platform's word counts against what was sent before: it was of an earlier round."""
+    """Trust `answered` even if the ledger has an earlier forecast, which was for an earlier round."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ListedQuestion:
-    """An open question of the tournament, with what this account has said of its parts."""
+    """An open question of the tournament, with what this account has already forecast."""
 
     question: Question
     parts: tuple[ListedPart, ...]
-    """One; of a group of yes-or-no questions each that is open."""
+    """One part; for a group of yes-or-no questions, each one that is open."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TournamentListing:
-    """Everything that is open in a tournament, and what of it cannot be asked."""
+    """The open questions of a tournament, and what was left out."""
 
     questions: tuple[ListedQuestion, ...]
     skipped: Mapping[str, int]
-    """How many, by reason."""
+    """Reason → how many were left out."""
 
     @classmethod
     def of(cls, found: Iterable[ListedQuestion], skipped: Mapping[str, int]) -> "TournamentListing":
-        """Those that close first in front."""
+        """Sort the questions by closing time."""
         far = datetime.max.replace(tzinfo=UTC)
         return cls(questions=tuple(sorted(found, key=lambda one: one.question.closes_at or far)), skipped=dict(skipped))
 
 
 def due_again(policy: VisitFields, last: datetime, closes: datetime | None, now: datetime) -> bool:
-    """Whether a question is forecast again now, though it was forecast before.
+    """Whether a question that was already forecast is due for another forecast.
 
     >>> policy = VisitFields(before_close=24)
     >>> monday, friday = instant("2026-11-16"), instant("2026-11-20")
@@ -355,14 +355,14 @@ def questions_to_ask(
     sent: Mapping[str, Sequence[datetime]],
     now: datetime,
 ) -> tuple[list[Question], list[str]]:
-    """What is to be forecast now, as it was first seen, and what was given up.
+    """Choose the questions to forecast now, each as it was first seen; also return what was given up.
 
     Args:
-        listing: What is open.
-        state: What earlier visits left.
+        listing: The open questions.
+        state: The state of earlier visits.
         policy: When a question is forecast again.
-        sent: By the name of a question, when this account sent a forecast of it, as the ledger says.
-        now: The moment.
+        sent: When this account sent a forecast of each question, according to the ledger.
+        now: The current time.
     """
     listed_ids = {listed.question.id for listed in listing.questions}
     state.pending = {id: one for id, one in state.pending.items() if id in listed_ids}
@@ -398,11 +398,11 @@ def _is_due(part: ListedPart, policy: VisitFields, sent: Sequence[datetime], now
     return due_again(policy, max(moments, default=now), part.closes_at, now)
 
 
-# What a forecast says, for the comment and for the page.
+# The text of a comment.
 
 
 def comment_text(forecast: Forecast, question: Question | None) -> str:
-    """The forecast, when it was made, its reasons and what they rest on; empty where it gives no reasons."""
+    """The text of a comment: the forecast, its date and its reasons. Empty if there are no reasons."""
     reasons = re.sub(r"\n{3,}", "\n\n", without_numbers(forecast.rationale))
     if not reasons:
         return ""
@@ -412,31 +412,31 @@ def comment_text(forecast: Forecast, question: Question | None) -> str:
     return text if len(text) <= LONGEST_COMMENT else text[: LONGEST_COMMENT - 2].rstrip() + " …"
 
 
-# One platform, as a visit needs it.
+# What a visit needs of a platform.
 
 
 class VisitedPlatform(Protocol):
-    """Where questions are listed and forecasts are sent."""
+    """A platform that lists questions and accepts forecasts."""
 
     @property
     def reasons(self) -> bool:
-        """Whether a forecast is sent only with a comment that gives its reasons."""
+        """Whether every forecast needs a comment with its reasons."""
         ...
 
     async def look(self, now: datetime) -> tuple[str, TournamentListing]:
-        """Under which name we forecast here, and what is open."""
+        """The account we forecast with, and the open questions."""
         ...
 
     async def submitter(self, forecasts: Sequence[Forecast], now: datetime) -> Submitter:
-        """A submitter that has looked at what the questions of these forecasts ask now."""
+        """A submitter that knows the current state of the questions behind these forecasts."""
         ...
 
     def address(self, question: str) -> str:
-        """The page of a question."""
+        """The web page of a question."""
         ...
 
     def comment_address(self, question: str, reply: Row) -> str:
-        """The page of a comment, by what the platform said when it took it; empty where it has none."""
+        """The web page of a comment, from the platform's reply to it; empty if it has none."""
         ...
 
 
@@ -451,27 +451,27 @@ class TournamentResult(Result):
     tournament: str
     account: str = ""
     comments: bool = True
-    """Whether every forecast has a comment beside it."""
+    """Whether every forecast is sent with a comment."""
     open: int = 0
-    """Questions that are open."""
+    """How many questions are open."""
     forecasts: tuple[TournamentRow, ...] = ()
-    """Every question that was forecast, with what became of it."""
+    """Every question that was forecast, with the result."""
     skipped: Mapping[str, int] = field(default_factory=dict[str, int])
     notes: tuple[str, ...] = ()
     dollars: float = 0.0
     spent: float = 0.0
-    """On the tournament in all."""
+    """Total spent on the tournament."""
     stopped: str | None = None
     """Why open questions were left unanswered."""
     page: Path | None = None
     requests: tuple[Row, ...] | None = None
-    """What would be sent, for a dry run."""
+    """The requests of a dry run."""
     plan: VisitPlan | None = None
-    """What would be asked, where only that was wanted."""
+    """The plan, if only that was asked for."""
 
     @property
     def exit_code(self) -> int:
-        """3 where an answer is missing, degraded or not sent."""
+        """3 if an answer is missing, degraded or was not sent."""
         return 3 if self.stopped or any(not row.sent for row in self.forecasts if self.requests is None) else 0
 
     @property
@@ -498,7 +498,7 @@ class TournamentResult(Result):
 async def visit_alone(
     visit: "TournamentVisit", reached: Callable[[PlatformConnection], VisitedPlatform]
 ) -> TournamentResult:
-    """A visit, unless another process is at one."""
+    """Run a visit unless another process is already visiting this tournament."""
     try:
         with locked(visit.folder / "lock", wait=False):
             async with open_platform(visit.platform, visit.settings) as wire:
@@ -513,7 +513,7 @@ async def visit_alone(
 
 @dataclass(kw_only=True)
 class TournamentVisit:
-    """One visit, under the tournament's lock."""
+    """One visit, made while holding the tournament's lock."""
 
     request: VisitFields
     settings: Settings
@@ -528,18 +528,18 @@ class TournamentVisit:
     stopped: str = ""
     run: str = ""
     done: RunProgress = field(default_factory=lambda: RunProgress(total=0))
-    """What the runs of this visit did so far."""
+    """Combined progress of this visit's runs so far."""
     account: str = ""
     reasons: bool = True
-    """Whether a forecast without reasons is not sent."""
+    """Whether only forecasts with reasons are sent."""
 
     @property
     def folder(self) -> Path:
-        """Where everything is that a later visit must know."""
+        """The folder with the state of this tournament."""
         return tournament_folder(self.settings, self.platform, self.slug)
 
     async def take(self, site: VisitedPlatform) -> TournamentResult:
-        """List, send what was left over, forecast, send, write the page."""
+        """List the questions, send what an earlier visit left, forecast, send, and write the page."""
         state = TournamentState.read(self.folder / "state.json")
         now = clock_of(self.settings)().replace(microsecond=0)
         spec, only_looks = self.spec, self.request.dry_run or self.request.plan
@@ -568,7 +568,7 @@ class TournamentVisit:
                 requests += tuple(asdict(one) for one in submitter.requests(submitter.plan(forecasts, ()).ready))
             else:
                 await self.hand_in(site, state)
-        # What the answers say is told with the page of each question.
+        # Link each row to its page.
         self.rows = [replace(row, url=site.address(row.question)) for row in self.rows]
         spent = self.spent(state)
         page = None if self.request.dry_run else self._noted(site, state, now, listing, before, spent)
@@ -594,7 +594,7 @@ class TournamentVisit:
         )
 
     def _planned(self, questions: Sequence[Question], listing: TournamentListing, before: float) -> TournamentResult:
-        """What would be asked, and what that costs."""
+        """Estimate what the visit would ask and cost."""
         nothing = QuestionSet(name=self.slug)
         benchmark = Benchmark(questions=nothing, history=nothing)
         prepared = PreparedRun(spec=self.spec, benchmark=benchmark, questions=tuple(questions))
@@ -603,7 +603,7 @@ class TournamentVisit:
         return self._result(listing, spent=round(before, 9), plan=plan)
 
     def _sent(self) -> dict[str, list[datetime]]:
-        """By the name of a question, when this account last sent a forecast of it, as the ledger says."""
+        """When this account last sent a forecast of each question, according to the ledger."""
         history = SubmissionHistory.of(open_ledger(self.settings).entries()).taken
         return {
             key[2]: [instant(entries[-1].at)]
@@ -612,7 +612,7 @@ class TournamentVisit:
         }
 
     def spent(self, state: TournamentState) -> float:
-        """Dollars of all visits."""
+        """Dollars spent on all visits."""
         return spent_on(self.settings, state.runs)
 
     def _affordable(self, before: float) -> bool:
@@ -629,7 +629,7 @@ class TournamentVisit:
         budget: Budget | None,
         cells: int,
     ) -> list[Forecast]:
-        """A run over the questions, and its answers put where they wait to be sent."""
+        """Run the questions and put the answers into the outbox."""
         batch = self.folder / "batches" / f"{max(one.due for one in questions):%Y%m%dT%H%M%S}-{len(state.runs)}.jsonl"
         batch.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(batch, "".join(f"{to_json(one)}\n" for one in questions).encode())
@@ -660,7 +660,7 @@ class TournamentVisit:
         how: CombinationSettings,
         state: TournamentState,
     ) -> list[Forecast]:
-        """The forecasts that may be sent go to the outbox; the other questions wait for the next visit."""
+        """Put forecasts that can be sent into the outbox; the other questions wait for the next visit."""
         how = replace(how, degraded=self.request.degraded)
         found = {one.question_id: one for one in one_forecast_per_question(answers, questions, how)}
         ready: list[Forecast] = []
@@ -672,7 +672,7 @@ class TournamentVisit:
                 state.texts[question.id] = (question.text, answer_text(forecast, question))
                 continue
             problem = _why_missing(question.id, answers) if forecast is None else "it gives no reasons for a comment"
-            # What had no money was not tried.
+            # A question that could not be paid for has not failed.
             self._fail(state, question.id, problem, count=not any(name in problem for name in SHORTAGES))
         if self.request.dry_run:
             self.rows += [_row(state, one.question_id) for one in ready]
@@ -682,8 +682,8 @@ class TournamentVisit:
         return ready
 
     async def hand_in(self, site: VisitedPlatform, state: TournamentState) -> None:
-        """Send what waits, one forecast with its comment after the other; what became of each is kept at once."""
-        # A server of one's own need not be given time.
+        """Send the outbox, one forecast with its comment at a time, and save each result at once."""
+        # No need to wait for a server on this machine.
         own: dict[str, Any] = {"pause": 0.1} if SERVICES[self.platform] in self.settings.addresses else {}
         ledger, clock = open_ledger(self.settings), clock_of(self.settings)
         submitter = await site.submitter(state.outbox, clock())
@@ -695,8 +695,8 @@ class TournamentVisit:
     def _settle(
         self, question: str, plan: SubmissionPlan, results: Sequence[ItemResult], state: TournamentState
     ) -> None:
-        """Out of the outbox goes what the platform has, or does not want; what nobody knows of stays."""
-        # What is over the quota of the day goes tomorrow, as it is.
+        """Remove from the outbox what the platform has accepted or refused; keep what is uncertain."""
+        # What exceeds today's quota stays in the outbox for tomorrow.
         unsure = [one for one in results if one.fate in ("unknown", "failed") or QUOTA_EXCEEDED in one.reason]
         problems = [f"{item.part}: {problem}" for item in plan.refused for problem in item.problems]
         problems += [f"{one.item.part}: {one.reason}" for one in results if one.fate not in DONE_STATUSES]
@@ -725,7 +725,7 @@ class TournamentVisit:
         before: float,
         spent: float,
     ) -> Path:
-        """Keep what the visit did, and write the page of its day."""
+        """Record the visit, and write the page of its day."""
         links = self._comment_links(site)
         self.rows = [replace(row, comment=links.get(row.question, "") if row.sent else "") for row in self.rows]
         state.visits.append(
@@ -760,7 +760,7 @@ class TournamentVisit:
         return page
 
     def _comment_links(self, site: VisitedPlatform) -> dict[str, str]:
-        """By question, the address of this account's newest comment, whose number the ledger knows."""
+        """The address of this account's newest comment on each question; the ledger knows its number."""
         return {
             entry.question: site.comment_address(entry.question, cast("Row", entry.content.get("answer") or {}))
             for entry in open_ledger(self.settings).entries()
@@ -770,14 +770,14 @@ class TournamentVisit:
 
 
 def _row(state: TournamentState, question: str) -> TournamentRow:
-    """What is known of a question, before it is known what became of it."""
+    """The row of a question before its result is known."""
     pending = state.pending.get(question)
     text, answer = state.texts.get(question, ("" if pending is None else pending.question.text, ""))
     return TournamentRow(question=question, text=text, answer=answer)
 
 
 def _why_missing(question: str, answers: Sequence[Forecast | Failure]) -> str:
-    """Why a question has no forecast that may be sent."""
+    """Why a question has no forecast that can be sent."""
     own = [answer for answer in answers if answer.question_id == question]
     why = [one.error if isinstance(one, Failure) else f"degraded: {one.problem}" for one in own]
     return "; ".join(dict.fromkeys(why)) or "the run stopped before it was asked"
