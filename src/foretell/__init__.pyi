@@ -873,7 +873,7 @@ def tournament_results(
     offline: bool = False,
     settings: Settings | None = None,
 ) -> TournamentResults:
-    """Score one's own past rounds and tournaments beside all public methods on file.
+    """Score your past rounds and tournaments beside public methods.
 
     Args:
         platform: Only this platform.

@@ -2,14 +2,14 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from foretell.data.http import NotFound
 from foretell.data.markets.listing import EventListing, ListedEvent, ListingFilter, ListingReport
 from foretell.data.markets.metaculus import MetaculusClient, MetaculusEvents, questions_of
-from foretell.data.markets.prophet_arena import ProphetArenaClient, ProphetArenaWeekly, ProphetArenaWindows
+from foretell.data.markets.prophet_arena import ProphetArenaWeekly, ProphetArenaWindows
 from foretell.data.payload import Payload
 from foretell.operations.requests import ProphetArenaTournamentRequest, TournamentRequest
 from foretell.operations.submit import PlatformConnection, open_ledger
@@ -35,7 +35,6 @@ from foretell.submit.ledger import SubmissionHistory
 from foretell.submit.metaculus import (
     MetaculusOptions,
     MetaculusSubmitter,
-    MetaculusWriter,
     OpenMetaculusQuestion,
     questions_in_post,
     read_posts,
@@ -44,7 +43,6 @@ from foretell.submit.prophet_arena import (
     ProphetArenaEvent,
     ProphetArenaOptions,
     ProphetArenaSubmitter,
-    ProphetArenaWriter,
     read_events,
 )
 from foretell.submit.submission import Submitter, split_id
@@ -88,7 +86,7 @@ async def tournament(
             tell=tell,
         )
         options = MetaculusOptions(comment=request.comment, clip=True)
-        return await visit_alone(visit, lambda wire: MetaculusVisits.over(wire, slug, options))
+        return await visit_alone(visit, lambda wire: MetaculusVisits(wire, slug, options))
 
 
 enter_metaculus = operation(TournamentRequest)(tournament)
@@ -111,22 +109,15 @@ class TournamentEvents(MetaculusEvents):
         return event
 
 
-@dataclass(frozen=True, kw_only=True)
 class MetaculusVisits:
     """A tournament of Metaculus."""
 
-    client: MetaculusClient
-    writer: MetaculusWriter
-    slug: str
-    options: MetaculusOptions
-    reasons: bool = True
+    reasons = True
 
-    @classmethod
-    def over(cls, wire: PlatformConnection, slug: str, options: MetaculusOptions) -> "MetaculusVisits":
-        """A tournament over a connection."""
-        client = MetaculusClient(http=wire.reading, token=wire.key, **wire.address)
-        writer = MetaculusWriter(client=client, http=wire.writing, token=wire.key, **wire.address)
-        return cls(client=client, writer=writer, slug=slug, options=options)
+    def __init__(self, wire: PlatformConnection, slug: str, options: MetaculusOptions) -> None:
+        self.client, self.writer = wire.metaculus()
+        self.slug = slug
+        self.options = options
 
     async def look(self, now: datetime) -> tuple[str, TournamentListing]:
         """The bot's account, and what is open in the tournament."""
@@ -222,8 +213,7 @@ class ArenaVisits:
     def __init__(
         self, wire: PlatformConnection, request: ProphetArenaTournamentRequest, history: SubmissionHistory
     ) -> None:
-        self._client = ProphetArenaClient(http=wire.reading, key=wire.key, **wire.address)
-        self._writer = ProphetArenaWriter(client=self._client, http=wire.writing, key=wire.key, **wire.address)
+        self._client, self._writer = wire.prophet_arena()
         self._request = request
         self._history = history
         self._agent = request.agent

@@ -22,9 +22,9 @@ from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question, QuestionKind, Target
 from foretell.submit.submission import (
+    ItemResult,
     OutgoingRequest,
     Poster,
-    SendResult,
     SubmissionItem,
     SubmissionPlan,
     SubmissionRefused,
@@ -459,16 +459,16 @@ class ForecastBenchSubmitter:
             for item in items
         ]
 
-    async def send(self, items: Sequence[SubmissionItem]) -> list[SendResult]:
+    async def send(self, items: Sequence[SubmissionItem]) -> list[ItemResult]:
         """Write the file as a whole, or upload it."""
         return [await self._send(item) for item in items]
 
-    async def _send(self, item: SubmissionItem) -> SendResult:
+    async def _send(self, item: SubmissionItem) -> ItemResult:
         content = file_bytes(item.content)
         if item.part == "upload" and self.uploader is not None:
             return await send_one(item, self.uploader.upload(item.title, content, self.replaces))
         write_atomically(self.folder / item.title, content)
-        return SendResult(item=item, state="taken", answer={"file": str(self.folder / item.title)})
+        return ItemResult(item=item, fate="sent", answer={"file": str(self.folder / item.title)})
 
     def _upload_item(self, item: SubmissionItem, folder: BucketFolder) -> SubmissionItem:
         """The upload of a file, which follows its writing."""
