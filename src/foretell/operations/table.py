@@ -64,6 +64,7 @@ OPERATIONS = {
     "backtest": Operation(requests.BacktestRequest, "run:backtest", ROWS),
     "run": Operation(requests.RunRequest, "run:run_spec"),
     "runs list": Operation(requests.RunsRequest, "runs:list_runs"),
+    "runs stop": Operation(requests.RunsStopRequest, "runs:stop_run"),
     "runs resume": Operation(requests.RunsResumeRequest, "run:resume_stored_run"),
     "runs mv": Operation(requests.RunsRenameRequest, "runs:rename_run"),
     "runs tag": Operation(requests.RunsTagRequest, "runs:tag_run"),
