@@ -1,6 +1,6 @@
-"""All operations: everything that a user can ask for, by the words of its command.
+"""All operations: everything a user can ask for, by the words of its command.
 
-The command line makes its commands from this table, and the stub of the Python interface is written from it.
+The commands and the typed stub of the Python interface are made from this table.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ PAGES = (*ROWS, ".html", ".md")
 
 @dataclass(frozen=True)
 class Operation:
-    """One thing that a user can ask for. What its request says of itself is the help of its command."""
+    """One thing a user can ask for. The docstring of its request is the help of its command."""
 
     request: type[OperationRequest]
     answer: str
@@ -27,11 +27,11 @@ class Operation:
     files: tuple[str, ...] = ()
     """Suffixes of the files that the result can be written to."""
     default_file: str | None = None
-    """A file that the command writes where nothing else is asked for."""
+    """The file that the command writes if no other is named."""
 
     @property
     def place(self) -> str:
-        """The function that answers, as module:attribute; it is loaded when it is called."""
+        """The function that answers, as module:attribute; it is loaded when called."""
         return self.answer if self.answer.startswith("foretell.") else f"foretell.operations.{self.answer}"
 
     @property
@@ -150,14 +150,14 @@ PYTHON_NAMES = {
     "enter_prophet_arena": "tournament prophet_arena",
     "tournament_results": "tournament results",
 }
-"""Function of the Python interface, which is the tool of MCP too → the operation behind it."""
+"""Function of the Python interface, also the name of the MCP tool → words of its operation."""
 
 
 def operation(kind: type[OperationRequest]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Let a function of a request be called with the request, or with its fields as parameters.
+    """Allow a function to be called with its request, or with the fields of the request as parameters.
 
-    The positional parameters are those that the command line takes as arguments. `settings` goes beside them. A
-    coroutine function is run to its end, also inside a notebook.
+    The positional parameters are the arguments of the command; `settings` can be given beside them. A coroutine
+    function is run to its end, even inside a notebook.
 
     Args:
         kind: The request that the function answers.
@@ -188,7 +188,7 @@ def operation(kind: type[OperationRequest]) -> Callable[[Callable[..., Any]], Ca
 
 
 def operation_signature(kind: type[OperationRequest]) -> Signature:
-    """The parameters that a request's fields make, with types and defaults."""
+    """The parameters made from a request's fields, with types and defaults."""
     found: list[Parameter] = []
     for name, info in kind.model_fields.items():
         place = Parameter.POSITIONAL_OR_KEYWORD if hints(info).get("argument") else Parameter.KEYWORD_ONLY
