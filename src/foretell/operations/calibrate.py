@@ -57,11 +57,11 @@ class FitResult(Result):
     method: str
     forecaster: str
     one_sided: bool
-    """All outcomes were alike, so nothing about calibration could be learnt."""
+    """All outcomes were the same, so nothing about calibration could be learnt."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Where nothing could be learnt."""
+        """Say so if nothing could be learnt."""
         return ("All of them came out alike, so nothing about calibration could be learnt.",) if self.one_sided else ()
 
     def to_json(self) -> str:
@@ -95,7 +95,7 @@ def fit(request: CalibrateFitRequest) -> FitResult:
 
 @dataclass(frozen=True, kw_only=True)
 class CalibratedForecasts(Result):
-    """Forecasts as a fitted rule corrects them."""
+    """Forecasts corrected by a fitted rule."""
 
     forecasts: list[dict[str, Any]]
 
@@ -108,7 +108,7 @@ class CalibratedForecasts(Result):
 
 
 def apply(request: CalibrateApplyRequest) -> CalibratedForecasts:
-    """Apply a fitted rule to new forecasts; it refuses what it was fitted on."""
+    """Apply a fitted rule to new forecasts; it refuses those it was fitted on."""
     rule = load(request.fitted)
     found = read_rows(request.forecasts, request.outcomes, drop_unknown=request.drop_unknown)
     if isinstance(rule, Ensemble):
@@ -136,7 +136,7 @@ def apply(request: CalibrateApplyRequest) -> CalibratedForecasts:
 
 
 class EnsembleResult(FitResult):
-    """Weights of an ensemble."""
+    """The weights of an ensemble."""
 
     @property
     def ensemble(self) -> Ensemble:
@@ -176,12 +176,12 @@ def fit_ensemble(request: EnsembleRequest) -> EnsembleResult:
     return EnsembleResult(rule=method.fit(examples), method=request.method, forecaster=whose, one_sided=False)
 
 
-# True or False out of a probability: a threshold chosen on validation rows, judged on test rows, and applied.
+# Thresholds: chosen on validation rows, judged on test rows.
 
 
 SCHEMA = "foretell/thresholds/1"
 SPLIT_COLUMNS = ("split", "subtype")
-"""Where the split stands unless told: a column of its own, or the subtype, as with claims."""
+"""Columns that may hold the split if none is named; claims have it as their subtype."""
 NOTE = (
     "A claim is called True where p is above the threshold, which was chosen on the validation rows alone. Test: what\n"
     "it reaches on the test rows; Gain: minus what one half reaches there; p: McNemar's exact test of the two."
@@ -190,16 +190,16 @@ NOTE = (
 
 @dataclass(frozen=True, kw_only=True)
 class ForecasterThreshold:
-    """One forecaster: its threshold, and what that is worth where it was not chosen."""
+    """The threshold of one forecaster, and its value on rows where it was not chosen."""
 
     forecaster: str
     report: ThresholdReport
     test: McNemarTest
-    """The threshold against one half, on the test rows."""
+    """The threshold compared with one half, on the test rows."""
     called_true: float
-    """Share of the true claims of the test rows that were called True."""
+    """Share of true claims in the test rows that were called True."""
     called_false: float
-    """Share of the false ones that were called False."""
+    """Share of false claims that were called False."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,7 +210,7 @@ class ThresholdResult(Result):
     criterion: str
 
     def to_dict(self) -> Any:
-        """The thresholds, and what they are worth."""
+        """The thresholds and their value."""
         forecasters = [
             {"forecaster": one.forecaster, "threshold": one.report.threshold.value, **plain_report(one)}
             for one in self.found
@@ -243,7 +243,7 @@ class ThresholdResult(Result):
 
 
 def plain_report(one: ForecasterThreshold) -> dict[str, Any]:
-    """What a threshold is worth, in plain data."""
+    """The value of a threshold as plain data."""
     report = one.report
     return {
         "validation": report.threshold.score,
@@ -261,7 +261,7 @@ def plain_report(one: ForecasterThreshold) -> dict[str, Any]:
 
 
 def fit_thresholds(request: ThresholdRequest) -> ThresholdResult:
-    """Choose every forecaster's threshold on the validation rows, and judge it on the test rows."""
+    """Choose the threshold of every forecaster on the validation rows, and judge it on the test rows."""
     reading = ReadOptions(trials=request.combine_trials, drop_unknown=request.drop_unknown)
     table = read_table(request.forecasts, request.outcomes, reading)
     split = _split(table, request.split)

@@ -1,4 +1,4 @@
-"""The databases of the home: whether they are sound, and what can be rebuilt of those that are not."""
+"""Check the databases of the home, and rebuild what can be rebuilt of damaged ones."""
 
 import json
 import sqlite3
@@ -38,23 +38,23 @@ KNOWN_PARTS = {part: len(scripts) for part, scripts in PARTS.items()}
 """How many migrations of each part this version knows."""
 KEY_BYTES = 32
 ENTRY_COLUMNS = (9, 10)
-"""Without and with a checksum."""
+"""Number of columns without and with a checksum."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class HomeFile:
-    """A database of the home."""
+    """A database in the home."""
 
     path: Path
     what: str
     part: str = ""
     """The part whose migrations its version counts."""
     lost: str = ""
-    """What it means to be without it."""
+    """What it means to lose it."""
 
 
 def home_files(settings: Settings) -> list[HomeFile]:
-    """The databases that there are."""
+    """The databases that exist."""
     home = settings.home
     files = [
         HomeFile(path=home / STATE_FILE, what="pace of services", lost="paces and pauses of services begin anew"),
@@ -81,7 +81,7 @@ def newer_parts(file: HomeFile) -> list[str]:
 
 
 def file_faults(file: HomeFile) -> tuple[str, ...]:
-    """What is wrong with a file as a file; one of no bytes is begun anew by whoever opens it."""
+    """What is wrong with a file as such. An empty file is fine: it is initialised when it is opened."""
     if not file.path.stat().st_size:
         return ()
     return (
@@ -90,7 +90,7 @@ def file_faults(file: HomeFile) -> tuple[str, ...]:
 
 
 def missing_runs(file: HomeFile) -> int:
-    """How many runs the journal has paid replies of that the file of runs does not know."""
+    """How many runs have paid replies in the journal but are missing from the file of runs."""
     journal = file.path.with_name("journal.db")
     if not journal.is_file() or file_problems(journal):
         return 0
@@ -123,7 +123,7 @@ class CheckedTable:
     name: str
     columns: tuple[str, ...]
     fault: Callable[[SqlRow], str]
-    """What is wrong with a row; empty where nothing is."""
+    """What is wrong with a row; empty if nothing is."""
     rows: str
     """What its rows are called."""
     described: Callable[[SqlRow], str]
@@ -145,7 +145,7 @@ class CheckedTable:
         return check
 
     def check_file(self, path: Path) -> StoredCheck:
-        """The same for all rows of a sound file, which may be of before there were checksums."""
+        """Check all rows of a sound file, which may be older than checksums."""
         with closing(open_read_only(path)) as con:
             known = [row[1] for row in con.execute(f"PRAGMA table_info({self.name})")]
             if "checksum" in known:
@@ -183,7 +183,7 @@ def in_use(path: Path) -> bool:
 
 
 def repair_file(file: HomeFile, settings: Settings) -> Iterator[str]:
-    """Rebuild a damaged file; the damaged one stays beside it. What was done, and what was lost."""
+    """Rebuild a damaged file and keep the damaged one beside it. Yields what was done and what was lost."""
     kept = _put_aside(file.path)
     yield f"the damaged file is kept as {kept.name}"
     if file.what == "journal":
@@ -198,7 +198,7 @@ def repair_file(file: HomeFile, settings: Settings) -> Iterator[str]:
 
 
 def _put_aside(path: Path) -> Path:
-    """Rename a file and the log beside it."""
+    """Rename a file, and the write-ahead log beside it."""
     stamp = f"{datetime.now(UTC):%Y%m%d-%H%M%S}"
     kept = path.with_name(f"{path.name}.damaged-{stamp}")
     for number in range(2, 1000):
@@ -221,7 +221,7 @@ def _rebuild_journal(file: HomeFile, kept: Path) -> Iterator[str]:
             con.executemany(f"INSERT OR IGNORE INTO kept VALUES ({', '.join('?' * ENTRY_COLUMNS[1])})", rows)
         wrong = [row for row in con.execute("SELECT * FROM kept") if entry_fault(row)]
         con.executemany("DELETE FROM kept WHERE key = ?", [(row[0],) for row in wrong])
-        # A reply was sent for, whether or not that can still be read.
+        # A saved reply was requested, even if the request can no longer be read.
         con.execute("INSERT OR IGNORE INTO sent (key, sends) SELECT key, 1 FROM kept")
         con.execute("UPDATE sent SET owner = NULL")
         con.commit()
@@ -235,7 +235,7 @@ def _rebuild_journal(file: HomeFile, kept: Path) -> Iterator[str]:
 
 
 def _is_entry(row: SqlRow) -> bool:
-    """Whether a row that was found on a page is an entry of the journal, whole and unchanged."""
+    """Whether a row found on a page is a complete and unchanged entry of the journal."""
     if len(row) not in ENTRY_COLUMNS or not isinstance(row[0], bytes) or len(row[0]) != KEY_BYTES:
         return False
     if not all(isinstance(part, str) for part in row[1:4]) or not all(isinstance(part, int) for part in row[4:7]):
@@ -268,7 +268,7 @@ def set_aside(table: CheckedTable, wrong: Sequence[SqlRow], settings: Settings) 
 
 
 def _aside(name: str, columns: Sequence[str], rows: Sequence[SqlRow], home: Path) -> Path:
-    """Write rows that are taken out of a database into a file beside it."""
+    """Write rows that are removed from a database into a file beside it."""
     aside = home / f"{name}.set-aside-{datetime.now(UTC):%Y%m%d-%H%M%S}.jsonl"
     with aside.open("a", encoding="utf-8") as file:
         for row in rows:
@@ -298,7 +298,7 @@ def _rebuild_runs(file: HomeFile, kept: Path, settings: Settings) -> Iterator[st
 
 
 def unreadable_rows(con: sqlite3.Connection) -> dict[str, list[SqlRow]]:
-    """By table, runs, questions and steps of a file of runs that cannot be read though the file is sound."""
+    """Runs, questions and steps that cannot be read although the file is sound, by table."""
     if not con.execute("SELECT 1 FROM pragma_table_info('cell') WHERE name = 'checksum'").fetchone():
         return {}  # Of an older version, whose tables are still to be brought up to date.
     found: dict[str, list[SqlRow]] = {}
@@ -312,7 +312,7 @@ def unreadable_rows(con: sqlite3.Connection) -> dict[str, list[SqlRow]]:
 
 
 def set_aside_rows(store: RunStore, wrong: Mapping[str, Sequence[SqlRow]], settings: Settings) -> Iterator[str]:
-    """Take what cannot be read out of the runs, into a file of the home; questions come back out of their files."""
+    """Move unreadable rows into a file of the home; questions are read again from their own files."""
     for table, rows in wrong.items():
         names = ROW_READERS[table][0].split(", ")
         aside = _aside(ANSWERS.file, names, rows, settings.home)
@@ -329,7 +329,7 @@ TABLE_NOUNS = {"run": "runs", "question": "questions", "event": "steps", "run_ou
 
 
 def _mending(table: str, row: SqlRow) -> tuple[str, SqlRow]:
-    """The statement that takes out a row that cannot be read; a run that says what it asks loses only its marks."""
+    """The statement that removes an unreadable row. A run with a readable spec only loses its tags."""
     if table == "run":
         with suppress(*UNREADABLE):
             dict(json.loads(row[1]))
@@ -343,7 +343,7 @@ def _mending(table: str, row: SqlRow) -> tuple[str, SqlRow]:
 
 
 def _questions_again(store: RunStore, run: str) -> Iterator[str]:
-    """Bring back questions that a run has lost, where the file they came from is as it was."""
+    """Restore questions that a run has lost, if the file they came from is unchanged."""
     row = store.run(run)
     if row is None:
         return
@@ -361,7 +361,7 @@ def _questions_again(store: RunStore, run: str) -> Iterator[str]:
 
 
 def _drop_unreadable(con: sqlite3.Connection) -> tuple[int, set[str]]:
-    """Remove rows that are damaged and answers that were changed; how many, and which runs lost questions."""
+    """Remove damaged rows and changed answers; return how many, and which runs lost questions."""
     wrong = unreadable_rows(con)
     for table, rows in wrong.items():
         for row in rows:
@@ -372,7 +372,7 @@ def _drop_unreadable(con: sqlite3.Connection) -> tuple[int, set[str]]:
 
 
 def _rebuild_run(store: RunStore, run: str, settings: Settings) -> Iterator[str]:
-    """Compute answers that a run has lost again from the journal, without asking anybody."""
+    """Recompute lost answers of a run from the journal, without asking anybody."""
     try:
         prepared = stored_run(store, run)
     except UNREADABLE as error:
