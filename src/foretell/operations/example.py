@@ -1,4 +1,4 @@
-"""The example home: what `foretell demo` makes and `foretell serve --example` shows, apart from the user's own."""
+"""The example home that `foretell demo` creates and `foretell serve --example` shows, apart from your own data."""
 
 import asyncio
 import json

@@ -298,7 +298,7 @@ async def open_simulation(
     ):
         addresses = {
             PROVIDER: f"{provider.url}/v1",
-            # By another name of this machine: requests are paced by host, and a market's pace is not a search's.
+            # Another name of this machine: requests are paced per host, and a search has another pace than a market.
             DEMO_ENGINE: f"{server.url.replace('127.0.0.1', 'localhost')}/{DEMO_ENGINE}",
             "kalshi": f"{server.url}{KALSHI}",
         }
