@@ -684,7 +684,7 @@ def list_grids(
     *,
     settings: Settings | None = None,
 ) -> KeptGrids:
-    """The grids that were carried out here, or the one of that name, with state, score and cost of every run.
+    """List the grids on this machine, or the one with this name, with state, score and cost of every run.
 
     Args:
         name: Only the experiment with this name.
