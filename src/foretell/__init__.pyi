@@ -168,7 +168,7 @@ def ask(
     concurrency: int = 50,
     settings: Settings | None = None,
 ) -> AskResult:
-    """A probability with its reasons; researched by `model`, or where none is named from public markets and series.
+    """A probability with reasons, researched by `model`, or from public markets and series if none is named.
 
     Args:
         closes: When the answer will be known.
@@ -723,7 +723,7 @@ def replay(
     dataset: str | None = None,
     settings: Settings | None = None,
 ) -> ReplayResult:
-    """Compute a stored run again from the journal alone, without network, keys or corpus, and compare the answers.
+    """Recompute a stored run from the journal alone, without network, keys or corpus, and compare the answers.
 
     Args:
         run: Name or id of the run; the beginning of the id is enough.
@@ -751,7 +751,7 @@ def resume_run(
     where: Literal["auto", "here", "workers", "both"] = "auto",
     settings: Settings | None = None,
 ) -> RunResult:
-    """Go on with a run of this machine: open and failed cells are answered, nothing is paid twice.
+    """Continue a stored run: answer open and failed cells without paying for anything twice.
 
     Args:
         run: Name or id of the run; the beginning of the id is enough.
@@ -835,7 +835,7 @@ def run(
     out: str | Path | None = None,
     settings: Settings | None = None,
 ) -> RunResult:
-    """Run a spec over its questions, here or by the workers of a shared database.
+    """Run a spec on its questions, in this process or by the workers of a shared database.
 
     Args:
         spec: A YAML or JSON file, or the same as a mapping: questions, models, search, trials, …
