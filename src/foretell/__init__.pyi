@@ -700,7 +700,7 @@ def list_runs(
     offset: int = 0,
     settings: Settings | None = None,
 ) -> RunsResult:
-    """The runs on this machine, the newest first.
+    """List the runs on this machine, newest first.
 
     Args:
         find: Only runs whose name, note, tag, model or questions contain this text.
