@@ -238,7 +238,7 @@ def compare_all(
     rows = _MethodRows.of(scores, cluster)
     size = rows.answered.shape[1]
     if not -size <= reference < size:
-        raise ValueError(f"reference {reference} is no column of scores, which has {size}")
+        raise ValueError(f"reference {reference} is not a column of scores, which has {size}")
     return list(rows.compare([(i, reference % size) for i in range(size)], statistic, resampling).values())
 
 
