@@ -213,7 +213,7 @@ def _scored(table: ForecastTable, by: LabelGrouping, scoring: ScoringOptions) ->
 
 
 def comparable(metric: str) -> str:
-    """The metric that pairs are compared by: the same, or Brier where it is no function of a mean score.
+    """The metric that pairs are compared by: the same, or Brier where it is not a function of a mean score.
 
     >>> comparable("bi"), comparable("log"), comparable("ece")
     ('bi', 'log', 'brier')
@@ -266,9 +266,6 @@ def _pointwise(table: ForecastTable, forecasters: Sequence[str], metric: str) ->
         if len(kept):
             out[kept, j] = score(MetricRows.of(p[kept], table.targets.outcome[kept]))
     return out
-
-
-# Where a forecaster loses: by group, by round, by question and by what it said (Analytica D.6, BLF H).
 
 
 # Does a sample look like the whole? Shares of each group in both, and how far apart they are.

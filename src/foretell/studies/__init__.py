@@ -7,26 +7,24 @@ HOMES = {
     "foretell.studies.consistency": "StatedForecast",
     "foretell.studies.habits": "TracedTrial",
     "foretell.studies.inputs": (
-        "AT_ONCE DataInputs StudyData StudyOptions StudyProgress TableOptions TreeStudyOptions gather_bounded "
-        "ignore_progress load_study study_questions"
+        "AT_ONCE DataInputs SimulationOptions StudyData StudyOptions StudyProgress TableOptions TreeStudyOptions "
+        "gather_bounded ignore_progress load_study study_questions"
     ),
     "foretell.studies.reasoning": "ReasoningCase",
     "foretell.studies.scores": (
         "brier_of groups_of index_of mean_gain mean_index mean_of_runs paired_gains paired_gap rule_score_table "
-        "rule_scores"
+        "rule_scores run_accuracy"
     ),
     "foretell.studies.stored_runs": (
         "AS_PUBLISHED ForecastCost OUT_OF_SAMPLE TrialAssumptions read_cases read_cost_table read_statements "
         "read_trees read_trial_tables"
     ),
-    "foretell.studies.tree_methods": "single_accuracy",
     "foretell.studies.tree_noise": (
         "DISTURBANCES DRAWS NoiseEffects RATIOS add_uniform_noise noise_effects replace_by_chance reverse_by_chance "
-        "rms_shift variance_lost variance_lost_among"
+        "variance_lost variance_lost_among"
     ),
     "foretell.studies.tree_world": (
-        "LINK_KINDS LinkKind SIMULATED_RULES Simulation TreeWorld TreeWorldSettings draw_outcomes draw_questions "
-        "draw_shape draw_world"
+        "Simulation TreeWorld WORLD_RULES WorldRule draw_outcomes draw_questions draw_shape draw_world"
     ),
 }
 """Module → what the rest of the house uses of it."""

@@ -383,9 +383,6 @@ def _cumulated(cells: Floats, scale: NumericRange) -> list[float]:
     return [float(value) for value in reached]
 
 
-# Handing in.
-
-
 # From a forecast to what Metaculus takes for a question of each type.
 
 
@@ -601,7 +598,7 @@ class MetaculusSubmitter:
         place = post_of(forecast, question, self.options)
         title = "" if question is None else question.text
         if place is None:
-            problem = "it is no question of Metaculus"
+            problem = "it is not a question of Metaculus"
             name = forecast.question_id
             return [SubmissionItem(question=name, part="forecast", content={}, title=title, problems=(problem,))]
         post, part = place
