@@ -12,7 +12,7 @@ import numpy as np
 
 from foretell.forecasters.combine.rows import Examples, Strings
 from foretell.metrics.arrays import Bools, Floats, Ints
-from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score
+from foretell.metrics.bootstrap import Interval, Resampling
 from foretell.metrics.comparison import holm
 from foretell.metrics.decisions import DEFAULT_THRESHOLD, best_threshold, decide_tasks, hard_score_variance
 from foretell.metrics.mcnemar import mcnemar
@@ -24,7 +24,7 @@ from foretell.scoring.table import options_of_tasks
 from foretell.studies.buildup import factors_of, levels_of
 from foretell.studies.configurations import complete_configs, with_scope
 from foretell.studies.inputs import DataInputs, StudyData, TableOptions
-from foretell.studies.scores import mean_of_runs
+from foretell.studies.scores import known_mean, mean_of_runs
 from foretell.studies.stored_runs import ForecastCost
 
 ROW_FACTOR, COLUMN_FACTOR = "rule", "grounder"
@@ -79,7 +79,7 @@ def study(inputs: DataInputs, options: DecisionOptions) -> StudyResult:
 
 @dataclass(frozen=True, kw_only=True)
 class TableLayout:
-    """The configurations in their groups, each with its base."""
+    """The configurations in groups, each with the base it is compared with."""
 
     names: tuple[str, ...]
     factors: Mapping[str, Mapping[str, str]]
@@ -148,7 +148,7 @@ def _mean_accuracy(found: Sequence[Interval]) -> CellValue:
 
 @dataclass(frozen=True, kw_only=True)
 class TaskRows:
-    """The targets that are options of tasks: all options of an asking have a value, and not all the same."""
+    """The targets that are options of tasks: every option of an asking has a value, and the values differ."""
 
     rows: Ints
     """Places of the options among all targets."""
@@ -250,14 +250,14 @@ def _choices(configs: Mapping[str, Examples], tasks: TaskRows, layout: TableLayo
 
 
 def _interval(values: Floats, cluster: Strings, data: StudyData) -> Interval:
-    known = np.isfinite(values)
-    if not known.any():
+    found = known_mean(values, cluster, data.resampling)
+    if found is None:
         raise InputError("a configuration judged all options of no task", hint="name the others with --config")
-    return bootstrap_score(values[known], cluster[known], resampling=data.resampling)
+    return found
 
 
 def _chance_row(tasks: TaskRows) -> tuple[CellValue, ...]:
-    """What choosing at random among the options comes to."""
+    """The scores of choosing an option at random."""
     options = np.bincount(tasks.task)
     even = (1.0 / options)[tasks.task]
     found = decide_tasks(even, tasks.value, tasks.task)
@@ -355,10 +355,10 @@ def _right(examples: Examples, threshold: float) -> Floats:
 
 
 def _claim_accuracy(right: Floats, rows: Bools, examples: Examples, how: Resampling) -> Interval:
-    known = rows & np.isfinite(right)
-    if not known.any():
+    found = known_mean(100 * _only(right, rows), examples.rows.cluster, how)
+    if found is None:
         raise InputError("a configuration judged none of the test claims", hint="name the others with --config")
-    return bootstrap_score(100 * right[known], examples.rows.cluster[known], resampling=how)
+    return found
 
 
 def _share(right: Floats, rows: Bools) -> float | None:
