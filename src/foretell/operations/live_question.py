@@ -1,5 +1,6 @@
 """A question while it is being researched: what the trials believe so far, and what each is reading right now."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,8 @@ TOOL_WORDS: Mapping[str, str] = {
     FETCH_WIKIPEDIA: "reading Wikipedia",
 }
 _LIMITS = AgentSettings()
+_SOURCE = re.compile(r"^\[[\w.-]{1,80}\] (.{0,1000})$", re.MULTILINE)
+"""The first line of a source as a model sees it."""
 
 
 def live_view(
@@ -52,16 +55,16 @@ def _being_read(events: Sequence[tuple[int, TraceEvent]]) -> dict[str, Any] | No
     for number, event in reversed(events):
         if isinstance(event, ToolUsed):
             text = unmarked(event.result).strip()
-            first, _, rest = text.partition("\n")
-            titled = first.startswith("[")
+            # What our own words around it say is for the model: a reader sees the first source.
+            source = _SOURCE.search(text)
             return {
                 "event": number,
                 "step": event.step,
                 "tool": event.tool,
                 "doing": TOOL_WORDS.get(event.tool, f"reading what {event.tool} returned"),
                 "asked": next((str(value) for name, value in event.arguments.items() if name in ("query", "url")), ""),
-                "title": first.partition("] ")[2] if titled else "",
-                "text": (rest if titled else text).strip()[:LONGEST_EXCERPT],
+                "title": source[1] if source else "",
+                "text": (text[source.end() :] if source else text).strip()[:LONGEST_EXCERPT],
                 "length": len(text),
                 "failed": event.failed,
             }
