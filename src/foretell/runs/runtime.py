@@ -440,7 +440,8 @@ def open_budget(spec: RunSpec, journal: Journal, settings: Settings, *, finished
         yield budget
         return
     # What others drew and did not give back counts already, and what they may have paid is a part of it.
-    budget = SharedBudget("run", journal.database, spec.id, dollars=spec.budget.run)
+    under_way = lambda: journal.unsettled(spec.id).reserved  # noqa: E731
+    budget = SharedBudget("run", journal.database, spec.id, dollars=spec.budget.run, under_way=under_way)
     try:
         yield budget
     finally:
