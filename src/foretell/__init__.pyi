@@ -139,7 +139,7 @@ def ask(
     temperature: float | None = None,
     effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None,
     max_tokens: int | None = None,
-    tier: Literal["standard", "flex", "batch", "priority"] | None = None,
+    tier: Literal["standard", "flex", "batch", "priority", "ultrafast"] | None = None,
     reply_seconds: float | None = None,
     seed: int = 0,
     late_text: Literal["quarantine", "keep", "cut"] = "quarantine",
@@ -148,7 +148,7 @@ def ask(
     crowd: bool = True,
     prior: bool = True,
     steps: int = 10,
-    seconds: float = 600.0,
+    seconds: float | None = None,
     asking: Literal["tools", "schema"] = "tools",
     clamp: tuple[float, float] = (0.05, 0.95),
     bypass: Sequence[str] = ("dbnomics",),
@@ -190,7 +190,7 @@ def ask(
         crowd: Show the market's price, and start from it.
         prior: Show the base rate of such questions and, without a price, start from it.
         steps: How many replies of the model at most; at the last one it must answer.
-        seconds: How long one trial may take.
+        seconds: How many seconds one trial may work (default: 600, and more where the model is slow).
         asking: How the model acts: `tools` by calling tools, `schema` by JSON, for models that cannot call tools.
         clamp: The least and the greatest probability that is submitted.
         bypass: Sources whose questions are answered from their time series, without a model.
@@ -454,7 +454,7 @@ def expand_leaf(
     temperature: float | None = None,
     effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None,
     max_tokens: int | None = None,
-    tier: Literal["standard", "flex", "batch", "priority"] | None = None,
+    tier: Literal["standard", "flex", "batch", "priority", "ultrafast"] | None = None,
     reply_seconds: float | None = None,
     seed: int = 0,
     late_text: Literal["quarantine", "keep", "cut"] = "quarantine",
@@ -533,7 +533,7 @@ def ground_leaves(
     temperature: float | None = None,
     effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None,
     max_tokens: int | None = None,
-    tier: Literal["standard", "flex", "batch", "priority"] | None = None,
+    tier: Literal["standard", "flex", "batch", "priority", "ultrafast"] | None = None,
     reply_seconds: float | None = None,
     seed: int = 0,
     late_text: Literal["quarantine", "keep", "cut"] = "quarantine",
@@ -605,7 +605,7 @@ def grow_tree(
     temperature: float | None = None,
     effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None,
     max_tokens: int | None = None,
-    tier: Literal["standard", "flex", "batch", "priority"] | None = None,
+    tier: Literal["standard", "flex", "batch", "priority", "ultrafast"] | None = None,
     reply_seconds: float | None = None,
     seed: int = 0,
     late_text: Literal["quarantine", "keep", "cut"] = "quarantine",
@@ -774,7 +774,7 @@ def resynthesize_tree(
     temperature: float | None = None,
     effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None,
     max_tokens: int | None = None,
-    tier: Literal["standard", "flex", "batch", "priority"] | None = None,
+    tier: Literal["standard", "flex", "batch", "priority", "ultrafast"] | None = None,
     reply_seconds: float | None = None,
     seed: int = 0,
     late_text: Literal["quarantine", "keep", "cut"] = "quarantine",
@@ -827,7 +827,7 @@ def run(
     spec: str | Path | Mapping[str, Any],
     *,
     concurrency: int = 50,
-    tier: Literal["standard", "flex", "batch", "priority"] | None = None,
+    tier: Literal["standard", "flex", "batch", "priority", "ultrafast"] | None = None,
     where: Literal["auto", "here", "workers", "both"] = "auto",
     extend: bool = False,
     out: str | Path | None = None,

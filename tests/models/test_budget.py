@@ -28,10 +28,10 @@ from foretell.models import (
     TokenCount,
     TokenPrice,
     UserMessage,
+    WorkClock,
     estimate_tokens,
 )
 from foretell.models.providers import ScriptedModel
-from foretell.models.waiting import WorkClock
 from foretell.questions import Cost, InputError
 
 PRICES = PriceList({"openai:m": TokenPrice(input=10, output=100)})

@@ -18,12 +18,11 @@ from foretell.models.rate_limiter import (
     SharedConcurrency,
     SharedRateLimiter,
 )
-from foretell.models.waiting import SilenceLimit, StandingStill, note_reply
+from foretell.models.waiting import MORE_TIME, SilenceLimit, StandingStill, note_reply
 from foretell.questions.errors import InputError
 
 USUAL_REPLY_TOKENS = 4096
 """Counted against a provider's speed limit until the reply is there."""
-MORE_TIME = "--reply-seconds, or sampling: {reply_seconds: …} in a spec, allows more"
 UNLIMITED = 1_000_000
 """At once, where only the speed is limited."""
 

@@ -9,6 +9,8 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
+MORE_TIME = "--reply-seconds, or sampling: {reply_seconds: …} in a spec, allows more"
+"""Which setting to change where a reply took too long."""
 TOLD_EVERY = 1.0
 """Seconds between two words to whoever waits: moving a deadline for every token would cost more than reading it."""
 
@@ -150,10 +152,15 @@ class WorkClock:
             raise TimeoutError from error
 
     @property
+    def worked(self) -> float:
+        """Seconds of work so far."""
+        now = self._paused_at if self._pauses else self._loop.time()
+        return now - self._began - self._idle
+
+    @property
     def left(self) -> float:
         """Seconds until the limit."""
-        now = self._paused_at if self._pauses else self._loop.time()
-        return self._began + self._idle + self.seconds - now
+        return self.seconds - self.worked
 
     def _due(self) -> None:
         self._end = None

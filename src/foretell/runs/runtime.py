@@ -216,7 +216,7 @@ class Runtime(PlainRuntime):
             model=context.model("filter"),
             name=self.models.name("filter"),
             settings=self.models.setting("filter"),
-            seconds=filter_seconds(self.models.setting("filter")),
+            seconds=filter_seconds(self.spec, self.models.setting("filter")),
             marked=self.spec.marked,
         )
         engine = self.services.engine
@@ -311,9 +311,9 @@ REPLIES_OF_TRIAL = 10
 """A trial of the agent there has time for so many, unless the options say another time."""
 
 
-def filter_seconds(settings: ModelSettings) -> float:
-    """How long the filter waits for verdicts before it drops what they are about: as long as its service tier takes."""
-    return SLOW_TIERS.get(settings.tier or "", LeakFilter.seconds)
+def filter_seconds(spec: RunSpec, settings: ModelSettings) -> float:
+    """How long the filter waits for its verdicts: as long as the run says, or as its service tier takes."""
+    return float(spec.sampling.get(REPLY_SECONDS) or SLOW_TIERS.get(settings.tier or "", LeakFilter.seconds))
 
 
 def patience_of(spec: RunSpec) -> ModelLimits:
