@@ -8,7 +8,7 @@ at risk.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, inf
 from typing import NamedTuple
@@ -78,8 +78,13 @@ class Budget:
     def __init__(
         self, name: str, *, dollars: float | None = None, within: "Budget | None" = None, run: str = ""
     ) -> None:
-        """`run` is the id of the run it belongs to: the journal notes it with every call that is paid from here."""
+        """`run` is the id of the run it is for: the journal notes it with every call that is paid from here.
+
+        Such a budget begins with what the run has paid before: a stored reply is not booked a second time, neither here
+        nor in a budget around it.
+        """
         self.name = name
+        self._of_run = bool(run)
         self.run: str = run or (within.run if within else "")
         self.dollars = dollars
         self.within = within
@@ -108,11 +113,19 @@ class Budget:
         self.hold(cost.dollars)
         self.release(cost.dollars, cost)
 
-    async def reserve(self, estimate: CallEstimate) -> "Reservation":
-        """Room for one call, as soon as there is any; `BudgetExceeded` where there will be none."""
+    async def reserve(
+        self, estimate: CallEstimate, is_paid: Callable[[], Awaitable[bool]] | None = None
+    ) -> "Reservation":
+        """Room for one call, as soon as there is any; `BudgetExceeded` where there will be none.
+
+        What `is_paid`, because its reply is stored, needs no room.
+        """
         most = estimate.dollars()
         output, dollars = estimate.output, most
         while short := [budget for budget in self._chain if budget._lacks(most)]:
+            if is_paid is not None and await is_paid():
+                dollars = 0.0
+                break
             busy = next((budget for budget in short if budget._under_way), None)
             if busy is not None:
                 await busy._next_landing()
@@ -176,13 +189,15 @@ class Budget:
         for budget in self._chain:
             budget.reserved += dollars
 
-    def release(self, dollars: float, actual: Cost, *, at_risk: bool = False) -> None:
-        """Replace what was held by what the call cost, or may have cost."""
+    def release(self, dollars: float, actual: Cost, *, at_risk: bool = False, paid_by: str = "") -> None:
+        """Replace what was held by what the call cost, or may have cost. `paid_by` is the run that paid it before."""
+        known = False
         for budget in self._chain:
             budget.reserved -= dollars
+            known = known or (budget._of_run and budget.run == paid_by)
             if at_risk:
                 budget.at_risk += actual
-            else:
+            elif not known:
                 budget.spent += actual
 
     def _room(self, wanted: float) -> float:
@@ -219,6 +234,8 @@ class Reservation:
     """Tokens the reply may have at most."""
     under_way: bool = True
     """False while it waits for money again."""
+    paid_by: str = ""
+    """The run that paid for the reply before, where it is a stored one."""
 
     @property
     def run(self) -> str:
@@ -249,9 +266,14 @@ class Reservation:
     def settle(self, actual: Cost | None) -> None:
         """The call is over. None where its reply was lost and may have been billed."""
         lost = actual is None and self.under_way
-        self.budget.release(self.dollars, self._maximum() if lost else actual or Cost(), at_risk=lost)
+        cost = self._maximum() if lost else actual or Cost()
+        self.budget.release(self.dollars, cost, at_risk=lost, paid_by=self.paid_by)
         if self.under_way:
             self.budget.landed()
+
+    def found(self, paid_by: str) -> None:
+        """The reply is stored: a run has paid for it before."""
+        self.paid_by = paid_by
 
     def _maximum(self) -> Cost:
         return Cost(calls=1, input_tokens=self.estimate.input, output_tokens=self.output, dollars=self.dollars)
@@ -280,8 +302,16 @@ class BudgetedModel:
     It stands outside the journal, so that a replay runs out of budget at the same call as the recorded run.
     """
 
-    def __init__(self, inner: Model, prices: PriceList, budget: Budget) -> None:
+    def __init__(
+        self,
+        inner: Model,
+        prices: PriceList,
+        budget: Budget,
+        is_paid: Callable[[Request], Awaitable[bool]] | None = None,
+    ) -> None:
+        """`is_paid` says whether the reply to a request is stored."""
         self._inner = inner
+        self._is_paid = is_paid
         self._prices = prices
         self._budget = budget
 
@@ -295,7 +325,8 @@ class BudgetedModel:
         tokens = estimate_tokens(request)
         factor = tier_factor(request.model, request.settings.tier)
         estimate = CallEstimate(input=tokens.input, output=tokens.output, price=price, factor=factor)
-        reservation = await self._budget.reserve(estimate)
+        is_paid = self._is_paid
+        reservation = await self._budget.reserve(estimate, None if is_paid is None else lambda: is_paid(request))
         cap = request.cap
         if self._budget.limited:
             cap = reservation.output if cap is None else min(cap, reservation.output)
@@ -348,10 +379,17 @@ class SharedBudget(Budget):
     """
 
     def __init__(
-        self, name: str, database: Database, run: str, *, dollars: float, under_way: Callable[[], float] = float
+        self,
+        name: str,
+        database: Database,
+        run: str,
+        *,
+        dollars: float,
+        within: Budget | None = None,
+        under_way: Callable[[], float] = float,
     ) -> None:
         """`under_way` says for how many dollars calls of the run are under way, in all processes."""
-        super().__init__(name, dollars=0.0, run=run)
+        super().__init__(name, dollars=0.0, within=within, run=run)
         self._database = database
         self._whole = dollars
         self._all_under_way = under_way

@@ -112,6 +112,10 @@ class LosableReservation(Protocol):
         """How much is set aside: the most that one attempt may cost."""
         ...
 
+    def found(self, paid_by: str) -> None:
+        """The reply is stored: a run has paid for it before."""
+        ...
+
     async def lose(self) -> int:
         """An attempt may have been billed: reserve the next, or raise `BudgetExceeded`. Returns its most tokens."""
         ...
