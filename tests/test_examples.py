@@ -18,9 +18,9 @@ PAGES = [
     "docs/tree.md",
     "docs/tree_agents.md",
     "docs/submission.md",
-    "docs/arena_demo.md",
+    "docs/practice.md",
     "docs/arena.md",
-    "docs/arena_forecasters.md",
+    "docs/arena_context.md",
     "docs/for_bot_builders.md",
 ]
 

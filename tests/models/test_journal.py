@@ -325,6 +325,28 @@ def test_a_disk_that_stays_full_is_told_in_one_line(tmp_path: Path, monkeypatch:
         assert (sent, journal.sends()) == ([], 0)
 
 
+def test_a_full_disk_is_told_once_although_reading_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setattr(sqlite, "FULL_PAUSE", 0.01)
+
+    async def produce() -> bytes:
+        return b"reply"
+
+    async def main(journal: Journal) -> list[bytes]:
+        asked = [asyncio.create_task(journal.once(content_key(name), "tool", produce)) for name in "abc"]
+        for _ in range(5):
+            await asyncio.sleep(0.01)
+            await journal.database.aside(journal.database.read, "SELECT 1")
+        monkeypatch.setattr(sqlite, "RESERVED_BYTES", 0)
+        return await asyncio.gather(*asked)
+
+    with closing(Journal(tmp_path / "journal.db")) as journal:
+        monkeypatch.setattr(sqlite, "RESERVED_BYTES", 10**18)
+        assert asyncio.run(main(journal)) == [b"reply"] * 3
+    assert len([one for one in caplog.records if "waiting up to" in one.getMessage()]) == 1
+
+
 def test_answers_of_before_there_were_checksums_are_taken_as_they_are(place: Place):
     asked = JournalRequest(key=content_key("x"), kind="tool")
     journal = Journal(place)

@@ -18,7 +18,7 @@ from foretell.models import Journal, PriceList, TokenCount
 from foretell.models.providers import batches
 from foretell.operations import GridRequest, run_grid
 from foretell.practice import ServerRequest, ServerResponse, json_response
-from foretell.practice.models import ModelQuery, ProviderFormat, ScriptedReply, agent_script, arena_script, tree_script
+from foretell.practice.models import ModelQuery, ProviderFormat, ScriptedReply, arena_script, tree_script
 from foretell.questions import InputError
 from foretell.runs import Settings, run_sync
 
@@ -156,7 +156,7 @@ def test_a_tier_that_the_provider_refuses_is_paid_for_from_the_same_budget(opene
 
 
 def test_one_budget_of_a_grid_holds_over_its_runs_and_starts(opened: Any, tmp_path: Path) -> None:
-    models, settings = opened(script=agent_script, wants=900)
+    models, settings = opened(wants=900)
     base = {name: value for name, value in spec_of(settings, None, 20).items() if name != "budget"}
     written = {"name": "g", "base": base, "factors": {"seed": [1, 2, 3]}, "budget": 0.4}
     (tmp_path / "grid.yaml").write_text(yaml.safe_dump(written))
@@ -169,7 +169,8 @@ def test_one_budget_of_a_grid_holds_over_its_runs_and_starts(opened: Any, tmp_pa
     dearer = {**written, "budget": 5.0}
     (tmp_path / "grid.yaml").write_text(yaml.safe_dump(dearer))
     found = run_sync(run_grid(GridRequest(file=tmp_path / "grid.yaml", keep=False), settings))
-    assert all(one.done == one.cells for one in found.planned)
+    # The reply that was cut off when the money ran out is stored like any other, and is not asked for again.
+    assert sum(one.cells - one.done for one in found.planned) <= 1
 
 
 @pytest.mark.parametrize("wants", [300, 40_000])

@@ -227,8 +227,8 @@ class ArrayCache:
         }
 
 
-# The moments that everybody was shown; what was shown at a moment is never changed.
-
+# The moments that every entry was shown; what was shown at a moment never changes.
+#
 # Nearly all rows are wanted: `|| ''` keeps the database from looking up each of them in an index.
 _MOMENTS = """
 select id, event, taken_at, closes_at, targets, quotes from moment

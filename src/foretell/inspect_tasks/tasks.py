@@ -32,9 +32,6 @@ from foretell.questions.errors import InputError
 from foretell.questions.question import Question
 from foretell.runs.question_sets import open_benchmark
 
-# Proper scores as Inspect scorers. What cannot be read is left out of the mean and counted by `answered`.
-
-
 # Metrics of forecasting for Inspect: the Brier index, and standard errors clustered by question.
 
 

@@ -129,6 +129,7 @@ class WorkClock:
         self.expired = False
         self._replies = replies
         self._idle, self._pauses, self._paused_at = 0.0, 0, 0.0
+        self._fixed = False
         self._coming: set[WaitingReply] = set()
 
     async def __aenter__(self) -> "WorkClock":
@@ -162,6 +163,20 @@ class WorkClock:
         """Seconds until the limit."""
         return self.seconds - self.worked
 
+    def reschedule(self, when: float | None) -> None:
+        """End the block at a time of the event loop, whatever it is waiting for; None takes that back."""
+        if self._end is not None:
+            self._end.cancel()
+        self._fixed = when is not None
+        if when is None:
+            self._end = self._loop.call_later(max(0.0, self.left), self._due)
+        else:
+            self._end = self._loop.call_at(when, self._run_out)
+
+    def _run_out(self) -> None:
+        self.expired = True
+        self._task.cancel()
+
     def _due(self) -> None:
         self._end = None
         if self._pauses:
@@ -171,8 +186,7 @@ class WorkClock:
         elif self._replies and any(reply.first is not None for reply in self._coming):
             self._end = self._loop.call_later(TOLD_EVERY, self._due)
         else:
-            self.expired = True
-            self._task.cancel()
+            self._run_out()
 
     def coming(self, reply: WaitingReply) -> None:
         """A request was sent."""
@@ -197,7 +211,7 @@ class WorkClock:
         self._pauses -= 1
         if not self._pauses:
             self._idle += self._loop.time() - self._paused_at
-            if self._end is None and not self.expired:
+            if self._end is None and not self.expired and not self._fixed:
                 self._end = self._loop.call_later(max(0.0, self.left), self._due)
 
 

@@ -74,7 +74,6 @@ from foretell.studies.stored_runs import (
     traces_of_runs,
     with_distinct_names,
 )
-from foretell.studies.tree_world import Simulation
 
 # What studies read on this machine: tables of trials, stored runs with outcomes and costs, trees, and arenas.
 
@@ -84,12 +83,9 @@ FactoredRun = tuple[StoredRun, list[Forecast], RunFactors]
 
 
 def read_study_data(settings: Settings, options: StudyOptions, progress: StudyProgress) -> StudyData:
-    """What the options name; a simulated world where they name nothing and the study has one."""
+    """The tables or trees that the options name."""
     data = StudyData(tables={}, resampling=options.resampling, progress=progress)
     if isinstance(options, TreeStudyOptions):
-        usual = Simulation()
-        world = replace(usual.settings, leaves=options.leaves or usual.settings.leaves)
-        data = replace(data, simulation=replace(usual, worlds=options.worlds or usual.worlds, settings=world))
         if options.trees and options.runs:
             raise InputError("a study looks at one thing", hint="give one of --trees and --run")
         data = replace(data, trees={folder.name: read_trees(folder) for folder in options.trees})

@@ -268,9 +268,6 @@ def _pointwise(table: ForecastTable, forecasters: Sequence[str], metric: str) ->
     return out
 
 
-# Where a forecaster loses: by group, by round, by question and by what it said (Analytica D.6, BLF H).
-
-
 # Does a sample look like the whole? Shares of each group in both, and how far apart they are.
 
 

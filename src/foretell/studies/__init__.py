@@ -7,8 +7,8 @@ HOMES = {
     "foretell.studies.consistency": "StatedForecast",
     "foretell.studies.habits": "TracedTrial",
     "foretell.studies.inputs": (
-        "AT_ONCE DataInputs StudyData StudyOptions StudyProgress TableOptions TreeStudyOptions gather_bounded "
-        "ignore_progress load_study study_questions"
+        "AT_ONCE DataInputs SimulationOptions StudyData StudyOptions StudyProgress TableOptions TreeStudyOptions "
+        "gather_bounded ignore_progress load_study study_questions"
     ),
     "foretell.studies.reasoning": "ReasoningCase",
     "foretell.studies.scores": (
@@ -22,11 +22,10 @@ HOMES = {
     "foretell.studies.tree_methods": "single_accuracy",
     "foretell.studies.tree_noise": (
         "DISTURBANCES DRAWS NoiseEffects RATIOS add_uniform_noise noise_effects replace_by_chance reverse_by_chance "
-        "rms_shift variance_lost variance_lost_among"
+        "variance_lost variance_lost_among"
     ),
     "foretell.studies.tree_world": (
-        "LINK_KINDS LinkKind SIMULATED_RULES Simulation TreeWorld TreeWorldSettings draw_outcomes draw_questions "
-        "draw_shape draw_world"
+        "Simulation TreeWorld WORLD_RULES WorldRule draw_outcomes draw_questions draw_shape draw_world"
     ),
 }
 """Module → what the rest of the house uses of it."""

@@ -7,6 +7,7 @@ from foretell.studies.consistency import StatedForecast as StatedForecast
 from foretell.studies.habits import TracedTrial as TracedTrial
 from foretell.studies.inputs import AT_ONCE as AT_ONCE
 from foretell.studies.inputs import DataInputs as DataInputs
+from foretell.studies.inputs import SimulationOptions as SimulationOptions
 from foretell.studies.inputs import StudyData as StudyData
 from foretell.studies.inputs import StudyOptions as StudyOptions
 from foretell.studies.inputs import StudyProgress as StudyProgress
@@ -45,15 +46,12 @@ from foretell.studies.tree_noise import add_uniform_noise as add_uniform_noise
 from foretell.studies.tree_noise import noise_effects as noise_effects
 from foretell.studies.tree_noise import replace_by_chance as replace_by_chance
 from foretell.studies.tree_noise import reverse_by_chance as reverse_by_chance
-from foretell.studies.tree_noise import rms_shift as rms_shift
 from foretell.studies.tree_noise import variance_lost as variance_lost
 from foretell.studies.tree_noise import variance_lost_among as variance_lost_among
-from foretell.studies.tree_world import LINK_KINDS as LINK_KINDS
-from foretell.studies.tree_world import LinkKind as LinkKind
-from foretell.studies.tree_world import SIMULATED_RULES as SIMULATED_RULES
 from foretell.studies.tree_world import Simulation as Simulation
 from foretell.studies.tree_world import TreeWorld as TreeWorld
-from foretell.studies.tree_world import TreeWorldSettings as TreeWorldSettings
+from foretell.studies.tree_world import WORLD_RULES as WORLD_RULES
+from foretell.studies.tree_world import WorldRule as WorldRule
 from foretell.studies.tree_world import draw_outcomes as draw_outcomes
 from foretell.studies.tree_world import draw_questions as draw_questions
 from foretell.studies.tree_world import draw_shape as draw_shape

@@ -249,9 +249,6 @@ def study_settings(data: StudyData, configs: Mapping[str, Examples]) -> dict[str
     return {**draw_settings(data.resampling), "clusters": clusters, "configurations": list(configs)}
 
 
-# Rules by name, and the protocols under which they are judged: from the honest one to what nobody should publish.
-
-
 # How the BLF paper came to its cross-model table, from the trials: for reproducing it, not for numbers to publish.
 #
 # What its published forecasts show, beside what it says: where a question has several dates, the forecast that was

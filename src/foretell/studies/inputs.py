@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from foretell.studies.habits import TracedTrial
     from foretell.studies.reasoning import ReasoningCase
     from foretell.studies.stored_runs import ForecastCost
-    from foretell.studies.tree_world import Simulation
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -95,13 +94,18 @@ class CostOptions(TableOptions):
     costs: Path | None = setting(None, "Table of forecaster, dollars and perhaps seconds.", metavar="FILE")
 
 
-class TreeStudyOptions(StudyOptions):
-    """Trees of files or runs; without any, a simulated world whose truth is known."""
+class SimulationOptions(StudyOptions):
+    """The size of a simulated world whose truth is known."""
+
+    worlds: int = setting(60, "Number of simulated worlds.", ge=2)
+    leaves: int = setting(10, "Minimum number of leaves of each simulated tree.", ge=1)
+
+
+class TreeStudyOptions(SimulationOptions):
+    """Trees from files or runs; without any, simulated worlds."""
 
     trees: tuple[Path, ...] = setting((), "A folder of tree files; repeatable.", metavar="DIR")
     runs: tuple[str, ...] = setting((), "A run of this machine that grew trees; repeatable.", flag="--run")
-    worlds: int | None = setting(None, "Number of simulated worlds, where no trees are given.", ge=2)
-    leaves: int | None = setting(None, "Leaves of the trees in simulated worlds.", ge=1)
 
 
 class RunOptions(StudyOptions):
@@ -141,8 +145,6 @@ class StudyData:
     """By forecaster."""
     factors: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
     """By forecaster, its level of every factor that concerns it."""
-    simulation: "Simulation | None" = None
-    """The simulated world to use where nothing is given; None is the usual one."""
 
     def data(self, options: StudyOptions) -> "StudyData":
         """These data: tables that a program already has are themselves the inputs of a study of tables."""
@@ -153,7 +155,7 @@ class DataInputs(Protocol):
     """All that a study of tables and trees needs."""
 
     def data(self, options: StudyOptions) -> StudyData:
-        """The tables, trees and simulated worlds that the options name."""
+        """The tables and trees that the options name."""
         ...
 
 

@@ -29,9 +29,7 @@ from foretell.runs.store import CellKey, RunStore, find_run
 from foretell.scoring.table_input import ColumnArrays, ColumnRule, TableSource, check_rules, open_table, text_rules
 from foretell.studies.consistency import StatedForecast
 from foretell.studies.habits import TracedTrial
-from foretell.studies.inputs import StudyData
 from foretell.studies.reasoning import ReasoningCase
-from foretell.studies.tree_world import Simulation
 from foretell.tools.names import SUBMIT
 
 
@@ -275,7 +273,7 @@ def _read_trials(root: Path, prefix: str) -> ColumnArrays:
     return {name: np.ma.getdata(column) for name, column in found.items()}
 
 
-# What studies of trees read: trees from files, costs from tables, or a simulated world.
+# Trees from files, and costs from tables.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -284,14 +282,6 @@ class ForecastCost:
 
     dollars: float
     seconds: float = float("nan")
-
-
-def require_simulation(data: StudyData, name: str, *, trees: bool = False) -> Simulation:
-    """The simulated world of a study that makes no sense on tables; some can look at trees instead."""
-    if data.trees or data.tables:
-        hint = "it needs a simulated world" + (", or trees given by --trees" if trees else "")
-        raise InputError(f"the study {name} cannot look at these", hint=hint)
-    return replace(data.simulation or Simulation(), seed=data.resampling.seed)
 
 
 def read_trees(folder: Path) -> list[Tree]:

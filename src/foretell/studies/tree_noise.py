@@ -1,7 +1,7 @@
 """Studies of noise in the leaves of trees: what it does to the answer, and what error bars from trials are worth."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from random import Random
 from statistics import fmean
 
@@ -22,27 +22,27 @@ from foretell.report.charts.groups import score_by_group
 from foretell.report.charts.svg import Chart
 from foretell.report.numbers import bracket, number, plural
 from foretell.report.study import CellValue, StudyChart, StudyResult, StudyTable, column, table
-from foretell.studies.inputs import DataInputs, StudyData, StudyProgress, TreeStudyOptions, ignore_progress
+from foretell.request import setting
+from foretell.studies.inputs import (
+    DataInputs,
+    SimulationOptions,
+    StudyData,
+    StudyProgress,
+    TreeStudyOptions,
+    ignore_progress,
+)
 from foretell.studies.scores import step_scores
-from foretell.studies.stored_runs import require_simulation
 from foretell.studies.tree_world import (
-    LINK_KINDS,
-    SIMULATED_RULES,
-    LinkKind,
-    SimulatedSynthesizer,
+    WORLD_RULES,
+    SimulatedQuestions,
     Simulation,
     TreeWorld,
-    TreeWorldSettings,
+    WorldRule,
     draw_questions,
     draw_world,
 )
 
-# What does noise in the leaves do to the answer? Three kinds of noise, in simulated worlds or on real trees.
-#
-# After Analytica (2026), section 5.3. The measure is `spoilt`, which no rule can have less of than a linear one.
-
-
-# Three kinds of noise on leaves, and how to measure what they do.
+# Three kinds of noise on leaves (Analytica 2026, section 5.3), and how to measure what they do.
 
 Disturbance = Callable[[Floats, float, np.random.Generator], Floats]
 
@@ -91,16 +91,21 @@ def variance_lost(before: Floats, after: Floats) -> float:
     return 1 - float(a @ b) ** 2 / size if size > 0 else float("nan")
 
 
-def rms_shift(before: Floats, after: Floats) -> float:
-    """Root mean square of how far the answers were moved."""
-    return float(np.sqrt(np.mean((after - before) ** 2)))
-
-
-# Simulated worlds.
+# Noise in simulated worlds.
 
 RATIOS = (0.1, 0.25, 0.5, 0.75, 1.0)
 AT = 0.25
-"""The ratio that findings are about."""
+"""The ratio that the sentence reports."""
+WITHOUT = ("", 0.0)
+RATIO_COLUMNS = tuple(column(f"{ratio:g}", f"noise ratio {ratio:g}") for ratio in RATIOS)
+NOISE_NOTES = (
+    "Every rule is tried in worlds whose claims really follow that rule; all rules get the same trees and the same "
+    "leaves, disturbed in the same way.",
+    "Spoilt is 1 − r² between the answers without and with noise, over the questions of a world: the part of the "
+    "information that no recalibration can bring back. Of all rules that are linear in each leaf, a weighted sum of "
+    "independent leaves is spoilt least: by the leaves' own 1 − ρ², whatever the weights.",
+    "Accuracy mixes noise with how much a rule had to say: compare its fall, not its level.",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,191 +113,112 @@ class NoiseEffect:
     """What noise did in one world."""
 
     spoilt: float
-    moved: float
     accuracy: float
 
 
-NoiseEffects = dict[tuple[str, str, float], list[NoiseEffect]]
-"""By rule, noise and ratio, one for each world; noise "" and ratio 0 is without."""
+NoiseEffects = dict[tuple[WorldRule, str, float], list[NoiseEffect]]
+"""By rule, kind of noise and ratio, one for each world; `WITHOUT` stands for no noise."""
 
 
-def noise_effects(
-    simulation: Simulation, rules: Sequence[str] = SIMULATED_RULES, progress: StudyProgress = ignore_progress
-) -> NoiseEffects:
-    """What each kind and ratio of noise does to each rule, world by world; all rules see the same disturbed leaves."""
+def noise_effects(simulation: Simulation, progress: StudyProgress = ignore_progress) -> NoiseEffects:
+    """What each kind and ratio of noise does to each rule, world by world."""
     found: NoiseEffects = {}
     for place in range(simulation.worlds):
-        for key, effect in _in_world(simulation, place, rules):
-            found.setdefault(key, []).append(effect)
+        for rule in WORLD_RULES:
+            world, asked = simulation.world(rule, place)
+            found.setdefault((rule, *WITHOUT), []).append(_effect(asked, asked.truth))
+            for kind, (noise, disturb) in enumerate(DISTURBANCES.items()):
+                for step, ratio in enumerate(RATIOS):
+                    leaf = disturb(asked.leaf, ratio, np.random.default_rng([simulation.seed, place, 2, kind, step]))
+                    found.setdefault((rule, noise, ratio), []).append(_effect(asked, world.chances(leaf)[ROOT]))
         progress(place + 1, simulation.worlds)
     return found
 
 
-def _in_world(
-    simulation: Simulation, place: int, rules: Sequence[str]
-) -> Iterator[tuple[tuple[str, str, float], NoiseEffect]]:
-    _, solver, asked = simulation.stage(place)
-    sure = SimulatedSynthesizer(noise=0.0)
-    streams = {rule: np.random.default_rng([simulation.seed, place, 2, i]) for i, rule in enumerate(rules)}
-    numbers = {rule: solver.numbers(rule, sure, asked, streams[rule]) for rule in rules}
-    before = {rule: solver.sketch(rule).run(asked.leaf, numbers[rule]) for rule in rules}
-    for rule in rules:
-        right = float(np.mean((before[rule] > 0.5) == asked.outcome))
-        yield (rule, "", 0.0), NoiseEffect(spoilt=0.0, moved=0.0, accuracy=right)
-    for kind, (noise, disturb) in enumerate(DISTURBANCES.items()):
-        for step, ratio in enumerate(RATIOS):
-            leaf = disturb(asked.leaf, ratio, np.random.default_rng([simulation.seed, place, 3, kind, step]))
-            for rule in rules:
-                after = solver.sketch(rule).run(leaf, numbers[rule])
-                right = float(np.mean((after > 0.5) == asked.outcome))
-                effect = NoiseEffect(
-                    spoilt=variance_lost(before[rule], after), moved=rms_shift(before[rule], after), accuracy=right
-                )
-                yield (rule, noise, ratio), effect
-
-
-def mean_effect(found: Sequence[NoiseEffect], what: str, how: Resampling) -> Interval:
-    """Mean over worlds in per cent, worlds resampled; one in which a rule always says the same has nothing to spoil."""
-    values = np.array([100 * getattr(one, what) for one in found])
-    return bootstrap_score(values[np.isfinite(values)], resampling=how)
-
-
-SIZES = (4, 10, 30, 100)
-DRAWN = ("linear", "logic", "noisy-or", "average", "vanilla")
-NOISE_NOTES = (
-    "Spoilt is 1 − r² between the answers without and with noise, over the questions of a world: the part of what the "
-    "rule had to say that no recalibration brings back. Every rule is linear in each leaf, and of all such rules a "
-    "weighted sum is spoilt least: the leaves' own 1 − ρ², whatever the weights.",
-    "bayes-net is linear with weights that are conditional chances. Free weights (linear) may carry an answer beyond 0 "
-    "or 1, where it is held: that edge is a bend, and a rule with a bend is no weighted sum any more.",
-    "vanilla goes by the numbers for a fifth only, and by reports that no noise reaches for the rest. That is set, not "
-    "found.",
-    "Moved is how far answers go, and says as much about how far they ever go as about noise. Accuracy holds noise and "
-    "misfit together: a rule can be right more often with noise than another without.",
-)
+def _effect(asked: SimulatedQuestions, answer: Floats) -> NoiseEffect:
+    right = float(np.mean((answer > 0.5) == asked.outcome))
+    return NoiseEffect(spoilt=variance_lost(asked.truth, answer), accuracy=right)
 
 
 def noise_study(inputs: DataInputs, options: TreeStudyOptions) -> StudyResult:
     """What does noise in the leaves do to a tree's answer?
 
-    All rules under all kinds of noise; on real trees where some are given.
+    Every rule under three kinds of noise, in simulated worlds; or the trees of files and runs where some are given.
     """
     data = inputs.data(options)
     if data.trees:
         return noise_in_trees(data)
-    simulation = replace(require_simulation(data, "tree-noise", trees=True), questions=400)
-    found: dict[LinkKind, NoiseEffects] = {
-        kind: noise_effects(replace(simulation, kinds=(kind,)), progress=data.progress) for kind in LINK_KINDS
-    }
-    both: NoiseEffects = {key: [*found["linear"][key], *found["logic"][key]] for key in found["linear"]}
-    how = data.resampling
-    grids = [_curves(name, both, how) for name in DISTURBANCES]
-    grids += [_gaps(found, how), _sizes(simulation, how)]
-    grids += [*(_accuracy(name, found, how) for name in DISTURBANCES), _moved(found, how)]
+    simulation = Simulation(worlds=options.worlds, leaves=options.leaves, seed=data.resampling.seed)
+    found, how = noise_effects(simulation, data.progress), data.resampling
     return StudyResult(
         name="tree-noise",
         title="What noise in the leaves does to the answer",
-        sentences=(_sentence(both, how),),
-        tables=tuple(grids),
+        sentences=(_sentence(found, how),),
+        tables=(
+            *(_effects_table(f"Spoilt by {noise} noise, %", found, "spoilt", noise, how) for noise in DISTURBANCES),
+            _gaps_table(found, how),
+            *(
+                _effects_table(f"Accuracy under {noise} noise, %", found, "accuracy", noise, how)
+                for noise in DISTURBANCES
+            ),
+        ),
         charts=tuple(
-            StudyChart(name=name, title=f"Spoilt by {name} noise", chart=_figure(name, both, how))
-            for name in DISTURBANCES
+            StudyChart(name=noise, title=f"Spoilt by {noise} noise", chart=_curves(noise, found, how))
+            for noise in DISTURBANCES
         ),
         notes=NOISE_NOTES,
-        settings=simulation.description,
+        settings={
+            "worlds": simulation.worlds,
+            "questions per world": simulation.questions,
+            "leaves": simulation.leaves,
+            "seed": simulation.seed,
+        },
     )
 
 
-RATIO_COLUMNS = tuple(column(f"{ratio:g}", f"noise ratio {ratio:g}") for ratio in RATIOS)
+def _mean(found: Sequence[NoiseEffect], what: str, how: Resampling) -> Interval:
+    """Mean over worlds in per cent, worlds resampled; where a rule always says the same, there is nothing to spoil."""
+    values = np.array([100 * getattr(one, what) for one in found])
+    return bootstrap_score(values[np.isfinite(values)], resampling=how)
 
 
-def _spoilt_at(found: NoiseEffects, rule: str, noise: str, ratio: float) -> Floats:
-    """By world, in per cent."""
-    return np.array([100 * effect.spoilt for effect in found[rule, noise, ratio]])
+def _effects_table(title: str, found: NoiseEffects, what: str, noise: str, how: Resampling) -> StudyTable:
+    steps = [WITHOUT, *((noise, ratio) for ratio in RATIOS)]
+    rows = {rule: [_mean(found[rule, *step], what, how) for step in steps] for rule in WORLD_RULES}
+    return table(title, "Rule", (column("without"), *RATIO_COLUMNS), rows, styles={"linear": "reference"})
 
 
-def _curves(noise: str, found: NoiseEffects, how: Resampling) -> StudyTable:
-    rows = {
-        rule: [mean_effect(found[rule, noise, ratio], "spoilt", how) for ratio in RATIOS] for rule in SIMULATED_RULES
-    }
-    title = f"Spoilt by {noise} noise, %"
-    return table(title, "Rule", RATIO_COLUMNS, rows, styles={"linear": "reference"})
+def _logic_minus_linear(found: NoiseEffects, noise: str, ratio: float, how: Resampling) -> Comparison:
+    logic, linear = (np.array([100 * one.spoilt for one in found[rule, noise, ratio]]) for rule in ("logic", "linear"))
+    return compare_paired(logic, linear, resampling=how)
 
 
-def _gaps(found: Mapping[LinkKind, NoiseEffects], how: Resampling) -> StudyTable:
-    """Logic minus linear, world by world."""
-
-    def gap(one: NoiseEffects, rule: str, noise: str, ratio: float) -> Comparison:
-        logic, linear = (_spoilt_at(one, name, noise, ratio) for name in ("logic", rule))
-        return compare_paired(logic, linear, resampling=how)
-
-    rows = {
-        f"{noise}, {kind} worlds, − {rule}": [gap(one, rule, noise, ratio) for ratio in RATIOS]
-        for noise in DISTURBANCES
-        for kind, one in found.items()
-        for rule in ("linear", "bayes-net")
-    }
+def _gaps_table(found: NoiseEffects, how: Resampling) -> StudyTable:
+    rows = {noise: [_logic_minus_linear(found, noise, ratio, how) for ratio in RATIOS] for noise in DISTURBANCES}
     caption = "Positive: the logic rule is spoilt more. Worlds resampled."
     return table("Logic minus linear, % spoilt", "Noise", RATIO_COLUMNS, rows, caption=caption)
 
 
-def _sizes(simulation: Simulation, how: Resampling) -> StudyTable:
-    """Larger trees, worlds of formulas, uncertain noise at one ratio."""
-    rules = ("bayes-net", "linear", "logic")
-    rows: dict[str, list[Interval]] = {}
-    for size in SIZES:
-        worlds, settings = min(24, simulation.worlds), replace(simulation.settings, leaves=size)
-        found = noise_effects(replace(simulation, worlds=worlds, kinds=("logic",), settings=settings), rules)
-        rows[f"{size} leaves"] = [mean_effect(found[rule, "uncertain", AT], "spoilt", how) for rule in rules]
-    title = f"By size of the tree: spoilt by uncertain noise of {AT:g}, logic worlds, %"
-    return table(title, "At least", map(column, rules), rows)
-
-
-def _accuracy(noise: str, found: Mapping[LinkKind, NoiseEffects], how: Resampling) -> StudyTable:
-    """As the paper has it: accuracy against the noise ratio."""
-    steps = [("", 0.0), *((noise, ratio) for ratio in RATIOS)]
-    rows = {
-        f"{kind} worlds: {rule}": [mean_effect(one[rule, *step], "accuracy", how) for step in steps]
-        for kind, one in found.items()
-        for rule in SIMULATED_RULES
+def _curves(noise: str, found: NoiseEffects, how: Resampling) -> Chart:
+    scores: dict[str, tuple[Interval, ...]] = {
+        rule: tuple(_mean(found[rule, noise, ratio], "spoilt", how) for ratio in RATIOS) for rule in WORLD_RULES
     }
-    columns = (column("without"), *RATIO_COLUMNS)
-    return table(f"Accuracy at one half under {noise} noise, %", "Rule", columns, rows)
-
-
-def _moved(found: Mapping[LinkKind, NoiseEffects], how: Resampling) -> StudyTable:
-    rows = {
-        f"{kind} worlds: {rule}": [mean_effect(one[rule, noise, 0.5], "moved", how) for noise in DISTURBANCES]
-        for kind, one in found.items()
-        for rule in SIMULATED_RULES
-    }
-    columns = [column(f"{noise} 0.5") for noise in DISTURBANCES]
-    return table("Moved, percentage points", "Rule", columns, rows)
-
-
-def _figure(noise: str, found: NoiseEffects, how: Resampling) -> Chart:
-    scores = {rule: tuple(mean_effect(found[rule, noise, ratio], "spoilt", how) for ratio in RATIOS) for rule in DRAWN}
-    n = [len(found[DRAWN[0], noise, ratio]) for ratio in RATIOS]
+    n = [len(found["linear", noise, ratio]) for ratio in RATIOS]
     groups = [f"{ratio:g}" for ratio in RATIOS]
     return score_by_group(step_scores("noise_ratio", groups, scores, n), label=f"% spoilt by {noise} noise")
 
 
 def _sentence(found: NoiseEffects, how: Resampling) -> str:
-    gaps: list[str] = []
-    more = 0
-    for noise in DISTURBANCES:
-        logic, linear = (_spoilt_at(found, rule, noise, AT) for rule in ("logic", "linear"))
-        gap = compare_paired(logic, linear, resampling=how)
-        more += gap.low > 0
-        means = " − ".join(number(float(np.nanmean(one)), 0) for one in (logic, linear))
-        gaps.append(f"{noise} {means} = {number(gap.diff, 1)} {bracket(gap.low, gap.high, 1)}")
+    gaps = {noise: _logic_minus_linear(found, noise, AT, how) for noise in DISTURBANCES}
+    more = sum(gap.low > 0 for gap in gaps.values())
+    parts = [f"{noise} {number(gap.diff, 1)} {bracket(gap.low, gap.high, 1)}" for noise, gap in gaps.items()]
     return (
         f"At a noise ratio of {AT:g} the logic rule is spoilt clearly more than the linear one by {more} of "
-        f"{plural(len(DISTURBANCES), 'kind')} of noise (% spoilt): {'; '.join(gaps)}."
+        f"{plural(len(DISTURBANCES), 'kind')} of noise (points of % spoilt): {'; '.join(parts)}."
     )
 
 
-# Finished trees, with their own links and with means or random weights instead.
+# Noise on finished trees: with their own links, and with means or random weights instead.
 
 DRAWS = 200
 """Disturbed copies of every tree."""
@@ -372,14 +298,13 @@ def _spoilt_from_sums(sums: Floats) -> Floats:
     return 100 * (1 - np.divide(both**2, first * second, out=np.full(np.shape(n), np.nan), where=differ))
 
 
-# Study: does a tree's error bar cover the truth as often as it says, and is money well spent by slope² × variance?
-
+# Does a tree's error bar cover the truth as often as it says, and where should more trials go?
 
 QUESTIONS = 25
 """Of every world."""
 SD, UNEQUAL = 0.1, 0.5
 """Between trials of a leaf: the typical standard deviation, and by which power of e leaves differ in it."""
-MOST_WORLDS = 40
+BAR_RULES: tuple[WorldRule, ...] = ("linear", "logic")
 START, MORE = 2, 3
 """Trials of every leaf at first, and for each leaf as many more as there is money for."""
 UNCERTAINTY_NOTES = (
@@ -466,25 +391,34 @@ def spent(world: TreeWorld, grounder: RepeatedGrounder, rng: np.random.Generator
     return both[0], both[1]
 
 
-def uncertainty_study(inputs: DataInputs, options: TreeStudyOptions) -> StudyResult:
+class UncertaintyOptions(SimulationOptions):
+    """How many worlds are simulated."""
+
+    worlds: int = setting(40, "Number of simulated worlds.", ge=2)
+
+
+def uncertainty_study(inputs: DataInputs, options: UncertaintyOptions) -> StudyResult:
     """Does a tree's error bar cover the truth as it says?
 
-    And where is the next dollar best spent?
-
-    Worlds of both kinds, with independent, correlated and lasting errors of the grounder.
+    And do extra trials help more where the answer depends on them most? Linear and logic worlds, with independent,
+    correlated and lasting errors of the grounder.
     """
     data = inputs.data(options)
-    simulation = require_simulation(data, "tree-uncertainty")
-    seed, worlds = simulation.seed, min(max(4, simulation.worlds), MOST_WORLDS)
-    coverage = coverage_table(seed, worlds, data.resampling, data.progress)
-    spending, gains = spending_table(seed, worlds, data.resampling)
+    coverage = coverage_table(options, data.resampling)
+    data.progress(1, 2)
+    spending, gains = spending_table(options, data.resampling)
     return StudyResult(
         name="tree-uncertainty",
         title="Whether error bars of trees hold, and what smart spending brings",
         sentences=(_coverage_sentence(coverage), _spending_sentence(gains)),
         tables=(coverage, spending),
         notes=UNCERTAINTY_NOTES,
-        settings={"seed": seed, "worlds": worlds, "questions of each": QUESTIONS, "nominal coverage": LEVEL},
+        settings={
+            "seed": options.seed,
+            "worlds": options.worlds,
+            "questions of each": QUESTIONS,
+            "nominal coverage": LEVEL,
+        },
     )
 
 
@@ -500,28 +434,26 @@ CASES: Mapping[str, tuple[RepeatedGrounder, int, float]] = {
 }
 
 
-def _world(kind: LinkKind, seed: int, place: int) -> tuple[TreeWorld, np.random.Generator]:
-    rng = np.random.default_rng([seed, place])
-    return draw_world(TreeWorldSettings(kind=kind, size=2.0), rng), rng
+def _worlds(rule: WorldRule, options: SimulationOptions) -> list[tuple[TreeWorld, np.random.Generator]]:
+    """The simulated worlds of a rule, each with a generator for its questions."""
+    generators = [np.random.default_rng([options.seed, place]) for place in range(options.worlds)]
+    return [(draw_world(rule, options.leaves, rng), rng) for rng in generators]
 
 
-def coverage_table(seed: int, worlds: int, how: Resampling, progress: StudyProgress = ignore_progress) -> StudyTable:
+def coverage_table(options: SimulationOptions, how: Resampling) -> StudyTable:
     """How often the bar holds the truth, and how wide it is, by kind of world and grounder."""
-    rows: dict[str, tuple[CellValue, ...]] = {}
+    cluster = np.repeat(np.arange(options.worlds), QUESTIONS)
+    rows: dict[str, list[CellValue]] = {}
     for name, (grounder, trials, lasting) in CASES.items():
-        cells: list[CellValue] = []
-        for kind in LINK_KINDS:
-            made = [_world(kind, seed, place) for place in range(worlds)]
-            held = [covered(world, grounder, trials, rng, lasting=lasting) for world, rng in made]
-            of = np.repeat(np.arange(worlds), QUESTIONS)
-            cells += [
-                bootstrap_score(100 * np.concatenate([one for one, _ in held]), of, resampling=how),
-                float(np.mean([np.mean(width) for _, width in held])),
-            ]
-        rows[name] = tuple(cells)
+        rows[name] = []
+        for rule in BAR_RULES:
+            worlds = _worlds(rule, options)
+            held, width = zip(*(covered(w, grounder, trials, rng, lasting=lasting) for w, rng in worlds), strict=True)
+            share = bootstrap_score(100 * np.concatenate(held), cluster, resampling=how)
+            rows[name] += [share, float(np.mean(width))]
     columns = [
         one
-        for kind in LINK_KINDS
+        for kind in BAR_RULES
         for one in (
             column(f"{kind}: covered", f"% of bars of {LEVEL:.0%} that hold the true chance, worlds resampled"),
             column(f"{kind}: width", "mean width of the bar", 3),
@@ -530,17 +462,16 @@ def coverage_table(seed: int, worlds: int, how: Resampling, progress: StudyProgr
     return table("Coverage of the error bar", "Grounder", columns, rows)
 
 
-def spending_table(seed: int, worlds: int, how: Resampling) -> tuple[StudyTable, dict[str, Comparison]]:
+def spending_table(options: SimulationOptions, how: Resampling) -> tuple[StudyTable, dict[str, Comparison]]:
     """Squared error of the root with equal and with smart spending of the same number of trials."""
+    cluster = np.repeat(np.arange(options.worlds), QUESTIONS)
     rows: dict[str, tuple[CellValue, ...]] = {}
     gains: dict[str, Comparison] = {}
-    for kind in LINK_KINDS:
-        made = [_world(kind, seed, place) for place in range(worlds)]
-        found = [spent(world, RepeatedGrounder(), rng) for world, rng in made]
-        equal, smart = (10_000 * np.concatenate([one[i] for one in found]) for i in (0, 1))
-        of = np.repeat(np.arange(worlds), QUESTIONS)
-        gains[kind] = compare_paired(equal, smart, of, resampling=how)
-        rows[f"{kind} worlds"] = (float(equal.mean()), float(smart.mean()), gains[kind])
+    for rule in BAR_RULES:
+        errors = [spent(world, RepeatedGrounder(), rng) for world, rng in _worlds(rule, options)]
+        equal, smart = (10_000 * np.concatenate(some) for some in zip(*errors, strict=True))
+        gains[rule] = compare_paired(equal, smart, cluster, resampling=how)
+        rows[f"{rule} worlds"] = (float(equal.mean()), float(smart.mean()), gains[rule])
     columns = (
         column("equal", "mean squared error of the root, ×10,000", 2),
         column("smart", "the same by slope² × variance", 2),
@@ -552,7 +483,7 @@ def spending_table(seed: int, worlds: int, how: Resampling) -> tuple[StudyTable,
 def _coverage_sentence(grid: StudyTable) -> str:
     measured = [name for name in CASES if "lasting" not in name]
     found = [
-        value for kind in LINK_KINDS for name, value in grid.numbers(f"{kind}: covered").items() if name in measured
+        value for kind in BAR_RULES for name, value in grid.numbers(f"{kind}: covered").items() if name in measured
     ]
     unknown = grid.numbers("linear: covered")["5 trials, lasting errors unknown"]
     return (

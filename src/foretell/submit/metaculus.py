@@ -383,9 +383,6 @@ def _cumulated(cells: Floats, scale: NumericRange) -> list[float]:
     return [float(value) for value in reached]
 
 
-# Handing in.
-
-
 # From a forecast to what Metaculus takes for a question of each type.
 
 

@@ -30,7 +30,7 @@ from foretell.models.providers import model_name
 from foretell.operations import TreeShowRequest, format_tree, ground_leaves, grow_tree, show_tree
 from foretell.questions import InputError
 from foretell.runs import Settings
-from foretell.studies import TreeWorldSettings, draw_world
+from foretell.studies import draw_world
 from foretell.studies.tree_noise import RepeatedGrounder, covered, spent
 
 TRIALS = {"P1": (0.4, 0.6, 0.5, 0.5), "P2": (0.3, 0.3, 0.5, 0.5), "P3": (0.7,)}
@@ -99,7 +99,7 @@ def test_bars_hold_and_smart_spending_pays_in_a_simulated_world(kind: str, monke
     gain: list[float] = []
     for place in range(6):
         rng = np.random.default_rng([3, place])
-        world = draw_world(TreeWorldSettings(kind="linear" if kind == "linear" else "logic", size=2.0), rng)
+        world = draw_world("linear" if kind == "linear" else "logic", 10, rng)
         held += covered(world, RepeatedGrounder(correlation=0.3), 5, rng)[0].tolist()
         if place < 2:
             equal, smart = spent(world, RepeatedGrounder(), rng)

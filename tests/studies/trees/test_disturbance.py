@@ -16,7 +16,6 @@ from foretell.studies import (
     add_uniform_noise,
     replace_by_chance,
     reverse_by_chance,
-    rms_shift,
     variance_lost,
 )
 
@@ -46,7 +45,6 @@ def test_the_three_kinds_do_what_they_say():
 def test_spoilt_by_hand():
     before, after = np.array([0.1, 0.2, 0.3, 0.4]), np.array([0.2, 0.1, 0.4, 0.3])
     assert variance_lost(before, after) == pytest.approx(1 - 0.6**2)
-    assert rms_shift(before, after) == pytest.approx(0.1)
     assert np.isnan(variance_lost(np.full(3, 0.5), before[:3]))
 
 

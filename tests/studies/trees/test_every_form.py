@@ -8,15 +8,12 @@ import pytest
 from rich.console import Console
 from tests.studies.made_trials import SIMULATED
 
-from foretell.metrics import Resampling
 from foretell.operations import study as run_study
 from foretell.report import StudyResult, markdown_study, print_study, study_page
-from foretell.studies import Simulation, StudyData
 
 
 def played(name: str) -> StudyResult:
-    material = StudyData(tables={}, simulation=Simulation(worlds=2, questions=12), resampling=Resampling(draws=100))
-    return run_study(name, material)
+    return run_study(name, worlds=2, draws=100)
 
 
 @pytest.mark.parametrize("name", sorted(SIMULATED))

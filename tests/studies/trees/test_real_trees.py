@@ -15,7 +15,7 @@ from foretell.studies import (
     DISTURBANCES,
     DRAWS,
     StudyData,
-    TreeWorldSettings,
+    WorldRule,
     add_uniform_noise,
     draw_questions,
     draw_world,
@@ -64,9 +64,9 @@ def test_normal_noise_by_hand():
     assert found.estimate == pytest.approx(100 * (0.02 / 3) / (0.04 + 0.02 / 3), abs=2.5), f"{DRAWS} draws of each"
 
 
-def grown(kind: str, count: int = 12) -> list[Tree]:
+def grown(rule: WorldRule, count: int = 12) -> list[Tree]:
     rng = np.random.default_rng(3)
-    world = draw_world(TreeWorldSettings(kind=kind, leaves=6), rng)
+    world = draw_world(rule, 6, rng)
     asked = draw_questions(world, count, rng)
     return [
         evaluated(
@@ -112,7 +112,3 @@ def test_studies_refuse_what_they_cannot_look_at():
     trees = material(pair(0.1, 0.2), pair(0.3, 0.4))
     with pytest.raises(InputError, match="no configuration"):
         run_study("stability", trees)
-    with pytest.raises(InputError, match="simulated world"):
-        run_study("tree-uncertainty", trees)
-    with pytest.raises(InputError, match="--trees"):
-        run_study("tree-noise", StudyData(tables={"x": Any}))

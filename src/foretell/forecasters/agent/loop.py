@@ -24,6 +24,7 @@ from foretell.forecasters.agent.actions import (
 from foretell.forecasters.agent.belief import BELIEF, Belief, BeliefStatement
 from foretell.forecasters.agent.prompts import schema_prompt
 from foretell.forecasters.agent.settings import USUAL_SECONDS, AgentSettings
+from foretell.forecasters.early_stop import early_stop
 from foretell.models.model import (
     AssistantMessage,
     BudgetExceeded,
@@ -65,6 +66,7 @@ class StopReason(StrEnum):
     STEPS = "standing belief at the step limit"
     TIME = "standing belief at the time limit"
     BUDGET = "standing belief at the budget"
+    STOPPED = "standing belief when it was stopped early"
     UNUSABLE = "standing belief after unusable replies"
     MODEL = "standing belief after the model failed"
     BYPASS = "series model, no language model asked"
@@ -76,6 +78,7 @@ ENDINGS: Mapping[StopReason, Ending] = {
     StopReason.STEPS: "limit",
     StopReason.TIME: "limit",
     StopReason.BUDGET: "limit",
+    StopReason.STOPPED: "stopped",
     StopReason.UNUSABLE: "degraded",
     StopReason.MODEL: "degraded",
 }
@@ -156,14 +159,19 @@ class AgentTrial:
 
     async def run(self) -> TrialResult:
         """Step until something ends it; every way to end is a value."""
+        stop = early_stop()
         try:
             async with self.clock:
-                while (ending := await self.step()) is None:
-                    pass
-                return ending
+                with stop.answers(self.clock):
+                    while (ending := await self.step()) is None:
+                        if stop.wish == "answer":
+                            return self._standing(StopReason.STOPPED)
+                    return ending
         except TimeoutError:
             if not self.clock.expired:
                 return self._standing(StopReason.MODEL)
+            if stop.wish == "answer":
+                return self._standing(StopReason.STOPPED)
             return self._standing(StopReason.TIME, MORE_SECONDS.format(self.clock.seconds))
         except BudgetExceeded as spent:
             return self._standing(StopReason.BUDGET, str(spent))

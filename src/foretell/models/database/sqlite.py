@@ -291,15 +291,19 @@ class SqliteDatabase(Database):
             raise self._problem(error) from None
 
     async def aside(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """At once, or as soon as a full disk has room again."""
+        """Do it now, or as soon as a full disk has room again."""
+        waited = False
         while True:
             try:
                 result = work(*args, **kwargs)
             except DiskFull as error:
                 self._wait_or_raise(error)
+                waited = True
                 await asyncio.sleep(FULL_PAUSE)
             else:
-                self._full_since = None
+                # Reading succeeds on a full disk too, so only work that had to wait shows that there is room again.
+                if waited:
+                    self._full_since = None
                 return result
 
     def check_room(self) -> None:
@@ -317,7 +321,7 @@ class SqliteDatabase(Database):
         await self.aside(self.check_room)
 
     def _wait_or_raise(self, problem: DiskFull) -> None:
-        """Raise it where the disk has been full for too long; else say so now and then."""
+        """Raise the problem once the disk has been full for too long; until then, log it now and then."""
         now = time.monotonic()
         if self._full_since is None:
             self._full_since, self._full_told = now, now - FULL_NOTICE

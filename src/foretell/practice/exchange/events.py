@@ -15,9 +15,6 @@ import numpy.typing as npt
 
 from foretell.questions.as_of import UtcDatetime, instant
 
-# Chance that belongs to moments: a world can be given another future without a change to its past.
-
-
 # What decides a simulated world.
 
 START = instant("2027-03-01")

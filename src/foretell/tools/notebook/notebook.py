@@ -15,9 +15,6 @@ from foretell.data.untrusted import for_json, for_prompt
 from foretell.tools.notebook.limits import OutputCaps
 from foretell.tools.notebook.protocol import JupyterMessage
 
-# What a cell brought forth, as values that are safe to keep and to show.
-
-
 # Text and HTML of a stranger, made harmless: what remains can be shown in a terminal or a page and does nothing.
 
 ESCAPES = re.compile(r"\x1b(?:\[[0-9;:<=>?]{0,100}[ -/]{0,10}[@-~]|\][^\x07\x1b]{0,500}(?:\x07|\x1b\\)|[@-Z\\-_])")
