@@ -241,7 +241,7 @@ Headers = dict[str, str]
 
 
 def read_warc(path: Path) -> Iterator[CorpusDocument]:
-    """The readable pages of an archive. What is no page, was not answered with 200 or has no text is passed over."""
+    """The readable pages of an archive. What is not a page, was not answered with 200 or has no text is passed over."""
     packed = path.name.lower().endswith(".gz")
     with gzip.open(path, "rb") if packed else path.open("rb") as file:
         try:

@@ -63,16 +63,25 @@ def bca_interval(estimate: float, replicates: Floats, jackknife: Floats, level: 
     """
     from scipy.special import ndtr, ndtri
 
-    below = (np.sum(replicates < estimate) + 0.5 * np.sum(replicates == estimate)) / len(replicates)
-    if not 0 < below < 1:
+    shape = bca_shape(estimate, replicates, jackknife)
+    if shape is None:
         return percentile_interval(replicates, level)
-    shift = float(ndtri(below))
-    d = jackknife.mean() - jackknife
-    spread = float(np.sum(d**2))
-    acceleration = float(np.sum(d**3)) / (6 * spread**1.5) if spread > 0 else 0.0
+    shift, acceleration = shape
     z = shift + ndtri(np.array([(1 - level) / 2, (1 + level) / 2]))
     low, high = np.quantile(replicates, ndtr(shift + z / (1 - acceleration * z)))
     return float(low), float(high)
+
+
+def bca_shape(estimate: float, replicates: Floats, jackknife: Floats) -> tuple[float, float] | None:
+    """z₀ and a of `bca_interval`; None where all draws lie on one side of the estimate and z₀ would be infinite."""
+    from scipy.special import ndtri
+
+    below = (np.sum(replicates < estimate) + 0.5 * np.sum(replicates == estimate)) / len(replicates)
+    if not 0 < below < 1:
+        return None
+    d = jackknife.mean() - jackknife
+    spread = float(np.sum(d**2))
+    return float(ndtri(below)), float(np.sum(d**3)) / (6 * spread**1.5) if spread > 0 else 0.0
 
 
 def interval_bounds(

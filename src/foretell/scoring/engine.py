@@ -104,7 +104,7 @@ class MetricDraws:
                     resampling,
                     n_clusters=self.support[i].n_clusters,
                     warning=self.support[i].warning,
-                    jackknife=None if self.left_out is None else self.left_out[np.isfinite(self.left_out[:, i]), i],
+                    jackknife=self._without(int(i)),
                 )
                 for i in exists
             }
@@ -131,11 +131,15 @@ class MetricDraws:
         intervals = self.intervals(resampling)
         return {
             name: comparison_of(
-                intervals[name], self.replicates[:, i], n=self.support[i].n, expanded=resampling.expanded
+                intervals[name], self.replicates[:, i], self.support[i].n, resampling, jackknife=self._without(i)
             )
             for i, name in enumerate(self.names)
             if name in intervals
         }
+
+    def _without(self, i: int) -> Floats | None:
+        """The number of one forecaster without each unit in turn, where that was kept."""
+        return None if self.left_out is None else self.left_out[np.isfinite(self.left_out[:, i]), i]
 
 
 def _percentiles(replicates: Floats, counts: Ints, resampling: Resampling) -> tuple[Floats, Floats]:

@@ -17,10 +17,10 @@ from foretell.questions.forecast import Categorical, Forecast, Numeric
 from foretell.questions.question import DEFAULT_CELLS, NumericRange, Question
 from foretell.submit.submission import (
     SUM_TOLERANCE,
+    ItemResult,
     OutgoingRequest,
-    Poster,
+    PlatformWriter,
     ProbabilityLimits,
-    SendResult,
     SubmissionItem,
     SubmissionPlan,
     age_notes,
@@ -137,8 +137,8 @@ class MetaculusAccount:
     name: str
 
 
-class MetaculusWriter:
-    """Reads what is asked through the reading client, and writes through a client that never repeats by itself."""
+class MetaculusWriter(PlatformWriter):
+    """Reads questions through the reading client, and sends forecasts and comments."""
 
     def __init__(
         self,
@@ -150,19 +150,10 @@ class MetaculusWriter:
         per_second: float | None = None,
         wait_seconds: float = 4.0,
     ) -> None:
+        super().__init__(
+            http=http, host=host, scheme="Token", key=token, per_second=per_second, wait_seconds=wait_seconds
+        )
         self._client = client
-        self._host = host
-        headers = {"Authorization": f"Token {token}"}
-        self._poster = Poster(http=http, headers=headers, secret=token, wait_seconds=wait_seconds)
-        if per_second is not None:
-            http.pace(host, per_second=per_second)
-
-    def __repr__(self) -> str:
-        return f"MetaculusWriter(host={self._host!r})"
-
-    def address(self, path: str) -> str:
-        """Where a path leads."""
-        return f"{self._host}{path}"
 
     async def account(self) -> MetaculusAccount:
         """Whose token this is."""
@@ -582,14 +573,14 @@ class MetaculusSubmitter:
             for item in items
         ]
 
-    async def send(self, items: Sequence[SubmissionItem]) -> list[SendResult]:
+    async def send(self, items: Sequence[SubmissionItem]) -> list[ItemResult]:
         """Forecasts in lists; a list that is refused is sent again one by one, as nothing of it was taken."""
         if items and items[0].part == "comment":
             return [await send_one(item, self.writer.comment(item.content)) for item in items]
-        found: list[SendResult] = []
+        found: list[ItemResult] = []
         for batch in _batches(items):
             sent = await self._forecast(batch)
-            if len(batch) > 1 and sent[0].state == "refused":
+            if len(batch) > 1 and sent[0].fate == "refused":
                 sent = [outcome for item in batch for outcome in await self._forecast([item])]
             found += sent
         return found
@@ -598,7 +589,7 @@ class MetaculusSubmitter:
         place = post_of(forecast, question, self.options)
         title = "" if question is None else question.text
         if place is None:
-            problem = "it is no question of Metaculus"
+            problem = "it is not a question of Metaculus"
             name = forecast.question_id
             return [SubmissionItem(question=name, part="forecast", content={}, title=title, problems=(problem,))]
         post, part = place
@@ -653,7 +644,7 @@ class MetaculusSubmitter:
             )
         ]
 
-    async def _forecast(self, items: Sequence[SubmissionItem]) -> list[SendResult]:
+    async def _forecast(self, items: Sequence[SubmissionItem]) -> list[ItemResult]:
         sent = await send_one(items[0], self.writer.forecast([item.content for item in items]))
         return [replace(sent, item=item) for item in items]
 

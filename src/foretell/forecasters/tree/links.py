@@ -50,11 +50,6 @@ class Link:
         """Whether it was judged from what the claims say, so that other words ask for another judgement."""
         return True
 
-    @property
-    def multilinear(self) -> bool:
-        """Whether the result is linear in the number of each child by itself."""
-        return True
-
     def problems(self, node: str, children: Sequence[str], *, intercept_limit: float) -> Iterator[TreeProblem]:
         """What is wrong with this link at the node, by itself; whether its result fits is seen in the tree."""
         yield from ()
@@ -375,17 +370,11 @@ class ProductLogicLink(FormulaLink):
     """A formula by the product t-norm, as Analytica (2026) computes it: on numbers, mention by mention.
 
     A AND B = A·B, A OR B = A + B − A·B, NOT A = 1 − A. A claim that is mentioned twice counts as two independent ones,
-    and so do claims that share others beneath them: the result is no probability of the formula, unless every claim
+    and so do claims that share others beneath them: the result is not a probability of the formula, unless every claim
     occurs once. It is here to reproduce that paper's numbers; `formula` is exact.
     """
 
     kind: ClassVar[str] = "product_logic"
-
-    @property
-    def multilinear(self) -> bool:
-        """A child that is mentioned twice enters squared."""
-        names = [name for name, _ in ex.mentions(self.expression)]
-        return len(set(names)) == len(names)
 
     def compile(self, node: str, children: Sequence[str], gates: "Gates") -> "Body":
         """The operations on the children's numbers."""
@@ -599,5 +588,5 @@ def link_class(kind: str) -> type[Link]:
     found = BUILT_IN_LINKS.get(kind) or link_kinds().get(kind)
     if found is None:
         known = [*BUILT_IN_LINKS, *(name for name in link_kinds() if name not in BUILT_IN_LINKS)]
-        raise InputError(f"{kind!r} is no kind of link", hint=f"the kinds are {', '.join(known)}")
+        raise InputError(f"{kind!r} is not a kind of link", hint=f"the kinds are {', '.join(known)}")
     return found
