@@ -467,6 +467,7 @@ def expand_leaf(
     plan: bool = False,
     at_once: int = 20,
     retries: int = 3,
+    leaf_seconds: float = 1800.0,
     kernels: int = 4,
     unsandboxed: bool = False,
     grounder: str = "search",
@@ -506,6 +507,7 @@ def expand_leaf(
         plan: Only show what would be done and what it would cost.
         at_once: How many claims to research at the same time.
         retries: How often to retry a leaf that failed.
+        leaf_seconds: Seconds that one attempt at a leaf may work; a slow model gets more.
         kernels: How many notebooks run at the same time.
         unsandboxed: Run notebooks without a sandbox, with your full permissions.
         claim: Id of the leaf.
@@ -546,6 +548,7 @@ def ground_leaves(
     plan: bool = False,
     at_once: int = 20,
     retries: int = 3,
+    leaf_seconds: float = 1800.0,
     kernels: int = 4,
     unsandboxed: bool = False,
     grounder: str = "search",
@@ -582,6 +585,7 @@ def ground_leaves(
         plan: Only show what would be done and what it would cost.
         at_once: How many claims to research at the same time.
         retries: How often to retry a leaf that failed.
+        leaf_seconds: Seconds that one attempt at a leaf may work; a slow model gets more.
         kernels: How many notebooks run at the same time.
         unsandboxed: Run notebooks without a sandbox, with your full permissions.
         claims: Ids of the leaves.
@@ -622,6 +626,7 @@ def grow_tree(
     steps: int = 5,
     at_once: int = 20,
     retries: int = 3,
+    leaf_seconds: float = 1800.0,
     trials: int = 1,
     deep_model: str | None = None,
     correlations: bool = False,
@@ -666,6 +671,7 @@ def grow_tree(
         steps: Maximum number of model replies per analysis.
         at_once: How many leaves to estimate at the same time.
         retries: How often to retry a leaf that failed.
+        leaf_seconds: Seconds that one attempt at a leaf may work; a slow model gets more.
         trials: How often each leaf is estimated independently; the spread gives the answer an error bar.
         deep_model: A model that researches by itself, for the grounders deep and auto.
         correlations: Have a model check which siblings are not independent.
@@ -787,6 +793,7 @@ def resynthesize_tree(
     plan: bool = False,
     at_once: int = 20,
     retries: int = 3,
+    leaf_seconds: float = 1800.0,
     kernels: int = 4,
     unsandboxed: bool = False,
     rule: str | None = None,
@@ -819,6 +826,7 @@ def resynthesize_tree(
         plan: Only show what would be done and what it would cost.
         at_once: How many claims to research at the same time.
         retries: How often to retry a leaf that failed.
+        leaf_seconds: Seconds that one attempt at a leaf may work; a slow model gets more.
         kernels: How many notebooks run at the same time.
         unsandboxed: Run notebooks without a sandbox, with your full permissions.
         claims: Also these claims, even if nothing changed.
