@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -20,6 +20,7 @@ from foretell.forecasters.base_rates.baselines import CrowdForecaster
 from foretell.forecasters.base_rates.outside_view import OutsideView
 from foretell.forecasters.base_rates.past import Past
 from foretell.forecasters.base_rates.reference_class import ReferenceClass, ReferenceQuestion
+from foretell.forecasters.base_rates.same_question import SAME, sense
 from foretell.forecasters.forecaster import CannotForecast, Context, forecast_of
 from foretell.forecasters.series.typed_question import asked_span, price_quantiles, share_interval
 from foretell.operations.requests import AskRequest, TreeRequest, TreeResearchRequest
@@ -66,10 +67,14 @@ THRESHOLD_SHARES = (0.25, 0.5, 0.75)
 """Where in its range a question about a number gets thresholds as targets."""
 SIMILAR_SHOWN = 10
 """How many similar past questions are shown."""
-OUTSIDE_NOTE = "This is the outside view: nothing was researched. For research add --model provider:name."
+OUTSIDE_NOTE = "This is the outside view: nothing was researched."
 PUBLIC_NOTE = "No model was asked: the answer is what {} say, and nobody weighed news against it; --model does that."
 OFFLINE_NOTE = "Public markets and series were not asked, because {}."
 NOTHING_FOUND = "No public market asks the same, and no public series decides it: the number is a last resort."
+EARLIER_NOTE = (
+    "A market on an earlier day ({}) already says {}. It is not used, because it may not ask the same; if what it asks "
+    "about counts here too, the answer cannot be lower."
+)
 LAST_RESORT_WORTH = 4.0
 """How many past questions the wording of a question is worth; this gives its wide range."""
 OPEN_QUESTION = re.compile(
@@ -207,7 +212,9 @@ class AskResult(Result):
             console.print(Text(f"half of it between {q['q25']} and {q['q75']}"))
         else:
             for row, target in zip_longest(self.rows(), self.question.targets):
-                console.print(Text.assemble((f"{row['p']:.0%}", "bold"), f"  {row['outcome']}{self._range(target)}"))
+                console.print(
+                    Text.assemble((percent(float(row["p"])), "bold"), f"  {row['outcome']}{self._range(target)}")
+                )
         console.print(Text(self.rationale))
         for match in self.matches:
             console.print(Text(match_line(match)))
@@ -221,7 +228,7 @@ class AskResult(Result):
     def _range(self, target: Target | None) -> str:
         """The interval of a target, if it has one."""
         ends = None if target is None else self.ranges.get(target.id)
-        return "" if ends is None else f"  (80% interval: {ends[0]:.0%} to {ends[1]:.0%})"
+        return "" if ends is None else f"  (80% interval: {percent(ends[0])} to {percent(ends[1])})"
 
     def __str__(self) -> str:
         notes = [f"note: {note}" for note in self.warnings]
@@ -229,9 +236,21 @@ class AskResult(Result):
         return "\n".join([rows_as_text(self.rows()), "", self.rationale, *matches, *notes])
 
 
+def percent(p: float) -> str:
+    """A probability in per cent; one that is not certain is never written as if it were.
+
+    >>> percent(0.114), percent(0.998), percent(0.0)
+    ('11%', '>99%', '0%')
+    """
+    shown = f"{p:.0%}"
+    if 0 < p < 1 and shown in ("0%", "100%"):
+        return "<1%" if p < 0.5 else ">99%"
+    return shown
+
+
 def match_line(match: MarketMatch) -> str:
     """A market for people: its price, and whether it asks the same question."""
-    price = "   –" if match.price is None else f"{match.price:4.0%}"
+    price = "   –" if match.price is None else f"{percent(match.price):>4}"
     what = "the same" if match.same else f"only related: {'; '.join(match.differs) or 'not alike enough'}"
     closes = f", until {match.closes}" if match.closes else ""
     text = " ".join(match.text.split())[:110]
@@ -465,8 +484,29 @@ async def outside_view(request: AskRequest, settings: Settings) -> AskResult:
         why = " ".join(problems) or "no public series decides it"
         raise InputError(f"a number needs a model: {why}", column="--model", hint=CHOOSE_MODEL)
     last = await _last_resort(request, question, settings)
-    notes = (*last.notes, *([] if problem or not found.asked else [NOTHING_FOUND]), *problems)
+    nothing = [] if problem or not found.asked else [NOTHING_FOUND]
+    notes = (*last.notes, *nothing, *_floors(question, last.forecast, found.matches), *problems)
     return replace(last, matches=found.matches, notes=notes)
+
+
+def _floors(question: Question, forecast: Forecast, matches: Sequence[MarketMatch]) -> list[str]:
+    """A note on the highest price, above the answer, of a market that differs from it only by an earlier day."""
+    asked = sense(question.text, question.due.date())
+    if asked.standing or asked.stays or asked.negated:
+        return []
+    last = question.closes_at.date() if question.closes_at else asked.until
+    higher = [
+        (one.price, one.closes)
+        for one in matches
+        if one.price is not None
+        and one.closes is not None
+        and one.likeness >= SAME
+        and all(why.startswith("another day") for why in one.differs)
+        and not one.same
+        and (last is None or one.closes < last)
+        and one.price > forecast.p.get(one.target, 1.0)
+    ]
+    return [EARLIER_NOTE.format(day, percent(price)) for price, day in sorted(higher)[-1:]]
 
 
 def _from_public(question: Question, found: PublicFindings, request: AskRequest) -> AskResult | None:
