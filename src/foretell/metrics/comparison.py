@@ -23,7 +23,6 @@ from foretell.metrics.bootstrap import (
     Statistic,
     as_design,
     expanded_p,
-    jackknife,
     mean_from_sums,
     replicate,
     strata_warning,
@@ -229,7 +228,6 @@ class _MethodRows:
         for arms, places in self._blocks(pairs, max(2, DRAW_CHUNK // height)):
             sums = [self._sums(s, arms) for s in strata]
             estimate, drawn = replicate(strata, sums, statistic, resampling)
-            left_out = jackknife(strata, sums, statistic) if resampling.interval == "bca" else None
             for pair, (a, b) in places.items():
                 common = arms[a][1]
                 present = [np.bincount(s.units.codes[common[s.rows]], minlength=s.units.n) > 0 for s in strata]
@@ -239,7 +237,6 @@ class _MethodRows:
                     resampling,
                     n_clusters=sum(s.n_clusters(mask) for s, mask in zip(strata, present, strict=True)),
                     warning=strata_warning(strata, present),
-                    jackknife=None if left_out is None else left_out[:, a] - left_out[:, b],
                 )
                 found[pair] = comparison_of(interval, drawn[:, a] - drawn[:, b], int(common.sum()))
         return found

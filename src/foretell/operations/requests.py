@@ -781,10 +781,9 @@ class ScoringRequest(TablesRequest):
     draws: int = setting(2000, "Number of bootstrap draws.", ge=100, group="statistics")
     seed: int = setting(0, "Seed of the bootstrap.", group="statistics")
     level: float = setting(0.95, "Level of the intervals.", gt=0, lt=1, group="statistics")
-    interval: Literal["percentile", "symmetric", "bca"] = setting(
+    interval: Literal["percentile", "symmetric"] = setting(
         "percentile",
-        "How draws become an interval: their percentiles, symmetric about the estimate (Algorithm 1 of PA), or "
-        "corrected for bias and skewness (BCa; one kind of cluster).",
+        "How draws become an interval: their percentiles, or symmetric about the estimate (Algorithm 1 of PA).",
         group="statistics",
     )
 
@@ -1555,7 +1554,6 @@ class ArenaScoreRequest(ArenaRequest):
     """Rank all entries on the events that have resolved, beside the market, the base rate and 0.5."""
 
     by: Columns = setting((), "More numbers by category, platform or lead_time.", metavar="COLUMNS")
-    choice: Literal["mean", "last", "first", "every"] = setting("mean", "How several forecasts of one event count.")
     draws: int = setting(1000, "Number of bootstrap draws.", ge=100)
     seed: int = setting(0, "Seed of the bootstrap.")
 

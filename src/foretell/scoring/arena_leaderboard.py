@@ -22,8 +22,6 @@ from foretell.scoring.event_sums import (
     SUM_COLUMNS,
     EventSums,
     EventWeighing,
-    MomentChoice,
-    chosen_moments,
     event_sums,
 )
 from foretell.scoring.score import SCORE_RESAMPLING
@@ -67,7 +65,6 @@ class MomentScores:
     """Brier scores by moment of resolved events, from which pairs and lead times are made; computed on first use."""
 
     arena: ArenaTable
-    choice: MomentChoice = "mean"
 
     @cached_property
     def answered(self) -> Bools:
@@ -96,11 +93,6 @@ class MomentScores:
         sizes = np.bincount(self.arena.markets.moment, minlength=len(self.arena.moments))
         return ((self.counts == 0) | (self.counts == sizes)).all(axis=1)
 
-    @cached_property
-    def counted(self) -> Bools:
-        """Moments that count."""
-        return chosen_moments(self.arena, self.choice)
-
     def difference(self, i: int, j: int) -> tuple[Floats, Floats]:
         """By event: the weighted Brier score of one minus that of the other on what both answered, and the weight."""
         if self.whole[i] and self.whole[j]:
@@ -110,15 +102,13 @@ class MomentScores:
             times = np.add.reduceat(both, self.arena.starts, dtype=np.float64)
             total = np.add.reduceat(np.where(both, self.squares[i] - self.squares[j], 0.0), self.arena.starts)
             gap = np.divide(total, times, out=np.full(len(times), np.nan), where=times > 0)
-        return self.by_event(np.where(self.counted, gap, np.nan))
+        return self.by_event(gap)
 
     def by_event(self, values: Floats) -> tuple[Floats, Floats]:
         """Numbers of moments (NaN: none) as weighted sums and weights of events; of one entry, or one entry a row."""
         known, starts = np.isfinite(values), self.arena.event_starts
         times = np.add.reduceat(known.astype(np.float64), starts, axis=-1)
         total = np.add.reduceat(np.where(known, values, 0.0), starts, axis=-1)
-        if self.choice == "every":
-            return total, times
         return total / np.maximum(times, 1.0), np.minimum(times, 1.0)
 
     def _summed(self, table: Floats) -> Floats:
@@ -233,21 +223,18 @@ class ScoredArena:
 
     arena: ArenaTable
     sums: EventSums
-    choice: MomentChoice
     resampling: Resampling
 
     @classmethod
-    def of(
-        cls, arena: ArenaTable, choice: MomentChoice = "mean", resampling: Resampling = SCORE_RESAMPLING
-    ) -> "ScoredArena":
-        """Of an arena as it is."""
+    def of(cls, arena: ArenaTable, resampling: Resampling = SCORE_RESAMPLING) -> "ScoredArena":
+        """Score the resolved part of an arena."""
         scored = resolved_with_anchors(arena)
-        return cls(arena=scored, sums=event_sums(scored, choice), choice=choice, resampling=resampling)
+        return cls(arena=scored, sums=event_sums(scored), resampling=resampling)
 
     @cached_property
     def moments(self) -> MomentScores:
         """Brier scores by moment."""
-        return MomentScores(arena=self.arena, choice=self.choice)
+        return MomentScores(arena=self.arena)
 
     def resample(
         self,
@@ -273,15 +260,14 @@ def arena_leaderboard(scored: ScoredArena) -> tuple[ArenaLeaderboardRow, ...]:
     return _ranked(_board_rows(scored, every, by_event, ARENA_METRICS, by_market))
 
 
-def point_scores(scored: ArenaTable, choice: MomentChoice = "mean") -> tuple[ArenaLeaderboardRow, ...]:
+def point_scores(scored: ArenaTable) -> tuple[ArenaLeaderboardRow, ...]:
     """Brier scores of a resolved arena with its baselines, best first, without intervals: known at once.
 
     The same numbers as on the whole board, which takes many times as long.
     """
-    moments = MomentScores(arena=scored, choice=choice)
-    brier = np.where(moments.counted, moments.brier, np.nan)
-    total, weight = moments.by_event(brier)
-    answered = np.isfinite(brier)
+    moments = MomentScores(arena=scored)
+    total, weight = moments.by_event(moments.brier)
+    answered = np.isfinite(moments.brier)
     rounds, markets = answered.sum(axis=1), np.where(answered, moments.counts, 0.0).sum(axis=1)
     return _ranked(
         [
@@ -290,7 +276,7 @@ def point_scores(scored: ArenaTable, choice: MomentChoice = "mean") -> tuple[Are
                 events=int((weight[i] > 0).sum()),
                 moments=int(rounds[i]),
                 markets=round(float(markets[i])),
-                completion=float(rounds[i] / moments.counted.sum()),
+                completion=float(rounds[i] / len(scored.moments)),
                 scores={MAIN_METRIC: _point(total[i].sum() / weight[i].sum())} if rounds[i] else {},
             )
             for i, entry in enumerate(scored.entries)
@@ -333,14 +319,11 @@ def _by_lead_time(scored: ScoredArena, measures: Sequence[str]) -> Iterator[Aren
     """Every bin on its own: an event that was asked in several bins counts once in each."""
     arena = scored.arena
     of_moment = lead_time_of(arena.moments.hours)
-    counted = chosen_moments(arena, scored.choice)
     for code, lead_time in enumerate(LEAD_TIMES):
-        mask = (of_moment == code) & counted
+        mask = of_moment == code
         if mask.any():
             part = arena.only(mask[arena.markets.moment])
-            inner: MomentChoice = "every" if scored.choice == "every" else "mean"
-            sums = event_sums(part, inner)
-            one = ScoredArena(arena=part, sums=sums, choice=inner, resampling=scored.resampling)
+            one = ScoredArena(arena=part, sums=event_sums(part), resampling=scored.resampling)
             every = np.ones(len(part.events), np.bool_)
             yield _group(one, ("lead time", lead_time.name), every, measures)
 
@@ -353,7 +336,7 @@ def _board_rows(
     by_market: ResampledSums | None = None,
 ) -> list[ArenaLeaderboardRow]:
     arena = scored.arena
-    asked = chosen_moments(arena, scored.choice) & events[arena.moments.event]
+    asked = events[arena.moments.event]
     answered = scored.sums.moments[:, events]
     markets = (scored.sums.markets[:, events] * answered).sum(axis=1)
     scores, other = _intervals(scored, drawn, measures), _intervals(scored, by_market, measures)
@@ -535,7 +518,7 @@ def divergence(scored: ScoredArena, of: Sequence[str] | None = None) -> EntryDis
             squares = np.where(both, (given[i] - given[j]) ** 2, 0.0)
             apart = np.sqrt(np.add.reduceat(squares, arena.starts))
             asked = np.add.reduceat(both, arena.starts, dtype=np.int64) > 0
-            total, weight = moments.by_event(np.where(asked & moments.counted, apart, np.nan))
+            total, weight = moments.by_event(np.where(asked, apart, np.nan))
             distance[i, j] = distance[j, i] = total.sum() / weight.sum() if weight.any() else np.nan
             n[i, j] = n[j, i] = int((weight > 0).sum())
     return EntryDistances(names=names, distance=distance, n=n)

@@ -1,9 +1,8 @@
-"""Sums that every number of a leaderboard is made of, by event, so that one resampling of events serves them all.
+"""The sums by event behind every number of an arena's leaderboard, so that one resampling of events serves them all.
 
-Two ways of weighing. By event (Prophet Arena C.1): a market counts 1/m of its event, an event once. By market (the
-paper's calibration error and average return): an event counts as often as it has markets. An event asked at several
-moments still counts once: its numbers are the mean over the moments that were answered, unless `every` moment is to
-count on its own.
+Events are weighed in two ways. By event (Prophet Arena C.1), a market counts 1/m of its event and an event counts once.
+By market (the paper's calibration error and average return), an event counts as often as it has markets. An event
+that was asked at several moments still counts once: its numbers are the mean over the moments that were answered.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -108,8 +107,6 @@ def bet_payoffs(h: Floats, prices: BetPrices) -> dict[float, Floats]:
     return found
 
 
-MomentChoice = Literal["mean", "last", "first", "every"]
-"""Which moments of an event count: the mean of all, the last or first only, or every one as if it were an event."""
 EventWeighing = Literal["event", "market"]
 BIN_EDGES = np.arange(CALIBRATION_BINS + 1) / CALIBRATION_BINS
 SCORE_COLUMNS = ("brier", "log", *(f"ece{b}" for b in range(CALIBRATION_BINS)), "weight")
@@ -154,20 +151,9 @@ class EventSums:
         return out
 
 
-def chosen_moments(arena: ArenaTable, choice: MomentChoice) -> Bools:
-    """The moments that count."""
-    n = len(arena.moments)
-    chosen = np.ones(n, np.bool_)
-    if choice in ("first", "last"):
-        chosen[:] = False
-        ends = np.append(arena.event_starts[1:], n) - 1
-        chosen[arena.event_starts if choice == "first" else ends] = True
-    return chosen
-
-
-def event_sums(arena: ArenaTable, choice: MomentChoice = "mean") -> EventSums:
-    """Sums of a resolved arena; only moments that the choice admits count."""
-    summing = _EventSummer(arena, choice)
+def event_sums(arena: ArenaTable) -> EventSums:
+    """The sums of a resolved arena."""
+    summing = _EventSummer(arena)
     shape = (len(arena.entries), len(arena.events))
     out = EventSums(
         table=np.empty((shape[0], len(SUM_COLUMNS), shape[1])),
@@ -187,7 +173,7 @@ class _Weights:
 
     market: Floats
     event: Floats
-    """Sum over the event's markets: 1 where it was answered, or the number of moments."""
+    """Sum over the event's markets: 1 where it was answered, else 0."""
     moments: Ints
     markets: Floats
 
@@ -195,21 +181,20 @@ class _Weights:
 class _EventSummer:
     """Sums of one entry after the other over the same markets."""
 
-    def __init__(self, arena: ArenaTable, choice: MomentChoice) -> None:
-        self._standings, self._choice = arena, choice
+    def __init__(self, arena: ArenaTable) -> None:
+        self._arena = arena
         self._won = arena.markets.outcome == 1
         self._gross, self._net = bet_prices(arena), bet_prices(arena, fees=True)
         self._priced = has_prices(arena)
         self._event = arena.market_event
         self._starts = np.searchsorted(self._event, np.arange(len(arena.events)))
-        self._admitted = chosen_moments(arena, choice)[arena.markets.moment]
         everything = np.ones(len(arena.markets), np.bool_)
         self._whole = self._weights(everything)
         self._whole_priced = self._whole if self._priced.all() else self._weights(self._priced)
 
     def fill(self, out: EventSums, i: int) -> None:
         """The sums of one entry."""
-        p = self._standings.p[i]
+        p = self._arena.p[i]
         answered = np.isfinite(p)
         if answered.all():
             scores, bets = self._whole, self._whole_priced
@@ -254,17 +239,15 @@ class _EventSummer:
 
     def _weights(self, answered: Bools) -> _Weights:
         """A market counts one over the markets answered at its moment and over the moments answered of its event."""
-        arena = self._standings
-        counted = (answered & self._admitted).astype(np.float64)
+        arena = self._arena
+        counted = answered.astype(np.float64)
         by_moment = group_sums(arena.markets.moment, counted, len(arena.moments))
         moments = group_sums(arena.moments.event, (by_moment > 0).astype(np.float64), len(arena.events))
         markets = group_sums(arena.moments.event, by_moment, len(arena.events))
-        share = 1 / np.maximum(by_moment, 1)
-        if self._choice != "every":
-            share /= np.maximum(moments, 1)[arena.moments.event]
+        share = 1 / np.maximum(by_moment, 1) / np.maximum(moments, 1)[arena.moments.event]
         return _Weights(
             market=counted * share[arena.markets.moment],
-            event=moments if self._choice == "every" else np.minimum(moments, 1.0),
+            event=np.minimum(moments, 1.0),
             moments=moments.astype(np.int64),
             markets=markets / np.maximum(moments, 1),
         )
