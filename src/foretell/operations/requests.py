@@ -1199,7 +1199,7 @@ _CORPUS: Any = setting(
 
 
 class CorpusImportRequest(OperationRequest):
-    """Import files or folders (.txt, .md, .html, .jsonl, .warc, .warc.gz) into the corpus.
+    """Import files or folders (.txt, .md, .html, .jsonl) into the corpus.
 
     What is in it already is not stored twice.
     """

@@ -316,11 +316,6 @@ class PlatformConnection:
     reading: Any
     writing: Any
 
-    @property
-    def address(self) -> dict[str, Any]:
-        """Where it is, and at which pace: a server of one's own need not be spared."""
-        return {**self.host, "per_second": 100.0} if self.host else {}
-
 
 @asynccontextmanager
 async def open_submitter(
@@ -358,8 +353,8 @@ async def _metaculus(
         raise InputError(f"one post cannot be the answer to {len(ids)} questions", column="--as", hint="--question ID")
     named = {} if request.post is None else {ids.pop(): request.post}
     options = MetaculusOptions(comment=request.comment, clip=request.clip, named=named)
-    client = MetaculusClient(http=wire.reading, token=wire.key, **wire.address)
-    writer = MetaculusWriter(client=client, http=wire.writing, token=wire.key, **wire.address)
+    client = MetaculusClient(http=wire.reading, token=wire.key, **wire.host)
+    writer = MetaculusWriter(client=client, http=wire.writing, token=wire.key, **wire.host)
     account, seen = await read_posts(writer, found.forecasts, found.questions, options)
     return MetaculusSubmitter(writer=writer, account=account, seen=seen, now=at, options=options)
 
@@ -367,8 +362,8 @@ async def _metaculus(
 async def _prophet_arena(
     request: SubmitRequest, found: SubmissionForecasts, at: datetime, wire: PlatformConnection
 ) -> Submitter:
-    client = ProphetArenaClient(http=wire.reading, key=wire.key, **wire.address)
-    writer = ProphetArenaWriter(client=client, http=wire.writing, key=wire.key, **wire.address)
+    client = ProphetArenaClient(http=wire.reading, key=wire.key, **wire.host)
+    writer = ProphetArenaWriter(client=client, http=wire.writing, key=wire.key, **wire.host)
     agent = request.agent or await client.weekly_agent()
     if not agent:
         raise InputError("Prophet Arena wants to know which agent this is", column="--agent")

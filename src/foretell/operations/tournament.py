@@ -504,8 +504,8 @@ async def _visit_metaculus(
     spec = tournament_spec(request, settings, f"{TOURNAMENT_PREFIX}{slug}")
 
     def reached(wire: PlatformConnection) -> MetaculusVisits:
-        client = MetaculusClient(http=wire.reading, token=wire.key, **wire.address)
-        writer = MetaculusWriter(client=client, http=wire.writing, token=wire.key, **wire.address)
+        client = MetaculusClient(http=wire.reading, token=wire.key, **wire.host)
+        writer = MetaculusWriter(client=client, http=wire.writing, token=wire.key, **wire.host)
         return MetaculusVisits(client=client, writer=writer, slug=slug, options=options)
 
     return await visit_alone(

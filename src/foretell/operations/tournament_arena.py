@@ -75,8 +75,8 @@ async def _visit(
     history = SubmissionHistory.of(open_ledger(settings).entries())
 
     def reached(wire: PlatformConnection) -> ArenaVisits:
-        client = ProphetArenaClient(http=wire.reading, key=wire.key, **wire.address)
-        writer = ProphetArenaWriter(client=client, http=wire.writing, key=wire.key, **wire.address)
+        client = ProphetArenaClient(http=wire.reading, key=wire.key, **wire.host)
+        writer = ProphetArenaWriter(client=client, http=wire.writing, key=wire.key, **wire.host)
         return ArenaVisits(client=client, writer=writer, request=request, history=history)
 
     visit = TournamentVisit(

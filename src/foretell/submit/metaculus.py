@@ -147,15 +147,12 @@ class MetaculusWriter:
         http: AsyncHttpClient,
         token: str,
         host: str = HOST,
-        per_second: float | None = None,
         wait_seconds: float = 4.0,
     ) -> None:
         self._client = client
         self._host = host
         headers = {"Authorization": f"Token {token}"}
         self._poster = Poster(http=http, headers=headers, secret=token, wait_seconds=wait_seconds)
-        if per_second is not None:
-            http.pace(host, per_second=per_second)
 
     def __repr__(self) -> str:
         return f"MetaculusWriter(host={self._host!r})"

@@ -131,7 +131,6 @@ class ProphetArenaWriter:
         http: AsyncHttpClient,
         key: str,
         host: str = HOST,
-        per_second: float | None = None,
         wait_seconds: float = 2.0,
     ) -> None:
         self._client = client
@@ -139,8 +138,6 @@ class ProphetArenaWriter:
         self._host = host
         headers = {"Authorization": f"Bearer {key}"}
         self._poster = Poster(http=http, headers=headers, secret=key, wait_seconds=wait_seconds)
-        if per_second is not None:
-            http.pace(host, per_second=per_second)
 
     def __repr__(self) -> str:
         return f"ProphetArenaWriter(host={self._host!r})"

@@ -68,8 +68,8 @@ class CandleWindow:
 class KalshiClient(JsonService):
     """The public reading end of the exchange."""
 
-    def __init__(self, *, http: AsyncHttpClient, host: str = HOST, per_second: float | None = None) -> None:
-        super().__init__(ServiceConfig(http=http, address=host, per_second=per_second), HOST, burst=10)
+    def __init__(self, *, http: AsyncHttpClient, host: str = HOST) -> None:
+        super().__init__(ServiceConfig(http=http, address=host), HOST)
         self._cutoff: datetime | None = None
 
     async def live_candles(self, ticker: str, window: CandleWindow) -> list[Payload]:

@@ -61,8 +61,8 @@ class ManifoldBet:
 class ManifoldClient(JsonService):
     """The public reading end."""
 
-    def __init__(self, *, http: AsyncHttpClient, host: str = HOST, per_second: float | None = None) -> None:
-        super().__init__(ServiceConfig(http=http, address=host, per_second=per_second), HOST, burst=20)
+    def __init__(self, *, http: AsyncHttpClient, host: str = HOST) -> None:
+        super().__init__(ServiceConfig(http=http, address=host), HOST)
 
     async def contract(self, market: str) -> Payload:
         """A whole market by its id or `slug:…`, as sent."""

@@ -82,10 +82,9 @@ class MetaculusClient(JsonService):
         http: AsyncHttpClient,
         token: str,
         host: str = HOST,
-        per_second: float | None = None,
         retry_seconds: float = 4.0,
     ) -> None:
-        config = ServiceConfig(http=http, key=token, address=host, per_second=per_second)
+        config = ServiceConfig(http=http, key=token, address=host)
         super().__init__(config, HOST, headers={"Authorization": f"Token {token}"})
         self._has_token = bool(token)
         self._retry_seconds = retry_seconds
@@ -584,7 +583,7 @@ MARKET = Market(
         token=config.key,
         host=config.address or HOST,
         # A server of one's own need not be spared.
-        **({"per_second": 100.0, "retry_seconds": 0.1} if config.address else {}),
+        **({"retry_seconds": 0.1} if config.address else {}),
     ),
     events=MetaculusEvents,
     part=MetaculusNamed,

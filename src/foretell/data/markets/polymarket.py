@@ -71,12 +71,10 @@ class PolymarketHosts:
 class PolymarketClient:
     """The public reading end of the three services."""
 
-    def __init__(
-        self, *, http: AsyncHttpClient, hosts: PolymarketHosts | None = None, per_second: float | None = None
-    ) -> None:
+    def __init__(self, *, http: AsyncHttpClient, hosts: PolymarketHosts | None = None) -> None:
         hosts = hosts or PolymarketHosts()
         self.gamma, self._data, self._clob = (
-            JsonService(ServiceConfig(http=http, address=host, per_second=per_second), public, burst=20)
+            JsonService(ServiceConfig(http=http, address=host), public)
             for host, public in ((hosts.gamma, GAMMA), (hosts.data, DATA), (hosts.clob, CLOB))
         )
 

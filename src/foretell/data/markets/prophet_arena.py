@@ -41,10 +41,10 @@ RELEASE = "of_release"
 class ProphetArenaClient(JsonService):
     """The reading end."""
 
-    def __init__(self, *, http: AsyncHttpClient, key: str, host: str = HOST, per_second: float | None = None) -> None:
-        config = ServiceConfig(http=http, key=key, address=host, per_second=per_second)
+    def __init__(self, *, http: AsyncHttpClient, key: str, host: str = HOST) -> None:
+        config = ServiceConfig(http=http, key=key, address=host)
         # Events, releases and samples are shown to everybody.
-        super().__init__(config, HOST, burst=5, headers={"Authorization": f"Bearer {key}"} if key else {})
+        super().__init__(config, HOST, headers={"Authorization": f"Bearer {key}"} if key else {})
 
     async def event(self, slug: str) -> Payload:
         """One event as sent."""
