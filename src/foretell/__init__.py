@@ -11,7 +11,7 @@ HOMES = {
     "foretell.operations.grid": "KeptGrids list_grids",
     "foretell.operations.requests": "AskRequest RunRequest ShowRequest TreeRequest WhatIfRequest",
     "foretell.operations.run": "ReplayResult RunResult ShowResult replay resume_run run show",
-    "foretell.operations.runs": "RunsResult list_runs",
+    "foretell.operations.runs": "RunsResult list_runs stop_run",
     "foretell.operations.studies": "study",
     "foretell.operations.tournament": "TournamentResult enter_metaculus",
     "foretell.operations.tournament_arena": "enter_prophet_arena",

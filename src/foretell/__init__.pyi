@@ -24,6 +24,7 @@ from foretell.operations.run import ReplayResult as ReplayResult
 from foretell.operations.run import RunResult as RunResult
 from foretell.operations.run import ShowResult as ShowResult
 from foretell.operations.runs import RunsResult as RunsResult
+from foretell.operations.runs import stop_run as stop_run
 from foretell.operations.studies import study as study
 from foretell.operations.tournament import TournamentResult as TournamentResult
 from foretell.operations.tournament_results import TournamentResults as TournamentResults
@@ -117,6 +118,7 @@ __all__ = [
     "score_arena",
     "score_table",
     "show",
+    "stop_run",
     "study",
     "tournament_results",
     "tree_history",

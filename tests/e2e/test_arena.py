@@ -143,7 +143,7 @@ def test_a_late_service_back_dates_nothing(site: Any):
         ({"entries": {"a": {"forecaster": "agent"}}}, ("forecast",), "entries.a.models"),
         ({"context": {"search": ["altavista"]}}, ("context",), "no search engine is called 'altavista'"),
         ({"context": {"models": {"summariser": "openai:x"}}}, ("context",), "context.search"),
-        ({"select": {"per_day": 0}}, ("status",), "arena.yaml, column select"),
+        ({"select": {"per_day": 0}}, ("status",), "arena.yaml, field select"),
         ({}, ("forecast", "--entry", "nobody"), "no entry is called 'nobody'"),
         ({}, ("show", "NOTHING"), "no event 'NOTHING'"),
     ],

@@ -79,7 +79,7 @@ def test_without_leave_to_spend_only_free_tools_are_on_offer(office: Office, pro
     async def work(client: Any) -> None:
         found = {tool.name: tool for tool in (await client.list_tools()).tools}
         trees = ["list_trees", "edit_tree", "diff_trees", "tree_history", "report_tree"]
-        runs = ["list_runs", "list_grids", "show_run", "replay_run"]
+        runs = ["list_runs", "list_grids", "stop_run", "show_run", "replay_run"]
         assert list(found) == ["ask", "what_if", *trees, "score", "search_as_of", *runs, "tournament_results"]
         for tool in found.values():
             assert tool.description

@@ -22,6 +22,7 @@ from foretell.operations import (
     rename_run,
     resolve_run,
     show,
+    stop_run,
     tag_run,
 )
 from foretell.questions import InputError
@@ -161,6 +162,13 @@ def test_a_run_that_somebody_works_at_is_running_and_is_not_removed(settings: Se
         assert list_runs(settings=settings).stored[0].state == "running"
         with pytest.raises(InputError, match="is running"):
             remove_runs((id,), yes=True, settings=settings)
+        assert "1 trial under way is left unfinished" in str(stop_run(id, pause=True, settings=settings))
+        assert store.stop_wishes([id, "another"]) == {id: "pause"}
+        assert not stop_run(id, settings=settings).pause
+        assert store.stop_wishes([id]) == {id: "answer"}
+    finished = made(settings, p=0.9)
+    with pytest.raises(InputError, match="is not running: it is done"):
+        stop_run(finished, settings=settings)
 
 
 def test_a_run_goes_on_and_is_mended_in_place(settings: Settings):

@@ -1,9 +1,11 @@
 import asyncio
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from foretell.forecasters.early_stop import StopWish, early_stop
 from foretell.questions import (
     EmitEvent,
     Failure,
@@ -136,6 +138,36 @@ def test_what_another_process_left_unfinished_is_taken_over(place: Path | str):
         return found
 
     assert asyncio.run(both()).done == 2
+
+
+@pytest.mark.parametrize("wish", ["answer", "pause"])
+def test_a_run_that_is_stopped_keeps_early_answers_and_leaves_the_rest_open(store: RunStore, wish: StopWish):
+    async def slow(cell: RunCell, emit: EmitEvent) -> Forecast:
+        clock = asyncio.timeout(60)
+        emit(ModelCalled(role="agent", model="m", key=f"{cell.question.id}/{cell.trial}"))
+        if cell.question.id == "q0":  # Has nothing to say yet, and does not listen.
+            await asyncio.sleep(60)
+        with suppress(TimeoutError):
+            async with clock:
+                with early_stop().answers(clock):
+                    await asyncio.sleep(60)
+        return forecast_of(cell)
+
+    async def stopped() -> RunProgress:
+        working = asyncio.create_task(Executor(store, concurrency=2).run(cells_of("r", QUESTIONS[:4], 1), slow))
+        await asyncio.sleep(0.5)
+        await store.aside(store.ask_to_stop, "r", wish)
+        return await working
+
+    progress = asyncio.run(stopped())
+    assert progress.early
+    answered = [answer.question_id for answer in store.answers("r")]
+    assert answered == (["q1"] if wish == "answer" else [])
+    # What stays open keeps its steps for readers, and starts anew when the run goes on.
+    assert [key.question for _, key, _ in store.events("r")] == ["q0", "q1"]
+    store.begin("r", "{}", "2026-01-01")
+    again = asyncio.run(Executor(store).run(cells_of("r", QUESTIONS[:4], 1), answer))
+    assert (again.early, again.done, len(list(store.answers("r")))) == (False, 4, 4)
 
 
 def test_watchers_see_progress_grow(store: RunStore):

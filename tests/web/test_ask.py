@@ -1,6 +1,7 @@
 import re
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -167,7 +168,7 @@ def test_a_run_that_breaks_says_so_on_its_page(keyed: Settings, token: str) -> N
         assert "corpus" in told
 
 
-def test_a_run_is_stopped_and_goes_on_without_paying_twice(
+def test_a_run_is_paused_and_goes_on_without_paying_twice(
     keyed: Settings, token: str, provider: BackgroundModels
 ) -> None:
     app = create_app(keyed, token=token)
@@ -180,7 +181,8 @@ def test_a_run_is_stopped_and_goes_on_without_paying_twice(
             time.sleep(0.05)
         again = client.post(f"/api/runs/{run}/resume", headers=headers)
         assert again.status_code == 409
-        assert client.post(f"/api/runs/{run}/stop", headers=headers).json()["state"] == "stopped"
+        paused = client.post(f"/api/runs/{run}/stop", json={"pause": True}, headers=headers)
+        assert paused.json()["state"] == "stopped"
         assert client.get(f"/api/runs/{run}").json()["background"]["state"] == "stopped"
         assert client.post(f"/api/runs/{run}/resume", headers=headers).status_code == 202
         client.get(f"/api/runs/{run}/stream")
@@ -189,6 +191,35 @@ def test_a_run_is_stopped_and_goes_on_without_paying_twice(
         calls = view["spending"]["calls"]
     # One request may have been on the wire when it was stopped.
     assert calls <= provider.stats()["arrived"] <= calls + 1
+
+
+def test_a_question_is_stopped_early_and_answered_with_what_there_is(
+    page: Any, keyed: Settings, token: str, serve: Callable[[FastAPI], Any]
+) -> None:
+    with BackgroundModels(script=BRAIN, latency=2.0) as slow:
+        _stop_early(page, serve(create_app(replace(keyed, addresses={"openai": f"{slow.url}/v1"}), token=token)), token)
+
+
+def _stop_early(page: Any, site: Any, token: str) -> None:
+    page.goto(site.login)
+    wish = {"question": TEXT, "model": "openai:searcher-9", "search": ["local"], "trials": 2}
+    headers = {"Authorization": f"Bearer {token}"}
+    begun = page.request.post(f"{site.url}/api/ask", data=wish, headers=headers).json()
+    address = f"{site.url}/api/runs/{begun['run']}/questions/{begun['question']}"
+    page.goto(f"{site.url}/runs/{begun['run']}/questions/{begun['question']}")
+    expect(page.locator("#now")).to_contain_text("Time")
+    expect(page.locator("#answer")).to_contain_text("so far, not final")
+    expect(page.locator("#reading blockquote").first).to_be_visible()
+    page.get_by_role("button", name="Stop and use what there is").click()
+    expect(page.locator("#answer")).to_contain_text("Stopped early")
+    view = page.request.get(address).json()
+    assert [trial["stopped"] for trial in view["trials"]] == [True, True]
+    assert 0 < view["combination"]["p"]["yes"] < 1
+    answer = page.request.get(f"{site.url}/api/runs/{begun['run']}/answer").json()
+    assert answer["ending"] == "stopped"
+    assert "stopped early" in answer["notes"][0]
+    steps = [point["step"] for trial in view["trials"] for point in trial["trace"]["path"]]
+    assert max(steps) < 9
 
 
 def test_asking_in_a_browser(page: Any, keyed_app: FastAPI, serve: Callable[[FastAPI], Any], keyed: Settings) -> None:

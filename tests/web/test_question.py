@@ -25,7 +25,7 @@ def test_the_way_from_trials_to_the_answer_is_that_of_the_command_line(client: T
     asked = combine_trials(store.answers(run), made.asked(), combining_by_name(row.spec["aggregate"]))[0]
     assert view["combination"]["p"] == pytest.approx(dict(asked.p))
     assert view["combination"]["rationale"] == asked.rationale
-    assert view["combination"]["stages"][0]["name"] == "logit-mean"
+    assert view["combination"]["stages"][0]["name"] == "Average of the trials"
     assert len(view["combination"]["trials"]) == 3
     assert sum(view["combination"]["p"].values()) == pytest.approx(1)
 

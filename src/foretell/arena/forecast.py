@@ -16,7 +16,7 @@ from foretell.questions.as_of import AsOf, Clock
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
 from foretell.questions.trace import EmitEvent, Failed
-from foretell.runs.executor import AnswerCell, CellTakenOver, Executor, RunProgress
+from foretell.runs.executor import AnswerCell, CellStopped, CellTakenOver, Executor, RunProgress
 from foretell.runs.spec import RunSpec
 from foretell.runs.store import CellKey, RunCell, RunStore
 
@@ -277,7 +277,7 @@ class _EntryForecaster:
                         self._counts["elsewhere"] += 1
                     elif not await store.aside(store.answered, cell.key):
                         await self._answered(moment, cell, answer)
-            except CellTakenOver:
+            except (CellStopped, CellTakenOver):
                 self._counts["elsewhere"] += 1
             self._progress.done += 1
             self._arena.watch(self._progress)

@@ -384,6 +384,13 @@ TOOLS = (
         ServerPermissions.check_resume,
         spends=True,
     ),
+    _tool(
+        "stop_run",
+        "runs stop",
+        "Stop a running run early: trials under way answer with what they believe so far, marked as stopped early. "
+        "With `pause` they are left unfinished and can be resumed. Free.",
+        writes=True,
+    ),
     _tool("show_run", "show", "The answers of a run, or with `question` every step to one answer."),
     _tool(
         "replay_run",

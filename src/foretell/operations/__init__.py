@@ -28,7 +28,7 @@ HOMES = {
     ),
     "foretell.operations.result": "Result",
     "foretell.operations.run": "RunResult prepare replay resume show",
-    "foretell.operations.runs": "list_runs remove_runs rename_run resolve_run tag_run",
+    "foretell.operations.runs": "list_runs remove_runs rename_run resolve_run stop_run tag_run",
     "foretell.operations.score": "plan",
     "foretell.operations.score_numbers": "NumberScores",
     "foretell.operations.services": "ServiceChecks check_services list_services service_names",

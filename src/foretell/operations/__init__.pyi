@@ -87,6 +87,7 @@ from foretell.operations.runs import list_runs as list_runs
 from foretell.operations.runs import remove_runs as remove_runs
 from foretell.operations.runs import rename_run as rename_run
 from foretell.operations.runs import resolve_run as resolve_run
+from foretell.operations.runs import stop_run as stop_run
 from foretell.operations.runs import tag_run as tag_run
 from foretell.operations.score import plan as plan
 from foretell.operations.score_numbers import NumberScores as NumberScores

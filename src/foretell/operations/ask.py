@@ -424,6 +424,12 @@ def stored_answer(store: RunStore, spec: RunSpec, question: Question) -> AskResu
     if not found:
         raise NoAnswer(f"no trial gave an answer: {failures[0].error if failures else 'nothing was run'}")
     notes = [f"{len(failures)} of {len(answers)} trials failed: {failures[0].error}"] if failures else []
+    early = sum(isinstance(answer, Forecast) and answer.ending == "stopped" for answer in answers)
+    if early or len(answers) < spec.trials:
+        notes.append(
+            f"stopped early: of {spec.trials} trials, {early} answered before they were done "
+            f"and {max(spec.trials - len(answers), 0)} gave no answer"
+        )
     if found[0].degraded:
         notes.append(f"this is a degraded answer, it rests on a failure: {found[0].problem}")
     elif degraded:

@@ -12,9 +12,10 @@ from typing import Any, cast
 
 from foretell.forecasters.agent.answer_format import LEVELS
 from foretell.forecasters.base_rates.outside_view import OutsideView
-from foretell.forecasters.combine.aggregate import Aggregate
+from foretell.forecasters.combine.aggregate import Aggregate, Rule
 from foretell.forecasters.combine.trials import PANEL
 from foretell.forecasters.forecaster import CannotForecast, Context
+from foretell.operations.live_question import limits_of, live_view
 from foretell.questions import trace as kinds
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Cost, Failure, Forecast, Numeric
@@ -216,10 +217,21 @@ def _trial(
         "rationale": forecast.rationale if forecast else "",
         "error": answer.error if isinstance(answer, Failure) else "",
         "degraded": forecast.problem if forecast and forecast.degraded else "",
+        "stopped": forecast is not None and forecast.ending == "stopped",
         "seconds": forecast.usage.seconds if forecast else None,
         "drift": drift,
         "trace": trace,
     }
+
+
+RULE_WORDS: Mapping[Rule, tuple[str, str]] = {
+    "logit-mean": ("Average of the trials", "the mean of their log-odds"),
+    "mean": ("Average of the trials", "the mean of their probabilities"),
+    "median": ("Median of the trials", "as many say more as say less"),
+    "trimmed": ("Trimmed average", "the mean without the highest and the lowest"),
+    "extremised": ("Sharpened average", "the mean of their log-odds, moved away from 50 %"),
+}
+"""A rule as a heading, and what it does."""
 
 
 def combination_of(
@@ -237,16 +249,15 @@ def combination_of(
     plain = Aggregate(rule=how.rule).apply([trial.p for trial in trials])
     coherent = combine_trials(forecasts, [question], CombinationSettings(rule=how.rule, degraded=how.degraded))[0].p
     final = combine_trials(answers, [question], how)[0]
-    stages: list[tuple[str, str, Mapping[str, float]]] = [
-        (how.rule, "the trials put together by the run's rule", plain)
-    ]
+    stages: list[tuple[str, str, Mapping[str, float]]] = [(*RULE_WORDS[how.rule], plain)]
     if any(abs(plain[target] - coherent[target]) > 1e-9 for target in plain if target in coherent):
-        stages.append(("made coherent", "so that outcomes that exclude or imply each other fit together", coherent))
+        fitted = "outcomes that exclude or imply each other now add up"
+        stages.append(("Made consistent", fitted, coherent))
     if how.judged:
-        stages.append(("panel", "a model read the trials' reasons and answered in their place", final.p))
+        stages.append(("Panel", "a model read the trials' reasons and gave the answer", final.p))
     elif how.fitted is not None:
-        blended = "blended with the market's price or the base rate, where the question has one"
-        stages.append(("calibrated", blended, final.p))
+        blended = "corrected by past results, with the market's price or the base rate where there is one"
+        stages.append(("Calibrated", blended, final.p))
     return {
         "trials": [{"name": f"Trial {trial.trial + 1}", "told": "", "p": trial.p} for trial in trials],
         "stages": [{"name": name, "told": text, "p": p} for name, text, p in stages],
@@ -362,7 +373,8 @@ def question_view(
         _trial(number, answers.get(number), events.get(number, []), panel=number >= int(row.spec.get("trials", 1)))
         for number in range(cells_each(row.spec))
     ]
-    rates = base_rates_of(store, row, asked, scores)
+    rates, how = base_rates_of(store, row, asked, scores), combining_of_row(store, row)
+    finished = all(trial["state"] in ("answered", "failed") for trial in trials)
     return {
         "mode": str(row.spec.get("mode", "")),
         "clairvoyant": bool(row.spec.get("clairvoyant")),
@@ -373,13 +385,16 @@ def question_view(
         "moved": what_moved([trial["trace"] for trial in trials], asked.targets[0].id)
         if len(asked.targets) == 1
         else [],
-        "combination": combination_of(list(answers.values()), asked, combining_of_row(store, row)),
+        "combination": combination_of(list(answers.values()), asked, how),
+        # Until every trial has ended: what they believe so far, and what is being read.
+        "live": None if finished else live_view(trials, events, how.rule),
+        "limits": limits_of(row.spec),
         # What agents still want to know, and how often they said so: it would change the answer.
         "open": Counter(text for trial in trials for text in trial["trace"]["open_questions"]).most_common(MOST_OPEN),
         # What the fence kept from them, each thing once.
         "withheld": _withheld(trials),
         "spending": cost_of_events(event for several in events.values() for _, event in several),
-        "finished": all(trial["state"] in ("answered", "failed") for trial in trials),
+        "finished": finished,
     }
 
 

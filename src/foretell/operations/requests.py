@@ -480,6 +480,17 @@ class RunsRemoveRequest(OperationRequest):
     yes: bool = setting(False, "Really delete; without it, the runs are only listed.")
 
 
+class RunsStopRequest(OperationRequest):
+    """Stop RUN early and use what there is.
+
+    Trials under way answer with what they believe so far, marked as stopped early. Trials that have no estimate yet
+    stay open; `foretell runs resume` continues them. Works from any terminal, whichever process is running it.
+    """
+
+    run: str = _RUN
+    pause: bool = setting(False, "Record nothing for trials under way; `foretell runs resume` continues them.")
+
+
 class RunsResumeRequest(OperationRequest):
     """Continue RUN: answer what is missing and retry what failed. Nothing is paid for twice.
 

@@ -21,6 +21,7 @@ from foretell.operations.requests import (
     RunsRenameRequest,
     RunsRequest,
     RunsResolveRequest,
+    RunsStopRequest,
     RunsTagRequest,
 )
 from foretell.operations.result import Result
@@ -29,7 +30,7 @@ from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
 from foretell.questions.resolution import Resolution
-from foretell.report.numbers import bracket
+from foretell.report.numbers import bracket, plural
 from foretell.report.terminal import TextColumn, show_text, text_table
 from foretell.runs.executor import RunProgress
 from foretell.runs.outcomes import RunOutcomes
@@ -355,6 +356,50 @@ def remove_runs(request: RunsRemoveRequest, settings: Settings | None = None) ->
             for run in found:
                 store.remove(run["run"])
     return RemovedRuns(runs=tuple(found), removed=request.yes)
+
+
+# Stopping one that is running.
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoppedRun(Result):
+    """A run that was asked to stop."""
+
+    run: str
+    pause: bool
+    under_way: int
+    """Trials that were under way."""
+    answered: int
+    cells: int
+
+    def __str__(self) -> str:
+        kept = "left unfinished" if self.pause else "asked to answer with what they believe so far"
+        under_way = f"{plural(self.under_way, 'trial')} under way {'is' if self.under_way == 1 else 'are'} {kept}"
+        return f"run {self.run} stops within seconds: {self.answered} of {self.cells} answers are there, {under_way}"
+
+
+@operation(RunsStopRequest)
+def stop_run(request: RunsStopRequest, settings: Settings | None = None) -> StoppedRun:
+    """Stop a run early, whichever process is running it, and use what there is."""
+    settings = settings or load_settings()
+    with closing(RunStore(settings.store)) as store:
+        run = find_run(store, request.run)
+        row, questions = store.run(run), store.asked().get(run, 0)
+        assert row is not None
+        state = store.state(row, questions)
+        if state not in ("running", "waiting"):
+            raise InputError(f"run {row.name or run} is not running: it is {state}")
+        store.ask_to_stop(run, "pause" if request.pause else "answer")
+        if state == "waiting":
+            store.queue(run, queued=False)
+        claimed = store.database.read("select count(*) from tick where name = ? and done = 0", (f"cell {run}",))
+    return StoppedRun(
+        run=row.name or run,
+        pause=request.pause,
+        under_way=claimed[0][0],
+        answered=row.done,
+        cells=questions * cells_each(row.spec),
+    )
 
 
 # How it came out.

@@ -140,8 +140,9 @@ async def run_together(
             else:
                 lonely = asyncio.create_task(_notify_when_alone(store, tell))
                 progress = await followed
-            if progress.stopped:
+            if progress.stopped or progress.early:
                 store.queue(prepared.spec.id, queued=False)
+            if progress.stopped:
                 store.label(prepared.spec.id, problem=progress.stopped)
             return progress
         finally:
@@ -169,7 +170,7 @@ async def _while_helping(
 async def _follow(prepared: PreparedRun, following: RunFollower) -> RunProgress:
     spec, questions = prepared.spec, prepared.questions
     progress = await following.until_ended(list(cells_of(spec.id, questions, spec.trials)))
-    if has_panel(spec) and not progress.stopped:
+    if has_panel(spec) and not (progress.stopped or progress.early):
         progress = await following.until_ended(list(panel_cells(spec.id, questions, spec.trials)))
     return progress
 

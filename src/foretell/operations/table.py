@@ -67,6 +67,7 @@ OPERATIONS = {
     "backtest": Operation(requests.BacktestRequest, "foretell.operations.run:backtest", ROWS),
     "run": Operation(requests.RunRequest, "foretell.operations.run:run_spec"),
     "runs list": Operation(requests.RunsRequest, "foretell.operations.runs:list_runs"),
+    "runs stop": Operation(requests.RunsStopRequest, "foretell.operations.runs:stop_run"),
     "runs resume": Operation(requests.RunsResumeRequest, "foretell.operations.run:resume_stored_run"),
     "runs mv": Operation(requests.RunsRenameRequest, "foretell.operations.runs:rename_run"),
     "runs tag": Operation(requests.RunsTagRequest, "foretell.operations.runs:tag_run"),

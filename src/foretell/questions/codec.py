@@ -1,20 +1,22 @@
 """JSON in and out, with a version, for every value of this package."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
 from math import isfinite
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, cast, get_args, get_type_hints
 
-from foretell.questions.errors import InputError
+from foretell.questions.errors import InputError, known_names
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question, read_exclusivity
 from foretell.questions.resolution import Resolution
 
 JSON_SCHEMA_VERSION = "foretell/1"
 JSON_TYPES: dict[str, type] = {kind.__name__: kind for kind in (Question, Resolution, Forecast, Failure)}
+UNKNOWN_FIELD = "unexpected_keyword_argument"
+"""Pydantic's name for the problem."""
 
 T = TypeVar("T")
 
@@ -69,15 +71,35 @@ def from_dict(data: Any, kind: type[T]) -> T:
 
 
 def checked_fields(data: Any, kind: type[T]) -> T:
-    """A value of a dataclass from parsed JSON or YAML; an `InputError` names a wrong or unknown field."""
+    """A value of a dataclass from parsed JSON or YAML; an `InputError` names a wrong or unknown field.
+
+    A misspelled field is reported before a missing one, because it is usually the missing one.
+    """
     from pydantic import ValidationError
 
     try:
         return _adapter(kind).validate_python(data)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise InputError(first["msg"].removeprefix("Value error, "), column=place or None) from None
+        problems = error.errors()
+        first = next((one for one in problems if one["type"] == UNKNOWN_FIELD), problems[0])
+        place = ".".join(str(part) for part in first["loc"]) or None
+        if first["type"] == UNKNOWN_FIELD:
+            known = _field_names(kind, first["loc"][:-1])
+            hint = known_names(str(first["loc"][-1]), known) if known else None
+            raise InputError("is not a known field", column=place, hint=hint) from None
+        problem = "is missing" if first["type"] == "missing" else first["msg"].removeprefix("Value error, ")
+        raise InputError(problem, column=place) from None
+
+
+def _field_names(kind: type, path: Sequence[str | int]) -> list[str]:
+    """The fields of the dataclass that stands at a path inside another; none where it is something else."""
+    for part in path:
+        annotation = get_type_hints(kind).get(str(part)) if is_dataclass(kind) else None
+        inner = [one for one in (annotation, *get_args(annotation)) if is_dataclass(one)]
+        if not inner:
+            return []
+        kind = cast("type", inner[0])
+    return [one.name for one in fields(kind)] if is_dataclass(kind) else []
 
 
 def _exclusivity_before(given: Any) -> str:

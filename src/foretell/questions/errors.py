@@ -1,6 +1,10 @@
 """The one error a user sees for bad input: where it is, what is wrong, what to do."""
 
+from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
+
+SETTINGS_FILES = (".yaml", ".yml", ".json", ".toml")
 
 
 class InputError(Exception):
@@ -8,6 +12,8 @@ class InputError(Exception):
 
     >>> print(InputError("1.2 is outside [0, 1]", path="f.csv", row=17, column="p", hint="write 0.12 for 12 %"))
     f.csv, row 17, column p: 1.2 is outside [0, 1] (write 0.12 for 12 %)
+    >>> print(InputError("is not a number", path="run.yaml", column="budget.run"))
+    run.yaml, field budget.run: is not a number
     """
 
     exit_code = 2
@@ -34,9 +40,15 @@ class InputError(Exception):
         place = [str(self.path)] if self.path is not None else []
         place += [f"row {self.row}"] if self.row is not None else []
         if self.column is not None:
-            place.append(self.column if self.column.startswith("-") else f"column {self.column}")
+            place.append(self.column if self.column.startswith("-") else f"{self._column_word()} {self.column}")
         text = ": ".join(filter(None, [", ".join(place), self.problem]))
         return " ".join((text + (f" ({self.hint})" if self.hint else "")).split())
+
+    def _column_word(self) -> str:
+        """Tables have columns; settings files and requests have fields."""
+        if self.row is not None:
+            return "column"
+        return "field" if self.path is None or Path(self.path).suffix.lower() in SETTINGS_FILES else "column"
 
     def at(self, *, path: str | Path | None = None, row: int | None = None, column: str | None = None) -> "InputError":
         """The same problem with its place filled in by whoever knows the file, or how the user spelled the field."""
@@ -60,3 +72,13 @@ class NoAnswer(InputError):
     """Everything was asked as it should be, and no answer came: the command line exits with 3, as for a failed run."""
 
     exit_code = 3
+
+
+def known_names(given: str, known: Sequence[str]) -> str:
+    """A hint for a name that does not exist: the one that was probably meant, or all there are.
+
+    >>> known_names("lable", ["claim", "label"]), known_names("x", ["claim", "label"])
+    ('did you mean label?', 'known: claim, label')
+    """
+    near = get_close_matches(given, known, n=1)
+    return f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"

@@ -150,9 +150,10 @@ class Cost:
         return replace(sum(costs, cls()), seconds=max((cost.seconds for cost in costs), default=0.0))
 
 
-Ending = Literal["submitted", "salvaged", "limit", "degraded"]
+Ending = Literal["submitted", "salvaged", "limit", "stopped", "degraded"]
 """How a trial came to its forecast: the forecaster gave it; it was read out of an answer in another form; a limit of
-steps, time or money was reached and the belief of that moment stands; or it rests on the failure of a model or a tool.
+steps, time or money was reached, or somebody stopped it early, and the belief of that moment stands; or it rests on the
+failure of a model or a tool.
 """
 
 

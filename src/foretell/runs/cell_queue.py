@@ -15,6 +15,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 
+from foretell.forecasters.early_stop import PATIENCE
 from foretell.models.journal import Journal
 from foretell.questions.errors import MissingExtra
 from foretell.runs.executor import HOPELESS_AFTER, RunProgress, why_hopeless
@@ -388,7 +389,9 @@ class RunFollower:
         self.progress.skipped += len(cells) - len(left)
         while left:
             ended = await self._look(cells, before)
-            if self.progress.stopped:
+            if self.progress.early:  # The workers answer what they have before them first.
+                await asyncio.sleep(2 * PATIENCE + FOLLOW_SECONDS)
+            if self.progress.stopped or self.progress.early:
                 await asyncio.to_thread(drop_cells, self.queue, cells[0].run)
                 break
             if ended >= len(cells) or time.monotonic() > check:
@@ -419,6 +422,7 @@ class RunFollower:
         self.progress.degraded = before.degraded + degraded
         if failed + degraded >= HOPELESS_AFTER and found == degraded and not before.total:
             self.progress.stopped = await self.store.aside(self._hopeless, run)
+        self.progress.early = bool(await self.store.aside(self.store.stop_wishes, [run]))
         await self._look_at_money(run)
         self.watch(self.progress)
         return found + failed

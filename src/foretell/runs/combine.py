@@ -75,8 +75,8 @@ def _together(
     # The trial nearest to the common answer speaks for all of them.
     nearest = min(trials, key=lambda t: sum(abs(t.p[target] - plain[target]) for target in plain))
     text = f"{panel.rationale}\n\n" if panel else _summary(trials, how, plain, p, question)
-    broken = next((trial for trial in trials if trial.degraded), None)
-    ending = nearest if broken is None else broken
+    # What one trial rests on, the answer of all rests on.
+    ending = next((one for worst in ("degraded", "stopped") for one in trials if one.ending == worst), nearest)
     options = isinstance(nearest.distribution, Categorical) and sum(p.values()) > 0
     return replace(
         nearest,

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from foretell.data.untrusted import for_log
+from foretell.forecasters.early_stop import EarlyStop, stopping_by
 from foretell.forecasters.forecaster import EventOrdering
 from foretell.models.budget import Budget
 from foretell.models.database.interface import Statements
@@ -60,12 +61,14 @@ class RunProgress:
     calls: int = 0
     stopped: str = ""
     """Why the run was given up before its end."""
+    early: bool = False
+    """Whether somebody stopped it before its end."""
 
     def __add__(self, later: "RunProgress") -> "RunProgress":
         """Two parts of a run, one after the other; what is reserved and at risk is what the later one saw."""
         names = ("total", "done", "failed", "degraded", "skipped", "dollars", "checks", "calls")
         sums = {name: getattr(self, name) + getattr(later, name) for name in names}
-        return replace(later, **sums, stopped=later.stopped or self.stopped)
+        return replace(later, **sums, stopped=later.stopped or self.stopped, early=later.early or self.early)
 
     def money(self, decimals: int = 2) -> str:
         """Spent, and apart from it what is reserved and at risk.
@@ -102,6 +105,10 @@ class CellTakenOver(Exception):
     """While this process was asleep, or cut off, others took it for gone, and a cell of its own for theirs."""
 
 
+class CellStopped(Exception):
+    """The run was stopped, and this cell had nothing to answer with: it stays open."""
+
+
 @dataclass(kw_only=True)
 class CellLease:
     """A cell that is ours, as far as we know."""
@@ -135,6 +142,8 @@ class Executor:
         self._writing = asyncio.Lock()
         self._results: list[Forecast | Failure] | None = []
         """What the first cells ended in; None as soon as there is hope, or none."""
+        self._stops: dict[str, EarlyStop] = {}
+        """By run; a run that somebody stops is ended here."""
         self.budget: Budget | None = None
         """That of the run, where its money is to be watched."""
 
@@ -159,7 +168,7 @@ class Executor:
                             group.create_task(self._work(queue, elsewhere, answer, progress))
                 except BaseExceptionGroup as problems:
                     raise (storage_error_in(problems) or problems) from None
-                if progress.stopped:
+                if progress.stopped or progress.early:
                     break
                 if todo := elsewhere:  # Another process is at them, and may die over them.
                     await asyncio.sleep(OTHER_PROCESS_POLL_SECONDS)
@@ -175,7 +184,7 @@ class Executor:
         self, queue: Iterator[RunCell], elsewhere: list[RunCell], answer: AnswerCell, progress: RunProgress
     ) -> None:
         for cell in queue:
-            if progress.stopped:
+            if progress.stopped or progress.early:
                 return
             key = cell.key
             try:
@@ -188,6 +197,8 @@ class Executor:
                         progress.failed += isinstance(result, Failure)
                         progress.degraded += isinstance(result, Forecast) and result.degraded
                         self._stop_if_hopeless(result, progress)
+            except CellStopped:
+                return
             except CellTakenOver as reason:
                 log.warning("%s", for_log(reason))
                 elsewhere.append(cell)
@@ -252,7 +263,6 @@ class Executor:
 
     async def one(self, cell: RunCell, answer: AnswerCell, progress: RunProgress) -> Forecast | Failure:
         """One cell, answered and stored; within `noting`."""
-        lease, life = self._leases.get(cell.key), self._store.database.life
         if not await self._store.grouped(self._store.start_cell, cell.key, self._fence):
             raise _taken_over(cell.key)
         in_order = EventOrdering(self._waiting.setdefault(cell.key, []).append)
@@ -266,8 +276,11 @@ class Executor:
                 progress.dollars += event.dollars or 0.0
 
         try:
-            with sending_while(lambda: lease is None or life.holds(lease.term)):
-                result = await answer(cell, emit)
+            result = await self._until_stopped(cell, answer, emit)
+        except CellStopped:  # Its steps stay readable until it is begun anew.
+            await self._flush()
+            self._waiting.pop(cell.key, None)
+            raise
         except asyncio.CancelledError:
             self._waiting.pop(cell.key, None)  # Another process may be at it by now, and records its events anew.
             raise
@@ -291,6 +304,34 @@ class Executor:
             raise _taken_over(cell.key)
         return result
 
+    async def _until_stopped(self, cell: RunCell, answer: AnswerCell, emit: EmitEvent) -> Forecast | Failure:
+        """What is answered; `CellStopped` where the run is stopped and the cell has nothing to answer with."""
+        lease, life = self._leases.get(cell.key), self._store.database.life
+        stop, clock = self._stops.setdefault(cell.run, EarlyStop()), asyncio.timeout(None)
+        try:
+            with sending_while(lambda: stop.wish is None and (lease is None or life.holds(lease.term))):
+                async with clock:
+                    with stopping_by(stop), stop.ends(clock):
+                        result = await answer(cell, emit)
+        except TimeoutError:
+            if not clock.expired():
+                raise
+            raise CellStopped from None
+        if stop.wish is not None and isinstance(result, Failure):
+            raise CellStopped
+        return result
+
+    async def _stop_if_asked(self, progress: RunProgress | None) -> None:
+        """End the runs that somebody wants stopped."""
+        running = {key.run for key in self._waiting}
+        # Of a run that goes on again, the stop of before is forgotten.
+        self._stops = {run: stop for run, stop in self._stops.items() if run in running}
+        wishes = await self._store.aside(self._store.stop_wishes, running) if running else {}
+        for run, wish in wishes.items():
+            self._stops.setdefault(run, EarlyStop()).ask(wish)
+        if wishes and progress is not None:
+            progress.early = True
+
     @asynccontextmanager
     async def noting(self, progress: RunProgress | None = None) -> AsyncGenerator[None]:
         """While it lasts, the events of cells are written to the store now and then, and progress is told."""
@@ -305,6 +346,7 @@ class Executor:
                 before = now
                 await self._make_sure()
                 await self._flush()
+                await self._stop_if_asked(progress)
                 if progress is not None:
                     self._tell(progress)
 

@@ -8,8 +8,8 @@ from math import prod
 from pathlib import Path
 from typing import Any, cast
 
-from foretell.data.datasets.rows import hint_for, read_text
-from foretell.questions.errors import InputError
+from foretell.data.datasets.rows import read_text
+from foretell.questions.errors import InputError, known_names
 from foretell.runs.spec import RunSpec, parse_yaml, spec_from_mapping
 
 GRID_FIELDS = ("name", "base", "factors", "also", "without", "budget")
@@ -182,7 +182,7 @@ def grid_from_mapping(data: Any, path: Path) -> Grid:
     body = _mapping(data, "grid")
     for name in body:
         if name not in GRID_FIELDS:
-            raise InputError("is not a field of a grid", column=name, hint=hint_for([], GRID_FIELDS))
+            raise InputError("is not a field of a grid", column=name, hint=known_names(name, GRID_FIELDS))
     budget = body.get("budget")
     if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int | float) or budget <= 0):
         raise InputError(f"{budget!r} is no amount of dollars", column="budget")

@@ -140,7 +140,7 @@ def with_early_texts(found: QuestionSet, late_text: LateText) -> QuestionSet:
 def late_text_problem(question: Question) -> str:
     """Why a question cannot be asked as of its moment, in words."""
     day = question.as_of.at.date().isoformat()
-    return f"question {question.id!r} is asked as of {day}, and its own text is of later: {late_passages(question)[0]}"
+    return f"question {question.id!r} is asked as of {day}, but its own text was written later: {late_passages(question)[0]}"
 
 
 def chosen_questions(questions: Sequence[Question], wanted: SetFilter, name: str) -> list[Question]:

@@ -179,7 +179,7 @@ async def execute_run(  # noqa: PLR0913 - who watches, and where things go
                 ) as answer,
             ):
                 progress = await executor.run(cells, answer)
-                if asks_models(spec) and has_panel(spec):
+                if asks_models(spec) and has_panel(spec) and not progress.early:
                     progress += await executor.run(panel_cells(spec.id, prepared.questions, spec.trials), answer)
                 if progress.stopped:
                     store.label(spec.id, problem=progress.stopped)

@@ -12,6 +12,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
+from foretell.forecasters.early_stop import StopWish
 from foretell.models.canonical import quick_json
 from foretell.models.database import open_database
 from foretell.models.database.interface import Database, SqlRow, SqlValues, Statements
@@ -93,6 +94,7 @@ select id, spec, created, services, count(forecast), count(failure),
 from run left join cell on run.id = cell.run {where} group by run.id order by created desc"""
 _KEEP_QUESTION = "insert into question values (?, ?, ?, ?) on conflict do nothing"
 _ADD_EVENT = "insert into event (run, question, due, trial, kind, body) values (?, ?, ?, ?, ?, ?)"
+_NO_STOP = "delete from tick where name = ?"
 EVENTS = "events"
 """Written by one after the other: a reader that goes on after the last number it saw must not miss a smaller one."""
 _FINISH = """
@@ -279,6 +281,7 @@ class RunStore:
         def all_of_it(statements: Statements) -> None:
             statements.write(insert, (run, spec, created, json.dumps(list(services)), str(folder)))
             statements.write(again, (str(folder), run, str(folder)))
+            statements.write(_NO_STOP, (f"stop {run}",))
             statements.write_many(_KEEP_QUESTION, asked)
             if rows := statements.read(_RUNS.format(where="where run.id = ?"), (instead_of,)):
                 other = _run_row(rows[0])
@@ -320,6 +323,22 @@ class RunStore:
         """Note that the cells of a run wait for workers, or do so no longer."""
         words = "insert into tick (name, due, owner) values (?, '', 0) on conflict do nothing"
         self._db.write(words if queued else "delete from tick where name = ?", (f"queue {run}",))
+
+    def ask_to_stop(self, run: str, wish: StopWish) -> None:
+        """Leave word that a run is to stop; whoever works at it, in whatever process, sees that within a second."""
+
+        def leave_word(statements: Statements) -> None:
+            statements.write(_NO_STOP, (f"stop {run}",))
+            statements.write("insert into tick (name, due, owner) values (?, ?, 0)", (f"stop {run}", wish))
+
+        self._db.together(leave_word)
+
+    def stop_wishes(self, runs: Iterable[str]) -> dict[str, StopWish]:
+        """Those of the runs that are to stop, and how."""
+        names = [f"stop {run}" for run in runs]
+        marks = ", ".join("?" * len(names))
+        rows = self._db.read(f"select name, due from tick where name in ({marks})", names) if names else []
+        return {name.removeprefix("stop "): wish for name, wish in rows}
 
     def specs(self) -> list[tuple[str, dict[str, Any]]]:
         """Every run's id and spec as written, the newest first."""

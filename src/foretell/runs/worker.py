@@ -16,7 +16,14 @@ from foretell.models.database.liveness import SessionLiveness
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
 from foretell.runs.cell_queue import POLL_SECONDS, CellQueue, QueuedCell, QueueEngine
-from foretell.runs.executor import OTHER_PROCESS_POLL_SECONDS, AnswerCell, CellTakenOver, Executor, RunProgress
+from foretell.runs.executor import (
+    OTHER_PROCESS_POLL_SECONDS,
+    AnswerCell,
+    CellStopped,
+    CellTakenOver,
+    Executor,
+    RunProgress,
+)
 from foretell.runs.store import CellKey, RunCell, RunRow, RunStore
 
 # The runs a worker has open: each with whatever answering its cells takes on this machine.
@@ -310,6 +317,8 @@ class Worker:
             question = await self._store.aside(self._store.question, key)
             if question is None or await self._store.aside(self._store.answered, key):
                 return
+            if await self._store.aside(self._store.stop_wishes, [key.run]):
+                return
             found = await self._claimed(RunCell(run=key.run, question=question, trial=key.trial), run.answer)
         if found is None:
             return
@@ -326,6 +335,8 @@ class Worker:
                         return None
                     if ours:
                         return await self._executor.one(cell, answer, self.progress)
+            except CellStopped:
+                return None
             except CellTakenOver as reason:
                 log.warning("%s", for_log(reason))
                 raise asyncio.CancelledError from None  # As if it had been let go of: the engine notes nothing.

@@ -5,6 +5,7 @@ import logging
 import threading
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 from fastapi import HTTPException
@@ -26,6 +27,8 @@ class BackgroundStatus:
     state: Literal["running", "ended", "stopped", "broken"]
     error: str = ""
     """Why it broke as a whole; what happened to single cells is in the store."""
+    since: datetime | None = None
+    """When it began or went on, while it is running."""
 
 
 class BackgroundJob:
@@ -33,7 +36,7 @@ class BackgroundJob:
 
     def __init__(self, name: str, work: Callable[[], Coroutine[Any, Any, object]]) -> None:
         self.name = name
-        self.status = BackgroundStatus(state="running")
+        self.status = BackgroundStatus(state="running", since=datetime.now(UTC))
         self._work = work
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[object] | None = None

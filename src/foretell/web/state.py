@@ -13,6 +13,7 @@ from fastapi import Depends, HTTPException, Request
 from foretell.data.connections import OpenConnections
 from foretell.models.journal import Journal, UnsettledCalls
 from foretell.operations.question_view import cost_of_events
+from foretell.operations.runs import CellCosts, measured_costs
 from foretell.questions.forecast import Cost
 from foretell.questions.trace import ModelCalled
 from foretell.runs.outcomes import RunOutcomes
@@ -160,6 +161,11 @@ class WebState:
                 before = RunTotals(upto=newest, spending=spending, endings=before.endings + ended)
             self._totals[run] = before
             return before
+
+    def measured_costs(self) -> CellCosts:
+        """What trials have cost and how long they took here, by what decides it; counted anew when a trial ends."""
+        cells = tuple((row.id, row.done, row.failed) for row in self.store.runs())
+        return self.kept(("costs",), cells, lambda: measured_costs(self.store))
 
     def unsettled(self, run: str) -> UnsettledCalls:
         """What is reserved for calls under way and at risk for lost ones. A long journal is not read all the time."""

@@ -187,8 +187,8 @@ def test_a_malformed_question_names_file_row_and_field(write, row, place: str) -
         ("{", "is not JSON"),
         ("[]", "no list named 'questions'"),
         ({"questions": {}}, "no list named 'questions'"),
-        ({"questions": []}, "column forecast_due_date: names no forecast due date"),
-        ({"forecast_due_date": "soon", "questions": []}, "column forecast_due_date: 'soon' is not an ISO date"),
+        ({"questions": []}, "field forecast_due_date: names no forecast due date"),
+        ({"forecast_due_date": "soon", "questions": []}, "field forecast_due_date: 'soon' is not an ISO date"),
         ({"forecast_due_date": DUE, "question_set": "2025-11-09-llm.json", "questions": []}, "name two rounds"),
     ],
 )
@@ -359,5 +359,5 @@ def test_a_malformed_submission(write, rows, told: str) -> None:
 def test_a_submission_without_a_name(write) -> None:
     body = submission(forecast())
     del body["model"]
-    with pytest.raises(InputError, match="column model: is missing"):
+    with pytest.raises(InputError, match="field model: is missing"):
         read_submission(write("s.json", body))

@@ -187,7 +187,7 @@ def test_an_id_may_be_used_once_per_due_day(write) -> None:
         ("q.yaml", "a: [", "is not YAML"),
         ("q.yaml", "text: hello", "expected a list of questions"),
         ("q.yaml", "- text: ?\n  due: 2026-13-45", "is not"),
-        ("q.yaml", "questions: []\nname: x", "column name: stands beside the list"),
+        ("q.yaml", "questions: []\nname: x", "field name: stands beside the list"),
         ("q.csv", "text,due\n?,2026-01-18,more\n", "row 1: has more cells"),
         ("q.csv", "text,due\n?\n", "row 1: has fewer cells"),
         ("q.csv", 'text,due\n"?,2026-01-18\n', "is not CSV"),

@@ -92,28 +92,28 @@ def changed(rule: FittedRule, place: str, value: object) -> str:
 @pytest.mark.parametrize(
     ("place", "value", "told"),
     [
-        ("schema", "foretell/1", "rule.json, column schema: schema is 'foretell/1'"),
-        ("kind", "magic", "rule.json, column kind: no rule is of kind 'magic' (the kinds are raw, platt"),
-        ("kind", ["platt"], "rule.json, column kind: no rule is of kind ['platt']"),
-        ("extra", 1, "rule.json, column extra: a rule has no field 'extra'"),
-        ("training", ..., "rule.json, column training: the field 'training' is missing"),
-        ("parameters", [], "rule.json, column parameters: expected an object, found []"),
-        ("parameters.slopes", 1, "rule.json, column parameters.slopes: FittedPlatt has no field 'slopes'"),
-        ("parameters.slope", "1", "rule.json, column parameters.slope: Input should be a valid number, found '1'"),
-        ("parameters.slope", True, "rule.json, column parameters.slope: Input should be a valid number, found True"),
-        ("parameters.slope", None, "rule.json, column parameters.slope: Input should be a valid number, found None"),
-        ("parameters.by", "source", "rule.json, column parameters.by: Input should be a valid array, found 'source'"),
-        ("parameters.by", [1], "rule.json, column parameters.by[0]: Input should be a valid string, found 1"),
-        ("parameters.offsets", 3, "rule.json, column parameters.offsets: Input should be an object, found 3"),
+        ("schema", "foretell/1", "rule.json, field schema: schema is 'foretell/1'"),
+        ("kind", "magic", "rule.json, field kind: no rule is of kind 'magic' (the kinds are raw, platt"),
+        ("kind", ["platt"], "rule.json, field kind: no rule is of kind ['platt']"),
+        ("extra", 1, "rule.json, field extra: a rule has no field 'extra'"),
+        ("training", ..., "rule.json, field training: the field 'training' is missing"),
+        ("parameters", [], "rule.json, field parameters: expected an object, found []"),
+        ("parameters.slopes", 1, "rule.json, field parameters.slopes: FittedPlatt has no field 'slopes'"),
+        ("parameters.slope", "1", "rule.json, field parameters.slope: Input should be a valid number, found '1'"),
+        ("parameters.slope", True, "rule.json, field parameters.slope: Input should be a valid number, found True"),
+        ("parameters.slope", None, "rule.json, field parameters.slope: Input should be a valid number, found None"),
+        ("parameters.by", "source", "rule.json, field parameters.by: Input should be a valid array, found 'source'"),
+        ("parameters.by", [1], "rule.json, field parameters.by[0]: Input should be a valid string, found 1"),
+        ("parameters.offsets", 3, "rule.json, field parameters.offsets: Input should be an object, found 3"),
         (
             "parameters.offsets.fred",
             "x",
-            "column parameters.offsets.fred: Input should be a valid number, found 'x'",
+            "field parameters.offsets.fred: Input should be a valid number, found 'x'",
         ),
-        ("training.n", 1.5, "rule.json, column training.n: Input should be a valid integer"),
-        ("training.first_due", "soon", "rule.json, column training.first_due: Input should be a valid date"),
-        ("training.first_due", 7, "rule.json, column training.first_due: Input should be a valid date"),
-        ("training.ids", [], "rule.json, column training.ids: Unexpected keyword argument, found []"),
+        ("training.n", 1.5, "rule.json, field training.n: Input should be a valid integer"),
+        ("training.first_due", "soon", "rule.json, field training.first_due: Input should be a valid date"),
+        ("training.first_due", 7, "rule.json, field training.first_due: Input should be a valid date"),
+        ("training.ids", [], "rule.json, field training.ids: Unexpected keyword argument, found []"),
     ],
 )
 def test_what_does_not_fit_is_named(place, value, told, tmp_path):
@@ -124,9 +124,9 @@ def test_what_does_not_fit_is_named(place, value, told, tmp_path):
 
 
 def test_a_field_inside_a_chain_is_named():
-    with pytest.raises(InputError, match=r"column parameters.stages\[0\].parameters.floor: Input should be"):
+    with pytest.raises(InputError, match=r"field parameters.stages\[0\].parameters.floor: Input should be"):
         from_json(changed(RULES[3], "parameters.stages.0.parameters.floor", "low"))
-    with pytest.raises(InputError, match=r"column parameters.stages\[1\].kind: no rule is of kind 'x'"):
+    with pytest.raises(InputError, match=r"field parameters.stages\[1\].kind: no rule is of kind 'x'"):
         from_json(changed(RULES[3], "parameters.stages.1.kind", "x"))
 
 
@@ -160,11 +160,11 @@ def test_what_a_rule_refuses_is_refused_in_a_file(place, value, told):
 def test_parts_of_the_default_are_checked(world):
     fitted = DefaultMethod().fit(world(10))
     raw = {"kind": "raw", "parameters": {}, "training": {}}
-    with pytest.raises(InputError, match=r"column parameters.market: expected a FittedTrust, found a FittedRaw"):
+    with pytest.raises(InputError, match=r"field parameters.market: expected a FittedTrust, found a FittedRaw"):
         from_json(changed(fitted, "parameters.market", raw))
-    with pytest.raises(InputError, match=r"column parameters.proofs\[0\].won: Unexpected keyword argument"):
+    with pytest.raises(InputError, match=r"field parameters.proofs\[0\].won: Unexpected keyword argument"):
         from_json(changed(fitted, "parameters.proofs.0.won", 1))
-    with pytest.raises(InputError, match=r"column parameters.proofs.*, found \[\]"):
+    with pytest.raises(InputError, match=r"field parameters.proofs.*, found \[\]"):
         from_json(changed(fitted, "parameters.proofs", []))
 
 

@@ -6,8 +6,9 @@ from typing import Literal, get_args
 
 from foretell.data.datasets.dataset import FileFormat
 from foretell.data.datasets.question_set import QuestionSet, QuestionSetBuilder, asked_key
-from foretell.data.datasets.rows import first_fields, hint_for, jsonl_rows
+from foretell.data.datasets.rows import first_fields, jsonl_rows
 from foretell.questions.as_of import instant
+from foretell.questions.errors import known_names
 from foretell.questions.question import Question, Target
 from foretell.questions.resolution import Resolution
 
@@ -30,7 +31,7 @@ def read_claims(path: str | Path, split: Split | None = None) -> QuestionSet:
         published = row.need_moment("published", "the publication day is the cutoff")
         part = row.text("split").lower()
         if part and part not in get_args(Split):
-            raise row.problem("split", f"{part!r} is not a split", hint_for([], get_args(Split)))
+            raise row.problem("split", f"{part!r} is not a split", known_names(part, get_args(Split)))
         question = Question(
             id=row.text("id") or f"claim/{row.number}",
             source="claims",

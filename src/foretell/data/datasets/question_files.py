@@ -10,9 +10,9 @@ from typing import Any, cast, get_args
 
 from foretell.data.datasets.dataset import FileFormat
 from foretell.data.datasets.question_set import AskedKey, QuestionSet, asked_key
-from foretell.data.datasets.rows import Row, csv_rows, hint_for, jsonl_rows, read_json, read_text, record
+from foretell.data.datasets.rows import Row, csv_rows, jsonl_rows, read_json, read_text, record
 from foretell.questions.codec import from_dict
-from foretell.questions.errors import InputError
+from foretell.questions.errors import InputError, known_names
 from foretell.questions.question import (
     Exclusivity,
     Question,
@@ -122,7 +122,7 @@ def _prices(row: Row, due: datetime, labels: list[str]) -> dict[str, Snapshot]:
     if unknown and not isinstance(given, dict):
         raise row.problem("price", "one price does not say which option it belongs to", "write option: price pairs")
     if unknown:
-        raise row.problem("price", f"{unknown[0]!r} is not an option", hint_for([], tuple(labels)))
+        raise row.problem("price", f"{unknown[0]!r} is not an option", known_names(unknown[0], labels))
     at = row.moment("price_at") or due
     if at > due:
         raise row.problem("price_at", "the price is from after the due moment: it would give away the future")
@@ -133,7 +133,7 @@ def _prices(row: Row, due: datetime, labels: list[str]) -> dict[str, Snapshot]:
 def _kind(row: Row) -> QuestionKind:
     told = row.text("kind") or ("dataset" if row.get("series") or row.get("dates") else "market")
     if told not in get_args(QuestionKind):
-        raise row.problem("kind", f"{told!r} is not a kind", hint_for([], get_args(QuestionKind)))
+        raise row.problem("kind", f"{told!r} is not a kind", known_names(told, get_args(QuestionKind)))
     return cast(QuestionKind, told)
 
 
@@ -231,7 +231,7 @@ def _listed(path: Path, value: Any) -> Iterator[Row]:
             raise InputError("stands beside the list of questions", path=path, column=str(extra[0]))
         value = body["questions"]
     if not isinstance(value, list):
-        raise InputError("expected a list of questions", path=path, hint=hint_for([], ("a list", "questions: a list")))
+        raise InputError("expected a list of questions", path=path, hint="a list, or `questions:` with a list")
     for number, item in enumerate(cast(list[Any], value), start=1):
         yield record(path, number, item)
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from difflib import get_close_matches
 from io import StringIO
 from math import isfinite
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from foretell.data.untrusted import from_csv
 from foretell.questions.as_of import instant
-from foretell.questions.errors import InputError
+from foretell.questions.errors import InputError, known_names
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -143,13 +142,7 @@ class Row:
         """Refuse fields that nobody reads, and say which one was probably meant."""
         for field in self.fields:
             if field not in known:
-                near = get_close_matches(field, known, n=1)
-                raise self.problem(field, "is not a known field", hint_for(near, known))
-
-
-def hint_for(near: list[str], known: tuple[str, ...]) -> str:
-    """What to write instead of an unknown name."""
-    return f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
+                raise self.problem(field, "is not a known field", known_names(field, known))
 
 
 def read_text(path: Path) -> str:

@@ -24,6 +24,7 @@ from foretell.forecasters.agent.actions import (
 from foretell.forecasters.agent.belief import BELIEF, Belief, BeliefStatement
 from foretell.forecasters.agent.prompts import schema_prompt
 from foretell.forecasters.agent.settings import AgentSettings
+from foretell.forecasters.early_stop import early_stop
 from foretell.models.model import (
     AssistantMessage,
     BudgetExceeded,
@@ -64,6 +65,7 @@ class StopReason(StrEnum):
     STEPS = "standing belief at the step limit"
     TIME = "standing belief at the time limit"
     BUDGET = "standing belief at the budget"
+    STOPPED = "standing belief when it was stopped early"
     UNUSABLE = "standing belief after unusable replies"
     MODEL = "standing belief after the model failed"
     BYPASS = "series model, no language model asked"
@@ -75,6 +77,7 @@ ENDINGS: Mapping[StopReason, Ending] = {
     StopReason.STEPS: "limit",
     StopReason.TIME: "limit",
     StopReason.BUDGET: "limit",
+    StopReason.STOPPED: "stopped",
     StopReason.UNUSABLE: "degraded",
     StopReason.MODEL: "degraded",
 }
@@ -153,15 +156,19 @@ class AgentTrial:
     async def run(self) -> TrialResult:
         """Step until something ends it; every way to end is a value."""
         self.ends_at = asyncio.get_running_loop().time() + self.settings.seconds
-        clock = asyncio.timeout_at(self.ends_at)
+        clock, stop = asyncio.timeout_at(self.ends_at), early_stop()
         try:
             async with clock:
-                while (ending := await self.step()) is None:
-                    pass
-                return ending
+                with stop.answers(clock):
+                    while (ending := await self.step()) is None:
+                        if stop.wish == "answer":
+                            return self._standing(StopReason.STOPPED)
+                    return ending
         except TimeoutError:
             if not clock.expired():
                 return self._standing(StopReason.MODEL)
+            if stop.wish == "answer":
+                return self._standing(StopReason.STOPPED)
             return self._standing(StopReason.TIME, MORE_SECONDS.format(self.settings.seconds))
         except BudgetExceeded as spent:
             return self._standing(StopReason.BUDGET, str(spent))

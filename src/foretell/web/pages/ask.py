@@ -14,7 +14,7 @@ from foretell.operations.ask import AskResult, prepare_ask, stored_answer
 from foretell.operations.ask import ask as answer_now
 from foretell.operations.models import list_models
 from foretell.operations.requests import NO_CHOICE, AskRequest, ModelsListRequest
-from foretell.operations.runs import cell_cost, measured_costs
+from foretell.operations.runs import cell_cost
 from foretell.questions.errors import InputError
 from foretell.request import OperationRequest, environment_values
 from foretell.runs.runner import PreparedRun, asks_models
@@ -72,13 +72,11 @@ def read_ask(here: CurrentState) -> dict[str, Any]:
 def model_choices(here: WebState, usual: str, search: tuple[str, ...]) -> list[dict[str, Any]]:
     """Models that there is a key for, the usual one first, each with what a trial will cost and how long it takes."""
     known = [row["model"] for row in list_models(ModelsListRequest(usable=True), here.settings).models]
-    every = here.store.runs()
-    rows = [row for row in every if not row.archived][:RECENT_RUNS]
+    rows = [row for row in here.store.runs() if not row.archived][:RECENT_RUNS]
     used = [str(row.spec.get("models", {}).get("agent", "")) for row in rows]
     services = here.settings.services
     recent = [name for name in dict.fromkeys(used) if name and _is_usable(name, services)]
-    cells = tuple((row.id, row.done, row.failed) for row in every)
-    measured = here.boards.kept(("costs",), (here.store.last_event(), cells), lambda: measured_costs(here.store))
+    measured = here.measured_costs()
     found: list[dict[str, Any]] = []
     for name in list(dict.fromkeys(filter(None, [usual, *recent, *known])))[:MAX_MODELS]:
         try:

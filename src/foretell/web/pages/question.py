@@ -3,7 +3,9 @@
 import shlex
 import tempfile
 import threading
+from collections.abc import Mapping
 from contextlib import nullcontext
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -12,13 +14,15 @@ from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 from foretell.operations.question_view import question_view
 from foretell.operations.requests import ShowRequest
 from foretell.operations.run import show
-from foretell.questions.errors import MissingExtra
+from foretell.operations.runs import CellCost, cell_cost
+from foretell.questions.errors import InputError, MissingExtra
 from foretell.report.charts.svg import figure_png
 from foretell.report.document import Writable, write_outputs
 from foretell.report.run_report import finding_of, question_card, question_charts
+from foretell.runs.spec import spec_from_json
 from foretell.web.rendering import html_page, link_to
 from foretell.web.run_rows import run_row_view
-from foretell.web.state import CurrentState
+from foretell.web.state import CurrentState, WebState
 from foretell.web.streaming import STREAM, After, Brief, stream
 
 router = APIRouter()
@@ -57,13 +61,22 @@ def read_question(
     if view is None:
         when = f" as of {due[:64]}" if due else ""
         raise HTTPException(404, f"run {row.id} does not ask {question[:200]!r}{when}")
-    budget = (row.spec.get("budget") or {}).get("run")
-    more = {"budget": budget, "background": here.jobs.of(row.id), "last": last}
+    background = here.jobs.of(row.id)
+    since = background.since if background is not None else None
+    more = {
+        "budget": (row.spec.get("budget") or {}).get("run"),
+        # When the work began; of a run that another process works at, when the run did.
+        "since": (since or datetime.fromisoformat(row.created)).timestamp(),
+        "background": background,
+        "last": last,
+    }
     return {"run": run_row_view(store, row), **view, **more}
 
 
 @router.get("/runs/{run}/questions/{question:path}", include_in_schema=False)
-def show_question(request: Request, view: Annotated[dict[str, Any], Depends(read_question)]) -> Response:
+def show_question(
+    request: Request, here: CurrentState, view: Annotated[dict[str, Any], Depends(read_question)]
+) -> Response:
     """The question as a page, with charts of the likeliest targets."""
     run, asked = view["run"].id, view["question"]
     place = str(request.base_url).rstrip("/")
@@ -72,8 +85,26 @@ def show_question(request: Request, view: Annotated[dict[str, Any], Depends(read
         "preview": place + link_to("preview", run, question=asked["id"], due=asked["due"]),
         "command": f"foretell show {run} {shlex.quote(asked['id'])}",
     }
-    charts = question_charts(view)
-    return html_page(request, "question.html", view, charts=charts, shared=shared, finding=finding_of(view))
+    elapsed = max(0.0, datetime.now(UTC).timestamp() - view["since"])
+    return html_page(
+        request,
+        "question.html",
+        view,
+        charts=question_charts(view),
+        shared=shared,
+        finding=finding_of(view),
+        elapsed=elapsed,
+        estimate=None if view["finished"] else _estimate(here, view),
+    )
+
+
+def _estimate(here: WebState, view: Mapping[str, Any]) -> CellCost | None:
+    """What a trial of this run should cost and take, by what others like it did."""
+    row = here.run(view["run"].id)
+    try:
+        return cell_cost(spec_from_json(row.spec), here.measured_costs())
+    except InputError:
+        return None
 
 
 @router.get("/api/runs/{run}/report.{form}", tags=["runs"], response_class=Response)

@@ -5,6 +5,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -31,10 +32,12 @@ from foretell.operations.requests import (
     RunsRequest,
     RunsResolveRequest,
     RunsResumeRequest,
+    RunsStopRequest,
     RunsTagRequest,
     ShowRequest,
 )
 from foretell.operations.runs import remove_runs, rename_run, resolve_run, tag_run
+from foretell.operations.runs import stop_run as stop_stored_run
 from foretell.questions import trace as kinds
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
@@ -502,13 +505,24 @@ def stream_run(request: Request, here: CurrentState, run: str, after: After = 0,
     return stream(request, here, here.run(run).id, after=after, brief=brief)
 
 
+class StopBody(body_of(RunsStopRequest, "run")):
+    """How a run stops."""
+
+
 @router.post("/api/runs/{run}/stop", tags=["runs"], status_code=202)
-def stop_run(here: CurrentState, _: TokenRequired, run: str) -> dict[str, str]:
-    """End a run that this server started. What it paid for is kept; started again it goes on."""
-    id = here.run(run).id
-    if not here.jobs.stop(id):
-        raise HTTPException(409, f"run {id} does not go on in this server")
-    return {"run": id, "state": "stopped"}
+def stop_run(here: CurrentState, _: TokenRequired, run: str, body: StopBody | None = None) -> dict[str, str]:
+    """Stop a run early: trials under way answer with what they believe so far. Paused, they are left unfinished.
+
+    Answers that are there are kept either way, nothing is paid for twice, and a run can be resumed.
+    """
+    id, said = here.run(run).id, body.model_dump() if body else {}
+    if said.get("pause") and here.jobs.stop(id):
+        return {"run": id, "state": "stopped"}
+    try:
+        stop_stored_run(RunsStopRequest.read({"run": id, **said}), here.settings)
+    except InputError as error:
+        raise HTTPException(409, str(error)) from None
+    return {"run": id, "state": "stopping"}
 
 
 class ResumeBody(body_of(RunsResumeRequest, "run", "where")):
@@ -535,9 +549,15 @@ def _go_on(here: WebState, run: str, changes: Mapping[str, Any], concurrency: in
 
 
 @router.post("/runs/{run}/stop", include_in_schema=False)
-def send_stop(here: CurrentState, _: TokenRequired, run: str) -> Response:
-    """The button that ends it."""
-    return RedirectResponse(link_to("run", stop_run(here, None, run)["run"]), status_code=303)
+async def send_stop(request: Request, here: CurrentState, _: TokenRequired, run: str) -> Response:
+    """The buttons that stop or pause it, on its page and on the page of one of its questions."""
+    sent = {name: values[0] for name, values in (await form_of(request)).items()}
+    id, body = here.run(run).id, StopBody.read({"pause": bool(sent.get("pause"))})
+    with suppress(HTTPException):  # It has just ended by itself: its page shows that.
+        await run_in_threadpool(stop_run, here, None, id, body)
+    if sent.get("question"):
+        return RedirectResponse(link_to("question", id, sent["question"], due=sent.get("due", "")), status_code=303)
+    return RedirectResponse(link_to("run", id), status_code=303)
 
 
 @router.post("/runs/{run}/resume", include_in_schema=False)

@@ -22,6 +22,18 @@ if (button) themeButton(button);
 const stream = document.querySelector('[data-stream]');
 if (stream) follow(stream);
 
+// The clock of work under way runs on between two events.
+function lasting(seconds) {
+  return seconds < 90 ? `${Math.round(seconds)} s` : `${Math.round(seconds / 60)} min`;
+}
+if (stream) setInterval(() => {
+  for (const place of document.querySelectorAll('[data-since]')) {
+    const passed = Date.now() / 1000 - Number(place.dataset.since), rod = place.querySelector('progress');
+    place.querySelector('strong').textContent = lasting(passed);
+    if (rod) rod.value = Math.min(passed, rod.max);
+  }
+}, 1000);
+
 // What is being computed is asked for until it is there.
 const AGAIN = 2000;
 async function again() {

@@ -1,0 +1,79 @@
+"""A question while it is being researched: what the trials believe so far, and what each is reading right now."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from foretell.forecasters.agent.settings import AgentSettings
+from foretell.forecasters.combine.aggregate import Aggregate, Rule
+from foretell.questions.trace import BeliefRevised, ForecastMade, ToolUsed, TraceEvent
+from foretell.tools.fence import unmarked
+from foretell.tools.names import FETCH_PRICES, FETCH_SERIES, FETCH_WIKIPEDIA, LOOKUP_URL, SUMMARIZE_RESULTS, WEB_SEARCH
+
+LONGEST_EXCERPT = 700
+"""Characters of a text being read."""
+TOOL_WORDS: Mapping[str, str] = {
+    WEB_SEARCH: "reading search results",
+    SUMMARIZE_RESULTS: "reading a summary",
+    LOOKUP_URL: "reading a page",
+    FETCH_SERIES: "reading a data series",
+    FETCH_PRICES: "reading market prices",
+    FETCH_WIKIPEDIA: "reading Wikipedia",
+}
+_LIMITS = AgentSettings()
+
+
+def live_view(
+    trials: Sequence[Mapping[str, Any]], events: Mapping[int, Sequence[tuple[int, TraceEvent]]], rule: Rule
+) -> dict[str, Any]:
+    """What is believed so far, and what is being read, by the trials of a question that is not finished."""
+    standing = [one for trial in trials if not trial["panel"] and (one := _standing(trial)) is not None]
+    said = [one["p"] for one in standing]
+    alike = bool(said) and all(one.keys() == said[0].keys() for one in said)
+    return {
+        "p": Aggregate(rule=rule).apply(said) if alike else None,
+        "trials": standing,
+        "reading": [
+            {"trial": trial["number"], **found}
+            for trial in trials
+            if trial["state"] == "under way" and (found := _being_read(events.get(trial["number"], ()))) is not None
+        ],
+    }
+
+
+def _standing(trial: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The answer of a trial, or its last belief; None where it has neither."""
+    path = trial["trace"]["path"]
+    p = trial["p"] or (path[-1]["p"] if path else None)
+    return None if not p else {"number": trial["number"], "p": dict(p), "answered": trial["p"] is not None}
+
+
+def _being_read(events: Sequence[tuple[int, TraceEvent]]) -> dict[str, Any] | None:
+    """What a tool brought last, where it is the newest thing that happened: the model is reading it."""
+    for number, event in reversed(events):
+        if isinstance(event, ToolUsed):
+            text = unmarked(event.result).strip()
+            first, _, rest = text.partition("\n")
+            titled = first.startswith("[")
+            return {
+                "event": number,
+                "step": event.step,
+                "tool": event.tool,
+                "doing": TOOL_WORDS.get(event.tool, f"reading what {event.tool} returned"),
+                "asked": next((str(value) for name, value in event.arguments.items() if name in ("query", "url")), ""),
+                "title": first.partition("] ")[2] if titled else "",
+                "text": (rest if titled else text).strip()[:LONGEST_EXCERPT],
+                "length": len(text),
+                "failed": event.failed,
+            }
+        if isinstance(event, BeliefRevised | ForecastMade):
+            return None
+    return None
+
+
+def limits_of(spec: Mapping[str, Any]) -> dict[str, float]:
+    """How many steps a trial of a run may take, and how many seconds."""
+    options: Mapping[str, Any] = spec.get("options") or {}
+    return {
+        "steps": int(options.get("steps", _LIMITS.steps)),
+        "seconds": float(options.get("seconds", _LIMITS.seconds)),
+    }
