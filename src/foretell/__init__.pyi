@@ -179,7 +179,7 @@ def ask(
         search: Search engine; may be repeated. none uses no search.
         budget: Hard limit in dollars. When it is spent, the current estimate is the answer.
         question_budget: Hard limit in dollars for each trial.
-        model_price: Price of a model that foretell does not know, in dollars per million tokens read/written, such as 0.5/2. For other roles: 0.5/2,filter=0.1/0.4.
+        model_price: Price of a model that foretell does not know, in dollars per million input/output tokens, such as 0.5/2. For other roles: 0.5/2,filter=0.1/0.4.
         temperature: Temperature of the models; by default, their own.
         effort: How much reasoning models should think; filter and summariser never more than low.
         max_tokens: Longest reply of a model in tokens, including its reasoning.
@@ -188,27 +188,27 @@ def ask(
         seed: Sent to the model, plus the number of the trial.
         late_text: With --as-of, if your own text is newer than that day: refuse it (quarantine), keep it, or cut those passages.
         strict: Refuse a question from before the model's knowledge cutoff instead of warning.
-        variant: Which form of the agent: its prompt, its tools and whether it keeps a belief.
-        crowd: Show the market's price, and start from it.
-        prior: Show the base rate of such questions and, without a price, start from it.
-        steps: How many replies of the model at most; at the last one it must answer.
+        variant: Variant of the agent: its prompt, its tools and whether it keeps a belief.
+        crowd: Show the market price and start from it.
+        prior: Show the base rate of similar questions and, without a price, start from it.
+        steps: Maximum number of model replies; in the last one it must answer.
         seconds: How long one trial may take.
         asking: How the model acts: `tools` by calling tools, `schema` by JSON, for models that cannot call tools.
-        clamp: The least and the greatest probability that is submitted.
+        clamp: Lowest and highest probability that is submitted.
         bypass: Sources whose questions are answered from their time series, without a model.
-        fixed: Use the tools step by step as laid down for some sources.
+        fixed: Follow the fixed steps that some sources have.
         question: The question, worded so that anyone could check the answer.
         options: One of several outcomes; repeat for each.
         number: The answer is a number; give --low and --high. You get a distribution.
         unit: Unit of the number.
-        low: The number is almost surely above this.
-        high: The number is almost surely below this.
+        low: The number is almost certainly above this.
+        high: The number is almost certainly below this.
         exclusivity: How many of several outcomes come true.
         price: Current market price, 0 to 1.
         network: Without a model, look up public markets, weather and price data; --no-network uses nothing from the internet.
         trials: How many independent trials to run and combine.
-        combine: How trials become one: logit-mean, mean, median, trimmed, extremised, judged (a model reads the reasons), default (price or base rate, and trials as far as their past proves) or a fitted FILE.
-        concurrency: Trials at once.
+        combine: How to combine trials: logit-mean, mean, median, trimmed, extremised, judged (a model reads the reasons), default (starts from the price or base rate and trusts trials as far as their track record supports it), or a fitted FILE.
+        concurrency: How many trials run at the same time.
     """
 
 def diff_trees(
@@ -224,8 +224,8 @@ def diff_trees(
     Args:
         tree: The tree's file, or its name in `foretell tree list`.
         other: Another tree's file or name.
-        start: The older version; else the one before the last.
-        end: The newer version; else the tree as it is.
+        start: The older version (default: the one before the last).
+        end: The newer version (default: the current tree).
     """
 
 def edit_tree(
@@ -258,23 +258,23 @@ def edit_tree(
         tree: The tree's file, or its name in `foretell tree list`.
         set: Set a claim to this probability.
         unpin: Let a fixed claim follow its rule again.
-        claim: Give a claim this statement.
-        report: Give a claim this report.
-        add: A new claim under a parent; its weight is judged when the parent is.
-        remove: Take a claim out, and what only it rests on.
-        move: Put a claim under another parent.
-        formula: Join a claim's children by this formula.
-        weights: Join a claim's children by a weighted sum, such as P1=0.05+0.4*P1.1-0.2*P1.2.
+        claim: Change the statement of a claim.
+        report: Change the report of a claim.
+        add: Add a claim under a parent; it gets its weight when the parent is judged again.
+        remove: Remove a claim, and the claims below that only it uses.
+        move: Move a claim under another parent.
+        formula: Combine a claim's children by this formula.
+        weights: Combine a claim's children by a weighted sum, such as P1=0.05+0.4*P1.1-0.2*P1.2.
         stale: Mark a claim as stale, for this reason.
-        edits: A JSON list of edits, as under `edits` of a scenario in a tree file.
-        who: Who makes the change, for the history; else the user of this machine.
+        edits: A JSON list of edits, in the form of a scenario's `edits` in a tree file.
+        who: Who makes the change, for the history (default: the user of this machine).
         why: Why, for the history.
-        base: The version you looked at. What others changed since is kept; changes of the same claims are refused.
-        plan: Only say what would change and what would be stale; nothing is written.
-        rejudge: Have a model judge anew what it judged before something beneath changed.
-        model: provider:name of the model that judges.
+        base: The version you looked at. Later changes by others are kept; if they concern the same claims, yours is refused.
+        plan: Only show what would change and what would become stale.
+        rejudge: Let a model update the judgements that became stale.
+        model: Model that judges, as provider:name.
         budget: Hard limit in dollars.
-        save_as: Write the tree to this file; without it, to its own.
+        save_as: Write the tree to this file instead of its own.
     """
 
 def enter_forecastbench(
@@ -312,34 +312,34 @@ def enter_forecastbench(
     """Take part in a round of ForecastBench.
 
     Args:
-        spec: A run's spec (YAML) that says how to forecast; its questions are those of the tournament.
-        model: provider:name of the model; else the spec's, or FORETELL_MODEL.
-        search: Search engine; may be repeated; else the spec's, or FORETELL_SEARCH.
-        trials: Trials of every question; else the spec's, or 1.
-        budget: Dollars for this time; else the spec's.
-        question_budget: Dollars for one trial of one question; else the spec's.
-        tournament_budget: Dollars for the whole tournament: what was spent on it before counts.
-        model_price: What the model costs where that is not known: dollars per million tokens read/written, such as 0.5/2.
-        degraded: Also send forecasts that rest on the failure of a model or a tool.
-        plan: Say what would be asked, what it costs and how long it takes, and stop.
+        spec: A run's spec (YAML) that says how to forecast; the questions come from the tournament.
+        model: Model, as provider:name (default: the spec's, or FORETELL_MODEL).
+        search: Search engine; may be repeated (default: the spec's, or FORETELL_SEARCH).
+        trials: Trials per question (default: the spec's, or 1).
+        budget: Hard limit in dollars for this visit (default: the spec's).
+        question_budget: Hard limit in dollars for one trial of one question (default: the spec's).
+        tournament_budget: Hard limit in dollars for the whole tournament, including earlier visits.
+        model_price: Price of a model that foretell does not know, in dollars per million input/output tokens, such as 0.5/2.
+        degraded: Also send forecasts based on a failure of the model or of all its tools.
+        plan: Only show the questions, the cost and the time.
         dry_run: Forecast, print what would be sent, and send nothing.
-        practice: In a practice world on this machine: no key, nothing to pay, nobody is sent anything.
-        concurrency: Trials at once.
-        summary: Add the day's summary, as Markdown, to this file.
-        round: Its due date, or latest.
+        practice: Use a practice world on this machine: no key, no cost, nothing leaves it.
+        concurrency: How many trials run at the same time.
+        summary: Append the day's summary to this file, as Markdown.
+        round: Due date of the round, or latest.
         organization: Your team, as registered.
-        entry: The name to show on the leaderboard; without it, foretell with its model.
-        model_organization: Who made the model; without it, the organization.
-        number: Which of three files of a round this is.
-        reasoning: Put the reasons into the file.
-        incomplete: Write it although too much is missing to be ranked.
-        folder: Folder for the file; without it, the round's own.
-        bucket: ForecastBench: the folder that your team was given, to upload the file to; {round} in it stands for the due date.
-        past: Earlier rounds to learn from; those that are not here are fetched.
-        stop_before: Agents stop so many minutes before the round closes, and what they have is sent.
-        rehearse: As if it were the due date: nothing later is seen, nothing is sent.
-        when_open: Where no round is open today, say so and end well, as a scheduler wants it.
-        again: Replace an uploaded file that this machine knows nothing of.
+        entry: Name on the leaderboard (default: foretell with its model).
+        model_organization: Who made the model (default: the organization).
+        number: Which of your three files this is.
+        reasoning: Include the reasons in the file.
+        incomplete: Write the file even if it is too incomplete to be ranked.
+        folder: Folder for the file (default: the round's own).
+        bucket: ForecastBench: your team's upload folder; {round} in it is replaced by the due date.
+        past: How many earlier rounds to learn from; missing ones are downloaded.
+        stop_before: Agents stop this many minutes before the round closes, and the file is sent.
+        rehearse: Answer a past round as of its due date: nothing later is used, nothing is sent.
+        when_open: If no round is open today, exit successfully; for schedulers.
+        again: Replace an uploaded file that this machine did not write.
     """
 
 def enter_metaculus(
@@ -369,26 +369,26 @@ def enter_metaculus(
     """Forecast what is open and unanswered in a tournament, and send it with comments.
 
     Args:
-        spec: A run's spec (YAML) that says how to forecast; its questions are those of the tournament.
-        model: provider:name of the model; else the spec's, or FORETELL_MODEL.
-        search: Search engine; may be repeated; else the spec's, or FORETELL_SEARCH.
-        trials: Trials of every question; else the spec's, or 1.
-        budget: Dollars for this time; else the spec's.
-        question_budget: Dollars for one trial of one question; else the spec's.
-        tournament_budget: Dollars for the whole tournament: what was spent on it before counts.
-        model_price: What the model costs where that is not known: dollars per million tokens read/written, such as 0.5/2.
-        degraded: Also send forecasts that rest on the failure of a model or a tool.
-        plan: Say what would be asked, what it costs and how long it takes, and stop.
+        spec: A run's spec (YAML) that says how to forecast; the questions come from the tournament.
+        model: Model, as provider:name (default: the spec's, or FORETELL_MODEL).
+        search: Search engine; may be repeated (default: the spec's, or FORETELL_SEARCH).
+        trials: Trials per question (default: the spec's, or 1).
+        budget: Hard limit in dollars for this visit (default: the spec's).
+        question_budget: Hard limit in dollars for one trial of one question (default: the spec's).
+        tournament_budget: Hard limit in dollars for the whole tournament, including earlier visits.
+        model_price: Price of a model that foretell does not know, in dollars per million input/output tokens, such as 0.5/2.
+        degraded: Also send forecasts based on a failure of the model or of all its tools.
+        plan: Only show the questions, the cost and the time.
         dry_run: Forecast, print what would be sent, and send nothing.
-        practice: In a practice world on this machine: no key, nothing to pay, nobody is sent anything.
-        concurrency: Trials at once.
-        summary: Add the day's summary, as Markdown, to this file.
-        again: Forecast a question again after so many days; else never.
-        before_close: Forecast once more when a question closes within so many hours.
-        limit: Questions at most this time, those that close first.
-        tournament: Its slug or number.
-        comment: Who may read the comment that gives the reasons.
-        rehearse: In the platform's testing area instead of the tournament.
+        practice: Use a practice world on this machine: no key, no cost, nothing leaves it.
+        concurrency: How many trials run at the same time.
+        summary: Append the day's summary to this file, as Markdown.
+        again: Update a forecast after this many days (default: never).
+        before_close: Update a forecast once more in this many hours before the close.
+        limit: Maximum number of questions in this visit; those that close first come first.
+        tournament: Slug or number of the tournament.
+        comment: Who can read the comment with the reasons.
+        rehearse: Use the platform's testing area instead of the tournament.
     """
 
 def enter_prophet_arena(
@@ -418,26 +418,26 @@ def enter_prophet_arena(
     """Forecast what is open and unanswered in a track of Prophet Arena, and send it.
 
     Args:
-        spec: A run's spec (YAML) that says how to forecast; its questions are those of the tournament.
-        model: provider:name of the model; else the spec's, or FORETELL_MODEL.
-        search: Search engine; may be repeated; else the spec's, or FORETELL_SEARCH.
-        trials: Trials of every question; else the spec's, or 1.
-        budget: Dollars for this time; else the spec's.
-        question_budget: Dollars for one trial of one question; else the spec's.
-        tournament_budget: Dollars for the whole tournament: what was spent on it before counts.
-        model_price: What the model costs where that is not known: dollars per million tokens read/written, such as 0.5/2.
-        degraded: Also send forecasts that rest on the failure of a model or a tool.
-        plan: Say what would be asked, what it costs and how long it takes, and stop.
+        spec: A run's spec (YAML) that says how to forecast; the questions come from the tournament.
+        model: Model, as provider:name (default: the spec's, or FORETELL_MODEL).
+        search: Search engine; may be repeated (default: the spec's, or FORETELL_SEARCH).
+        trials: Trials per question (default: the spec's, or 1).
+        budget: Hard limit in dollars for this visit (default: the spec's).
+        question_budget: Hard limit in dollars for one trial of one question (default: the spec's).
+        tournament_budget: Hard limit in dollars for the whole tournament, including earlier visits.
+        model_price: Price of a model that foretell does not know, in dollars per million input/output tokens, such as 0.5/2.
+        degraded: Also send forecasts based on a failure of the model or of all its tools.
+        plan: Only show the questions, the cost and the time.
         dry_run: Forecast, print what would be sent, and send nothing.
-        practice: In a practice world on this machine: no key, nothing to pay, nobody is sent anything.
-        concurrency: Trials at once.
-        summary: Add the day's summary, as Markdown, to this file.
-        again: Forecast a question again after so many days; else never.
-        before_close: Forecast once more when a question closes within so many hours.
-        limit: Questions at most this time, those that close first.
+        practice: Use a practice world on this machine: no key, no cost, nothing leaves it.
+        concurrency: How many trials run at the same time.
+        summary: Append the day's summary to this file, as Markdown.
+        again: Update a forecast after this many days (default: never).
+        before_close: Update a forecast once more in this many hours before the close.
+        limit: Maximum number of questions in this visit; those that close first come first.
         track: weekly or live.
-        agent: Your agent's name there; without it, your agent of the weekly track.
-        reasons: Send the reasons along with every forecast.
+        agent: Your agent's name (default: your weekly-track agent).
+        reasons: Send the reasons with every forecast.
     """
 
 def expand_leaf(
@@ -490,7 +490,7 @@ def expand_leaf(
         search: Search engine; may be repeated. none uses no search.
         budget: Hard limit in dollars. When it is spent, the current estimate is the answer.
         question_budget: Hard limit in dollars for each trial.
-        model_price: Price of a model that foretell does not know, in dollars per million tokens read/written, such as 0.5/2. For other roles: 0.5/2,filter=0.1/0.4.
+        model_price: Price of a model that foretell does not know, in dollars per million input/output tokens, such as 0.5/2. For other roles: 0.5/2,filter=0.1/0.4.
         temperature: Temperature of the models; by default, their own.
         effort: How much reasoning models should think; filter and summariser never more than low.
         max_tokens: Longest reply of a model in tokens, including its reasoning.
@@ -500,22 +500,22 @@ def expand_leaf(
         late_text: With --as-of, if your own text is newer than that day: refuse it (quarantine), keep it, or cut those passages.
         strict: Refuse a question from before the model's knowledge cutoff instead of warning.
         tree: The tree's file, or its name in `foretell tree list`.
-        who: Who makes the change, for the history; else the user of this machine.
+        who: Who makes the change, for the history (default: the user of this machine).
         why: Why, for the history.
-        base: The version you looked at. What others changed since is kept; changes of the same claims are refused.
-        plan: Only say what would be done and what it would cost; nothing is asked or written.
-        at_once: Claims examined at a time.
+        base: The version you looked at. Later changes by others are kept; if they concern the same claims, yours is refused.
+        plan: Only show what would be done and what it would cost.
+        at_once: How many claims to research at the same time.
         retries: How often to retry a leaf that failed.
-        kernels: Notebooks at work at the same time.
+        kernels: How many notebooks run at the same time.
         unsandboxed: Run notebooks without a sandbox, with your full permissions.
-        claim: The leaf.
+        claim: Id of the leaf.
         grounder: How the smallest claims (leaves) are estimated.
         deep_model: A model that researches by itself, for the grounders deep and auto.
         rule: How smaller claims are combined into the larger one.
-        leaves: About how many leaves it makes.
-        rounds: How often leaves are analysed again.
-        nodes: New claims at most.
-        depth: Levels of the whole tree at most.
+        leaves: About how many leaves to create.
+        rounds: How many times leaves are broken down further.
+        nodes: Maximum number of new claims.
+        depth: Maximum depth of the whole tree.
         steps: Maximum number of model replies per analysis.
     """
 
@@ -566,7 +566,7 @@ def ground_leaves(
         search: Search engine; may be repeated. none uses no search.
         budget: Hard limit in dollars. When it is spent, the current estimate is the answer.
         question_budget: Hard limit in dollars for each trial.
-        model_price: Price of a model that foretell does not know, in dollars per million tokens read/written, such as 0.5/2. For other roles: 0.5/2,filter=0.1/0.4.
+        model_price: Price of a model that foretell does not know, in dollars per million input/output tokens, such as 0.5/2. For other roles: 0.5/2,filter=0.1/0.4.
         temperature: Temperature of the models; by default, their own.
         effort: How much reasoning models should think; filter and summariser never more than low.
         max_tokens: Longest reply of a model in tokens, including its reasoning.
@@ -576,20 +576,20 @@ def ground_leaves(
         late_text: With --as-of, if your own text is newer than that day: refuse it (quarantine), keep it, or cut those passages.
         strict: Refuse a question from before the model's knowledge cutoff instead of warning.
         tree: The tree's file, or its name in `foretell tree list`.
-        who: Who makes the change, for the history; else the user of this machine.
+        who: Who makes the change, for the history (default: the user of this machine).
         why: Why, for the history.
-        base: The version you looked at. What others changed since is kept; changes of the same claims are refused.
-        plan: Only say what would be done and what it would cost; nothing is asked or written.
-        at_once: Claims examined at a time.
+        base: The version you looked at. Later changes by others are kept; if they concern the same claims, yours is refused.
+        plan: Only show what would be done and what it would cost.
+        at_once: How many claims to research at the same time.
         retries: How often to retry a leaf that failed.
-        kernels: Notebooks at work at the same time.
+        kernels: How many notebooks run at the same time.
         unsandboxed: Run notebooks without a sandbox, with your full permissions.
-        claims: The leaves.
+        claims: Ids of the leaves.
         grounder: How the smallest claims (leaves) are estimated.
         deep_model: A model that researches by itself, for the grounders deep and auto.
-        trials: How often each is examined, independently.
-        more: Keep earlier trials and add to them.
-        spend: Spend about so much on more trials, each where slope² × variance of the answer is largest.
+        trials: How many times to research each leaf, independently.
+        more: Keep earlier trials and add these.
+        spend: Spend about this much on more trials, where they reduce the uncertainty of the answer most.
     """
 
 def grow_tree(
@@ -646,7 +646,7 @@ def grow_tree(
         search: Search engine; may be repeated. none uses no search.
         budget: Hard limit in dollars. When it is spent, the current estimate is the answer.
         question_budget: Hard limit in dollars for each trial.
-        model_price: Price of a model that foretell does not know, in dollars per million tokens read/written, such as 0.5/2. For other roles: 0.5/2,filter=0.1/0.4.
+        model_price: Price of a model that foretell does not know, in dollars per million input/output tokens, such as 0.5/2. For other roles: 0.5/2,filter=0.1/0.4.
         temperature: Temperature of the models; by default, their own.
         effort: How much reasoning models should think; filter and summariser never more than low.
         max_tokens: Longest reply of a model in tokens, including its reasoning.
@@ -659,7 +659,7 @@ def grow_tree(
         grounder: How the smallest claims (leaves) are estimated.
         rule: How smaller claims are combined into the larger one.
         leaves: About how many leaves one analysis creates.
-        rounds: How often leaves are analysed again.
+        rounds: How many times leaves are broken down further.
         nodes: Maximum number of claims.
         most_leaves: Maximum number of leaves per analysis.
         depth: Maximum depth of the tree.
@@ -669,12 +669,12 @@ def grow_tree(
         trials: How often each leaf is estimated independently; the spread gives the answer an error bar.
         deep_model: A model that researches by itself, for the grounders deep and auto.
         correlations: Have a model check which siblings are not independent.
-        bayes_net: Ask for weights that are those of a Bayes net.
-        scaling: Scale weights to those of a Bayes net.
-        intercept_limit: Largest intercept of a linear link beside its obstacles, unless the model stands by another.
-        clamp: How near to certainty the answer may come.
-        shortcut: Of two outcomes, exactly one of which comes true, analyse the first.
-        kernels: Notebooks at work at the same time.
+        bayes_net: Ask the model for weights that form a Bayes net.
+        scaling: Scale weights so that they form a Bayes net.
+        intercept_limit: Largest intercept of a linear link, apart from its obstacles, unless the model insists on another.
+        clamp: Lowest and highest probability of the answer.
+        shortcut: If exactly one of two outcomes comes true, analyse only the first.
+        kernels: How many notebooks run at the same time.
         unsandboxed: Run notebooks without a sandbox, with your full permissions.
         out: Also write the tree to a file that ends in .json, .html, .md, .dot, .mmd, .bif, .xml or .pl; may be repeated.
     """
@@ -740,7 +740,7 @@ def report_tree(
 
     Args:
         file: The tree's file, or its name in `foretell tree list`.
-        lasting: Standard deviation of what the grounder gets wrong every time: widens the error bar.
+        lasting: Standard deviation of errors that the grounder repeats every time; widens the error bar.
     """
 
 def resume_run(
@@ -803,7 +803,7 @@ def resynthesize_tree(
         search: Search engine; may be repeated. none uses no search.
         budget: Hard limit in dollars. When it is spent, the current estimate is the answer.
         question_budget: Hard limit in dollars for each trial.
-        model_price: Price of a model that foretell does not know, in dollars per million tokens read/written, such as 0.5/2. For other roles: 0.5/2,filter=0.1/0.4.
+        model_price: Price of a model that foretell does not know, in dollars per million input/output tokens, such as 0.5/2. For other roles: 0.5/2,filter=0.1/0.4.
         temperature: Temperature of the models; by default, their own.
         effort: How much reasoning models should think; filter and summariser never more than low.
         max_tokens: Longest reply of a model in tokens, including its reasoning.
@@ -813,16 +813,16 @@ def resynthesize_tree(
         late_text: With --as-of, if your own text is newer than that day: refuse it (quarantine), keep it, or cut those passages.
         strict: Refuse a question from before the model's knowledge cutoff instead of warning.
         tree: The tree's file, or its name in `foretell tree list`.
-        who: Who makes the change, for the history; else the user of this machine.
+        who: Who makes the change, for the history (default: the user of this machine).
         why: Why, for the history.
-        base: The version you looked at. What others changed since is kept; changes of the same claims are refused.
-        plan: Only say what would be done and what it would cost; nothing is asked or written.
-        at_once: Claims examined at a time.
+        base: The version you looked at. Later changes by others are kept; if they concern the same claims, yours is refused.
+        plan: Only show what would be done and what it would cost.
+        at_once: How many claims to research at the same time.
         retries: How often to retry a leaf that failed.
-        kernels: Notebooks at work at the same time.
+        kernels: How many notebooks run at the same time.
         unsandboxed: Run notebooks without a sandbox, with your full permissions.
-        claims: Also these, although nothing changed beneath them.
-        rule: Join by this rule instead of the one before.
+        claims: Also these claims, even if nothing changed.
+        rule: Combine by this rule instead of the current one.
     """
 
 def run(
@@ -840,9 +840,9 @@ def run(
     Args:
         spec: A YAML or JSON file, or the same as a mapping: questions, models, search, trials, …
         concurrency: How many questions to work on at the same time.
-        tier: Service tier of the models, in place of the spec's: flex costs half and takes minutes, batch half and a day.
-        where: Who answers: this process (here), the workers of the shared database (workers), both of them, or workers wherever a shared database is set (auto).
-        extend: Add questions that are new to the run of this spec, instead of starting another.
+        tier: Service tier, instead of the spec's: flex costs half and may take minutes, batch half and up to a day.
+        where: Who does the work: this process (here), the workers of the shared database (workers), both, or workers if a shared database is set (auto).
+        extend: Add new questions to the existing run of this spec, instead of starting another.
         out: Also write tables of forecasts and outcomes into this folder.
     """
 
@@ -880,12 +880,12 @@ def tournament_results(
     Args:
         platform: Only this platform.
         rounds: Only this round or tournament; may be repeated.
-        methods: Public methods of ForecastBench; may be repeated.
+        methods: Public ForecastBench methods; may be repeated.
         by: Also score each combination of these columns, e.g. source,horizon.
-        reference: Compare all others with this forecaster; without it, with your newest entry.
-        missing: Probability to put in where a forecast is missing; the board takes 0.5.
+        reference: Compare all others with this forecaster (default: your newest entry).
+        missing: Probability to use for missing forecasts; the official leaderboard uses 0.5.
         draws: Number of bootstrap draws.
-        offline: Score by the outcomes that are here, and ask nobody.
+        offline: Use only the outcomes on this machine; no network.
     """
 
 def tree_history(
@@ -900,8 +900,8 @@ def tree_history(
 
     Args:
         tree: The tree's file, or its name in `foretell tree list`.
-        restore: Write this version into the tree's file, as a new one.
-        who: Who makes the change, for the history; else the user of this machine.
+        restore: Make this version the newest one.
+        who: Who makes the change, for the history (default: the user of this machine).
         why: Why, for the history.
     """
 

@@ -154,7 +154,7 @@ def test_pins_are_lifted_and_limits_told():
         (("--set", "P1=high"), "--set P1: Input should be a valid number"),
         (("--scenario", "none"), "no scenario 'none' is saved"),
         (("--save", "x"), "there is nothing to save"),
-        (("--sd", "P1=0.1"), "P1 is no input of the tree"),
+        (("--sd", "P1=0.1"), "P1 is not an input of the tree"),
     ],
 )
 def test_what_does_not_fit_is_told(arguments: tuple[str, ...], problem: str):

@@ -275,7 +275,7 @@ async def _official_reads() -> None:
         assert {round(point.p, 6) for point in known} >= {round(float(point.price), 6) for point in points}
         assert float(last.price) == known[-1].p
         (told,) = await client.get_resolutions(condition_ids=[POLYMARKET_ID])
-        assert (told.condition_id, told.price) == (POLYMARKET_ID, None), "69 is no price"
+        assert (told.condition_id, told.price) == (POLYMARKET_ID, None), "69 is not a price"
 
 
 async def _read(body: Payload) -> list[object]:

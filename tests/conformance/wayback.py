@@ -222,7 +222,7 @@ CHECKS = [
     ),
     Check(
         service="wayback",
-        what="a stored 404 or 429 is no page, and no word of the archive",
+        what="a stored 404 or 429 is not a page, and no word of the archive",
         recordings=(
             "get_memento_with_path_based_redirects_3",
             "get_memento_works_on_archived_rate_limit_responses_1",

@@ -28,7 +28,7 @@ FROZEN = TrialAssumptions(price="freeze")
 
 @cache
 def configurations(data: Path, known: TrialAssumptions) -> dict[str, Examples]:
-    """Every configuration that answered all 791 events; the clairvoyant saw the future and is no forecaster."""
+    """Every configuration that answered all 791 events; the clairvoyant saw the future and is not a forecaster."""
     found = read_trial_tables(data / "tables", "ab_", known)
     return {
         name: examples

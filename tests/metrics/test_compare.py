@@ -112,7 +112,7 @@ def test_all_against_one_and_matrix_agree(table, monkeypatch):
     for k in (1, 2):
         assert matrix.diff[k, 0] == pytest.approx(against[k].diff)
         assert matrix.low[k, 0] == pytest.approx(against[k].low)
-        assert matrix.p[k, 0] == pytest.approx(against[k].p)
+        assert matrix.p[k, 0] == pytest.approx(against[k].p_two_sided)
     assert matrix.diff == pytest.approx(-matrix.diff.T)
     assert matrix.n.tolist() == [[200, 200, 170], [200, 200, 170], [170, 170, 170]]
     assert against[0].diff == 0

@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
 
-from foretell.metrics import one_sided_p, stars, two_sided_p
+from foretell.metrics import Resampling, compare_paired, one_sided_p, stars, two_sided_p
+from foretell.metrics.bootstrap import interval_bounds
+from foretell.metrics.comparison import corrected_pairs, symmetric_p
 
 
 @pytest.mark.parametrize(("p", "expected"), [(0.0, "***"), (0.001, "**"), (0.01, "*"), (0.05, ""), (np.nan, "")])
@@ -20,3 +22,36 @@ def test_two_sided_is_never_zero_nor_above_one():
     assert two_sided_p(np.ones(999)) == pytest.approx(0.002)
     assert two_sided_p(np.zeros(9)) == 1.0
     assert np.isnan(two_sided_p(np.ones(0)))
+
+
+KINDS = ("percentile", "symmetric")
+
+
+@pytest.mark.parametrize("expanded", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_difference_has_a_star_exactly_where_its_interval_misses_zero(kind, expanded):
+    how = Resampling(draws=300, interval=kind, expanded=expanded)
+    starred = 0
+    for seed in range(80):
+        rng = np.random.default_rng(seed)
+        skewed = rng.exponential(1.0, 30) - 1.0 + rng.normal(0.35, 0.05)
+        found = compare_paired(skewed, np.zeros(30), resampling=how)
+        assert bool(found.stars) == (found.low > 0 or found.high < 0)
+        starred += bool(found.stars)
+    assert 10 < starred < 70, "both cases are seen"
+
+
+@pytest.mark.parametrize("shift", [-0.9, -0.3, 0.2, 0.6])
+def test_a_p_value_is_the_level_at_which_the_interval_reaches_zero(shift):
+    rng = np.random.default_rng(3)
+    draws = rng.gamma(4.0, 0.2, 20_000) - 0.8 + shift
+    p = {"symmetric": symmetric_p(shift, draws), "percentile": two_sided_p(draws)}
+    for kind in KINDS:
+        ends = interval_bounds(shift, draws, kind=kind, level=1 - p[kind])
+        assert min(np.abs(ends)) == pytest.approx(0, abs=0.02)
+    assert len(set(p.values())) == 2, "skewed draws tell the kinds apart"
+
+
+def test_pairs_are_corrected_together_and_missing_ones_do_not_count():
+    p = np.array([[1, 0.01, 0.02], [0.01, 1, np.nan], [0.02, np.nan, 1]])
+    np.testing.assert_allclose(corrected_pairs(p), [[1, 0.02, 0.02], [0.02, 1, np.nan], [0.02, np.nan, 1]])

@@ -89,7 +89,7 @@ def test_what_goes_wrong_inside_is_a_failure_of_the_model() -> None:
         ask(model_name(lambda prompt: 1))
     with pytest.raises(InputError, match="takes nothing"):
         ask(model_name(lambda: "x"))
-    with pytest.raises(InputError, match="is no model"):
+    with pytest.raises(InputError, match="is not a model"):
         model_name(7)
 
 

@@ -200,7 +200,7 @@ def test_nothing_to_replay(tmp_path: Path):
     with pytest.raises(InputError, match="there is no journal to replay"):
         Journal(tmp_path / "none.db", mode="replay")
     (tmp_path / "text.db").write_text("not a database at all, and long enough to be read as a header " * 20)
-    with pytest.raises(InputError, match="this is no journal"):
+    with pytest.raises(InputError, match="this is not a journal"):
         Journal(tmp_path / "text.db")
 
 

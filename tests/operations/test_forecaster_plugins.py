@@ -103,5 +103,5 @@ def test_without_a_model_a_sentence_says_so(tmp_path):
 
 
 def test_what_is_no_forecaster_is_refused():
-    with pytest.raises(InputError, match="is no forecaster"):
+    with pytest.raises(InputError, match="is not a forecaster"):
         as_forecaster(3)

@@ -123,7 +123,7 @@ def test_quantiles_and_samples_are_scored_by_crps():
     assert found.scores[0].coverage == 1
     samples = [{"forecaster": "s", "question": "q", "sample": i, "value": v} for i, v in enumerate((10.0, 11.0))]
     assert score.score(request((samples, outcomes))).rows()[0]["crps"] == pytest.approx(0.25)
-    with pytest.raises(InputError, match="is no level"):
+    with pytest.raises(InputError, match="is not a level"):
         score.score(request(([{**quantiles[0], "level": 1.5}], outcomes)))
     with pytest.raises(InputError, match="has no row in the outcomes"):
         score.score(request(([{**quantiles[0], "question": "other"}], outcomes)))

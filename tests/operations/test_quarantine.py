@@ -207,7 +207,9 @@ def test_units_bare_options_and_trees_are_read_too(here: Path) -> None:
 
 def test_a_set_of_nothing_else_says_so(here: Path) -> None:
     (here / "mine.jsonl").write_text(json.dumps(ROWS[0]) + "\n", encoding="utf-8")
-    with pytest.raises(InputError, match="question 'late' is asked as of 2024-04-01, but its own text was written later"):
+    with pytest.raises(
+        InputError, match="question 'late' is asked as of 2024-04-01, but its own text was written later"
+    ):
         told("backtest", "mine.jsonl", "-F", "always")
     assert "1 quarantined" in told("questions", "mine.jsonl")
 

@@ -319,10 +319,10 @@ def test_own_rounds_are_scored_beside_public_methods(world: World, tmp_path: Pat
     )
     assert not any(name.startswith("rehearsal:") for name, _ in rows), "one's own file is not a rival"
     same = scored(packed, table, offline=True)
-    # Compared as text: what has no interval is no number, and equals nothing.
+    # Compared as text: what has no interval is not a number, and equals nothing.
     assert repr(same.rows()) == repr(found.rows())
     assert "Rival:bold" in same.to_markdown()
-    with pytest.raises(InputError, match="is no archive"):
+    with pytest.raises(InputError, match="is not an archive"):
         scored(_written(tmp_path / "bad.tar.gz", "not packed"))
     with pytest.raises(InputError, match="is missing"):
         scored(_written(tmp_path / "bad.csv", "method\nx\n"))

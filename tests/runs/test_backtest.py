@@ -162,7 +162,7 @@ def test_plain_functions_forecast():
     ]
     (failure,) = result.failures
     assert failure.error.startswith("odd gave no probabilities")
-    with pytest.raises(InputError, match="is no forecaster"):
+    with pytest.raises(InputError, match="is not a forecaster"):
         backtest([3], [PRICED])
 
 

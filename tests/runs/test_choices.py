@@ -222,7 +222,7 @@ def test_prices_are_stated_for_every_role(tmp_path: Path):
         assert price is not None
         assert (price.input, price.output) == (0.1, 0.4)
     assert json.loads(spec.to_json())["prices"] == {"openai:gpt-6-sol": "3/9", UNKNOWN: "0.1/0.4"}
-    with pytest.raises(InputError, match="is no price"):
+    with pytest.raises(InputError, match="is not a price"):
         AskRequest.read({**fields, "model_price": "filter=cheap"})
     (notice,) = prepare_ask(AskRequest(**fields), settings).notices
     assert f"no price is known for {UNKNOWN}" in notice

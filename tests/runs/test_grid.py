@@ -72,7 +72,7 @@ def test_every_level_is_tried_with_every_other_and_any_field_can_vary():
         ({"factors": {"seed": [0, 1]}, "also": [{"seed": 1}]}, "are the same run"),
         ({"factors": {"seed": [0]}, "without": [{"seed": 7}]}, "seed has no level '7'"),
         ({"factors": {"seed": list(range(40)), "trials": list(range(1, 40))}}, "the grid has 1,560 runs"),
-        ({"factors": {"seed": [0]}, "budget": -1}, "field budget: -1 is no amount of dollars"),
+        ({"factors": {"seed": [0]}, "budget": -1}, "field budget: -1 is not an amount of dollars"),
         ({}, "the grid has no run"),
     ],
 )

@@ -250,7 +250,7 @@ def test_a_stated_price_is_used_and_is_part_of_the_run(tmp_path: Path):
     assert prices_of(spec).of(UNKNOWN) == TokenPrice(input=0.5, output=2.0)
     assert json.loads(spec.to_json())["prices"] == {UNKNOWN: "0.5/2"}
     assert "prices" not in json.loads(SPEC.to_json())
-    with pytest.raises(InputError, match="is no price"):
+    with pytest.raises(InputError, match="is not a price"):
         AskRequest.read({"question": "?", "model_price": "cheap"})
-    with pytest.raises(InputError, match="is no price"):
+    with pytest.raises(InputError, match="is not a price"):
         run({"questions": "demo", "models": {"agent": UNKNOWN}, "prices": {UNKNOWN: "1/-2"}}, settings=settings)

@@ -154,8 +154,8 @@ def test_hostile_names_and_notes_stay_text() -> None:
     ("text", "told"),
     [
         ("item,sources\nx,3", "column evidence: the column is missing"),
-        (sheet(["x,a,3,3,6,3,3"]), "row 1, column synthesis: '6' is no whole mark"),
-        (sheet(["x,a,3,3,2.5,3,3"]), "'2.5' is no whole mark"),
+        (sheet(["x,a,3,3,6,3,3"]), "row 1, column synthesis: '6' is not a whole mark"),
+        (sheet(["x,a,3,3,2.5,3,3"]), "'2.5' is not a whole mark"),
         (sheet(["x,a,3,3,good,3,3"]), "'good' is not a number"),
         (sheet([",a,3,3,3,3,3"]), "row 1, column item: is missing"),
         (sheet(["x,a,3,3,3,3,3", "x,a,3,3,3,3,3"]), "row 2"),

@@ -115,7 +115,7 @@ def test_a_question_known_by_its_address(metaculus: Any, said: Any):
         ("metaculus/104#9", {}, "the post has no question 9"),
         ("metaculus/404", {}, "no post 404 (status 404)"),
         ("metaculus/999", {}, "no post 999 (status 403)"),
-        ("kalshi/KXFED", {}, "it is no question of Metaculus"),
+        ("kalshi/KXFED", {}, "it is not a question of Metaculus"),
         ("metaculus/101", {"as_of": AsOf.day("2026-10-01")}, "in a backtest, not live"),
     ],
 )

@@ -104,7 +104,7 @@ def test_outcomes_as_the_arena_spells_them_and_never_scaled(arena: FakeProphetAr
         ("prophet_arena/over", {"p": {"Yes": 0.5}}, "takes no forecasts: it is closed"),
         ("prophet_arena/settled", {"p": {"Yes": 0.5}}, "takes no forecasts: it is resolved"),
         ("prophet_arena/nothing", {"p": {"Yes": 0.5}}, "has no event nothing"),
-        ("metaculus/101", {}, "it is no event here"),
+        ("metaculus/101", {}, "it is not an event here"),
         ("prophet_arena/who-wins", {"p": {"Ann": 0.7, "Bob": 0.3}, "as_of": AsOf.day("2026-10-01")}, "backtest"),
     ],
 )

@@ -256,7 +256,7 @@ def test_every_page_is_whole_at_every_width_in_light_and_dark(
 
 
 def _shape(app: FastAPI, address: str) -> str | None:
-    """The route of a page, so that one of a kind is looked at; None for what is no page."""
+    """The route of a page, so that one of a kind is looked at; None for what is not a page."""
     path = urlsplit(address).path
     if path.startswith(("/api/", "/static")) or path.endswith(FILES) or "/raw/" in path:
         return None

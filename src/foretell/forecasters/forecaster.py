@@ -423,7 +423,7 @@ def as_forecaster(given: "Forecaster | Callable[..., Any] | str") -> Forecaster:
     if callable(given):
         return FunctionForecaster(function=given, name=getattr(given, "__name__", type(given).__name__))
     raise InputError(
-        f"{given!r} is no forecaster", hint="give a name, a function of a question, or an object with forecast()"
+        f"{given!r} is not a forecaster", hint="give a name, a function of a question, or an object with forecast()"
     )
 
 

@@ -95,7 +95,7 @@ class ReadableFiles:
                     raise InputError(f"{written[:200]!r} is larger than {MAX_FILE_BYTES // 1_000_000} MB")
                 return found
         # The same words whether it is elsewhere or nowhere: what lies outside is nobody's business.
-        raise InputError(f"{written[:200]!r} is no file under the directories that may be read")
+        raise InputError(f"{written[:200]!r} is not a file under the directories that may be read")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -260,7 +260,7 @@ class ServerPermissions:
                 found = (folder / name).resolve()
                 if found.is_relative_to(folder) and found.suffix == ".json" and found.is_file():
                     return found
-        raise InputError(f"{written[:200]!r} is no tree of this server", hint="grow_tree grows one and names its file")
+        raise InputError(f"{written[:200]!r} is not a tree of this server", hint="grow_tree makes one")
 
     def check_tables(self, request: ScoreRequest) -> ScoreRequest:
         """The same with tables that were sent as rows, or with their files where those may be read."""

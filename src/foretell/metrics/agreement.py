@@ -137,7 +137,7 @@ def _ranks(values: Floats, weight: Floats) -> Floats:
 
 def _marks(values: npt.ArrayLike, name: str, marks: int) -> Floats:
     found = as_vector(values, name)
-    reject((found < 1) | (found > marks) | (found % 1 != 0), found, name, f"is no whole mark from 1 to {marks}")
+    reject((found < 1) | (found > marks) | (found % 1 != 0), found, name, f"is not a whole mark from 1 to {marks}")
     return found
 
 

@@ -19,6 +19,7 @@ from foretell.metrics.arrays import Bools, Floats, Ints, reject, same_shape
 from foretell.metrics.bootstrap import (
     DEFAULT_RESAMPLING,
     Interval,
+    IntervalKind,
     Resampling,
     Statistic,
     as_design,
@@ -44,9 +45,9 @@ class Comparison:
     p: float
     """One-sided, as the papers have it: the share of draws on the other side of zero."""
     p_two_sided: float
-    """Twice the smaller tail, with one draw added to each, so it is never zero; what stars and corrections go by."""
+    """1 − level of the widest interval, of the kind shown, that misses zero; stars and corrections go by it."""
     stars: str
-    """From `p_two_sided`, like the interval: *** below 0.001, ** below 0.01, * below 0.05."""
+    """From `p_two_sided`: *** below 0.001, ** below 0.01, * below 0.05; with any, a 95 % interval misses 0."""
     n: int
     """Rows (or, from sums, clusters) that both methods answered."""
     n_clusters: int
@@ -77,34 +78,58 @@ def one_sided_p(diff: float, replicates: Floats) -> float:
 
 
 def two_sided_p(replicates: Floats) -> float:
-    """Twice the smaller tail: min(1, 2·(1 + min(#{≤ 0}, #{≥ 0})) / (B + 1)) (Davison & Hinkley 1997, 4.2)."""
+    """Twice the smaller tail: min(1, 2·(1 + min(#{≤ 0}, #{≥ 0})) / (B + 1)) (Davison & Hinkley 1997, 4.2).
+
+    The p-value of percentile intervals.
+    """
     if not len(replicates):
         return float("nan")
-    tail = min(int(np.sum(replicates <= 0)), int(np.sum(replicates >= 0)))
-    return min(1.0, 2 * (1 + tail) / (len(replicates) + 1))
+    return min(1.0, 2 * min(_tails(replicates)))
 
 
-def comparison_of(interval: Interval, replicates: Floats, n: int, *, expanded: bool = False) -> Comparison:
+def symmetric_p(estimate: float, replicates: Floats) -> float:
+    """The p-value of symmetric intervals: (1 + #{|θ* − θ̂| ≥ |θ̂|}) / (B + 1)."""
+    if not len(replicates) or np.isnan(estimate):
+        return float("nan")
+    return (1 + int(np.sum(np.abs(replicates - estimate) >= abs(estimate)))) / (len(replicates) + 1)
+
+
+def _tails(replicates: Floats) -> tuple[float, float]:
+    """Shares of draws ≤ 0 and ≥ 0, one draw added to each so that none is ever empty."""
+    n = len(replicates) + 1
+    return (1 + int(np.sum(replicates <= 0))) / n, (1 + int(np.sum(replicates >= 0))) / n
+
+
+def comparison_of(interval: Interval, replicates: Floats, n: int, resampling: Resampling) -> Comparison:
     """The `Comparison` whose difference has that interval and those replicates (NaN draws are ignored).
 
-    `expanded` says that the interval was widened for its few clusters; the two-sided p-value then is too.
+    The p-value belongs to the kind of interval: it is below 1 − level exactly where the interval misses zero.
     """
-    known = interval.n_clusters > 1
-    finite = replicates[np.isfinite(replicates)] if known else replicates[:0]
-    both = two_sided_p(finite)
-    both = expanded_p(both, interval.n_clusters) if expanded else both
+    finite = replicates[np.isfinite(replicates)] if interval.n_clusters > 1 else replicates[:0]
+    p = _p_of_kind(interval.estimate, finite, resampling.interval)
+    p = expanded_p(p, interval.n_clusters) if resampling.expanded else p
+    # Draws tell a p-value to about one in their number; within that, the interval has the last word.
+    edge = round(1 - resampling.level, 12)
+    misses_zero = interval.low > 0 or interval.high < 0
+    p = min(p, float(np.nextafter(edge, 0))) if misses_zero else max(p, edge)
     return Comparison(
         diff=interval.estimate,
         se=interval.se,
         low=interval.low,
         high=interval.high,
         p=one_sided_p(interval.estimate, finite),
-        p_two_sided=both,
-        stars=stars(both) if interval.estimate else "",
+        p_two_sided=p,
+        stars=stars(p) if interval.estimate else "",
         n=n,
         n_clusters=interval.n_clusters,
         warning=interval.warning,
     )
+
+
+def _p_of_kind(estimate: float, replicates: Floats, kind: IntervalKind) -> float:
+    if kind == "symmetric":
+        return symmetric_p(estimate, replicates)
+    return two_sided_p(replicates)
 
 
 IndexPair = tuple[int, int]
@@ -119,10 +144,15 @@ class PairwiseMatrix:
     low: Floats
     high: Floats
     p: Floats
-    """One-sided, as in `Comparison`; 1 on the diagonal."""
+    """Two-sided, like the interval; 1 on the diagonal."""
     n: Ints
     """Rows both answered; on the diagonal, rows the method answered."""
     warning: str | None = None
+
+    @property
+    def corrected_p(self) -> Floats:
+        """`p` corrected for the number of pairs (Holm)."""
+        return corrected_pairs(self.p)
 
     @classmethod
     def of(cls, pairs: Mapping[IndexPair, Comparison], n: Ints) -> "PairwiseMatrix":
@@ -133,7 +163,7 @@ class PairwiseMatrix:
             diff[a, b], diff[b, a] = one.diff, -one.diff
             low[a, b], high[a, b], low[b, a], high[b, a] = one.low, one.high, -one.high, -one.low
             se[a, b] = se[b, a] = one.se
-            p[a, b] = p[b, a] = one.p
+            p[a, b] = p[b, a] = one.p_two_sided
         warning = next((one.warning for one in pairs.values() if one.warning), None)
         return cls(diff=diff, se=se, low=low, high=high, p=p, n=n, warning=warning)
 
@@ -178,7 +208,7 @@ def compare_all(
     rows = _MethodRows.of(scores, cluster)
     size = rows.answered.shape[1]
     if not -size <= reference < size:
-        raise ValueError(f"reference {reference} is no column of scores, which has {size}")
+        raise ValueError(f"reference {reference} is not a column of scores, which has {size}")
     return list(rows.compare([(i, reference % size) for i in range(size)], statistic, resampling).values())
 
 
@@ -238,7 +268,7 @@ class _MethodRows:
                     n_clusters=sum(s.n_clusters(mask) for s, mask in zip(strata, present, strict=True)),
                     warning=strata_warning(strata, present),
                 )
-                found[pair] = comparison_of(interval, drawn[:, a] - drawn[:, b], int(common.sum()))
+                found[pair] = comparison_of(interval, drawn[:, a] - drawn[:, b], int(common.sum()), resampling)
         return found
 
     def _blocks(
@@ -284,6 +314,14 @@ def holm(p: npt.ArrayLike) -> Floats:
     With m p-values in ascending order, adjusted p_(i) = max over j ≤ i of min(1, (m − j + 1)·p_(j)).
     """
     return _adjusted(p, lambda rising: np.maximum.accumulate(rising * np.arange(len(rising), 0, -1)))
+
+
+def corrected_pairs(p: Floats) -> Floats:
+    """A symmetric matrix of p-values corrected for its number of pairs (Holm); the diagonal stays as it is."""
+    out, upper = p.copy(), np.triu_indices(len(p), 1)
+    out[upper] = holm(p[upper])
+    out.T[upper] = out[upper]
+    return out
 
 
 def benjamini_hochberg(p: npt.ArrayLike) -> Floats:

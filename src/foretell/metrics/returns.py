@@ -112,7 +112,7 @@ def _yes_share(p: Floats, q_yes: Floats, q_no: Floats, gamma: float) -> Floats:
 
 def _prices(price: npt.ArrayLike, name: str) -> Floats:
     array = np.asarray(price, dtype=np.float64)
-    reject((array < 0) | np.isinf(array), array, name, "is no price")
+    reject((array < 0) | np.isinf(array), array, name, "is not a price")
     return array
 
 

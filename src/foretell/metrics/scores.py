@@ -144,7 +144,7 @@ def option_columns(happened: npt.ArrayLike, p: Floats) -> npt.NDArray[np.intp]:
     index = np.atleast_1d(as_floats(happened, "happened"))
     if index.shape != (len(p),):
         raise ValueError(f"happened has shape {index.shape}, expected ({len(p)},)")
-    reject((index != np.floor(index)) | (index < 0) | (index >= p.shape[1]), index, "happened", "is no column of p")
+    reject((index != np.floor(index)) | (index < 0) | (index >= p.shape[1]), index, "happened", "is not a column of p")
     columns = index.astype(np.intp)
     reject(np.isnan(p[np.arange(len(p)), columns]), index, "happened", "names an option that is absent in p")
     return columns

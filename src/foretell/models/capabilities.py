@@ -1,4 +1,4 @@
-"""Until when a model may know the world. A question that opened before is no fair test of it."""
+"""Until when a model may know the world. A question that opened before is not a fair test of it."""
 
 from dataclasses import dataclass
 from datetime import date, datetime

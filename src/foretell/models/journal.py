@@ -241,7 +241,7 @@ class Journal:
         except BaseException as error:
             self._db.close()
             if isinstance(error, sqlite3.DatabaseError):
-                raise InputError(f"this is no journal: {error}", path=self.path) from None
+                raise InputError(f"this is not a journal: {error}", path=self.path) from None
             raise
 
     @property

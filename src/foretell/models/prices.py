@@ -54,7 +54,7 @@ def read_price(written: str) -> TokenPrice:
     except ValueError:
         reading, cached, writing = -1.0, [], 0.0
     if len(cached) > 1 or not all(0 <= price < inf for price in (reading, *cached, writing)):
-        raise ValueError(f"{written!r} is no price: write dollars per million tokens read / written, e.g. 0.5/2")
+        raise ValueError(f"{written!r} is not a price: write dollars per million tokens read / written, e.g. 0.5/2")
     return TokenPrice(input=reading, output=writing, cached=cached[0] if cached else None)
 
 

@@ -192,7 +192,7 @@ def check_choices(request: InitBotRequest) -> None:
     if request.platform == "metaculus":
         Tournament.read(TOURNAMENT_PREFIX + request.tournament)
     elif request.platform == "prophet_arena" and request.tournament not in ("weekly", "live"):
-        raise InputError(f"{request.tournament!r} is no track", column="--tournament", hint="weekly or live")
+        raise InputError(f"{request.tournament!r} is not a track", column="--tournament", hint="weekly or live")
     elif request.platform == "forecastbench":
         _check_team(request)
     if request.budget > request.tournament_budget:

@@ -72,10 +72,10 @@ class _ResearchRequest(OperationRequest):
     )  # fmt: skip
     model_price: str | None = setting(
         None,
-        "Price of a model that foretell does not know, in dollars per million tokens read/written, such as 0.5/2. For "
+        "Price of a model that foretell does not know, in dollars per million input/output tokens, such as 0.5/2. For "
         "other roles: 0.5/2,filter=0.1/0.4.",
         metavar="[ROLE=]IN/OUT,…", max_length=2_000, group="models",
-        title="Price of the models, per million tokens read/written",
+        title="Price of the models, per million input/output tokens",
     )  # fmt: skip
     temperature: float | None = setting(
         None, "Temperature of the models; by default, their own.", ge=0, le=2, group="models"
@@ -171,17 +171,17 @@ class AskRequest(fields_of(AgentOptions, group="agent"), _ResearchRequest):  # p
     unit: str = setting("", "Unit of the number.", max_length=80, group="question")
     low: float | None = setting(
         None,
-        "The number is almost surely above this.",
+        "The number is almost certainly above this.",
         allow_inf_nan=False,
         group="question",
-        title="Least value",
+        title="Lowest value",
     )
     high: float | None = setting(
         None,
-        "The number is almost surely below this.",
+        "The number is almost certainly below this.",
         allow_inf_nan=False,
         group="question",
-        title="Largest value",
+        title="Highest value",
     )
     exclusivity: Exclusivity = setting(
         "exactly one", "How many of several outcomes come true.", group="question",
@@ -195,7 +195,7 @@ class AskRequest(fields_of(AgentOptions, group="agent"), _ResearchRequest):  # p
     )  # fmt: skip
     trials: int = setting(1, "How many independent trials to run and combine.", ge=1, le=50, title="Independent trials")
     combine: str = setting("default", COMBINE_HELP, max_length=1000, title="Combine trials by")
-    concurrency: int = setting(50, "Trials at once.", ge=1, le=2000, group="models")
+    concurrency: int = setting(50, "How many trials run at the same time.", ge=1, le=2000, group="models")
 
     @field_validator("options")
     @classmethod
@@ -208,10 +208,10 @@ class AskRequest(fields_of(AgentOptions, group="agent"), _ResearchRequest):  # p
     def _number_has_a_range(self) -> Any:
         if not self.number:
             if self.unit or self.low is not None or self.high is not None:
-                raise ValueError("unit, low and high belong to a number: say --number, the field `number`")
+                raise ValueError("unit, low and high are for numbers: add --number, the field `number`")
             return self
         if self.low is None or self.high is None or not 0 < self.high - self.low < inf:
-            raise ValueError("a number needs the range that it almost surely lies in: --low and a larger --high")
+            raise ValueError("a number needs a range that almost certainly contains it: --low and a larger --high")
         if self.options or self.price is not None:
             raise ValueError("a number has neither options nor a price")
         return self
@@ -226,10 +226,10 @@ _DEEP_MODEL: Any = setting(
 _RULE: Any = setting(
     "linear", "How smaller claims are combined into the larger one.", metavar="NAME", names=RULE_NAMES, group="tree"
 )
-_ROUNDS: Any = setting(1, "How often leaves are analysed again.", ge=1, le=6, group="tree")
+_ROUNDS: Any = setting(1, "How many times leaves are broken down further.", ge=1, le=6, group="tree")
 _STEPS: Any = setting(5, "Maximum number of model replies per analysis.", ge=1, group="tree")
 _RETRIES: Any = setting(3, "How often to retry a leaf that failed.", ge=0, group="tree")
-_KERNELS: Any = setting(4, "Notebooks at work at the same time.", ge=1, group="tree")
+_KERNELS: Any = setting(4, "How many notebooks run at the same time.", ge=1, group="tree")
 _UNSANDBOXED: Any = setting(False, "Run notebooks without a sandbox, with your full permissions.", group="tree")
 
 
@@ -254,21 +254,23 @@ class TreeRequest(_ResearchRequest):
     retries: int = _RETRIES
     trials: int = setting(
         1, "How often each leaf is estimated independently; the spread gives the answer an error bar.", ge=1, le=100,
-        group="tree", title="Examinations of each leaf",
+        group="tree", title="Estimates of each leaf",
     )  # fmt: skip
     deep_model: str | None = _DEEP_MODEL
     correlations: bool = setting(False, "Have a model check which siblings are not independent.", group="tree")
-    bayes_net: bool = setting(False, "Ask for weights that are those of a Bayes net.", group="tree")
-    scaling: Scaling | None = setting(None, "Scale weights to those of a Bayes net.", group="tree")
+    bayes_net: bool = setting(False, "Ask the model for weights that form a Bayes net.", group="tree")
+    scaling: Scaling | None = setting(None, "Scale weights so that they form a Bayes net.", group="tree")
     intercept_limit: float = setting(
         0.1,
-        "Largest intercept of a linear link beside its obstacles, unless the model stands by another.",
+        "Largest intercept of a linear link, apart from its obstacles, unless the model insists on another.",
         ge=0,
         le=1,
         group="tree",
     )
-    clamp: Clamp = setting((0.05, 0.95), "How near to certainty the answer may come.", metavar="LOW HIGH", group="tree")
-    shortcut: bool = setting(True, "Of two outcomes, exactly one of which comes true, analyse the first.", group="tree")
+    clamp: Clamp = setting(
+        (0.05, 0.95), "Lowest and highest probability of the answer.", metavar="LOW HIGH", group="tree"
+    )
+    shortcut: bool = setting(True, "If exactly one of two outcomes comes true, analyse only the first.", group="tree")
     kernels: int = _KERNELS
     unsandboxed: bool = _UNSANDBOXED
     out: tuple[Path, ...] = setting(
@@ -290,7 +292,7 @@ TreePath = Annotated[Path, AfterValidator(tree_path)]
 
 
 class TreeListRequest(OperationRequest):
-    """List the trees on this machine, the one changed last first: claim, probability and size."""
+    """List your trees, most recently changed first: claim, probability and size."""
 
 
 class TreeFileRequest(OperationRequest):
@@ -301,7 +303,7 @@ class TreeFileRequest(OperationRequest):
 
 _LASTING: Any = setting(
     0.0,
-    "Standard deviation of what the grounder gets wrong every time: widens the error bar.",
+    "Standard deviation of errors that the grounder repeats every time; widens the error bar.",
     metavar="SD",
     ge=0,
     le=0.5,
@@ -320,34 +322,35 @@ class TreeShowRequest(TreeFileRequest):
 
 
 class TreeCheckRequest(TreeFileRequest):
-    """Say everything that is wrong with FILE, and everything worth knowing.
+    """Check the tree in FILE: list all errors and remarks.
 
-    Exit code 1 if it cannot be used, 3 if its answer rests on a claim that failed.
+    The exit code is 1 if it cannot be used, 3 if its answer depends on a claim that failed.
     """
 
 
 class TreeExportRequest(TreeFileRequest):
     """Write the tree in FILE as a logic program, a Bayes net, a graph or a report.
 
-    problog, bif and xmlbif give the same probabilities as the tree. That takes linear links with weights and intercept
-    in [0, 1] that add up to 1 at most; other trees are refused unless you choose a --scaling, which changes numbers.
+    problog, bif and xmlbif give the same probabilities as the tree. This requires linear links whose weights and
+    intercept are in [0, 1] and add up to at most 1. Other trees are refused unless you choose a --scaling, which
+    changes numbers.
     """
 
     to: Literal["problog", "bif", "xmlbif", "dot", "mermaid", "markdown", "html", "json", "circuit"] = setting(
-        help="What to write."
+        help="The format."
     )
     out: Path | None = setting(None, "File to write to; without it, standard output.", flag="-o/--out", metavar="FILE")
     scaling: Scaling | None = setting(
-        None, "For problog, bif and xmlbif: scale linear weights that are no conditional chance, instead of refusing."
+        None, "For problog, bif and xmlbif: scale weights that are not probabilities, instead of refusing the tree."
     )
 
 
 class TreeReportRequest(TreeFileRequest):
-    """Write the report on the tree in FILE, to read, print and sign: --out report.html, .md or .pdf.
+    """Write a report on the tree in FILE, to read, print and sign: --out report.html, .md or .pdf.
 
-    The answer in a paragraph, how it resolves, what pulls it up and down and what would change it, its error bar, the
-    tree as a picture, every claim with its formula and its dated sources, what failed or is stale, models, cost, and
-    how to reproduce it. A PDF is printed by Chromium; without one, print the page from your browser.
+    It contains the answer in one paragraph, how the question resolves, what pushes the answer up and down, its error
+    bar, a picture of the tree, every claim with its formula and dated sources, what failed or is stale, models, cost,
+    and how to reproduce it. PDF needs Chromium on this machine; otherwise print the HTML from your browser.
     """
 
     lasting: float = _LASTING
@@ -358,9 +361,9 @@ class TreeNotebookRequest(TreeFileRequest):
 
     foretell tree notebook t.json --folder notebooks; foretell tree notebook t.json P1.2 --verify
 
-    A notebook is a real .ipynb with the data that it read beside it. It runs in any Jupyter, without key or network.
-    With --verify every cell is run in a sandbox without a network, and has to say what it said. Exit code 1 where one
-    does not, or where a notebook or its data is not there.
+    A notebook is an ordinary .ipynb file next to the data it read. It runs in any Jupyter, without a key or a network.
+    --verify runs every cell again in a sandbox without a network and compares the output. The exit code is 1 if one
+    differs, or if a notebook or its data is missing.
     """
 
     claims: tuple[ShortText, ...] = setting((), "Only these leaves.", argument=True, metavar="[CLAIM]...")
@@ -394,14 +397,14 @@ class RunRequest(OperationRequest):
     concurrency: int = setting(50, "How many questions to work on at the same time.", ge=1, le=2000)
     tier: ServiceTier | None = setting(
         None,
-        "Service tier of the models, in place of the spec's: flex costs half and takes minutes, batch half and a day.",
+        "Service tier, instead of the spec's: flex costs half and may take minutes, batch half and up to a day.",
     )
     where: RunPlace = setting(
         "auto",
-        "Who answers: this process (here), the workers of the shared database (workers), both of them, or workers "
-        "wherever a shared database is set (auto).",
+        "Who does the work: this process (here), the workers of the shared database (workers), both, or workers "
+        "if a shared database is set (auto).",
     )
-    extend: bool = setting(False, "Add questions that are new to the run of this spec, instead of starting another.")
+    extend: bool = setting(False, "Add new questions to the existing run of this spec, instead of starting another.")
     out: Path | None = setting(None, "Also write tables of forecasts and outcomes into this folder.", metavar="FOLDER")
 
     @field_validator("spec", mode="before")
@@ -483,12 +486,12 @@ class RunsRemoveRequest(OperationRequest):
 class RunsStopRequest(OperationRequest):
     """Stop RUN early and use what there is.
 
-    Trials under way answer with what they believe so far, marked as stopped early. Trials that have no estimate yet
-    stay open; `foretell runs resume` continues them. Works from any terminal, whichever process is running it.
+    Trials in progress answer with their current estimate, marked as stopped early. Trials without an estimate stay
+    open; `foretell runs resume` continues them. Works from any terminal, whichever process is running it.
     """
 
     run: str = _RUN
-    pause: bool = setting(False, "Record nothing for trials under way; `foretell runs resume` continues them.")
+    pause: bool = setting(False, "Record nothing for trials in progress; `foretell runs resume` continues them.")
 
 
 class RunsResumeRequest(OperationRequest):
@@ -569,120 +572,125 @@ class WhatIfRequest(OperationRequest):
 
 _TREE: Any = setting(help="The tree's file, or its name in `foretell tree list`.", argument=True)
 _WHO: Any = setting(
-    None, "Who makes the change, for the history; else the user of this machine.", metavar="NAME", env="FORETELL_USER",
+    None,
+    "Who makes the change, for the history (default: the user of this machine).",
+    metavar="NAME",
+    env="FORETELL_USER",
     max_length=200,
-)  # fmt: skip
+)
 _WHY: Any = setting("", "Why, for the history.", metavar="TEXT", max_length=500)
 _BASE: Any = setting(
     None,
-    "The version you looked at. What others changed since is kept; changes of the same claims are refused.",
+    "The version you looked at. Later changes by others are kept; if they concern the same claims, yours is refused.",
     metavar="VERSION",
     ge=1,
 )
-_PLAN: Any = setting(False, "Only say what would be done and what it would cost; nothing is asked or written.")
+_PLAN: Any = setting(False, "Only show what would be done and what it would cost.")
 
 
 class TreeEditRequest(OperationRequest):
-    """Change the tree in TREE: numbers, words, reports, links, claims added, moved or removed.
+    """Edit the tree in TREE: change numbers, wording, reports and links; add, move or remove claims.
 
     foretell tree edit t.json --claim P1.2="The bill passes by 30 June." --set P3=0.4 --why "Vote postponed"
 
-    Only the claims above a change are worked out anew. What a model judged from other words keeps its number and is
-    marked stale, until `foretell tree resynthesize` or --rejudge has it judged again. Every version is kept.
+    Only the claims above a change are recomputed. Judgements that a model made from the old wording keep their number
+    and are marked stale until you run `foretell tree resynthesize` or use --rejudge. Every version is kept.
     """
 
     tree: TreePath = _TREE
     set: Mapping[str, Probability] = setting({}, "Set a claim to this probability.", metavar="ID=P")
     unpin: tuple[ShortText, ...] = setting((), "Let a fixed claim follow its rule again.", metavar="ID")
-    claim: Mapping[str, str] = setting({}, "Give a claim this statement.", metavar="ID=TEXT")
-    report: Mapping[str, str] = setting({}, "Give a claim this report.", metavar="ID=TEXT")
+    claim: Mapping[str, str] = setting({}, "Change the statement of a claim.", metavar="ID=TEXT")
+    report: Mapping[str, str] = setting({}, "Change the report of a claim.", metavar="ID=TEXT")
     add: tuple[str, ...] = setting(
-        (), "A new claim under a parent; its weight is judged when the parent is.", metavar="PARENT=TEXT"
+        (), "Add a claim under a parent; it gets its weight when the parent is judged again.", metavar="PARENT=TEXT"
     )
-    remove: tuple[ShortText, ...] = setting((), "Take a claim out, and what only it rests on.", metavar="ID")
-    move: Mapping[str, str] = setting({}, "Put a claim under another parent.", metavar="ID=PARENT")
-    formula: Mapping[str, str] = setting({}, "Join a claim's children by this formula.", metavar="ID=FORMULA")
+    remove: tuple[ShortText, ...] = setting((), "Remove a claim, and the claims below that only it uses.", metavar="ID")
+    move: Mapping[str, str] = setting({}, "Move a claim under another parent.", metavar="ID=PARENT")
+    formula: Mapping[str, str] = setting({}, "Combine a claim's children by this formula.", metavar="ID=FORMULA")
     weights: Mapping[str, str] = setting(
-        {}, "Join a claim's children by a weighted sum, such as P1=0.05+0.4*P1.1-0.2*P1.2.", metavar="ID=SUM"
+        {}, "Combine a claim's children by a weighted sum, such as P1=0.05+0.4*P1.1-0.2*P1.2.", metavar="ID=SUM"
     )
     stale: Mapping[str, str] = setting({}, "Mark a claim as stale, for this reason.", metavar="ID=WHY")
     edits: Path | None = setting(
-        None, "A JSON list of edits, as under `edits` of a scenario in a tree file.", metavar="FILE"
+        None, "A JSON list of edits, in the form of a scenario's `edits` in a tree file.", metavar="FILE"
     )
     who: str | None = _WHO
     why: str = _WHY
     base: int | None = _BASE
-    plan: bool = setting(False, "Only say what would change and what would be stale; nothing is written.")
-    rejudge: bool = setting(False, "Have a model judge anew what it judged before something beneath changed.")
-    model: ModelChoice | None = setting(None, "provider:name of the model that judges.", env="FORETELL_MODEL")
+    plan: bool = setting(False, "Only show what would change and what would become stale.")
+    rejudge: bool = setting(False, "Let a model update the judgements that became stale.")
+    model: ModelChoice | None = setting(None, "Model that judges, as provider:name.", env="FORETELL_MODEL")
     budget: float | None = setting(None, "Hard limit in dollars.", metavar="DOLLARS", gt=0, le=10_000)
-    save_as: Path | None = setting(None, "Write the tree to this file; without it, to its own.", metavar="FILE")
+    save_as: Path | None = setting(None, "Write the tree to this file instead of its own.", metavar="FILE")
 
 
 class _TreeResearchRequest(_ResearchRequest):
-    """What asking models about a tree that there is already has in common."""
+    """What the requests that let models work on an existing tree have in common."""
 
     tree: TreePath = _TREE
     who: str | None = _WHO
     why: str = _WHY
     base: int | None = _BASE
     plan: bool = _PLAN
-    at_once: int = setting(20, "Claims examined at a time.", flag="--concurrency", ge=1, le=1000, group="tree")
+    at_once: int = setting(
+        20, "How many claims to research at the same time.", flag="--concurrency", ge=1, le=1000, group="tree"
+    )
     retries: int = _RETRIES
     kernels: int = _KERNELS
     unsandboxed: bool = _UNSANDBOXED
 
 
 class TreeGroundRequest(_TreeResearchRequest):
-    """Examine leaves of the tree in TREE anew: by another grounder or model, or several times.
+    """Research leaves of the tree in TREE again: with another grounder or model, or several times.
 
     foretell tree ground t.json P1.2 P3 --trials 5 --model openai:NAME --search brave
 
-    Without a claim, those that are stale, failed or were never examined. Several trials give a leaf its spread, from
-    which the error bar of the answer follows; with --spend money goes to the leaves that the answer is least sure of.
-    Numbers above are worked out anew; claims that were judged as a whole from the old reports are marked stale.
+    Without CLAIM, it researches the leaves that are stale, failed or new. With several trials, the spread of the
+    leaves gives the answer an error bar. With --spend, the money goes to the leaves that contribute most to the
+    uncertainty. Numbers above are recomputed; claims judged as a whole from the old reports are marked stale.
     """
 
-    claims: tuple[ShortText, ...] = setting((), "The leaves.", argument=True, metavar="[CLAIM]...")
+    claims: tuple[ShortText, ...] = setting((), "Ids of the leaves.", argument=True, metavar="[CLAIM]...")
     grounder: str = _GROUNDER
     deep_model: str | None = _DEEP_MODEL
-    trials: int = setting(1, "How often each is examined, independently.", ge=1, le=100)
-    more: bool = setting(False, "Keep earlier trials and add to them.")
+    trials: int = setting(1, "How many times to research each leaf, independently.", ge=1, le=100)
+    more: bool = setting(False, "Keep earlier trials and add these.")
     spend: float | None = setting(
-        None, "Spend about so much on more trials, each where slope² × variance of the answer is largest.",
+        None, "Spend about this much on more trials, where they reduce the uncertainty of the answer most.",
         metavar="DOLLARS", gt=0, le=10_000,
     )  # fmt: skip
 
 
 class TreeExpandRequest(_TreeResearchRequest):
-    """Take one leaf of the tree in TREE apart: its parts are examined and put together, and all above worked out anew.
+    """Break one leaf of the tree in TREE into smaller claims, research them, and recompute the claims above.
 
     foretell tree expand t.json P1.2 --leaves 5 --model openai:NAME --search brave
     """
 
-    claim: str = setting(help="The leaf.", argument=True, min_length=1, max_length=200)
+    claim: str = setting(help="Id of the leaf.", argument=True, min_length=1, max_length=200)
     grounder: str = _GROUNDER
     deep_model: str | None = _DEEP_MODEL
     rule: str = _RULE
-    leaves: int = setting(6, "About how many leaves it makes.", ge=2, le=100, group="tree")
+    leaves: int = setting(6, "About how many leaves to create.", ge=2, le=100, group="tree")
     rounds: int = _ROUNDS
-    nodes: int = setting(200, "New claims at most.", ge=3, group="tree")
-    depth: int | None = setting(None, "Levels of the whole tree at most.", ge=1, group="tree")
+    nodes: int = setting(200, "Maximum number of new claims.", ge=3, group="tree")
+    depth: int | None = setting(None, "Maximum depth of the whole tree.", ge=1, group="tree")
     steps: int = _STEPS
 
 
 class TreeResynthesizeRequest(_TreeResearchRequest):
-    """Have judged anew what is stale in the tree in TREE, and work out the rest.
+    """Let a model update the stale judgements in the tree in TREE, and recompute the rest.
 
-    A model is asked for a claim whose rule was judged from other words, or which was judged as a whole before a number
-    beneath it changed, and for nothing else; all other claims follow by arithmetic. What failed is asked again.
+    A model is only asked about claims whose rule was judged from other wording, or that were judged as a whole before
+    something below changed. Everything else is arithmetic. Failed judgements are tried again.
     """
 
     claims: tuple[ShortText, ...] = setting(
-        (), "Also these, although nothing changed beneath them.", argument=True, metavar="[CLAIM]..."
+        (), "Also these claims, even if nothing changed.", argument=True, metavar="[CLAIM]..."
     )
     rule: str | None = setting(
-        None, "Join by this rule instead of the one before.", metavar="NAME", names=RULE_NAMES, group="tree"
+        None, "Combine by this rule instead of the current one.", metavar="NAME", names=RULE_NAMES, group="tree"
     )
 
 
@@ -694,15 +702,15 @@ class TreeDiffRequest(OperationRequest):
 
     tree: TreePath = _TREE
     other: TreePath | None = setting(None, "Another tree's file or name.", argument=True)
-    start: int | None = setting(None, "The older version; else the one before the last.", flag="--from", ge=1)
-    end: int | None = setting(None, "The newer version; else the tree as it is.", flag="--to", ge=1)
+    start: int | None = setting(None, "The older version (default: the one before the last).", flag="--from", ge=1)
+    end: int | None = setting(None, "The newer version (default: the current tree).", flag="--to", ge=1)
 
 
 class TreeHistoryRequest(OperationRequest):
     """List the versions of the tree in TREE: who changed what, when and why. With --restore, go back to one."""
 
     tree: TreePath = _TREE
-    restore: int | None = setting(None, "Write this version into the tree's file, as a new one.", ge=1)
+    restore: int | None = setting(None, "Make this version the newest one.", ge=1)
     who: str | None = _WHO
     why: str = _WHY
 
@@ -729,10 +737,13 @@ _FORECASTS: Any = setting(
 _OUTCOMES: Any = setting(
     help="Table of outcomes: question, target, outcome, due, resolved_on.", flag="-o/--outcomes", metavar="FILE"
 )
-_DROP_UNKNOWN: Any = setting(False, "Leave out forecasts of targets without an outcome row.")
-_FORECASTER: Any = setting(None, "Whose forecasts; needed where there are several.", metavar="NAME")
+_DROP_UNKNOWN: Any = setting(False, "Leave out forecasts whose target is not in the outcomes.")
+_FORECASTER: Any = setting(None, "Which forecaster; required if the table has several.", metavar="NAME")
 _CLUSTER: Any = setting(
-    (), "Columns that are resampled as a whole; two of them are crossed.", metavar="COLUMNS", group="statistics"
+    (),
+    "Columns that define clusters, which are resampled as a whole; two columns are crossed.",
+    metavar="COLUMNS",
+    group="statistics",
 )
 _BUILT: Any = "Folder for questions.jsonl and outcomes.csv."
 CombineTrials = Literal["mean", "logit-mean", "separate"]
@@ -741,7 +752,7 @@ CalibrationMethod = Literal["default", "platt", "hierarchical", "isotonic", "bet
 
 
 class TablesRequest(OperationRequest):
-    """A table of forecasts and one of outcomes, and how to read them. In Python each may also be a frame or rows."""
+    """A table of forecasts and a table of outcomes. In Python, each can also be a data frame or a list of rows."""
 
     forecasts: Any = setting(
         help="Table of forecasts: forecaster, question, target, p.", flag="-f/--forecasts", metavar="FILE"
@@ -753,15 +764,15 @@ class TablesRequest(OperationRequest):
     )
     combine_trials: CombineTrials = setting("mean", "How several trials of one forecaster become one forecast.")
     weights: Literal["equal", "question"] = setting(
-        "equal", "Without a weight column, count every target once or every question once."
+        "equal", "Without a weight column: count every target once (equal), or every question once (question)."
     )
     drop_unknown: bool = _DROP_UNKNOWN
 
 
 class ScoringRequest(TablesRequest):
-    """Two tables, what to compute from them, and how sure to be of it.
+    """Tables or stored runs, what to compute from them, and how to compute intervals.
 
-    Stored runs take their place or stand beside them: `--run autumn --run winter -f mine.csv` puts all on one board.
+    Runs and tables can be combined on one leaderboard: `--run autumn --run winter -f mine.csv`.
     """
 
     forecasts: Any = setting(
@@ -775,26 +786,26 @@ class ScoringRequest(TablesRequest):
         metavar="FILE",
     )
     runs: tuple[ShortText, ...] = setting(
-        (), "A stored run by its name or how its id begins; may be repeated.", flag="--run", metavar="RUN"
+        (), "A stored run, by name or by the beginning of its id; may be repeated.", flag="--run", metavar="RUN"
     )
 
     by: Columns = setting((), "Also score each combination of these columns, e.g. source,horizon.", metavar="COLUMNS")
     metric: str = setting("bi", "The metric that ranks the table.", metavar="NAME", names=METRIC_NAMES)
     reference: str | None = setting(
-        None, "Compare all others with this forecaster; without it, with the leader.", metavar="NAME"
+        None, "Compare all others with this forecaster (default: the leader).", metavar="NAME"
     )
     cluster: Columns = _CLUSTER
-    missing: float | None = setting(None, "Probability to put in where a forecast is missing.", metavar="P", ge=0, le=1)
+    missing: float | None = setting(None, "Probability to use for missing forecasts.", metavar="P", ge=0, le=1)
     gamma: float = setting(
-        0.0, "Risk aversion, 0 to 1, of the bettor behind return and sharpe.", ge=0, le=1, group="statistics"
+        0.0, "Risk aversion of the bettor in return and sharpe, 0 to 1.", ge=0, le=1, group="statistics"
     )
-    fee: str = setting("none", "Fee that the bettor pays: none, kalshi or a rate.", metavar="FEE", group="statistics")
+    fee: str = setting("none", "Fee the bettor pays: none, kalshi or a rate.", metavar="FEE", group="statistics")
     draws: int = setting(2000, "Number of bootstrap draws.", ge=100, group="statistics")
     seed: int = setting(0, "Seed of the bootstrap.", group="statistics")
-    level: float = setting(0.95, "Level of the intervals.", gt=0, lt=1, group="statistics")
+    level: float = setting(0.95, "Confidence level of the intervals.", gt=0, lt=1, group="statistics")
     interval: Literal["percentile", "symmetric"] = setting(
         "percentile",
-        "How draws become an interval: their percentiles, or symmetric about the estimate (Algorithm 1 of PA).",
+        "How to compute intervals: percentiles, or symmetric about the estimate (Algorithm 1 of Prophet Arena).",
         group="statistics",
     )
 
@@ -802,9 +813,9 @@ class ScoringRequest(TablesRequest):
 class ScoreRequest(ScoringRequest):
     """Score a table of forecasts against a table of outcomes.
 
-    Tables are CSV, Parquet or JSONL; their columns are described in docs/formats.md. Every number comes with an
-    interval from a bootstrap that resamples whole clusters, and with the share of targets that were answered. Columns
-    to group by are those of the outcomes, and `difficulty`: how hard a question was for everybody.
+    Tables are CSV, Parquet or JSONL; docs/formats.md describes their columns. Every number comes with an interval from
+    a bootstrap that resamples whole clusters, and with the share of targets that were answered. You can group by any
+    column of the outcomes, and by `difficulty`: how hard a question was for everyone.
 
     A table of quantiles (forecaster, question, level, value) against outcomes with a column value is scored by CRPS.
 
@@ -814,13 +825,12 @@ class ScoreRequest(ScoringRequest):
     """
 
     metrics: Literal["usual", "all"] = setting(
-        "usual", "With all: every metric in pages and files, and the recalibration line; docs/metrics.md explains them."
+        "usual",
+        "With all: every metric, and the recalibration line, in pages and files; docs/metrics.md explains them.",
     )
     anchors: bool = setting(True, "Add the rows 0.5, base rate and crowd price.")
-    title: str | None = setting(None, "Title of the page that --out FILE.html writes.")
-    costs: Any = setting(
-        None, "Table of forecaster and dollars, for the frontier of score against cost.", metavar="FILE"
-    )
+    title: str | None = setting(None, "Title of the page written by --out FILE.html.")
+    costs: Any = setting(None, "Table of forecaster and dollars, to plot score against cost.", metavar="FILE")
 
 
 class CompareRequest(ScoringRequest):
@@ -831,11 +841,9 @@ class CompareRequest(ScoringRequest):
     """
 
     forecasters: tuple[str, ...] = setting(help="The forecasters to compare.", argument=True, metavar="FORECASTER...")
-    reference: str | None = setting(
-        None, "Compare with this forecaster; without it, with the last one named.", metavar="NAME"
-    )
+    reference: str | None = setting(None, "Compare with this forecaster (default: the last one named).", metavar="NAME")
     correct: Correction = setting(
-        "holm", "How p-values are corrected for the number of comparisons: holm, bh or none.", group="statistics"
+        "holm", "Correction of p-values for the number of comparisons: holm, bh or none.", group="statistics"
     )
 
 
@@ -843,8 +851,8 @@ class ErrorsRequest(TablesRequest):
     """Where FORECASTER does well and badly: its worst misses, and its score by source, horizon and other columns."""
 
     forecaster: str = setting(help="Whose errors to analyse.", argument=True)
-    reference: str | None = setting(None, "Show the difference to this forecaster too.", metavar="NAME")
-    metric: str = setting("bi", "The metric of the groups.", metavar="NAME", names=METRIC_NAMES)
+    reference: str | None = setting(None, "Also show the difference from this forecaster.", metavar="NAME")
+    metric: str = setting("bi", "Metric for the groups.", metavar="NAME", names=METRIC_NAMES)
     cluster: Columns = _CLUSTER
 
 
@@ -863,19 +871,19 @@ class PlanRequest(OperationRequest):
     )
     gain: float = setting(help="The improvement to detect, in points of the Brier index.")
     index: float | None = setting(
-        None, "The Brier index around which it is expected; without it, the pilot's own, or 70.", lt=100
+        None, "The Brier index around which to look (default: the pilot's own, or 70).", lt=100
     )
     sd: float | None = setting(None, "Standard deviation of the paired Brier differences.", gt=0)
     forecasts: Any = setting(None, "Table of the pilot's forecasts.", flag="-f/--forecasts", metavar="FILE")
     outcomes: Any = setting(None, "Table of the pilot's outcomes.", flag="-o/--outcomes", metavar="FILE")
-    power: float = setting(0.8, "Chance to see the gain.", ge=0.05, le=0.999)
-    alpha: float = setting(0.05, "Chance of a false alarm.", ge=0.0001, le=0.5)
+    power: float = setting(0.8, "Probability of detecting the gain.", ge=0.05, le=0.999)
+    alpha: float = setting(0.05, "Probability of a false alarm.", ge=0.0001, le=0.5)
 
 
 # Backtests without models, and calibration.
 
 
-_ROUNDS_FOLDER: Any = setting(None, "Folder of the pulled rounds; without it, the user's cache.", metavar="FOLDER")
+_ROUNDS_FOLDER: Any = setting(None, "Folder of the pulled rounds (default: your foretell home).", metavar="FOLDER")
 
 
 SET_HELP = (
@@ -885,20 +893,23 @@ SET_HELP = (
 
 
 class QuestionSetFields(OperationRequest):
-    """Which part of a question set is wanted."""
+    """Which part of a question set to use."""
 
     rounds: tuple[str, ...] = setting(
         (), "Only this round of forecastbench or of a folder of tables; may be repeated.", flag="--round",
         metavar="DATE",
     )  # fmt: skip
-    limit: int | None = setting(None, "Only the first so many questions.", ge=1)
-    closes_after: str | None = setting(None, "Only what ends on this day or later.", metavar="DATE", max_length=40)
-    closes_before: str | None = setting(None, "Only what ends by this day.", metavar="DATE", max_length=40)
-    category: str = setting("", "Only this category, or what a market tags so.", max_length=200)
+    limit: int | None = setting(None, "Only the first N questions.", ge=1)
+    closes_after: str | None = setting(
+        None, "Only questions that close on this day or later.", metavar="DATE", max_length=40
+    )
+    closes_before: str | None = setting(None, "Only questions that close by this day.", metavar="DATE", max_length=40)
+    category: str = setting("", "Only this category or market tag.", max_length=200)
     late_text: LateText = setting(
-        "quarantine", "Questions whose own text was written after they are asked: left out (quarantine), asked as they "
-        "are (keep), or asked without those passages (cut).",
-    )  # fmt: skip
+        "quarantine",
+        "Questions whose own text was written after their date: leave them out (quarantine), ask them as they are "
+        "(keep), or remove those passages (cut).",
+    )
 
     def wanted(self) -> SetFilter:
         """The same as a value; a wrong one raises an `InputError` that names it."""
@@ -910,11 +921,15 @@ class QuestionSetFields(OperationRequest):
 
 
 class ListingFields(QuestionSetFields):
-    """Which part of a question set is wanted, of a market too."""
+    """Which part of a question set to use, including markets."""
 
-    status: SetStatus | None = setting(None, "Of a market's events; open where nothing is said.")
+    status: SetStatus | None = setting(None, "Status of a market's events (default: open).")
     minimum_volume: float = setting(
-        0.0, "Least volume of a market's events, in its own unit.", flag="--min-volume", metavar="VOLUME", ge=0
+        0.0,
+        "Minimum volume of a market's events, in the market's own unit.",
+        flag="--min-volume",
+        metavar="VOLUME",
+        ge=0,
     )
 
 
@@ -935,12 +950,12 @@ class BacktestRequest(QuestionSetFields):
     data: Path | None = _ROUNDS_FOLDER
     series: Path | None = setting(
         None,
-        "CSV file or folder of time series; else those that your own questions name are read where they are published.",
+        "CSV file or folder of time series; by default, the series your questions name are read from their publisher.",
         metavar="PATH",
     )
     fetch_series: bool = setting(
         False,
-        "Read the series of published rounds from their sources too, as they stood on the due date: FRED's vintages, "
+        "Also read the series of published rounds from their sources, as known on the due date: FRED's vintages, "
         "Yahoo, DBnomics, ACLED, Wikipedia.",
     )
     tables: Path | None = setting(Path("backtest"), "Folder for the tables.", metavar="FOLDER")
@@ -957,15 +972,15 @@ class DemoRequest(OperationRequest):
 
     tables: Path | None = setting(None, "Also write the tables of the backtest into this folder.", metavar="FOLDER")
     home: Path | None = setting(
-        None, "Folder for the example; without it, one in the cache, as foretell serve --example expects.",
+        None, "Folder for the example (default: where foretell serve --example looks for it).",
         metavar="FOLDER",
     )  # fmt: skip
-    questions: int | None = setting(None, "Only the first so many questions of the backtest, for a quick look.", ge=2)
-    days: int = setting(30, "Days of the arena.", ge=1, le=366)
+    questions: int | None = setting(None, "Only the first N questions of the backtest, for a quick look.", ge=2)
+    days: int = setting(30, "Number of days of the arena.", ge=1, le=366)
 
 
 class _PastRequest(OperationRequest):
-    """Resolved forecasts, from which something is learnt."""
+    """Resolved forecasts to learn from."""
 
     forecasts: Path = _FORECASTS
     outcomes: Path = _OUTCOMES
@@ -973,7 +988,7 @@ class _PastRequest(OperationRequest):
 
 
 class CalibrateFitRequest(_PastRequest):
-    """Fit a rule on forecasts whose outcomes are known.
+    """Fit a calibration rule on forecasts with known outcomes.
 
     The outcomes need the columns due (when it was asked) and resolved_on (when the answer became known):
 
@@ -981,14 +996,14 @@ class CalibrateFitRequest(_PastRequest):
     """
 
     forecaster: str | None = _FORECASTER
-    method: CalibrationMethod = setting("default", "What to fit.")
+    method: CalibrationMethod = setting("default", "The method.")
 
 
 class CalibrateApplyRequest(OperationRequest):
     """Apply the rule in FITTED to new forecasts.
 
-    It refuses what it was fitted on, and questions asked before the last outcome it learnt from was known. Without
-    --outcomes the columns it needs (due, and source, kind, price, prior, horizon where it uses them) are those of the
+    It refuses the questions it was fitted on, and questions asked before its last training outcome was known. Without
+    --outcomes, the columns it needs (due and, if used, source, kind, price, prior, horizon) are taken from the
     forecasts.
 
       foretell calibrate apply rule.json -f new.csv -o questions.csv --out calibrated.csv
@@ -1002,18 +1017,18 @@ class CalibrateApplyRequest(OperationRequest):
     forecaster: str | None = _FORECASTER
     drop_unknown: bool = _DROP_UNKNOWN
     name: str | None = setting(
-        None, "What to call the result; without it, its forecaster with the word calibrated, or ensemble."
+        None, "Name of the result (default: the forecaster's name plus calibrated, or ensemble)."
     )
     check: Literal["time", "ids"] = setting(
         "time",
-        "With ids, a rule may judge questions asked before its training ended: for a check, not for publication.",
+        "With ids, the rule accepts questions asked before its training ended: for a check, not for publication.",
     )
 
 
 class ThresholdRequest(_PastRequest):
-    """Choose where to cut a probability into True and False: on validation rows, judged on test rows.
+    """Choose the probability above which a claim is called True: on validation rows, judged on test rows.
 
-    The outcomes say which is which in a column split (of claims: subtype). The file is applied to new forecasts:
+    The outcomes say which is which in a column split (for claims: subtype). Apply the file to new forecasts:
 
       foretell calibrate threshold -f f.csv -o o.csv --out cut.json
 
@@ -1021,12 +1036,12 @@ class ThresholdRequest(_PastRequest):
     """
 
     split: str | None = setting(
-        None, "Column of the outcomes with the split; without it, split or else subtype.", metavar="COLUMN"
+        None, "Column of the outcomes with the split (default: split, or else subtype).", metavar="COLUMN"
     )
     validation: str = setting("validation", "The rows on which the threshold is chosen.", metavar="NAME")
     test: str = setting("test", "The rows on which it is judged.", metavar="NAME")
     criterion: Literal["accuracy", "balanced", "f1"] = setting(
-        "accuracy", "What the threshold makes best: accuracy, the mean over true and false claims, or F1."
+        "accuracy", "What to maximise: accuracy, balanced accuracy over true and false claims, or F1."
     )
     combine_trials: Literal["mean", "logit-mean"] = setting("mean", "How several trials become one forecast.")
     draws: int = setting(2000, "Number of bootstrap draws.", ge=100)
@@ -1034,17 +1049,17 @@ class ThresholdRequest(_PastRequest):
 
 
 class DecideRequest(OperationRequest):
-    """Call new forecasts True or False by the THRESHOLDS that `foretell calibrate threshold` chose."""
+    """Label new forecasts True or False with the THRESHOLDS from `foretell calibrate threshold`."""
 
     thresholds: Path = setting(help="File of the thresholds.", argument=True)
     forecasts: Path = _FORECASTS
 
 
 class EnsembleRequest(_PastRequest):
-    """Choose weights for several forecasters whose mean would have been good.
+    """Fit weights for combining several forecasters.
 
-    How far to go is judged on later rounds than the weights came from; where that shows no gain beyond noise, everybody
-    counts the same. The file is applied like any other rule:
+    Later rounds decide how far to move away from equal weights; if there is no gain beyond noise, weights stay equal.
+    Apply the file like any other rule:
 
       foretell calibrate ensemble -f past.csv -o outcomes.csv --out rule.json
 
@@ -1052,11 +1067,11 @@ class EnsembleRequest(_PastRequest):
     """
 
     method: Literal["greedy", "skill", "pooled", "best", "equal"] = setting(
-        "greedy", "Add the best step by step, weigh by past skill, stack log-odds, take the best so far, or count "
-        "everybody the same.",
+        "greedy", "Add the best step by step, weight by past skill, stack log-odds, take the best so far, or use "
+        "equal weights.",
     )  # fmt: skip
-    steps: int = setting(20, "Steps of the greedy selection at most.", ge=1)
-    replacement: bool = setting(True, "Let the greedy selection add a member again, which gives it more weight.")
+    steps: int = setting(20, "Maximum number of steps of the greedy selection.", ge=1)
+    replacement: bool = setting(True, "Allow the greedy selection to add a member again, which gives it more weight.")
 
 
 # Questions and data.
@@ -1071,20 +1086,18 @@ class QuestionsRequest(ListingFields):
     """
 
     dataset: str = setting(help=SET_HELP, argument=True)
-    as_of: str | None = setting(
-        None, "When the questions are asked, for rows that do not say so; without it, now.", metavar="DATE"
-    )
+    as_of: str | None = setting(None, "Date for rows without one (default: now).", metavar="DATE")
     topics: bool = setting(False, "Sort every question into one of ten topics.")
     model: str | None = setting(
-        None, "Model that sorts them, as provider:name; without it, their words decide.", metavar="MODEL"
+        None, "Model that assigns topics, as provider:name; without it, the wording decides.", metavar="MODEL"
     )
 
 
 class FetchRequest(ListingFields):
-    """Write a question set to a file, one JSON line each, as it stands now: any market, tournament or data set.
+    """Save a question set to a file as it is now, one JSON line per question: any market, tournament or data set.
 
-    Of a market those are the open questions: yes or no, choices, groups, conditional pairs, numbers and dates. Ask the
-    file with a spec that says mode: live, then submit the run with foretell submit; or ask it later as of this day.
+    For a market, these are the open questions: yes/no, multiple choice, groups, conditional pairs, numbers and dates.
+    Run the file with a spec that says mode: live, then submit the run; or use it later as of this day.
 
       foretell fetch metaculus:minibench --new
 
@@ -1093,31 +1106,31 @@ class FetchRequest(ListingFields):
 
     dataset: str = setting(help=SET_HELP, argument=True)
     tournaments: tuple[str, ...] = setting(
-        (), "Only this tournament of Metaculus, by slug or number; may be repeated.", flag="--tournament"
+        (), "Only this Metaculus tournament, by slug or number; may be repeated.", flag="--tournament"
     )
-    limit: int | None = setting(200, "Number of questions at most.", ge=1, le=5000)
-    new: bool = setting(False, "Only what was not submitted from this machine before.")
+    limit: int | None = setting(200, "Maximum number of questions.", ge=1, le=5000)
+    new: bool = setting(False, "Only questions that were not submitted from this machine before.")
 
 
 class DataPullRequest(OperationRequest):
-    """Download rounds of ForecastBench with their outcomes so far, or a data set of Prophet Arena.
+    """Download ForecastBench rounds with their outcomes so far, or a Prophet Arena data set.
 
-    Files that are here and intact are not downloaded again; outcomes are brought up to date.
+    Intact files are not downloaded again; outcomes are updated.
     """
 
-    source: Literal["forecastbench", "prophet-arena"] = setting(help="Where the questions are from.", argument=True)
+    source: Literal["forecastbench", "prophet-arena"] = setting(help="The source.", argument=True)
     dataset: str = setting("", "Prophet Arena: the data set.", metavar="SLUG[@VERSION]")
     rounds: tuple[str, ...] = setting((), "Due date of a round; may be repeated.", flag="--round", metavar="DATE")
-    latest: bool = setting(False, "The newest round, also when no round is named.")
-    prices: bool = setting(True, "Also read each market's price at the due moment; published ones are ten days old.")
+    latest: bool = setting(False, "The newest round; this is the default if no round is named.")
+    prices: bool = setting(True, "Also read each market's price at the due date; published prices are ten days old.")
     url: str | None = setting(None, "Where the files are published.", env="FORETELL_FORECASTBENCH_URL")
     folder: Path | None = _ROUNDS_FOLDER
 
 
 class PromptsRequest(OperationRequest):
-    """Show what models are sent: every kind of question, form of the agent and role, with estimated tokens.
+    """Show the prompts for every kind of question, agent variant and role, with estimated tokens.
 
-    Without KIND a list; with it the whole texts. Nothing is asked and nothing is paid.
+    Without KIND, a list; with it, the full texts. No model is used.
 
     foretell prompts number --role agent
     """
@@ -1126,7 +1139,7 @@ class PromptsRequest(OperationRequest):
         None, "Kind of question.", argument=True, metavar="[KIND]"
     )
     model: str | None = setting(
-        None, "Also show how long this model is told to think in each role.", metavar="NAME", max_length=300
+        None, "Also show the reasoning effort of this model in each role.", metavar="NAME", max_length=300
     )
     role: (
         Literal["agent", "context", "filter", "summariser", "judge", "analyzer", "grounder", "synthesizer", "auditor"]
@@ -1135,7 +1148,7 @@ class PromptsRequest(OperationRequest):
 
 
 class DataListRequest(OperationRequest):
-    """Show the rounds on this machine, with how many targets have an outcome."""
+    """List the downloaded rounds, with the number of resolved targets."""
 
     folder: Path | None = _ROUNDS_FOLDER
 
@@ -1147,35 +1160,35 @@ class TrancheRequest(OperationRequest):
     """
 
     round: str = setting(help="Due date of a pulled round.", argument=True, metavar="ROUND")
-    resolved_by: str = setting(help="Outcomes after this day do not count.", metavar="DATE")
-    per_source: int | None = setting(20, "Questions of each source that is a data set.", ge=1)
-    markets: int | None = setting(None, "Questions of markets in all; without it, every one.", ge=0)
+    resolved_by: str = setting(help="Ignore outcomes after this day.", metavar="DATE")
+    per_source: int | None = setting(20, "Questions per data-set source.", ge=1)
+    markets: int | None = setting(None, "Maximum number of market questions (default: all).", ge=0)
     seed: int = setting(42, "Seed of the draw.")
     data: Path | None = _ROUNDS_FOLDER
     tables: Path = setting(Path("tranche"), _BUILT, metavar="FOLDER")
 
 
 class ClaimsRequest(OperationRequest):
-    """Turn CLAIMS, statements that a publication later found true or false, into questions asked the day before."""
+    """Turn CLAIMS, statements that a publication later confirmed or refuted, into questions asked the day before."""
 
-    source: Path = setting(help="One JSON object a line: claim, label, published.", argument=True, metavar="CLAIMS")
+    source: Path = setting(help="One JSON object per line: claim, label, published.", argument=True, metavar="CLAIMS")
     split: Literal["validation", "test"] | None = setting(None, "Only this part of the claims.")
     tables: Path = setting(Path("claims"), _BUILT, metavar="FOLDER")
 
 
 class OptionTasksRequest(OperationRequest):
-    """Turn TASKS, choices with what a dollar on each of them returned, into questions: which one pays most?"""
+    """Turn TASKS, choices with the return on each option, into questions: which one pays most?"""
 
-    source: Path = setting(help="One JSON object a line: options with payoffs.", argument=True, metavar="TASKS")
+    source: Path = setting(help="One JSON object per line: options with payoffs.", argument=True, metavar="TASKS")
     tables: Path = setting(Path("options"), _BUILT, metavar="FOLDER")
 
 
 class FinancialTasksRequest(OperationRequest):
-    """Make tasks from SERIES of prices: long or short, higher or lower, asked on each --cutoff day.
+    """Create tasks from price SERIES: long or short, or higher or lower, asked on each --cutoff day.
 
     SERIES is a CSV file (date, value; or series, date, value), a folder of them, or a series by its name, such as
-    yahoo/AAPL. A task needs enough history, a price at both ends and options that pay differently; every one that was
-    discarded is listed in discarded.csv with its reason.
+    yahoo/AAPL. A task needs enough history, a price at both ends and options that pay differently; discarded.csv lists
+    every discarded one with its reason.
 
       foretell data build financial yahoo/AAPL yahoo/MSFT --cutoff 2024-06-01 --tables tasks
     """
@@ -1183,13 +1196,13 @@ class FinancialTasksRequest(OperationRequest):
     sources: tuple[str, ...] = setting(
         help="A CSV file, a folder of them, or provider/id.", argument=True, metavar="SERIES...", min_length=1
     )
-    kind: Literal["long-short", "higher-lower"] = setting("long-short", "What the options are.")
+    kind: Literal["long-short", "higher-lower"] = setting("long-short", "The options of each task.")
     series: tuple[str, ...] = setting((), "Only this series of the files; may be repeated.", metavar="ID")
     cutoffs: tuple[str, ...] = setting(
         (), "A day on which the question is asked; may be repeated.", flag="--cutoff", metavar="DATE", min_length=1
     )
     horizon: int = setting(365, "Days from the question to its answer.", ge=1)
-    history: int = setting(250, "Observations that a task needs before its question.", ge=1)
+    history: int = setting(250, "Minimum number of observations before the question.", ge=1)
     tables: Path = setting(Path("financial"), _BUILT, metavar="FOLDER")
 
 
@@ -1201,18 +1214,18 @@ class InspectLogRequest(OperationRequest):
 
     log: Path = setting(help="A log (.eval or .json), or a folder of them.", argument=True)
     tables: Path = setting(Path("inspect"), "Folder for the tables.", metavar="FOLDER")
-    name: str | None = setting(None, "Who forecast; without it, the model of each log.", metavar="FORECASTER")
+    name: str | None = setting(None, "Name of the forecaster (default: the model of each log).", metavar="FORECASTER")
 
 
 _CORPUS: Any = setting(
-    None, "File of the corpus; without it, corpus.db in FORETELL_HOME.", env="FORETELL_CORPUS", metavar="FILE"
+    None, "File of the corpus (default: corpus.db in FORETELL_HOME).", env="FORETELL_CORPUS", metavar="FILE"
 )
 
 
 class CorpusImportRequest(OperationRequest):
     """Import files or folders (.txt, .md, .html, .jsonl) into the corpus.
 
-    What is in it already is not stored twice.
+    Documents that are already there are not stored twice.
     """
 
     sources: tuple[Path, ...] = setting(
@@ -1225,37 +1238,37 @@ class CorpusSearchRequest(OperationRequest):
     """Search the corpus, best matches first."""
 
     query: str = setting(help="What to look for.", argument=True)
-    as_of: str | None = setting(None, "Show only what was dated by the end of this day.", metavar="DATE")
-    limit: int = setting(10, "Number of documents to show.", ge=1, le=100)
+    as_of: str | None = setting(None, "Only documents dated up to the end of this day.", metavar="DATE")
+    limit: int = setting(10, "Maximum number of documents.", ge=1, le=100)
     corpus: Path | None = _CORPUS
 
 
 # Handing forecasts in.
 
-_COMBINE_HELP = "How trials become one forecast; without it, by the run's own rule."
+_COMBINE_HELP = "How trials are combined (default: the run's own rule)."
 
 
 class ForecastBenchTeamFields(OperationRequest):
-    """Whose file ForecastBench gets, and what is in it."""
+    """The team, and the content of the ForecastBench file."""
 
     organization: str = setting("", "ForecastBench: your team, as registered.")
     model: str = setting("", "ForecastBench: the name to show on the leaderboard.")
-    model_organization: str = setting("", "ForecastBench: who made the model; without it, the organization.")
-    number: int = setting(1, "ForecastBench: which of three files this is.", ge=1, le=3)
-    round: str | None = setting(None, "ForecastBench: due date, where there are several rounds.", metavar="DATE")
-    reasoning: bool = setting(False, "ForecastBench: put the reasons into the file.")
-    incomplete: bool = setting(False, "ForecastBench: write the file even if too much is missing for a rank.")
+    model_organization: str = setting("", "ForecastBench: who made the model (default: the organization).")
+    number: int = setting(1, "ForecastBench: which of your three files this is.", ge=1, le=3)
+    round: str | None = setting(None, "ForecastBench: due date, if there are several rounds.", metavar="DATE")
+    reasoning: bool = setting(False, "ForecastBench: include the reasons in the file.")
+    incomplete: bool = setting(False, "ForecastBench: write the file even if it is too incomplete to be ranked.")
     folder: Path = setting(Path(), "ForecastBench: folder for the file.", metavar="FOLDER")
 
 
-_DEGRADED = setting(False, "Also use forecasts made although the model or all its tools failed.")
+_DEGRADED = setting(False, "Also use forecasts based on a failure of the model or of all its tools.")
 
 
 class ExportRequest(ForecastBenchTeamFields):
     """Write RUN as a ForecastBench submission, checked against the round's question set.
 
-    Trials are combined by the run's own rule, or as --combine says. The benchmark ranks a file that answers at least
-    95 % of the market and 95 % of the data-set forecasts; with less, nothing is written unless you say --incomplete.
+    Trials are combined by the run's own rule, or as --combine says. The benchmark only ranks files with at least 95 %
+    of the market and 95 % of the data-set forecasts. With less, nothing is written unless you use --incomplete.
     """
 
     run: str = _RUN
@@ -1265,7 +1278,7 @@ class ExportRequest(ForecastBenchTeamFields):
 
 _BUCKET = setting(
     None,
-    "ForecastBench: the folder that your team was given, to upload the file to; {round} in it stands for the due date.",
+    "ForecastBench: your team's upload folder; {round} in it is replaced by the due date.",
     metavar="gs://BUCKET/FOLDER",
     env="FORECASTBENCH_BUCKET",
 )
@@ -1289,59 +1302,59 @@ class SubmitRequest(ForecastBenchTeamFields):
     to: Literal["forecastbench", "metaculus", "prophet-arena"] = setting(help="The platform.")
     degraded: bool = _DEGRADED
     comment: Literal["private", "public"] | None = setting(
-        None, "Send the reasons too: on Metaculus as a comment, private unless you say public.", alone="private"
+        None, "Also send the reasons; on Metaculus as a comment, private by default.", alone="private"
     )
-    clip: bool = setting(False, "Change probabilities that the platform does not accept to the nearest it does.")
+    clip: bool = setting(False, "Change probabilities that the platform does not accept to the nearest allowed value.")
     questions: tuple[str, ...] = setting((), "Only this question; may be repeated.", flag="--question", metavar="ID")
     post: str | None = setting(
         None, "Metaculus: the post that the run's only question answers.", flag="--as", metavar="POST"
     )
     combine: str | None = setting(None, _COMBINE_HELP)
     again: bool = setting(False, "Send again what was already sent.")
-    agent: str = setting("", "Prophet Arena: your agent's name there; without it, your agent of the weekly track.")
-    window: int | None = setting(None, "Prophet Arena: the round of the event; without it, the open one.")
+    agent: str = setting("", "Prophet Arena: your agent's name (default: your weekly-track agent).")
+    window: int | None = setting(None, "Prophet Arena: the round of the event (default: the open one).")
     bucket: str | None = _BUCKET
     dry_run: bool = setting(False, "Print exactly what would be sent, and send nothing.")
     yes: bool = setting(False, "Send without asking.")
 
 
 class TournamentFields(OperationRequest):
-    """What every tournament is told: how to forecast, what it may cost, and how much of it is real."""
+    """What all tournaments have in common: how to forecast, what it may cost, and whether it counts."""
 
     spec: Path | None = setting(
         None,
-        "A run's spec (YAML) that says how to forecast; its questions are those of the tournament.",
+        "A run's spec (YAML) that says how to forecast; the questions come from the tournament.",
         metavar="FILE",
     )
     model: str | None = setting(
-        None, "provider:name of the model; else the spec's, or FORETELL_MODEL.", min_length=1, max_length=300
+        None, "Model, as provider:name (default: the spec's, or FORETELL_MODEL).", min_length=1, max_length=300
     )
     search: tuple[ShortText, ...] = setting(
-        (), "Search engine; may be repeated; else the spec's, or FORETELL_SEARCH.", names=ENGINE_NAMES
+        (), "Search engine; may be repeated (default: the spec's, or FORETELL_SEARCH).", names=ENGINE_NAMES
     )
-    trials: int | None = setting(None, "Trials of every question; else the spec's, or 1.", ge=1, le=50)
-    budget: float | None = setting(None, "Dollars for this time; else the spec's.", metavar="DOLLARS", gt=0)
+    trials: int | None = setting(None, "Trials per question (default: the spec's, or 1).", ge=1, le=50)
+    budget: float | None = setting(
+        None, "Hard limit in dollars for this visit (default: the spec's).", metavar="DOLLARS", gt=0
+    )
     question_budget: float | None = setting(
-        None, "Dollars for one trial of one question; else the spec's.", metavar="DOLLARS", gt=0
+        None, "Hard limit in dollars for one trial of one question (default: the spec's).", metavar="DOLLARS", gt=0
     )
     tournament_budget: float | None = setting(
-        None, "Dollars for the whole tournament: what was spent on it before counts.", metavar="DOLLARS", gt=0
+        None, "Hard limit in dollars for the whole tournament, including earlier visits.", metavar="DOLLARS", gt=0
     )
     model_price: str | None = setting(
         None,
-        "What the model costs where that is not known: dollars per million tokens read/written, such as 0.5/2.",
+        "Price of a model that foretell does not know, in dollars per million input/output tokens, such as 0.5/2.",
         metavar="IN/OUT",
         max_length=200,
     )
-    degraded: bool = setting(False, "Also send forecasts that rest on the failure of a model or a tool.")
-    plan: bool = setting(False, "Say what would be asked, what it costs and how long it takes, and stop.")
+    degraded: bool = setting(False, "Also send forecasts based on a failure of the model or of all its tools.")
+    plan: bool = setting(False, "Only show the questions, the cost and the time.")
     dry_run: bool = setting(False, "Forecast, print what would be sent, and send nothing.")
-    practice: bool = setting(
-        False, "In a practice world on this machine: no key, nothing to pay, nobody is sent anything."
-    )
-    concurrency: int = setting(4, "Trials at once.", ge=1, le=2000)
+    practice: bool = setting(False, "Use a practice world on this machine: no key, no cost, nothing leaves it.")
+    concurrency: int = setting(4, "How many trials run at the same time.", ge=1, le=2000)
     summary: Path | None = setting(
-        None, "Add the day's summary, as Markdown, to this file.", metavar="FILE", env="GITHUB_STEP_SUMMARY"
+        None, "Append the day's summary to this file, as Markdown.", metavar="FILE", env="GITHUB_STEP_SUMMARY"
     )
 
     @field_validator("model")
@@ -1351,83 +1364,87 @@ class TournamentFields(OperationRequest):
 
 
 class VisitFields(TournamentFields):
-    """What is told where questions come and go: which of them are asked, and when again."""
+    """For tournaments in which questions open and close: which ones to answer, and when to update them."""
 
     again: float | None = setting(
-        None, "Forecast a question again after so many days; else never.", metavar="DAYS", gt=0
+        None, "Update a forecast after this many days (default: never).", metavar="DAYS", gt=0
     )
     before_close: float | None = setting(
-        None, "Forecast once more when a question closes within so many hours.", metavar="HOURS", gt=0
+        None, "Update a forecast once more in this many hours before the close.", metavar="HOURS", gt=0
     )
-    limit: int | None = setting(None, "Questions at most this time, those that close first.", ge=1)
+    limit: int | None = setting(
+        None, "Maximum number of questions in this visit; those that close first come first.", ge=1
+    )
 
 
 class TournamentRequest(VisitFields):
-    """Take part in a Metaculus tournament once: what is open and unanswered is forecast and sent with its reasons.
+    """Visit a Metaculus tournament: forecast the open questions you have not answered, and submit them with reasons.
 
-    Meant to be started again and again, such as every 20 minutes by a scheduler: one at a time works, what is answered
-    is not asked again, nothing is paid or sent twice, also after a kill, and a page tells what was done today.
+    Run it regularly, for example every 20 minutes from a scheduler. Only one visit runs at a time, answered questions
+    are skipped, nothing is paid for or sent twice, even after a crash, and a page shows what was done today.
 
-      foretell tournament metaculus minibench --practice      # without any key, in a practice world
+      foretell tournament metaculus minibench --practice      # no key needed, in a practice world
 
       foretell tournament metaculus minibench --rehearse      # for real, in the platform's testing area
 
       foretell tournament metaculus minibench --budget 1 --tournament-budget 50
 
-    Keys: METACULUS_TOKEN, and that of the model. `foretell init bot` writes a repository that does this on GitHub.
+    Keys: METACULUS_TOKEN, and your model's key. `foretell init bot` writes a repository that does this on GitHub.
     """
 
-    tournament: str = setting(help="Its slug or number.", argument=True, min_length=1, max_length=80)
-    comment: Literal["private", "public"] = setting("private", "Who may read the comment that gives the reasons.")
-    rehearse: bool = setting(False, "In the platform's testing area instead of the tournament.")
+    tournament: str = setting(help="Slug or number of the tournament.", argument=True, min_length=1, max_length=80)
+    comment: Literal["private", "public"] = setting("private", "Who can read the comment with the reasons.")
+    rehearse: bool = setting(False, "Use the platform's testing area instead of the tournament.")
 
 
 class ForecastBenchRoundRequest(TournamentFields):
-    """Take part in a round of ForecastBench: pull, newest values, forecasts, check, file, upload.
+    """Take part in a ForecastBench round: download, update values, forecast, check, write the file, upload it.
 
-    Without a model every question is answered by `stack`, from prices, series and the outcomes of earlier rounds, for
-    nothing. With --model agents answer too, and both are combined by what earlier rounds have taught; where money or
-    time runs out, the stack's answer stands, so that the file is always whole. Started again, it goes on where it was.
+    Without a model, `stack` answers every question for free, from prices, series and the outcomes of earlier rounds.
+    With --model, agents answer too, and both are combined based on earlier rounds. If money or time runs out, the
+    stack's answer is used, so the file is always complete. If it is interrupted, start it again and it continues.
 
-      foretell tournament forecastbench --practice            # without any key, in a practice world
+      foretell tournament forecastbench --practice            # no key needed, in a practice world
 
-      foretell tournament forecastbench 2026-08-02 --rehearse # a past round, as if it were that day; nothing is sent
+      foretell tournament forecastbench 2026-08-02 --rehearse # a past round as of its day; nothing is sent
 
       foretell tournament forecastbench --organization "My team" --bucket gs://BUCKET/FOLDER
 
-    A round is open from 00:00 to 23:59:59 UTC of its due date. Uploading takes FORECASTBENCH_TOKEN, an access token
-    such as `gcloud auth print-access-token` prints; without --bucket you are told where the file is.
+    A round is open from 00:00 to 23:59:59 UTC on its due date. Uploading needs FORECASTBENCH_TOKEN, an access token
+    such as `gcloud auth print-access-token` prints. Without --bucket, you are told where the file is.
     """
 
-    round: str = setting("latest", "Its due date, or latest.", argument=True, metavar="[DATE|latest]", max_length=20)
+    round: str = setting(
+        "latest", "Due date of the round, or latest.", argument=True, metavar="[DATE|latest]", max_length=20
+    )
     organization: str = setting("", "Your team, as registered.", env="FORECASTBENCH_ORGANIZATION", max_length=200)
     entry: str = setting(
-        "", "The name to show on the leaderboard; without it, foretell with its model.", metavar="NAME", max_length=200
+        "", "Name on the leaderboard (default: foretell with its model).", metavar="NAME", max_length=200
     )
-    model_organization: str = setting("", "Who made the model; without it, the organization.", max_length=200)
-    number: int = setting(1, "Which of three files of a round this is.", ge=1, le=3)
-    reasoning: bool = setting(False, "Put the reasons into the file.")
-    incomplete: bool = setting(False, "Write it although too much is missing to be ranked.")
-    folder: Path | None = setting(None, "Folder for the file; without it, the round's own.", metavar="FOLDER")
+    model_organization: str = setting("", "Who made the model (default: the organization).", max_length=200)
+    number: int = setting(1, "Which of your three files this is.", ge=1, le=3)
+    reasoning: bool = setting(False, "Include the reasons in the file.")
+    incomplete: bool = setting(False, "Write the file even if it is too incomplete to be ranked.")
+    folder: Path | None = setting(None, "Folder for the file (default: the round's own).", metavar="FOLDER")
     bucket: str | None = _BUCKET
-    past: int = setting(26, "Earlier rounds to learn from; those that are not here are fetched.", ge=0, le=200)
+    past: int = setting(26, "How many earlier rounds to learn from; missing ones are downloaded.", ge=0, le=200)
     stop_before: float = setting(
         30.0,
-        "Agents stop so many minutes before the round closes, and what they have is sent.",
+        "Agents stop this many minutes before the round closes, and the file is sent.",
         metavar="MINUTES",
         ge=0,
     )
-    rehearse: bool = setting(False, "As if it were the due date: nothing later is seen, nothing is sent.")
-    when_open: bool = setting(False, "Where no round is open today, say so and end well, as a scheduler wants it.")
-    again: bool = setting(False, "Replace an uploaded file that this machine knows nothing of.")
+    rehearse: bool = setting(False, "Answer a past round as of its due date: nothing later is used, nothing is sent.")
+    when_open: bool = setting(False, "If no round is open today, exit successfully; for schedulers.")
+    again: bool = setting(False, "Replace an uploaded file that this machine did not write.")
 
 
 class ProphetArenaTournamentRequest(VisitFields):
-    """Take part in Prophet Arena once: what is open and unanswered in a track is forecast and sent.
+    """Visit Prophet Arena: forecast the open questions of a track that you have not answered, and submit them.
 
-    The weekly track is a release of about a hundred questions with one deadline, Saturday 23:59 in New York; the live
-    track is every event with a round that takes forecasts now. Started again and again, one at a time works, and
-    nothing is paid or sent twice, also after a kill. What is over the day's quota goes the next day.
+    The weekly track is a release of about a hundred questions with one deadline, Saturday 23:59 New York time. The live
+    track has every event that currently accepts forecasts. You can run it as often as you like: only one visit runs at
+    a time, and nothing is paid for or sent twice. Forecasts over the daily quota are sent the next day.
 
       foretell tournament prophet_arena weekly --practice
 
@@ -1435,23 +1452,21 @@ class ProphetArenaTournamentRequest(VisitFields):
 
       foretell tournament prophet_arena live --agent my-agent --tournament-budget 50 --budget 2
 
-    Keys: ARENA_API_KEY, and that of the model.
+    Keys: ARENA_API_KEY, and your model's key.
     """
 
     track: Literal["weekly", "live"] = setting("weekly", "weekly or live.", argument=True, metavar="[weekly|live]")
-    agent: str = setting(
-        "", "Your agent's name there; without it, your agent of the weekly track.", env="ARENA_AGENT", max_length=200
-    )
-    reasons: bool = setting(True, "Send the reasons along with every forecast.")
+    agent: str = setting("", "Your agent's name (default: your weekly-track agent).", env="ARENA_AGENT", max_length=200)
+    reasons: bool = setting(True, "Send the reasons with every forecast.")
 
 
 class TournamentResultsRequest(OperationRequest):
-    """Score your own past rounds and tournaments, beside all public methods on file.
+    """Score your past rounds and tournaments, next to public methods.
 
-    Every number with its interval (resolution days resampled beside questions), the share that was answered, and the
-    rows crowd price, base rate and 0.5. Outcomes are brought up to date first. Public methods of ForecastBench are
-    read from --methods: files as teams send them, a folder of them, the archive that the benchmark publishes
-    (forecast_sets.tar.gz), or a table; else from forecast_sets beside the pulled rounds.
+    Shows every score with its interval (resampling resolution days and questions), the share answered, and the rows
+    crowd price, base rate and 0.5. Outcomes are updated first. For public ForecastBench methods, --methods takes files
+    as teams send them, a folder of them, the published archive (forecast_sets.tar.gz), or a table; the default is
+    forecast_sets next to the pulled rounds.
 
       foretell tournament results forecastbench --methods forecast_sets.tar.gz --by source,horizon
     """
@@ -1461,39 +1476,41 @@ class TournamentResultsRequest(OperationRequest):
     )
     rounds: tuple[str, ...] = setting((), "Only this round or tournament; may be repeated.", flag="--round")
     methods: tuple[Path, ...] = setting(
-        (), "Public methods of ForecastBench; may be repeated.", metavar="FILE|FOLDER", flag="--methods"
+        (), "Public ForecastBench methods; may be repeated.", metavar="FILE|FOLDER", flag="--methods"
     )
     by: Columns = setting((), "Also score each combination of these columns, e.g. source,horizon.", metavar="COLUMNS")
     reference: str | None = setting(
-        None, "Compare all others with this forecaster; without it, with your newest entry.", metavar="NAME"
+        None, "Compare all others with this forecaster (default: your newest entry).", metavar="NAME"
     )
     missing: float | None = setting(
-        None, "Probability to put in where a forecast is missing; the board takes 0.5.", metavar="P", ge=0, le=1
+        None, "Probability to use for missing forecasts; the official leaderboard uses 0.5.", metavar="P", ge=0, le=1
     )
     draws: int = setting(2000, "Number of bootstrap draws.", ge=100)
-    offline: bool = setting(False, "Score by the outcomes that are here, and ask nobody.")
+    offline: bool = setting(False, "Use only the outcomes on this machine; no network.")
 
 
 class LedgerRequest(OperationRequest):
-    """Print the last entry's number and hash: note it elsewhere, and the whole ledger is pinned down."""
+    """Print the number and hash of the last entry. Note it elsewhere to be able to prove that nothing was changed."""
 
-    file: Path | None = setting(None, "Another ledger than this machine's.", metavar="FILE")
+    file: Path | None = setting(None, "Another ledger file.", metavar="FILE")
 
 
 class LedgerVerifyRequest(LedgerRequest):
-    """Check every entry; name the first that was changed, removed or put elsewhere.
+    """Check every entry; name the first that was changed, removed or moved.
 
-    Entries cut off at the end leave a good chain behind: only a head noted elsewhere shows that they are gone.
+    Entries removed at the end cannot be detected from the ledger alone; for that, pass a head that you noted elsewhere.
     """
 
-    head: str | None = setting(None, "A head that you noted: nothing up to it may be missing.", metavar="NUMBER:HASH")
+    head: str | None = setting(
+        None, "A head that you noted; checks that nothing up to it is missing.", metavar="NUMBER:HASH"
+    )
 
 
 class LedgerShowRequest(LedgerRequest):
-    """List entries: what was meant to be sent, and what became of it."""
+    """List the entries: what was to be sent, and what happened."""
 
     platform: str | None = setting(None, "Only this platform.")
-    question: str | None = setting(None, "Only questions whose name begins so.")
+    question: str | None = setting(None, "Only questions whose id begins with this.")
     last: int | None = setting(None, "Only the last N entries.", metavar="N", ge=1)
 
 
@@ -1509,9 +1526,9 @@ class ArenaRequest(OperationRequest):
 
 
 class ArenaCollectRequest(ArenaRequest):
-    """Read the platforms' open events, choose new ones by the arena's rules, and update those it has.
+    """Read the platforms' open events, select new ones by the arena's rules, and update those already selected.
 
-    Every event that is turned down is counted with its reason. You can repeat it: it never takes more events than the
+    Every rejected event is counted with its reason. You can repeat it: it never takes more events than the
     rules allow for the day.
     """
 
@@ -1536,19 +1553,19 @@ class ArenaInitRequest(OperationRequest):
 
     PLACE may also be a file that ends in .yaml. The arena works as it is, without a key: public events from Kalshi,
     forecasters without language models, and the market price as the one to beat. The first line of the file names a
-    JSON schema, written beside it, so that your editor can check what you type.
+    JSON schema, written next to it, so that your editor can check what you type.
     """
 
     place: Path = setting(Path(), "A folder, or a file that ends in .yaml.", argument=True, metavar="[PLACE]")
-    name: str | None = setting(None, "Name of the arena; without it, that of its folder.")
-    force: bool = setting(False, "Overwrite a file that is there.")
+    name: str | None = setting(None, "Name of the arena (default: the name of its folder).")
+    force: bool = setting(False, "Overwrite an existing file.")
 
 
 class _AnsweringRequest(ArenaRequest):
     """How the entries of an arena answer."""
 
-    concurrency: int = setting(50, "Forecasts at a time.", ge=1, le=2000)
-    here: bool = setting(False, "With a shared database, answer in this process, without workers.")
+    concurrency: int = setting(50, "How many forecasts to make at the same time.", ge=1, le=2000)
+    here: bool = setting(False, "With a shared database: answer in this process, without workers.")
 
 
 class ArenaForecastRequest(_AnsweringRequest):
@@ -1562,9 +1579,9 @@ class ArenaForecastRequest(_AnsweringRequest):
 
 
 class ArenaScoreRequest(ArenaRequest):
-    """Rank all entries on the events that have resolved, beside the market, the base rate and 0.5."""
+    """Rank all entries on resolved events, next to the market, the base rate and 0.5."""
 
-    by: Columns = setting((), "More numbers by category, platform or lead_time.", metavar="COLUMNS")
+    by: Columns = setting((), "Also score by category, platform or lead_time.", metavar="COLUMNS")
     draws: int = setting(1000, "Number of bootstrap draws.", ge=100)
     seed: int = setting(0, "Seed of the bootstrap.")
 
@@ -1584,7 +1601,7 @@ class ArenaRunRequest(_AnsweringRequest):
 
     You can start it several times, also on other machines with a shared database: each step is done only once. You can
     stop it at any time: the next start continues and pays for no reply twice. With --rehearse, every stage is done once
-    in an arena of its own, named like yours with "-rehearsal": real events and real answers that do not count.
+    in a separate arena, named like yours plus "-rehearsal": real events and real answers that do not count.
     """
 
     look: float | None = setting(None, "Seconds between two checks of what is due.", metavar="SECONDS", ge=0.01)
@@ -1593,7 +1610,7 @@ class ArenaRunRequest(_AnsweringRequest):
 
 
 class ArenaDemoRequest(OperationRequest):
-    """A month of an arena in about a minute: no key, no network, nothing real.
+    """Play a month of an arena in about a minute: no key, no network, made-up events.
 
     A simulated exchange lists made-up events with the prices of imperfect traders, and a simulated search engine finds
     made-up news about them. Scripted models and forecasters without a model take part. All stages of an arena run in
@@ -1601,28 +1618,28 @@ class ArenaDemoRequest(OperationRequest):
     row of the leaderboard shows them. It can only be beaten by luck.
     """
 
-    days: int = setting(30, "Days on which events are taken up.", ge=1, le=366)
-    events_per_day: int = setting(8, "Events taken up in a day.", ge=1, le=100)
+    days: int = setting(30, "Days on which new events are selected.", ge=1, le=366)
+    events_per_day: int = setting(8, "Events selected per day.", ge=1, le=100)
     seed: int = setting(0, "Another seed makes another world.")
-    folder: Path = setting(Path("arena-demo"), "Folder for the page of the leaderboard.", metavar="FOLDER")
-    keep: bool = setting(False, "Keep runs, journal and arena.yaml there as well, to look into them.")
+    folder: Path = setting(Path("arena-demo"), "Folder for the leaderboard page.", metavar="FOLDER")
+    keep: bool = setting(False, "Also keep runs, journal and arena.yaml there, so that you can explore them.")
 
 
 # Servers, sites and bots.
 
 
 class WorkerRequest(OperationRequest):
-    """Answer cells of any run that `foretell run` has queued in the shared database (FORETELL_DATABASE_URL).
+    """Work on the runs that `foretell run` has queued in the shared database (FORETELL_DATABASE_URL).
 
-    Start as many as you like, on as many machines as you like. When one is killed, the others take its cells over and
-    get every reply it was sent from the journal. Ctrl-C lets it finish what it is at; a second one leaves now.
+    Start as many as you like, on as many machines as you like. If one is killed, the others take over its work and get
+    the replies it had received from the journal. Ctrl-C finishes the current work first; press it twice to exit now.
     """
 
-    concurrency: int = setting(50, "Cells at once, here.", ge=1, le=2000)
-    everywhere: int | None = setting(None, "Cells at once over all workers.", ge=1)
-    idle: float | None = setting(None, "Leave after so long without a cell.", metavar="SECONDS", ge=0)
-    status: bool = setting(False, "Only show who is at work and what is waiting.")
-    drop: str | None = setting(None, "Only take the cells of RUN out of the queue, those at work too.", metavar="RUN")
+    concurrency: int = setting(50, "How many trials to run at the same time in this worker.", ge=1, le=2000)
+    everywhere: int | None = setting(None, "How many trials to run at the same time in all workers together.", ge=1)
+    idle: float | None = setting(None, "Exit after this long without work.", metavar="SECONDS", ge=0)
+    status: bool = setting(False, "Only show the workers and what is waiting.")
+    drop: str | None = setting(None, "Only remove RUN from the queue, including work in progress.", metavar="RUN")
 
 
 class ServeRequest(OperationRequest):
@@ -1643,7 +1660,7 @@ class ServeRequest(OperationRequest):
     example: bool = setting(
         False, "Show example data instead of your own; created on first use. Nothing costs money there."
     )
-    home: Path | None = setting(None, "With --example: the folder that foretell demo --home made.", metavar="FOLDER")
+    home: Path | None = setting(None, "With --example: the folder given to foretell demo --home.", metavar="FOLDER")
 
 
 class SiteRequest(OperationRequest):
@@ -1656,66 +1673,74 @@ class SiteRequest(OperationRequest):
     runs: tuple[str, ...] = setting((), "Only this run; may be repeated.", flag="--run")
     trees: tuple[str, ...] = setting((), "Only this tree; may be repeated.", flag="--tree")
     arenas: tuple[str, ...] = setting((), "Only this arena; may be repeated.", flag="--arena")
-    most: int = setting(20_000, "Number of pages at most.", ge=1)
+    most: int = setting(20_000, "Maximum number of pages.", ge=1)
 
 
 class McpRequest(OperationRequest):
-    """Serve foretell to assistants over the Model Context Protocol.
+    """Make foretell available to AI assistants over the Model Context Protocol.
 
     Tools: ask, grow_tree, run, what_if, edit_tree, ground_leaves, expand_leaf, resynthesize_tree, diff_trees,
     tree_history, score, search_as_of, list_runs, list_grids, show_run, replay_run. Spends nothing unless you allow it:
 
       foretell mcp --allow-spending 2 --model openai:NAME --search brave --files ~/forecasts
 
-    The limit holds for all calls of this process together. Over --http every request needs the token, which is taken
-    from FORETELL_MCP_TOKEN or made up and printed.
+    The limit is for all calls of this process together. With --http, every request needs the token in
+    FORETELL_MCP_TOKEN; without one, a token is generated and printed.
     """
 
-    allow_spending: float | None = setting(None, "Dollars that all calls together may cost.", metavar="DOLLARS", ge=0)
-    models: tuple[str, ...] = setting(
-        (), "A model on offer, as provider:name, the usual one first; else FORETELL_MODEL.", flag="--model"
+    allow_spending: float | None = setting(
+        None, "Hard limit in dollars for all calls together.", metavar="DOLLARS", ge=0
     )
-    search: tuple[str, ...] = setting((), "A search engine on offer; else FORETELL_SEARCH, else local.")
-    files: tuple[Path, ...] = setting((), "Tables and trees under this folder may be read.", metavar="FOLDER")
+    models: tuple[str, ...] = setting(
+        (),
+        "A model that assistants may use, as provider:name, the default one first (default: FORETELL_MODEL).",
+        flag="--model",
+    )
+    search: tuple[str, ...] = setting(
+        (), "A search engine that assistants may use (default: FORETELL_SEARCH, or else local)."
+    )
+    files: tuple[Path, ...] = setting((), "Allow reading tables and trees in this folder.", metavar="FOLDER")
     http: bool = setting(False, "Serve on http://127.0.0.1 instead of standard input and output.")
-    port: int = setting(8766, "Port with --http; 0 takes a free one.", ge=0, le=65535)
+    port: int = setting(8766, "Port with --http; 0 picks a free one.", ge=0, le=65535)
 
 
 class InitBotRequest(OperationRequest):
-    """Write a bot into a folder: a repository that takes part in a tournament by itself, on GitHub.
+    """Create a bot: a repository that takes part in a tournament by itself, on GitHub.
 
-    It needs two secrets, that of the platform and a model's key, and spends no more than you say; for ForecastBench it
-    does without a model unless you name one. README.md in the folder explains the rest.
+    It needs two secrets, the platform's and the model's key, and spends no more than you say. For ForecastBench it uses
+    no model unless you name one. README.md in the folder explains the rest.
 
       foretell init bot my-bot --tournament minibench
 
       foretell init bot my-bot --for forecastbench --organization "My team" --bucket gs://BUCKET/FOLDER
     """
 
-    folder: Path = setting(Path(), "Folder for the bot; without it, this one.", argument=True, metavar="[FOLDER]")
+    folder: Path = setting(Path(), "Folder for the bot (default: the current one).", argument=True, metavar="[FOLDER]")
     platform: Literal["metaculus", "forecastbench", "prophet_arena"] = setting(
-        "metaculus", "Where it takes part.", flag="--for"
+        "metaculus", "The platform.", flag="--for"
     )
     tournament: str = setting(
-        "", "Tournament of Metaculus by its slug or number, else minibench; track of Prophet Arena, else weekly."
+        "", "Metaculus tournament by slug or number (default: minibench), or Prophet Arena track (default: weekly)."
     )
     organization: str = setting("", "ForecastBench: your team, as registered.", max_length=200)
     bucket: str | None = setting(None, "ForecastBench: the folder to upload to.", metavar="gs://BUCKET/FOLDER")
     model: str = setting(
-        "", "The model, as provider:name; it needs a price. Else openrouter:openai/gpt-5-mini; ForecastBench: none."
+        "", "Model, as provider:name, with a known price (default: openrouter:openai/gpt-5-mini; ForecastBench: none)."
     )
-    search: tuple[str, ...] = setting(("gdelt",), "Search engine; gdelt, the default, needs no key.")
-    budget: float = setting(1.0, "Dollars for one run.", metavar="DOLLARS", ge=0.01)
-    tournament_budget: float = setting(50.0, "Dollars for the whole tournament.", metavar="DOLLARS", ge=0.01)
+    search: tuple[str, ...] = setting(("gdelt",), "Search engine; gdelt needs no key.")
+    budget: float = setting(1.0, "Hard limit in dollars for one run.", metavar="DOLLARS", ge=0.01)
+    tournament_budget: float = setting(
+        50.0, "Hard limit in dollars for the whole tournament.", metavar="DOLLARS", ge=0.01
+    )
     interval: int = setting(
-        20, "Minutes between two runs; they divide the hour or are whole hours that divide the day.",
+        20, "Minutes between two runs; must divide an hour, or be whole hours that divide a day.",
         metavar="MINUTES", ge=5, le=1440,
     )  # fmt: skip
-    trials: int = setting(3, "Trials of every question.", ge=1, le=20)
+    trials: int = setting(3, "Trials per question.", ge=1, le=20)
     install: str | None = setting(
         None,
-        "Where the bot gets foretell from: a git address, or a wheel, which is put into the repository; without it, "
-        "this very foretell is packed into a wheel.",
+        "Where the bot installs foretell from: a git address, or a wheel that is copied into the repository (default: "
+        "this installation, packed into a wheel).",
         metavar="ADDRESS|FILE",
     )
 
@@ -1723,7 +1748,7 @@ class InitBotRequest(OperationRequest):
 class InitRunRequest(OperationRequest):
     """Write a settings file for a run, with every field explained. It works as it is, without a key.
 
-    Its first line names a JSON schema, written beside it, by which editors complete and check the file.
+    Its first line names a JSON schema, written next to it, so that your editor can complete and check the file.
     """
 
     file: Path = setting(Path("run.yaml"), "The file to write.", argument=True, metavar="[FILE]")
@@ -1732,7 +1757,7 @@ class InitRunRequest(OperationRequest):
 class InitGridRequest(OperationRequest):
     """Write a settings file for an experiment (grid), with every field explained.
 
-    It works as it is, without a key. Its first line names a JSON schema, written beside it, for editors.
+    It works as it is, without a key. Its first line names a JSON schema, written next to it, for your editor.
     """
 
     file: Path = setting(Path("grid.yaml"), "The file to write.", argument=True, metavar="[FILE]")
@@ -1757,7 +1782,7 @@ class GridRequest(OperationRequest):
     )
     concurrency: int = setting(50, "How many questions to work on at the same time.", ge=1, le=2000)
     where: Literal["auto", "here", "workers", "both"] = setting(
-        "auto", "Who answers: this process, the workers of the shared database, or both; as in foretell run."
+        "auto", "Who does the work: this process, the workers of the shared database, or both; as in foretell run."
     )
     keep: bool = setting(False, "Save the tables for the web app, in place of earlier ones.")
 
@@ -1772,30 +1797,30 @@ class GridsRequest(OperationRequest):
 
 
 class PracticeRequest(OperationRequest):
-    """Start a practice world on this machine: no key, no network, and nothing to pay.
+    """Start a practice world on this machine: no key, no network, no cost.
 
-    Models, search engines, web pages, Wikipedia, series, markets, deep research, and the inboxes of Metaculus and
-    Prophet Arena. Run one command in it:
+    It has models, search engines, web pages, Wikipedia, series, markets, deep research, and inboxes that act like
+    Metaculus and Prophet Arena. Run one command in it:
 
       foretell practice -- foretell ask "Will Norges Bank cut its rate before 2027?"
 
-    Or stay in it with your shell, until foretell practice --stop:
+    Or point your shell at it, until foretell practice --stop:
 
       eval "$(foretell practice --env)"
 
-    Without either, it serves until Ctrl-C and prints the lines for other shells. The world is small and made up, and
-    its models know nothing: it shows how things work, not how good forecasts are.
+    Otherwise it runs until Ctrl-C and prints the lines to use in other shells. The world is small and made up, and its
+    models know nothing: it shows how things work, not how good forecasts are.
     """
 
-    port: int = setting(0, "First of 13 ports in a row; without it, free ones.", metavar="PORT", ge=0, le=65522)
-    latency: float = setting(0.0, "Seconds before every answer.", metavar="SECONDS", ge=0)
+    port: int = setting(0, "First of 13 consecutive ports (default: free ones).", metavar="PORT", ge=0, le=65522)
+    latency: float = setting(0.0, "Delay of every response.", metavar="SECONDS", ge=0)
     home: Path | None = setting(
-        None, "FORETELL_HOME of the practice world; without it, a folder beside your runs.", metavar="FOLDER"
+        None, "FORETELL_HOME of the practice world (default: a folder next to your runs).", metavar="FOLDER"
     )
-    env: bool = setting(False, "Start it in the background and print the lines that lead a shell to it.")
+    env: bool = setting(False, "Start it in the background and print the lines that point a shell at it.")
     env_file: Path | None = setting(None, "Also write the lines to this file.", metavar="FILE")
-    stop: bool = setting(False, "Stop the world in the background that this shell is in.")
-    hours: float | None = setting(None, "Stop by itself after so many hours.", gt=0)
+    stop: bool = setting(False, "Stop the practice world that this shell uses.")
+    hours: float | None = setting(None, "Stop automatically after this many hours.", gt=0)
     command: tuple[str, ...] = setting((), "A command to run in it.", argument=True, metavar="[COMMAND]...")
 
 
@@ -1803,58 +1828,58 @@ class PracticeRequest(OperationRequest):
 
 
 class ModelsListRequest(OperationRequest):
-    """List the models that are known: prices, until when they know the world, how they can be asked.
+    """List the known models: prices, knowledge cutoffs and abilities.
 
-    Those whose key is set come first. Any other model of a provider can be asked by its name too.
+    Models whose key is set come first. You can use any other model of a provider by its name, too.
     """
 
-    provider: str | None = setting(None, "Only those of one provider.", metavar="NAME", max_length=40)
-    usable: bool = setting(False, "Only those whose key is set.")
+    provider: str | None = setting(None, "Only models of this provider.", metavar="NAME", max_length=40)
+    usable: bool = setting(False, "Only models whose key is set.")
 
 
 class ModelsCheckRequest(OperationRequest):
-    """Ask MODEL five short things: does it answer, call tools, go on after them, hold to a schema?
+    """Test MODEL with five short requests: does it answer, call tools, continue after them, follow a schema?
 
-    What it can do is kept in the home and used by later runs. This costs a few hundred tokens.
+    The result is stored and used by later runs. This costs a few hundred tokens.
 
       foretell models check compat:qwen3:8b@http://localhost:11434/v1
     """
 
-    model: str = setting(help="provider:name of the model.", argument=True, min_length=1, max_length=300)
-    seconds: float = setting(120.0, "Longest time for one reply.", gt=0)
+    model: str = setting(help="Model, as provider:name.", argument=True, min_length=1, max_length=300)
+    seconds: float = setting(120.0, "Longest wait for one reply.", gt=0)
 
 
 class ModelsUpdateRequest(OperationRequest):
-    """Use the table of models in SOURCE, a file or https address, of the form of foretell/models/known_models.toml.
+    """Install a newer table of models from SOURCE, a file or https address, in the format of known_models.toml.
 
-    Its entries go before those that came with the package: newer prices and models without a new version.
+    Its entries take precedence over those in the package: newer prices and models without a new version.
     """
 
-    source: str = setting(help="The file, or the address of one.", argument=True, min_length=1, metavar="FILE|URL")
+    source: str = setting(help="A file or an https address.", argument=True, min_length=1, metavar="FILE|URL")
 
 
 # Outside services, and what is set up here.
 
 
 class ServicesListRequest(OperationRequest):
-    """List the outside services: key, pace, last success, last error, and the date of the facts.
+    """List the outside services: key, rate limit, last success, last error, and the date of the facts.
 
-    Providers of models are in foretell models. The pace is kept by all processes with one FORETELL_HOME together;
-    FORETELL_PACE changes it, e.g. gdelt=1/10s,wayback/pages=100/min.
+    For model providers, see foretell models. All processes with the same FORETELL_HOME share the rate limits;
+    FORETELL_PACE changes them, e.g. gdelt=1/10s,wayback/pages=100/min.
     """
 
-    name: str | None = setting(None, "Only this one, with its limits and where they are from.", argument=True)
+    name: str | None = setting(None, "Only this service, with its limits and where they come from.", argument=True)
 
 
 class ServicesCheckRequest(OperationRequest):
-    """Ask every service, or NAME alone, one to three cheap things through the adapters that a run uses.
+    """Send one to three cheap requests to every service, or only to NAME, with the adapters that a run uses.
 
-    For somebody with keys and a network. The table can be pasted into an issue: it holds no keys. A service whose key
-    is missing is left out. The command ends with 1 where a check fails.
+    You can paste the table into an issue: it contains no keys. Services without a key are skipped. The exit code is 1
+    if a check fails.
     """
 
     name: str | None = setting(None, "Only this service.", argument=True)
-    seconds: float = setting(60.0, "Longest time for one check, with the time it waits for its turn.", gt=0)
+    seconds: float = setting(60.0, "Longest time for one check, including waiting for the rate limit.", gt=0)
 
 
 class DoctorRequest(OperationRequest):
@@ -1870,7 +1895,7 @@ class DoctorRequest(OperationRequest):
     repair: bool = setting(False, "Rebuild damaged databases from what is readable; the damaged files are kept.")
     contact: str | None = setting(
         None,
-        "Your e-mail or web address, kept in the home and told to services that want to know who asks.",
+        "Your e-mail or web address; stored, and sent to services that want to know who is asking.",
         metavar="ADDRESS",
         max_length=200,
     )

@@ -277,7 +277,7 @@ def _given(forecasts: InputTable) -> dict[tuple[str, str], list[tuple[float, flo
     if which == "level":
         bad = f"{number} is null or not ({number} > 0 and {number} < 1)"
         rules.append(
-            ColumnRule(column="level", bad=bad, problem="{value} is no level", hint="0.9 for the 90 % quantile")
+            ColumnRule(column="level", bad=bad, problem="{value} is not a level", hint="0.9 for the 90 % quantile")
         )
     check_rules(forecasts, rules)
     key = {name: forecasts.text(name) for name in ("forecaster", "question", which)}

@@ -311,7 +311,9 @@ def read_sum(text: str, column: str = "--weights") -> LinearLink:
     while at < len(text):
         match = _TERM.match(text, at)
         if match is None or (at and not match[1]):
-            raise InputError(f"{text[at : at + 30]!r} is no term", column=column, hint="write 0.05+0.4*P1.1-0.2*P1.2")
+            raise InputError(
+                f"{text[at : at + 30]!r} is not a term", column=column, hint="write 0.05+0.4*P1.1-0.2*P1.2"
+            )
         number = float(match[2] or 1.0) * (-1.0 if match[1] == "-" else 1.0)
         id = match[3] or match[4]
         if id is None:

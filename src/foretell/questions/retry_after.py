@@ -28,7 +28,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def read_seconds(text: str) -> float | None:
-    """A time that can be waited; None where the text is no number.
+    """A time that can be waited; None where the text is not a number.
 
     >>> read_seconds("-1"), read_seconds("inf"), read_seconds("soon")
     (0.0, None, None)

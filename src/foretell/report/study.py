@@ -222,7 +222,7 @@ def study_from_dict(data: Mapping[str, Any]) -> StudyResult:
     Files of the first schema are read as well.
     """
     if data.get("schema") not in (SCHEMA, OLD_SCHEMA):
-        raise InputError(f"this is no study: its schema is {data.get('schema')!r}", hint=f"it should be {SCHEMA}")
+        raise InputError(f"this is not a study: its schema is {data.get('schema')!r}", hint=f"it should be {SCHEMA}")
     try:
         if data["schema"] == OLD_SCHEMA:
             data = _from_first_schema(data)

@@ -185,7 +185,7 @@ def grid_from_mapping(data: Any, path: Path) -> Grid:
             raise InputError("is not a field of a grid", column=name, hint=known_names(name, GRID_FIELDS))
     budget = body.get("budget")
     if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int | float) or budget <= 0):
-        raise InputError(f"{budget!r} is no amount of dollars", column="budget")
+        raise InputError(f"{budget!r} is not an amount of dollars", column="budget")
     factors = tuple(_factor(name, given) for name, given in _mapping(body.get("factors") or {}, "factors").items())
     also = tuple(_single(one, n) for n, one in enumerate(_list(body.get("also") or [], "also"), 1))
     without = [_mapping(one, "without") for one in _list(body.get("without") or [], "without")]

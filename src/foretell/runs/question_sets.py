@@ -139,12 +139,12 @@ def with_early_texts(found: QuestionSet, late_text: LateText) -> QuestionSet:
 
 def late_text_problem(question: Question) -> str:
     """Why a question cannot be asked as of its moment, in words."""
-    day = question.as_of.at.date().isoformat()
-    return f"question {question.id!r} is asked as of {day}, but its own text was written later: {late_passages(question)[0]}"
+    day, late = question.as_of.at.date().isoformat(), late_passages(question)[0]
+    return f"question {question.id!r} is asked as of {day}, but its own text was written later: {late}"
 
 
 def chosen_questions(questions: Sequence[Question], wanted: SetFilter, name: str) -> list[Question]:
-    """The questions that are wanted of a set that is no market's listing."""
+    """The questions that are wanted of a set that is not a market's listing."""
     for option in ("status", "minimum_volume"):
         if getattr(wanted, option):
             problem = f"{name} holds questions, and tells neither their status nor how much they are traded"
@@ -231,7 +231,7 @@ def _set_at(address: str) -> SetName:
             if id:
                 return SetName(kind="markets", name=name, argument=id)
     raise InputError(
-        f"{address} is no page of a market that is known", hint=f"markets are {', '.join(names('markets'))}"
+        f"{address} is not a page of a market that is known", hint=f"markets are {', '.join(names('markets'))}"
     )
 
 

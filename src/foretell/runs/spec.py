@@ -17,9 +17,8 @@ from foretell.questions.errors import InputError
 COMBINATIONS = ("logit-mean", "mean", "median", "trimmed", "extremised", "judged", "default")
 """Ways to combine trials that have a name."""
 COMBINE_HELP = (
-    "How trials become one: logit-mean, mean, median, trimmed, extremised, "
-    "judged (a model reads the reasons), default (price or base rate, and trials as far as their past proves) or a "
-    "fitted FILE."
+    "How to combine trials: logit-mean, mean, median, trimmed, extremised, judged (a model reads the reasons), default "
+    "(starts from the price or base rate and trusts trials as far as their track record supports it), or a fitted FILE."
 )
 
 

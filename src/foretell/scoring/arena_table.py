@@ -368,7 +368,7 @@ def arena_table_from_prophet_arena(path: str | Path) -> ArenaTable:
     """The published events of Prophet Arena, as CSV or as the SDK's JSONL; only the baselines will be scored."""
     found = read_arena_file(path)
     if found is None:
-        raise InputError("this is no file of Prophet Arena events", path=path, hint="its CSV subset, or events.jsonl")
+        raise InputError("not a file of Prophet Arena events", path=path, hint="its CSV subset, or events.jsonl")
     return arena_table_from_questions(found)
 
 

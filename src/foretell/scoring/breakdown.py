@@ -213,7 +213,7 @@ def _scored(table: ForecastTable, by: LabelGrouping, scoring: ScoringOptions) ->
 
 
 def comparable(metric: str) -> str:
-    """The metric that pairs are compared by: the same, or Brier where it is no function of a mean score.
+    """The metric that pairs are compared by: the same, or Brier where it is not a function of a mean score.
 
     >>> comparable("bi"), comparable("log"), comparable("ece")
     ('bi', 'log', 'brier')

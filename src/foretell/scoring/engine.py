@@ -127,9 +127,7 @@ class MetricDraws:
         """The same for statistics that are differences, with their p values."""
         intervals = self.intervals(resampling)
         return {
-            name: comparison_of(
-                intervals[name], self.replicates[:, i], n=self.support[i].n, expanded=resampling.expanded
-            )
+            name: comparison_of(intervals[name], self.replicates[:, i], self.support[i].n, resampling)
             for i, name in enumerate(self.names)
             if name in intervals
         }

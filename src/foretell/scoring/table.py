@@ -83,7 +83,7 @@ class Targets:
 
     @cached_property
     def options(self) -> Ints:
-        """For each target how many options its task has, an asking; 0 where it is no option of a task."""
+        """For each target how many options its task has, an asking; 0 where it is not an option of a task."""
         if self.payoff is None:
             return np.zeros(len(self), np.int64)
         return options_of_tasks(np.unique(self.askings, return_inverse=True)[1], self.payoff)

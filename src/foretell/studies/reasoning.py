@@ -212,7 +212,7 @@ def read_ratings(path: Path) -> list[Rating]:
 def _score(row: Row, name: str) -> int:
     score = row.real(name)
     if score is None or not LOWEST <= score <= HIGHEST or score % 1:
-        raise row.problem(name, f"{row.text(name)[:40]!r} is no whole mark from {LOWEST} to {HIGHEST}")
+        raise row.problem(name, f"{row.text(name)[:40]!r} is not a whole mark from {LOWEST} to {HIGHEST}")
     return int(score)
 
 

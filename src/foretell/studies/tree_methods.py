@@ -9,7 +9,7 @@ import numpy as np
 from foretell.forecasters.combine.rows import Examples
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score
-from foretell.metrics.comparison import Comparison, PairwiseMatrix, compare_all, holm
+from foretell.metrics.comparison import Comparison, PairwiseMatrix, compare_all, corrected_pairs, holm
 from foretell.metrics.decisions import Criterion, best_threshold, consensus_matrix, cross_fit_threshold
 from foretell.metrics.mcnemar import McNemarMatrix, mcnemar_matrix
 from foretell.questions.errors import InputError
@@ -216,12 +216,16 @@ def consensus_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
     accuracy = 100 * np.nanmean(right[order], axis=1)
     cluster = next(iter(tables.values())).rows.cluster
     clustered = compare_all(100 * right[order].T, 0, cluster, resampling=data.resampling)
-    test_caption = "Row minus column in points, the interval, and p of McNemar's exact test."
+    corrected = corrected_pairs(tests.p)
+    test_caption = (
+        "Row minus column in points, its interval, and the p-value of McNemar's exact test, corrected for the number "
+        "of pairs (Holm)."
+    )
     mcnemar = _pairs_table(
         "McNemar",
         names,
         1,
-        lambda i, j: f"{_gap(tests, i, j)} p {_p(tests.p[i, j])}" if tests.n[i, j] else None,
+        lambda i, j: f"{_gap(tests, i, j)} p {_p(corrected[i, j])}" if tests.n[i, j] else None,
     )
     agreement = _pairs_table(
         "Agreement, % of targets",
@@ -234,7 +238,7 @@ def consensus_study(inputs: DataInputs, options: TableOptions) -> StudyResult:
         se=np.full(tests.p.shape, np.nan),
         low=100 * tests.low,
         high=100 * tests.high,
-        p=np.where(np.isnan(tests.p), 1.0, tests.p),
+        p=tests.p,
         n=tests.n,
     )
     board = _against_best(names, tests, accuracy, clustered)

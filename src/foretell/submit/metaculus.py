@@ -595,7 +595,7 @@ class MetaculusSubmitter:
         place = post_of(forecast, question, self.options)
         title = "" if question is None else question.text
         if place is None:
-            problem = "it is no question of Metaculus"
+            problem = "it is not a question of Metaculus"
             name = forecast.question_id
             return [SubmissionItem(question=name, part="forecast", content={}, title=title, problems=(problem,))]
         post, part = place

@@ -296,7 +296,7 @@ class ProphetArenaSubmitter:
 
     def _item(self, forecast: Forecast, title: str) -> SubmissionItem:
         slug = split_id(forecast.question_id)[1]
-        event = self.seen.get(slug, "it is no event of Prophet Arena") if _here(forecast) else "it is no event here"
+        event = self.seen.get(slug, "Prophet Arena has no such event") if _here(forecast) else "it is not an event here"
         name = f"{SOURCE}/{slug}" if _here(forecast) else forecast.question_id
         if isinstance(event, str):
             return SubmissionItem(question=name, part="forecast", content={}, title=title, problems=(event,))

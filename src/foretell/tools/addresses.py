@@ -105,7 +105,7 @@ def _unicode_label(label: str) -> str:
     try:
         return label[4:].encode("ascii").decode("punycode").lower()
     except (UnicodeError, ValueError):
-        raise UnreadableAddress("its host is no valid international name") from None
+        raise UnreadableAddress("its host is not a valid international name") from None
 
 
 @lru_cache(maxsize=4096)

@@ -157,7 +157,7 @@ WEATHER_SPEC = ToolSpec(
     name=FETCH_SERIES,
     description=(
         "Get the weather of a place by day: what was measured, up to some days ago, and what is forecast for the next "
-        "week. In °C, mm, cm and km/h. It is no official record of a station, which may differ by a degree or two."
+        "week. In °C, mm, cm and km/h. It is not an official record of a station, which may differ by a degree or two."
     ),
     parameters=closed_object(
         {

@@ -67,7 +67,7 @@ def links_in(page: str) -> list[str]:
 
 
 def rewrite_page(page: str, where: Callable[[str], str | None]) -> str:
-    """The page with every link replaced by what `where` makes of it; without an answer, it is no link any more."""
+    """The page with every link replaced by what `where` makes of it; without an answer, it is not a link any more."""
 
     def replaced(found: re.Match[str]) -> str:
         address, hash, anchor = unescape(found[2]).partition("#")

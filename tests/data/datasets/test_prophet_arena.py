@@ -297,7 +297,7 @@ def test_other_files_are_not(write, text: str) -> None:
     for name in ("file.csv", "file.jsonl", "file.yaml"):
         path = write(name, text)
         assert read_arena_file(path) is None
-        with pytest.raises(InputError, match="no file of Prophet Arena"):
+        with pytest.raises(InputError, match="not a file of Prophet Arena"):
             arena_table_from_prophet_arena(path)
 
 
@@ -315,7 +315,7 @@ def test_a_data_set_is_downloaded_checked_and_opened_by_name(tmp_path: Path) -> 
         request = DatasetRequest(argument=f"dataset/{name}", folder=tmp_path)
         assert {question.id for question in prophet_arena(request).questions} == {"prophet_arena/next-mayor"}
     for name in ("../etc", "a@..", "", "cups/x"):
-        with pytest.raises(InputError, match="is no name of a data set"):
+        with pytest.raises(InputError, match="is not a name of a data set"):
             dataset_name(name)
     with pytest.raises(InputError, match="data pull prophet-arena --dataset other"):
         prophet_arena(DatasetRequest(argument="dataset/other", folder=tmp_path))

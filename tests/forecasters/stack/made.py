@@ -1,9 +1,14 @@
 """Questions of the templates the stack knows, in the fewest words."""
 
+import asyncio
 from datetime import date, timedelta
 
+import numpy as np
+
+from foretell.data.series import Series, SeriesInMemory
+from foretell.forecasters import Context, Forecaster, NoSeries
 from foretell.forecasters.base_rates import Past, PastAnswer
-from foretell.questions import LastValue, Question, SeriesRef, Target, instant
+from foretell.questions import Forecast, LastValue, Question, SeriesRef, Target, instant
 
 STATION = "meteofrance/TEMPERATURE/celsius.07149.D"
 
@@ -66,3 +71,15 @@ def past_of(*askings: tuple[Question, tuple[int, ...]]) -> Past:
 
 
 NOTHING = Past()
+
+
+def walk(id: str, until: str, seed: int = 0) -> Series:
+    """A random walk by day."""
+    days = np.arange("2019-01-01", until, dtype="M8[D]")
+    return Series(id=id, days=days, values=50 + np.cumsum(np.random.default_rng(seed).normal(size=len(days))))
+
+
+def forecast(question: Question, forecaster: Forecaster, *series: Series, past: Past | None = None) -> Forecast:
+    """What a forecaster says on the due date with these series at hand."""
+    source = SeriesInMemory(series={one.id: one for one in series}) if series else NoSeries()
+    return asyncio.run(forecaster.forecast(question, Context(as_of=question.as_of, series=source, past=past or Past())))

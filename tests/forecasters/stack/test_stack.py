@@ -1,18 +1,17 @@
 import asyncio
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import date
 
 import numpy as np
 import pytest
-from tests.forecasters.stack.made import STATION, asked, events, past_of, rate, told, warmer
+from tests.forecasters.stack.made import STATION, asked, events, forecast, past_of, rate, walk, warmer
 
 from foretell.data.series import Series, SeriesInMemory
-from foretell.forecasters import CannotForecast, Context, NoSeries
-from foretell.forecasters.base_rates import FixedRates, Past
+from foretell.forecasters import CannotForecast, Context
+from foretell.forecasters.base_rates import FixedRates
 from foretell.forecasters.series import Auto
 from foretell.forecasters.stack import Stack
-from foretell.forecasters.stack.stack import FAMILIES, fresh
-from foretell.forecasters.stack.temperature import PLACES, forecast_id
+from foretell.forecasters.stack.stack import fresh
 from foretell.questions import Question, SeriesRef, Snapshot, Target
 
 MARKET = Question(
@@ -20,16 +19,6 @@ MARKET = Question(
 )
 PRICED = replace(MARKET, targets=(Target(id="yes", snapshot=Snapshot(at="2025-10-26", last_price=0.37)),))
 RATES = FixedRates(table={("manifold", ""): 0.2, ("own", ""): 0.3, ("fred", ""): 0.4})
-
-
-def walk(id: str, until: str, seed: int = 0) -> Series:
-    days = np.arange("2019-01-01", until, dtype="M8[D]")
-    return Series(id=id, days=days, values=50 + np.cumsum(np.random.default_rng(seed).normal(size=len(days))))
-
-
-def forecast(question: Question, stack: Stack, *series: Series, past: Past | None = None):
-    source = SeriesInMemory(series={one.id: one for one in series}) if series else NoSeries()
-    return asyncio.run(stack.forecast(question, Context(as_of=question.as_of, series=source, past=past or Past())))
 
 
 def test_a_market_gets_its_own_price() -> None:
@@ -138,69 +127,6 @@ def test_dates_of_a_lasting_change_fit_each_other() -> None:
 def test_a_past_makes_the_base_rates_too() -> None:
     past = past_of(*[(asked("own", "kind", f"x{i}", "2025-01-05"), (1, 1)) for i in range(20)])
     assert min(forecast(asked("own", "kind", "new", "2025-10-26"), Stack(), past=past).p.values()) > 0.7
-
-
-def bank(flip: bool) -> Past:
-    """Rounds of every template; with `flip`, everything that became known on or after 1 June differs."""
-    rng, asked_all, answers = np.random.default_rng(5), [], []
-    for due in ("2025-01-05", "2025-03-02", "2025-05-04"):
-        ids = range(9)
-        asked_all += [rate(f"S{i}", due) for i in ids]
-        asked_all += [rate(f"T{i}", due, source="yfinance") for i in ids]
-        asked_all += [events("Riots", f"Land {i}", due, float(i)) for i in ids]
-        asked_all += [warmer(due, value=10.0 + i, station=f"m/TEMPERATURE/c.0700{i}.D") for i in ids]
-        asked_all += [asked("wikipedia", kind, f"{kind} {i}", due) for i in ids for kind in ("fide_rank", "vaccine")]
-    for question in asked_all:
-        for answer in told(question, *rng.integers(0, 2, 4).tolist()):
-            late = answer.known_on >= date(2025, 6, 1)
-            answers.append(replace(answer, outcome=1 - answer.outcome) if flip and late else answer)
-    return Past.of(asked_all, answers)
-
-
-BILL = "the Federal Reserve's 3-month secondary market treasury bill rate"
-AVERAGE = "the 90-day average of the Federal Reserve's Secured Overnight Financing Rate"
-WEATHER = tuple(forecast_id(PLACES["07005"], lead) for lead in (1, 7))
-RECORD = "m/TEMPERATURE/c.07009.D"
-WALKS = ("S1", "T1", "DGS1", "EFFR", "SOFR", *WEATHER, RECORD)
-MONTHS = np.arange("2010-01", "2026-06", dtype="M8[M]").astype("M8[D]")
-MONTHLY = Series(id="M1", days=MONTHS, values=np.cumsum(np.random.default_rng(9).normal(0, 1, len(MONTHS))))
-SERIES = (*(walk(id, "2026-06-01", seed) for seed, id in enumerate(WALKS)), MONTHLY)
-ASKED = [
-    rate("S1", "2025-06-01"),
-    rate("S2", "2025-06-01"),
-    rate("T1", "2025-06-01", source="yfinance"),
-    rate("T2", "2025-06-01", source="yfinance"),
-    events("Riots", "Land 4", "2025-06-01", 4.0),
-    rate("DTB3", "2025-06-01", BILL),
-    rate("SOFR90DAYAVG", "2025-06-01", AVERAGE),
-    warmer("2025-06-01", value=17.0, station="m/TEMPERATURE/c.07001.D"),
-    warmer("2025-06-01", value=17.0, station="m/TEMPERATURE/c.07005.D"),
-    warmer("2025-06-01", value=17.0, station=RECORD),
-    rate("M1", "2025-06-01", days=(7, 40)),
-    asked("wikipedia", "fide_rank", "fide_rank 3", "2025-06-01"),
-    asked("wikipedia", "vaccine", "vaccine 3", "2025-06-01"),
-]
-
-
-@pytest.mark.parametrize("question", ASKED, ids=lambda q: q.id.split("/")[-1])
-def test_nothing_known_on_or_after_the_due_date_changes_a_forecast(question: Question) -> None:
-    cut = np.datetime64("2025-06-01")
-    changed = [replace(one, values=np.where(one.days > cut, 1e6, one.values)) for one in SERIES]
-    before, after = (
-        forecast(question, Stack(), *SERIES, past=bank(False)),
-        forecast(question, Stack(), *changed, past=bank(True)),
-    )
-    assert before == after, "rationale and all"
-    read = {ref.id for family in FAMILIES if family.covers(question) for ref in family.others_of(question)}
-    if read & {one.id for one in SERIES}:
-        earlier = [replace(one, values=np.full(len(one.days), 12.0)) for one in SERIES]
-        assert forecast(question, Stack(), *earlier, past=bank(False)).p != before.p, "what came before does"
-
-
-def test_what_was_known_the_day_before_does_change_it() -> None:
-    question = replace(rate("S2", "2025-06-01"), due=ASKED[0].due + timedelta(days=60))
-    question = replace(question, targets=tuple(Target(id=d, resolves_at=d) for d in ("2025-09-01", "2025-12-01")))
-    assert forecast(question, Stack(), past=bank(False)).p != forecast(question, Stack(), past=bank(True)).p
 
 
 def test_the_newest_value_at_hand_replaces_the_one_a_question_came_with_and_its_age_is_told() -> None:

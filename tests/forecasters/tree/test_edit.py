@@ -89,7 +89,7 @@ def test_what_cannot_be_edited_changes_nothing(file: Path, tmp_path: Path):
     (tmp_path / "none.json").write_text("{")
     for fields, problem in (
         ({"set": {"P9": 0.5}}, "node P9: is not in the tree"),
-        ({"edits": tmp_path / "bad.json"}, "'set_q' is no edit"),
+        ({"edits": tmp_path / "bad.json"}, "'set_q' is not an edit"),
         ({"edits": tmp_path / "none.json"}, "cannot be read as JSON"),
         ({"rejudge": True, "model": None}, "no model is named"),
     ):

@@ -259,7 +259,7 @@ def test_children_come_go_and_move(file: Path):
     assert read_tree(file).nodes["P0"].children == ("P1", "P2", "P3", "P1.2")
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"add": ["P9=x"]}, "PARENT=TEXT"),
-        ({"weights": {"P0": "0.4 P1"}}, "no term"),
+        ({"weights": {"P0": "0.4 P1"}}, "not a term"),
         ({"move": {"P0": "P2"}}, "cannot rest on itself"),
         ({"remove": ["P0"]}, "is the root"),
     ]
@@ -322,7 +322,7 @@ def test_a_history_that_was_cut_off_and_a_file_changed_by_hand(file: Path):
     with pytest.raises(InputError, match="there is no version 9"):
         tree_at(file, 9)
     history.write_text("nonsense\n")
-    with pytest.raises(InputError, match="is no history"):
+    with pytest.raises(InputError, match="is not a history"):
         read_history(file)
 
 
@@ -366,8 +366,8 @@ def test_an_assistant_edits_the_trees_of_its_server_and_no_others(file: Path):
     assert [one["who"] for one in use("tree_history", tree="t")["versions"]] == ["", "over MCP"]
     assert use("diff_trees", tree="t")["changes"]
     for name, fields, problem in (
-        ("edit_tree", {"tree": str(file), "set": {"P2": 0.1}}, "no tree of this server"),
-        ("edit_tree", {"tree": "../../t", "set": {"P2": 0.1}}, "no tree of this server"),
+        ("edit_tree", {"tree": str(file), "set": {"P2": 0.1}}, "not a tree of this server"),
+        ("edit_tree", {"tree": "../../t", "set": {"P2": 0.1}}, "not a tree of this server"),
         ("edit_tree", {"tree": "t", "edits": str(file)}, "does not offer it"),
         ("edit_tree", {"tree": "t", "rejudge": True}, "spending is off"),
         ("diff_trees", {"tree": str(file)}, "no file may be read"),

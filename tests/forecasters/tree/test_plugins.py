@@ -137,7 +137,7 @@ def test_files_hold_it_and_problems_name_it(tmp_path: Path):
     path.write_text(path.read_text().replace('"count": 2.0', '"count": 7'))
     assert [str(problem) for problem in check_file(path)] == ["node P0, link.count: 7 is outside 1 to 3"]
     path.write_text(path.read_text().replace('"at_least"', '"at_most"'))
-    with pytest.raises(InvalidTree, match=r"link.kind: 'at_most' is no kind of link.*average, judged, at_least"):
+    with pytest.raises(InvalidTree, match=r"link.kind: 'at_most' is not a kind of link.*average, judged, at_least"):
         read_tree(path)
 
 

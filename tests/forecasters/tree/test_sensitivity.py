@@ -94,7 +94,7 @@ def test_tornado_is_the_tree_at_both_ends():
         assert [bar.at_low, bar.at_high] == ends
     narrow = tornado(tree, sd={"P5": 0.2})
     assert [(bar.id, bar.low, bar.high) for bar in narrow] == [("P5", pytest.approx(0.7), 1.0)]
-    with pytest.raises(InputError, match="P1 is no input"):
+    with pytest.raises(InputError, match="P1 is not an input"):
         tornado(tree, sd={"P1": 0.1})
 
 

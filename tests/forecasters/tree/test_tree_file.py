@@ -150,7 +150,7 @@ def test_everything_a_tree_can_hold_survives(tmp_path: Path):
         ({"P1__prob": 0.4}, "node P1, prob: is not a field here"),
         ({"P1__pinned": 0.4}, "node P1, pinned: only parents are pinned"),
         ({"P1__link": {"kind": "average"}}, "node P1, link: the node has a link but no children"),
-        ({"P0__link__kind": "linaer"}, "node P0, link.kind: 'linaer' is no kind of link"),
+        ({"P0__link__kind": "linaer"}, "node P0, link.kind: 'linaer' is not a kind of link"),
         ({"P0__link__kind": None}, "node P0, link.kind: is missing"),
         ({"P0__link__weights": {"P1": 0.4}}, "node P0, link.weights: P2 is a child but has no number here"),
         (
@@ -173,7 +173,7 @@ def test_everything_a_tree_can_hold_survives(tmp_path: Path):
         ({"P0__link": {"kind": "judged", "p": -1}}, "node P0, link.p: -1 is outside [0, 1]"),
         ({"top__as_of": "2026-13-01"}, "as_of: '2026-13-01' is not an ISO date"),
         ({"top__missing": 2}, "missing: 2 is outside [0, 1]"),
-        ({"top__scenarios": {"a": {"edits": [{"edit": "set_q"}]}}}, "scenarios.a.edits.1.edit: 'set_q' is no edit"),
+        ({"top__scenarios": {"a": {"edits": [{"edit": "set_q"}]}}}, "scenarios.a.edits.1.edit: 'set_q' is not an edit"),
         ({"P 1": {"claim": "c", "p": 0}}, "node P 1, id: cannot be an id"),
         ({"PA": {"claim": "c", "p": 0}}, "node PA, id: cannot be an id"),
     ],

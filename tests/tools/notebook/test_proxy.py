@@ -115,7 +115,7 @@ def test_calls_and_documentation() -> None:
         ({"call": "/echo", "params": {"word": "x", "day": "soon"}}, "'day' must be a date"),
         ({"doc": "all"}, "takes a list of paths"),
         ({"doc": ["/nope"]}, "there is no '/nope'"),
-        ({"other": 1}, "this is no request"),
+        ({"other": 1}, "this is not a request"),
     ],
 )
 def test_wrong_requests_are_told_what_is_wrong(request_: dict[str, Any], told: str) -> None:
@@ -194,7 +194,7 @@ def test_rubbish_gets_an_answer_and_does_no_harm(rubbish: bytes) -> None:
             return await said(path, rubbish), await asked(path, call="/echo", params={"word": "on"})
 
     answer, after = asyncio.run(talk())
-    assert json.loads(answer) == {"error": "this is no request"}
+    assert json.loads(answer) == {"error": "this is not a request"}
     assert after == {"result": {"said": "on"}}
 
 

@@ -144,7 +144,7 @@ def test_data_cannot_be_had_by_force(loop: Loop, roomy_pool: KernelPool, tmp_pat
     assert "Read-only file system" in reports["another socket"]
     assert "the data proxy" in reports["a huge request"]
     assert "cannot be sent" in reports["a path of its own"]
-    assert "this is no request" in reports["rubbish"]
+    assert "this is not a request" in reports["rubbish"]
     assert "crowd 60" in reports["a crowd"]
     assert "2025-10-20" in reports["afterwards"] or "data proxy" in reports["afterwards"]
     assert any("after the cutoff" in event.reason for event in events if isinstance(event, LeakBlocked))

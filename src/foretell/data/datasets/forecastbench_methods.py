@@ -97,7 +97,7 @@ def _files(place: Path, rounds: Collection[str]) -> Iterator[tuple[str, Path]]:
                 yield name, path
                 path.unlink()
     except (tarfile.TarError, EOFError, OSError) as error:
-        raise InputError(f"is no archive that can be read: {error}", path=place, column="--methods") from None
+        raise InputError(f"is not an archive that can be read: {error}", path=place, column="--methods") from None
 
 
 def _table_rows(path: Path, rounds: Collection[str]) -> list[Row]:

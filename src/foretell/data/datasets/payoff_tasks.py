@@ -129,7 +129,7 @@ class FinancialTaskPlan:
     min_history: int = 250
     """Observations up to the cutoff, about one trading year."""
     max_stale_days: int = 7
-    """A price this much older than the day it stands for is no price of that day."""
+    """A price this much older than the day it stands for is not a price of that day."""
     min_move: float = 1e-6
     """Smaller relative moves leave nothing to choose between."""
 

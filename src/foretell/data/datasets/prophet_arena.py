@@ -362,7 +362,7 @@ def dataset_name(name: str) -> tuple[str, str]:
     """
     slug, _, version = name.partition("@")
     if ".." in name or not _NAME.fullmatch(slug) or not (version == "" or _NAME.fullmatch(version)):
-        raise InputError(f"{name!r} is no name of a data set", hint="SLUG or SLUG@VERSION")
+        raise InputError(f"{name!r} is not a name of a data set", hint="SLUG or SLUG@VERSION")
     return slug, version
 
 
@@ -410,7 +410,7 @@ def _open(request: DatasetRequest) -> QuestionSet:
         return read_events_jsonl(_kept(request.argument.removeprefix(DATASET), dataset_folder(request.folder)))
     found = read_arena_file(request.path)
     if found is None:
-        raise InputError("is no file of Prophet Arena's", path=request.path, hint="its CSV of events, or SDK JSONL")
+        raise InputError("is not a file of Prophet Arena's", path=request.path, hint="its CSV of events, or SDK JSONL")
     return found
 
 

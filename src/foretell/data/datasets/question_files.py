@@ -273,7 +273,7 @@ def read_outcomes(file: Path) -> tuple[Resolution, ...]:
         raise InputError("no such file", path=file)
     reader = OUTCOME_READERS.get(file.suffix.lower())
     if reader is None:
-        raise InputError("is no table of outcomes", path=file, hint="use .csv or .jsonl")
+        raise InputError("is not a table of outcomes", path=file, hint="use .csv or .jsonl")
     return tuple(map(_resolution, reader(file)))
 
 
@@ -314,7 +314,7 @@ def _built_resolution(row: Row, asked: dict[tuple[str, date], Question]) -> Reso
         raise row.problem("question", f"{row.text('question')!r} is not asked on {due.date()} in {QUESTIONS}")
     target, outcome = row.need_text("target"), row.flag("outcome")
     if target not in {one.id for one in question.targets}:
-        raise row.problem("target", f"{target!r} is no target of {question.id}")
+        raise row.problem("target", f"{target!r} is not a target of {question.id}")
     if outcome is None:
         return None
     return Resolution(

@@ -183,7 +183,7 @@ def _yes_probability(
         for labels in (question.all_options, question.options):
             if len(labels) == len(crowd.centers) and option in labels:
                 return crowd.centers[labels.index(option)]
-    raise PricesUnavailable(f"metaculus {ref.id} is no yes-or-no question, nor an option of a choice")
+    raise PricesUnavailable(f"metaculus {ref.id} is not a yes-or-no question, nor an option of a choice")
 
 
 def _history(question: Payload) -> CommunityHistory:

@@ -149,7 +149,7 @@ SAFE_KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
 def target_keys(question: Question) -> dict[str, str]:
-    """The key that stands for each target: its id, or target_1, target_2, … where an id is no safe name.
+    """The key that stands for each target: its id, or target_1, target_2, … where an id is not a safe name.
 
     Of many, each key is shorter: it is written out three times.
     """

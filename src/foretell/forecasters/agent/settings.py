@@ -121,23 +121,23 @@ class AgentOptions:
     asks_models: ClassVar[bool] = True
 
     variant: Literal["full", "nobelief", "zero-shot", "batch"] = "full"
-    """Which form of the agent: its prompt, its tools and whether it keeps a belief."""
+    """Variant of the agent: its prompt, its tools and whether it keeps a belief."""
     crowd: bool = True
-    """Show the market's price, and start from it."""
+    """Show the market price and start from it."""
     prior: bool = True
-    """Show the base rate of such questions and, without a price, start from it."""
+    """Show the base rate of similar questions and, without a price, start from it."""
     steps: int = 10
-    """How many replies of the model at most; at the last one it must answer."""
+    """Maximum number of model replies; in the last one it must answer."""
     seconds: float = 600.0
     """How long one trial may take."""
     asking: Asking = "tools"
     """How the model acts: `tools` by calling tools, `schema` by JSON, for models that cannot call tools."""
     clamp: tuple[float, float] = (0.05, 0.95)
-    """The least and the greatest probability that is submitted."""
+    """Lowest and highest probability that is submitted."""
     bypass: tuple[str, ...] = ("dbnomics",)
     """Sources whose questions are answered from their time series, without a model."""
     fixed: bool = True
-    """Use the tools step by step as laid down for some sources."""
+    """Follow the fixed steps that some sources have."""
 
     def __post_init__(self) -> None:
         if self.variant not in VARIANTS:

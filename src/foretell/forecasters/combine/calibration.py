@@ -59,7 +59,7 @@ class Platt:
 
     def __post_init__(self) -> None:
         if unknown := [name for name in self.by if name not in COLUMNS]:
-            raise ValueError(f"by = {unknown[0]!r} is no column for offsets; these are: {', '.join(COLUMNS)}")
+            raise ValueError(f"by = {unknown[0]!r} is not a column for offsets; these are: {', '.join(COLUMNS)}")
         if not self.strength > 0:
             raise ValueError(f"strength = {self.strength} must be positive")
 

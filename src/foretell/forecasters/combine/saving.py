@@ -43,7 +43,7 @@ def from_json(text: str | bytes, *, path: str | Path | None = None) -> FittedRul
     """A rule from its JSON document. Whatever does not fit raises an `InputError` that names the file and the field."""
 
     def refuse(constant: str) -> None:
-        raise ValueError(f"{constant} is no number")
+        raise ValueError(f"{constant} is not a number")
 
     try:
         document = json.loads(text, parse_constant=refuse)

@@ -164,7 +164,7 @@ class PredictionContext:
         except ValueError as error:
             raise InputError(f"not JSON: {error}") from None
         if not isinstance(found, dict) or cast("dict[str, Any]", found).get("schema") != SCHEMA:
-            raise InputError(f"this is no context in the form {SCHEMA!r}", column="schema")
+            raise InputError(f"this is not a context in the form {SCHEMA!r}", column="schema")
         body = cast("dict[str, Any]", found)
         try:
             made = cls(

@@ -103,7 +103,7 @@ def read_history(path: Path) -> list[TreeVersion]:
             found.append(_version(json.loads(line)))
         except (ValueError, KeyError, TypeError):
             if not found:
-                raise InputError("is no history of a tree", path=file, row=number) from None
+                raise InputError("is not a history of a tree", path=file, row=number) from None
             break  # Cut off while it was written: what it would have told was never reported as done.
     return found
 

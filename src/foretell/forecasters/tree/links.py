@@ -375,7 +375,7 @@ class ProductLogicLink(FormulaLink):
     """A formula by the product t-norm, as Analytica (2026) computes it: on numbers, mention by mention.
 
     A AND B = A·B, A OR B = A + B − A·B, NOT A = 1 − A. A claim that is mentioned twice counts as two independent ones,
-    and so do claims that share others beneath them: the result is no probability of the formula, unless every claim
+    and so do claims that share others beneath them: the result is not a probability of the formula, unless every claim
     occurs once. It is here to reproduce that paper's numbers; `formula` is exact.
     """
 
@@ -599,5 +599,5 @@ def link_class(kind: str) -> type[Link]:
     found = BUILT_IN_LINKS.get(kind) or link_kinds().get(kind)
     if found is None:
         known = [*BUILT_IN_LINKS, *(name for name in link_kinds() if name not in BUILT_IN_LINKS)]
-        raise InputError(f"{kind!r} is no kind of link", hint=f"the kinds are {', '.join(known)}")
+        raise InputError(f"{kind!r} is not a kind of link", hint=f"the kinds are {', '.join(known)}")
     return found

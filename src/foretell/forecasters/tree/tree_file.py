@@ -239,7 +239,7 @@ def read_edit(given: JsonObject) -> Edit | None:
     if name is None:
         return None
     if name not in EDIT_KINDS:
-        given.wrong("edit", f"{name!r} is no edit", f"the edits are {', '.join(EDIT_KINDS)}")
+        given.wrong("edit", f"{name!r} is not an edit", f"the edits are {', '.join(EDIT_KINDS)}")
         return None
     return read(EDIT_KINDS[name], given)
 

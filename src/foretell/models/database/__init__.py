@@ -50,8 +50,8 @@ def open_database(
     except sqlite3.DatabaseError as error:
         problem = storage_error(error, place)
         if isinstance(problem, DamagedFile):
-            problem = DamagedFile(f"this is no {what}, or it is damaged: {error}", path=place, hint=DAMAGED_HINT)
-        raise problem or InputError(f"this is no {what}: {error}", path=place) from None
+            problem = DamagedFile(f"this is not a {what}, or it is damaged: {error}", path=place, hint=DAMAGED_HINT)
+        raise problem or InputError(f"this is not a {what}: {error}", path=place) from None
 
 
 def _tell_of_empty(path: Path) -> None:

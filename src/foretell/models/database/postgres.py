@@ -259,7 +259,7 @@ def url_without_password(url: str) -> str:
     try:
         parts = conninfo_to_dict(url)
     except psycopg.ProgrammingError:
-        raise InputError("this is no address of a PostgreSQL database", hint="postgresql://user@host/name") from None
+        raise InputError("not the address of a PostgreSQL database", hint="postgresql://user@host/name") from None
     user = f"{parts['user']}@" if "user" in parts else ""
     port = f":{parts['port']}" if "port" in parts else ""
     return f"postgresql://{user}{parts.get('host', '')}{port}/{parts.get('dbname', '')}"

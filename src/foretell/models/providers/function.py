@@ -35,7 +35,7 @@ def model_name(model: "str | ModelFunction | Model", name: str | None = None) ->
     if isinstance(model, str):
         return model
     if not callable(model) and not hasattr(model, "complete"):
-        raise InputError(f"{model!r} is no model", hint="give provider:name, or a function of the prompt")
+        raise InputError(f"{model!r} is not a model", hint="give provider:name, or a function of the prompt")
     own = name or getattr(model, _NAME_ATTRIBUTE, None) or _own_name(model)
     FUNCTIONS[own] = model
     if name is None and isinstance(model, FunctionType):
@@ -139,7 +139,7 @@ def function_provider(name: str, plugin: "ModelFunction | Mapping[str, Any] | Mo
     """What is registered as a provider without being one: a function, a model, or several of them by name."""
     if not isinstance(plugin, Mapping):
         if not callable(plugin) and not hasattr(plugin, "complete"):
-            raise InputError(f"what is registered as the model {name!r} is no model", hint="see docs/design/plugins.md")
+            raise InputError(f"the plugin of the model {name!r} is not a model", hint="see docs/design/plugins.md")
         return Provider(open=lambda config: _client(plugin), form=name, price=lambda model: _price(plugin))
     models = cast("Mapping[str, ModelFunction | Model]", plugin)
 

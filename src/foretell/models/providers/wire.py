@@ -47,7 +47,7 @@ class Wire(Protocol):
         ...
 
     def reply(self, body: Json, request: Request) -> Reply:
-        """What came back with status 200. `KeyError`, `TypeError` or `ValueError` where it is no reply at all."""
+        """What came back with status 200. `KeyError`, `TypeError` or `ValueError` where it is not a reply at all."""
         ...
 
     def joined(self, events: Iterable[Json]) -> Json:
@@ -150,7 +150,7 @@ SHORTEST_KEY = 6
 
 @dataclass(frozen=True, kw_only=True)
 class HttpFailure:
-    """An answer that is no reply."""
+    """An answer that is not a reply."""
 
     status: int
     headers: Mapping[str, str]

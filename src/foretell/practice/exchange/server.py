@@ -330,7 +330,7 @@ def main() -> None:
 async def _serve(options: argparse.Namespace) -> None:
     settings = SimulationSettings(seed=options.seed, days=options.days, events_per_day=options.events_per_day)
     if not options.clock.startswith("file:"):
-        raise SystemExit(f"{options.clock!r} is no clock; write file:PATH")
+        raise SystemExit(f"{options.clock!r} is not a clock; write file:PATH")
     if options.site == "here" and not options.port:
         raise SystemExit("--site here needs --port")
     # Pages are named, not numbered: a fence refuses hosts that are only a number.

@@ -248,11 +248,14 @@ MIDDLE = 4
 def difference_heatmap(
     names: Sequence[str], matrix: PairwiseMatrix, *, label: str, decimals: int = 1, low_is_better: bool = False
 ) -> Chart:
-    """Row minus column with stars; blue where the row is better. At most 30 rows, in the order given."""
+    """Row minus column; blue where the row is better. At most 30 rows, in the order given.
+
+    Stars go by p-values corrected for the number of pairs in the matrix (Holm).
+    """
     size = min(len(names), MOST_ROWS)
     if size < 2:
         return empty("Fewer than two forecasters to compare")
-    roomy = size <= ROOMY
+    corrected, roomy = matrix.corrected_p, size <= ROOMY
     diff = matrix.diff[:size, :size]
     shown = [[_brief(v, decimals, tight=not roomy) for v in row] for row in diff]
     tall = 32.0 if roomy else 26.0
@@ -261,10 +264,11 @@ def difference_heatmap(
     left, heads = _names(names[:size], wide, tall)
     cells, rows = list[Markup](), list[CsvRow]()
     for i, j in np.argwhere(~np.eye(size, dtype=np.bool_)).tolist():
-        x, y, step, level = left + j * wide, 24 + i * tall, steps[i, j], stars(float(matrix.p[i, j]))
+        x, y, step, level = left + j * wide, 24 + i * tall, steps[i, j], stars(float(corrected[i, j]))
         interval = bracket(matrix.low[i, j], matrix.high[i, j], decimals)
         tip = f"{names[i]} − {names[j]}: {shown[i][j]}{level} {interval} n {matrix.n[i, j]}"
         numbers = {name: float(getattr(matrix, name)[i, j]) for name in ("diff", "low", "high", "p")}
+        numbers["corrected_p"] = float(corrected[i, j])
         rows.append({"row": names[i], "column": names[j], **numbers, "n": int(matrix.n[i, j])})
         middle, style = x + wide / 2 - 0.5, f"m f-o{step}"
         base = y + tall / 2 + (-2.5 if level else 4.5)
@@ -276,7 +280,7 @@ def difference_heatmap(
     note = f"; the first {MOST_ROWS} of {len(names)} forecasters" if len(names) > MOST_ROWS else ""
     beside = left + 18 * (2 * MIDDLE + 1)
     return figure(
-        max(left + size * wide + 8, beside + 202),
+        max(left + size * wide + 8, beside + 310),
         bottom + 40,
         f"{label}: paired differences of {size} forecasters, row minus column",
         heads,
@@ -285,7 +289,7 @@ def difference_heatmap(
         text(left, bottom + 34, "row worse", "xs k"),
         text(beside - 1, bottom + 34, "row better", "xs r k"),
         text(beside + 12, bottom + 21, f"Row minus column{note}.", "xs k"),
-        text(beside + 12, bottom + 34, "* p < 0.05, ** < 0.01, *** < 0.001", "xs k"),
+        text(beside + 12, bottom + 34, "* p < 0.05, ** < 0.01, *** < 0.001, Holm over all pairs", "xs k"),
         rows=rows,
     )
 

@@ -397,7 +397,7 @@ def _day(year: int, month: int, day: int) -> Iterator[date]:
         if 2500 <= year < 2600:
             yield date(year - 543, month, day)
         elif month > 100 and not 1300 <= year < 1500:
-            # "Ramadan 2024": a month of one calendar with a year of another is no day.
+            # "Ramadan 2024": a month of one calendar with a year of another is not a day.
             return
         elif month > 200:
             yield _islamic(year, month - 200, day)

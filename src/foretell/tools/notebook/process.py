@@ -87,7 +87,7 @@ def _content(opened: int, collected: CollectedFiles, most_files: int, most_bytes
     seen = os.fstat(opened)
     room = most_bytes - sum(map(len, collected.files.values()))
     if not stat.S_ISREG(seen.st_mode):
-        raise ValueError("it is no ordinary file")
+        raise ValueError("it is not an ordinary file")
     if seen.st_nlink != 1:
         raise ValueError("it has more than one name")
     if len(collected.files) >= most_files:

@@ -147,7 +147,7 @@ class DataProxy:
                 answer = b'{"result": %b}' % await self._call(given["call"], given.get("params"))
             else:
                 self._fault()
-                raise ToolFailed("this is no request")
+                raise ToolFailed("this is not a request")
         except ToolFailed as refusal:
             answer = json.dumps({"error": str(refusal)}).encode()
         self._kept += len(line) + len(answer)

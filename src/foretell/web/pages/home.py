@@ -336,7 +336,7 @@ def _enter(access: AccessRules, token: str) -> Response:
 
 
 def study_rows(settings: Settings) -> list[dict[str, Any]]:
-    """Every registered study, after what was kept; one that is no study of this version has no command."""
+    """Every registered study, after what was kept; one that is not a study of this version has no command."""
     kept, asks, registered = saved_studies(settings), study_questions(), names("studies")
     return [
         {

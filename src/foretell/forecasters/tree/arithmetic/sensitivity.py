@@ -159,7 +159,7 @@ def drivers(tree: Tree) -> list[Driver]:
 def _require_inputs(circuit: Circuit, names: Iterable[str]) -> None:
     for name in names:
         if name not in circuit.input_places:
-            raise InputError(f"{name} is no input of the tree", hint="name a leaf, a pinned or judged claim, or P1:PA")
+            raise InputError(f"{name} is not an input of the tree", hint="a leaf, a pinned or judged claim, or P1:PA")
 
 
 MOST_PATHS = 10_000
