@@ -3,7 +3,7 @@
 Reads the tables under $FORETELL_DATA (default: ../shared/data beside the repository), prints Markdown tables and
 writes them into docs/studies/series.md between the markers.
 
-    python benchmarks/series_study.py            # about three minutes on one core
+    python benchmarks/series_study.py            # about four minutes on one core
     python benchmarks/series_study.py --quick    # a tenth of the questions, nothing is written
 """
 

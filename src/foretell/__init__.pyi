@@ -626,7 +626,7 @@ def grow_tree(
     deep_model: str | None = None,
     correlations: bool = False,
     bayes_net: bool = False,
-    scaling: Literal["min-max", "softmax", "clip"] | None = None,
+    scaling: Literal["min-max", "softmax"] | None = None,
     intercept_limit: float = 0.1,
     clamp: tuple[float, float] = (0.05, 0.95),
     shortcut: bool = True,
@@ -676,7 +676,7 @@ def grow_tree(
         shortcut: If exactly one of two outcomes comes true, analyse only the first.
         kernels: How many notebooks run at the same time.
         unsandboxed: Run notebooks without a sandbox, with your full permissions.
-        out: Also write the tree to a file that ends in .json, .html, .md, .dot, .mmd, .bif, .xml or .pl; may be repeated.
+        out: Also write the tree to a file that ends in .json, .html, .md, .dot, .mmd, .bif or .pl; may be repeated.
     """
 
 def list_grids(
@@ -913,10 +913,7 @@ def what_if(
     scenarios: Sequence[str] = (),
     all: bool = False,
     sd: Mapping[str, float] = ...,
-    correlation: float = 0.0,
     tornado: bool = False,
-    draws: int = 10000,
-    seed: int = 0,
     save: str | None = None,
     settings: Settings | None = None,
 ) -> ScenarioComparison:
@@ -929,9 +926,6 @@ def what_if(
         scenarios: A scenario saved in the tree's file.
         all: Compare all scenarios saved in the tree's file.
         sd: Uncertainty (standard deviation) of an input; also prints the spread of the answer.
-        correlation: Correlation between the errors of those inputs.
         tornado: Show the answer with each input at 0 and at 1 (or at ± SD).
-        draws: Draws for the percentiles of the spread.
-        seed: Seed of the draws.
         save: Save the changes in the tree's file as a scenario with this name.
     """

@@ -33,7 +33,6 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "context": "foretell.forecasters.prompt.forecaster:PromptForecaster",
         "tree": "foretell.runs.tree_runtime:TreeOptions",
         "thoughts": "foretell.runs.tree_runtime:ThoughtOptions",
-        "tree-views": "foretell.forecasters.tree.stored_trees:ViewsForecaster",
         "tree-file": "foretell.forecasters.tree.stored_trees:stored_trees",
     },
     "models": {

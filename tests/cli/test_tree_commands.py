@@ -75,13 +75,11 @@ def test_every_form_is_written(form: str, tmp_path: Path):
     begins = {
         "problog": "% P1.1",
         "bif": "network tree {",
-        "xmlbif": "<?xml",
         "dot": "digraph tree {",
         "mermaid": "flowchart TD",
         "markdown": "# The central bank",
         "html": "<!doctype html>",
         "json": "{",
-        "circuit": '{"schema": "foretell/circuit/1"',
     }
     assert text.lower().startswith(begins[form].lower())
     assert run(tree, "export", BANK, "--to", form).stdout == text
@@ -92,9 +90,9 @@ def test_every_form_is_written(form: str, tmp_path: Path):
 def test_a_tree_that_is_no_bayes_net_is_refused_unless_scaled():
     with pytest.raises(InputError, match=r"node P1\.1, link: is no conditional chance"):
         run(tree, "export", NVDA, "--to", "problog")
-    scaled = run(tree, "export", NVDA, "--to", "problog", "--scaling", "clip")
+    scaled = run(tree, "export", NVDA, "--to", "problog", "--scaling", "min-max")
     assert "query(p0)." in scaled.stdout
-    assert "scaled by clip: the root was 0.8720" in scaled.stderr
+    assert "scaled by min-max: the root was 0.8720" in scaled.stderr
 
 
 def test_whatif_prints_old_and_new_of_every_changed_claim():

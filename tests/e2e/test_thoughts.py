@@ -58,7 +58,6 @@ def test_trees_and_thoughts_are_run_scored_and_studied_like_any_other(planner: B
     for forecaster, options in (
         ("tree", {**plain, "leaves": 4}),
         ("thoughts", {**plain, "kind": "graph"}),
-        ("tree-views", {"outside": 0}),
     ):
         written = house.spec(f"{forecaster}.yaml", **usual, forecaster=forecaster, options=options)
         runs.append(house.run(written, "--out", forecaster))
@@ -68,7 +67,6 @@ def test_trees_and_thoughts_are_run_scored_and_studied_like_any_other(planner: B
     both = [word for run in runs for word in ("--run", run)]
     found = json.loads(house.foretell("study", "tree", "frontier", *both, "--draws", "100", "--json").stdout)
     costs = {entry["name"]: entry["dollars"] for entry in found["tables"][0]["rows"]}
-    assert costs["tree-views"] == 0
     assert 0 < costs["tree linear plain"] < 1
     assert 0 < costs["graph of thoughts plain"] < 1
     again = house.foretell("backtest", "demo", "-F", f"tree-file:folder=home/trees/{runs[0]}", "--tables", "again")

@@ -135,7 +135,7 @@ def test_what_if_is_arithmetic(office: Office):
         assert scenario["p"] == pytest.approx(0.7)
         assert {change["id"] for change in scenario["changes"]} == {"P0", "P2"}
         assert told["depends_on"][0]["id"] == "P1"
-        assert told["spread"]["first_order"] == pytest.approx(0.06)
+        assert told["spread"]["sd"] == pytest.approx(0.06)
         assert told["tornado"]
 
     served(office, work)

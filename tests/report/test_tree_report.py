@@ -70,7 +70,6 @@ def test_an_incomplete_answer_says_so():
     made = tree_report(evaluated(replace(tree, nodes={**tree.nodes, "P2.1": lost})))
     text = " ".join(parsed(made.to_html()).itertext())
     assert "Without a number of their own: P2.1" in text
-    assert "the answer lies between" in text
     assert "Grounding failed: no results" in text
 
 

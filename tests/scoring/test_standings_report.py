@@ -64,7 +64,7 @@ def test_names_of_entries_cannot_break_the_page():
 
 
 def test_markdown_has_every_table():
-    text = arena_report(arena(events=40)).markdown()
+    text = arena_report(arena(events=40)).study().to_markdown()
     assert text.count("| --- |") + text.count("|---|") >= 3 or text.count("---:") > 10
 
 

@@ -1,8 +1,8 @@
-"""What the names of configurations say, and which of them differ in one thing alone."""
+"""What the names of published configurations say."""
 
 import pytest
 
-from foretell.studies.configurations import config_families, parse_configs, single_changes
+from foretell.studies.configurations import config_families, parse_configs
 
 NAMES = (
     "kimi-k2.5-high-brave-c1-t1",
@@ -30,24 +30,6 @@ def test_every_part_of_a_name_is_read(name: str):
 @pytest.mark.parametrize("name", ["my-bot", "pro-high-brave", "gpt", ""])
 def test_other_names_are_left_alone(name: str):
     assert parse_configs([name]) == {}
-
-
-def test_pairs_differ_in_one_thing():
-    pairs = single_changes(parse_configs(NAMES), "brave")
-    assert pairs["no belief → belief state"] == [
-        ("kimi-k2.5-high-brave-c1-t1-nobelief", "kimi-k2.5-high-brave-c1-t1"),
-        ("pro-high-brave-c0-t1-nobelief", "pro-high-brave-c0-t1"),
-        ("pro-high-brave-c1-p1-t1-nobelief", "pro-high-brave-c1-p1-t1"),
-    ]
-    assert pairs["zero-shot → search, tools, no belief"] == [
-        ("pro-high-none-c0-t0", "pro-high-brave-c0-t1-nobelief"),
-        ("pro-high-none-c1-p1-t0", "pro-high-brave-c1-p1-t1-nobelief"),
-    ]
-    assert pairs["no price → price in the prompt"] == [("pro-high-brave-c0-t1", "pro-high-brave-c1-t1")]
-    assert pairs["price → price and base rate"] == [("pro-high-brave-c1-t1", "pro-high-brave-c1-p1-t1")]
-    assert pairs["no tools → tools for the source"] == [("pro-high-brave-c0-t0", "pro-high-brave-c0-t1")]
-    assert pairs["no search → search"] == [("pro-high-none-c0-t0", "pro-high-brave-c0-t0")]
-    assert pairs["default → high effort"] == [("pro-default-brave-c0-t1", "pro-high-brave-c0-t1")]
 
 
 def test_families_prefer_the_configuration_that_shows_base_rates():

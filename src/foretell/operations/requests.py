@@ -24,7 +24,7 @@ from foretell.runs.spec import COMBINE_HELP, RunState
 
 NO_CHOICE = "none"
 """Written for a model or a search engine where none is wanted although an environment variable names one."""
-Scaling = Literal["min-max", "softmax", "clip"]
+Scaling = Literal["min-max", "softmax"]
 ShortText = Annotated[str, Field(min_length=1, max_length=500)]
 Probability = Annotated[float, Field(ge=0, le=1)]
 Clamp = tuple[float, float]
@@ -275,7 +275,7 @@ class TreeRequest(_ResearchRequest):
     unsandboxed: bool = _UNSANDBOXED
     out: tuple[Path, ...] = setting(
         (),
-        "Also write the tree to a file that ends in .json, .html, .md, .dot, .mmd, .bif, .xml or .pl; may be repeated.",
+        "Also write the tree to a file that ends in .json, .html, .md, .dot, .mmd, .bif or .pl; may be repeated.",
         metavar="FILE",
     )
 
@@ -331,17 +331,15 @@ class TreeCheckRequest(TreeFileRequest):
 class TreeExportRequest(TreeFileRequest):
     """Write the tree in FILE as a logic program, a Bayes net, a graph or a report.
 
-    problog, bif and xmlbif give the same probabilities as the tree. This requires linear links whose weights and
+    problog and bif give the same probabilities as the tree. This requires linear links whose weights and
     intercept are in [0, 1] and add up to at most 1. Other trees are refused unless you choose a --scaling, which
     changes numbers.
     """
 
-    to: Literal["problog", "bif", "xmlbif", "dot", "mermaid", "markdown", "html", "json", "circuit"] = setting(
-        help="The format."
-    )
+    to: Literal["problog", "bif", "dot", "mermaid", "markdown", "html", "json"] = setting(help="The format.")
     out: Path | None = setting(None, "File to write to; without it, standard output.", flag="-o/--out", metavar="FILE")
     scaling: Scaling | None = setting(
-        None, "For problog, bif and xmlbif: scale weights that are not probabilities, instead of refusing the tree."
+        None, "For problog and bif: scale weights that are not probabilities, instead of refusing the tree."
     )
 
 
@@ -555,10 +553,7 @@ class WhatIfRequest(OperationRequest):
     sd: Mapping[str, Annotated[float, Field(gt=0, le=1)]] = setting(
         {}, "Uncertainty (standard deviation) of an input; also prints the spread of the answer.", metavar="ID=SD"
     )
-    correlation: float = setting(0.0, "Correlation between the errors of those inputs.", ge=-1, le=1)
     tornado: bool = setting(False, "Show the answer with each input at 0 and at 1 (or at ± SD).")
-    draws: int = setting(10_000, "Draws for the percentiles of the spread.", ge=0, le=1_000_000)
-    seed: int = setting(0, "Seed of the draws.")
     save: str | None = setting(
         None, "Save the changes in the tree's file as a scenario with this name.", metavar="NAME", min_length=1,
         max_length=80,

@@ -76,7 +76,6 @@ TREE_SUFFIXES = {
     ".dot": "dot",
     ".mmd": "mermaid",
     ".bif": "bif",
-    ".xml": "xmlbif",
     ".pl": "problog",
 }
 """Suffix of a file → the form in which a tree is written to it."""

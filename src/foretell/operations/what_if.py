@@ -5,7 +5,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
 from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
@@ -36,8 +35,6 @@ UNNAMED = "as set"
 SCHEMA = "foretell/whatif/1"
 INPUTS_SHOWN = 20
 """Inputs that the answer depends on most."""
-MAX_NUMBERS = 20_000_000
-"""Claims times draws that are held at once; a larger tree gets fewer draws."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,13 +149,7 @@ class ScenarioComparison(Result):
                 table.add_row(bar.id, *ends, Text(one_line(bar.claim)))
             console.print(table, highlight=False)
         if (one := self.spread) is not None:
-            exact = f", {one.exact:.4f} with curvature" if one.exact is not None else ""
-            between = ""
-            if one.low is not None and one.high is not None:
-                ends = f"{format_probability(one.low)} and {format_probability(one.high)}"
-                between = f"; nine times in ten between {ends}"
-            line = f"answer {format_probability(one.p)} ± {one.first_order:.4f}{exact}{between}"
-            show_text(console, f"{line}\n")
+            show_text(console, f"answer {format_probability(one.p)} ± {one.sd:.4f}\n")
 
 
 def compare_edits(request: WhatIfRequest, settings: Settings | None = None) -> ScenarioComparison:
@@ -171,11 +162,6 @@ def compare_edits(request: WhatIfRequest, settings: Settings | None = None) -> S
     scenarios = _scenarios(file, request)
     outcomes = compare_scenarios(file.tree, scenarios)
     tree = outcomes[0].tree if len(outcomes) == 1 else file.tree
-    spread = None
-    if request.sd:
-        draws = min(request.draws, max(200, MAX_NUMBERS // len(tree.nodes)))
-        rng = np.random.default_rng(request.seed)
-        spread = tree_spread(tree, request.sd, correlation=request.correlation, draws=draws, rng=rng)
     if request.save is not None:
         if not isinstance(request.tree, Path):
             raise InputError("only a tree in a file can hold a scenario", column="--save", hint="give the tree's file")
@@ -187,7 +173,7 @@ def compare_edits(request: WhatIfRequest, settings: Settings | None = None) -> S
         outcomes=tuple(outcomes),
         depends_on=tuple(sensitivities(tree)[:INPUTS_SHOWN]),
         bars=tuple(tornado(tree, sd=request.sd or None)) if request.tornado else (),
-        spread=spread,
+        spread=tree_spread(tree, request.sd) if request.sd else None,
         saved=request.save,
     )
 

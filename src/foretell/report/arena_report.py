@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,8 @@ from foretell.report.charts.ranking import ForestRow, FrontierPoint, forest_plot
 from foretell.report.charts.svg import Chart, SeriesStyle, series_styles
 from foretell.report.charts.timelines import DatedLines, dated_plot
 from foretell.report.numbers import CellValue, percent
-from foretell.report.study import RowStyle, StudyChart, StudyColumn, StudyTable, column, count, table
+from foretell.report.study import RowStyle, StudyChart, StudyColumn, StudyResult, StudyTable, column, count, table
+from foretell.report.terminal import console
 from foretell.scoring.arena_leaderboard import (
     ARENA_METRICS,
     MAIN_METRIC,
@@ -34,8 +36,6 @@ from foretell.scoring.table import ALWAYS_HALF, BASE_RATE, CROWD
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from foretell.report.study import StudyResult
 
 
 # The tables of an arena's leaderboard, ready to print and to put on a page.
@@ -302,7 +302,7 @@ ARENA_ADVICE = (
 
 @dataclass(frozen=True, kw_only=True)
 class ArenaReport:
-    """One report in its three forms."""
+    """The scores of an arena, ready to print, to save as JSON, and to show as a page."""
 
     view: ArenaLeaderboard
     scored: ScoredArena
@@ -311,52 +311,34 @@ class ArenaReport:
         """Plain data for JSON."""
         return self.view.to_dict()
 
-    def study(self, *, pictures: bool = False) -> "StudyResult":
-        """Its tables, and its pictures where wanted, as any other study has them."""
-        from foretell.report.study import StudyResult
-
-        charts = ()
-        if pictures:
-            charts = arena_charts(self.view, self.scored)
+    def study(self, *, pictures: bool = False) -> StudyResult:
+        """The tables as a study; drawing the charts takes longer, so they are left out unless asked for."""
         return StudyResult(
             name="standings",
             title=f"Standings of {self.view.arena}",
             sentences=(arena_finding(self.view),),
             tables=arena_grids(self.view),
-            charts=charts,
+            charts=arena_charts(self.view, self.scored) if pictures else (),
             notes=self.view.notes,
             settings=self.view.settings,
+            how_to_read=ARENA_ADVICE,
         )
 
     def print(self, console: "Console", *, by: Sequence[str] = ()) -> None:
         """The leaderboard, and the tables of what was asked for; everything else is in the page and in the JSON."""
-        from foretell.report.document import print_study
-
         study = self.study()
         brief = [grid for i, grid in enumerate(study.tables) if i < 3 or grid.title.rpartition(" by ")[2] in by]
-        print_study(replace(study, tables=tuple(brief)), console)
+        replace(study, tables=tuple(brief)).print(console)
 
     def text(self, *, by: Sequence[str] = (), width: int = 120) -> str:
-        """What is printed, as text."""
-        from io import StringIO
-
-        from foretell.report.terminal import console
-
+        """What a terminal of that width shows."""
         out = StringIO()
         self.print(console(file=out, width=width, color_system=None), by=by)
         return out.getvalue()
 
-    def markdown(self) -> str:
-        """All tables as Markdown."""
-        from foretell.report.document import markdown_study
-
-        return markdown_study(self.study())
-
     def page(self) -> str:
         """A whole HTML document that needs no network."""
-        from foretell.report.document import study_page
-
-        return study_page(self.study(pictures=True), how_to_read=ARENA_ADVICE)
+        return self.study(pictures=True).to_html()
 
 
 def arena_report(

@@ -156,17 +156,20 @@ def markdown_table(table: StudyTable) -> list[str]:
 # As a page.
 
 
-def study_page(study: StudyResult, how_to_read: Sequence[str] = ()) -> str:
-    """A whole HTML document that needs no network; `how_to_read` replaces what the study says about reading it."""
-    return page(study.title, _sections(study, how_to_read), lead=study.text)
+def study_page(study: StudyResult) -> str:
+    """A whole HTML document that needs no network."""
+    return page(study.title, _sections(study), lead=study.text)
 
 
 def study_parts(study: StudyResult, how_to_read: Sequence[str] = ()) -> list[tuple[str, str, Markup]]:
-    """Anchor, title and HTML of every section, for a page that is made elsewhere."""
+    """Anchor, title and HTML of every section, for a page of the web application.
+
+    `how_to_read` replaces what the study itself says about reading it.
+    """
     return [(anchor, title, render_blocks(blocks)) for anchor, title, blocks in _sections(study, how_to_read)]
 
 
-def _sections(study: StudyResult, how_to_read: Sequence[str]) -> list[Section]:
+def _sections(study: StudyResult, how_to_read: Sequence[str] = ()) -> list[Section]:
     """Tables, charts after the first of them, and how to read it all."""
     sections: list[Section] = [
         (f"table-{i}", one.title, [HtmlBlock(table=one)]) for i, one in enumerate(study.tables, 1)

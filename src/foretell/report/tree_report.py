@@ -11,7 +11,7 @@ from datetime import datetime
 from foretell.forecasters.tree.arithmetic.circuit import slopes
 from foretell.forecasters.tree.arithmetic.error_bar import ErrorBar, error_bar, leaf_trials
 from foretell.forecasters.tree.arithmetic.evaluation import circuit_and_values
-from foretell.forecasters.tree.arithmetic.sensitivity import Driver, drivers, ranges
+from foretell.forecasters.tree.arithmetic.sensitivity import Driver, drivers
 from foretell.forecasters.tree.exports import (
     claim_marks,
     link_in_numbers,
@@ -235,11 +235,8 @@ def _incomplete(tree: Tree) -> Iterator[str]:
     missing = tree.nodes[tree.root].incomplete
     if not missing:
         return
-    found = ranges(tree)
-    low, high = map(format_probability, found[tree.root]) if found else ("", "")
-    between = f"; whatever they are, the answer lies between {low} and {high}" if found else ""
     stand_in = format_probability(tree.missing)
-    yield f"Without a number of their own: {', '.join(missing)}. {stand_in} stands in for them{between}."
+    yield f"Without a number of their own: {', '.join(missing)}. {stand_in} stands in for them."
 
 
 # Section by section.

@@ -71,41 +71,6 @@ def parse_configs(names: Iterable[str]) -> dict[str, ConfigName]:
     }
 
 
-def single_changes(names: Mapping[str, ConfigName], engine: str) -> dict[str, list[tuple[str, str]]]:
-    """All pairs (before, after) of configurations that differ in one thing alone, by what that is.
-
-    Searches are made with that engine; changes of which there is no pair are left out.
-    """
-    bare, full = {"search": engine, "variant": "nobelief"}, {"variant": ""}
-    changes: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
-        "zero-shot → search, tools, no belief": (
-            {"search": "none", "tools": False, "variant": ""},
-            {**bare, "tools": True},
-        ),
-        "no belief → belief state": (bare, full),
-        "no search → search": ({"search": "none", **full}, {"search": engine}),
-        "no tools → tools for the source": ({"tools": False, **full}, {"tools": True}),
-        "no price → price in the prompt": ({"crowd": False}, {"crowd": True}),
-        "neither → price and base rate in the prompt": (
-            {"crowd": False, "prior": False},
-            {"crowd": True, "prior": True},
-        ),
-        "price → price and base rate": ({"crowd": True, "prior": False}, {"prior": True}),
-        "default → high effort": ({"effort": "default"}, {"effort": "high"}),
-    }
-    by_parts = {parts: name for name, parts in names.items()}
-    found = {
-        change: [
-            (name, other)
-            for name, parts in names.items()
-            if all(getattr(parts, key) == value for key, value in before.items())
-            and (other := by_parts.get(replace(parts, **after))) is not None
-        ]
-        for change, (before, after) in changes.items()
-    }
-    return {change: pairs for change, pairs in found.items() if pairs}
-
-
 @dataclass(frozen=True, kw_only=True)
 class ConfigFamily:
     """The configurations of one base model in one regime that the paper's tables set side by side."""

@@ -12,7 +12,7 @@ from fastapi import Query
 from foretell.arena.store import ArenaStore
 from foretell.metrics.bootstrap import Interval
 from foretell.metrics.metric import METRICS
-from foretell.report.arena_report import ARENA_ADVICE, ArenaReport, market_weights
+from foretell.report.arena_report import ArenaReport, market_weights
 from foretell.report.charts.calibration import reliability_diagram
 from foretell.report.charts.rulers import interval_ruler
 from foretell.report.charts.svg import Chart, SeriesStyle, mark, series_styles
@@ -195,7 +195,7 @@ def board_view(report: ArenaReport, choice: BoardChoice) -> BoardView:
         calibration=reliability_diagram(
             arena.row(calibrated), arena.markets.outcome, market_weights(arena), name=calibrated
         ),
-        parts=study_parts(others, ARENA_ADVICE),
+        parts=study_parts(others),
         view=view,
     )
 

@@ -21,6 +21,7 @@ from foretell.forecasters.tree import (
     compile_tree,
     evaluate,
     run_many,
+    run_ops,
 )
 from foretell.forecasters.tree import formula as ex
 from foretell.forecasters.tree.arithmetic import compiler
@@ -104,8 +105,9 @@ def test_links_beyond_the_bayes_net_keep_their_signed_sums(seed: int):
     rng = random.Random(seed)
     tree = random_tree(rng, rng.randint(1, 4), rng.randint(1, 4), ("linear", "formula"), proper=False)
     circuit, worlds = compile_tree(tree), by_worlds(tree)
-    raw = run_many(circuit, {}, 1, capped=False)
-    assert {id: float(raw[place][0]) for id, place in circuit.claims.items()} == pytest.approx(worlds, abs=1e-12)
+    uncapped = [("lin", 0.0, ((op[1], 1.0),)) if op[0] == "cap" else op for op in circuit.ops]
+    raw = run_ops(uncapped, circuit.inputs)
+    assert {id: raw[place] for id, place in circuit.claims.items()} == pytest.approx(worlds, abs=1e-12)
     assert all(0 <= p <= 1 for p in circuit.probabilities().values())
 
 

@@ -10,21 +10,19 @@ from tests.forecasters.tree.scripted_tree import question
 
 from foretell.forecasters import CannotForecast, Context
 from foretell.forecasters.agent import Clamp
-from foretell.forecasters.base_rates import FixedRates
 from foretell.forecasters.combine import logit_mean
 from foretell.forecasters.tree import (
     LinearLink,
     Proposition,
     StoredTreesForecaster,
     Tree,
-    ViewsForecaster,
     claim_of_target,
     evaluated,
     relink,
     write_tree,
 )
 from foretell.forecasters.tree.stored_trees import stored_trees
-from foretell.questions import AsOf, Forecast, InputError, Question, Snapshot, Target, instant
+from foretell.questions import AsOf, Forecast, InputError, Question, Target, instant
 
 OPEN = Clamp(low=0, high=1)
 
@@ -111,31 +109,3 @@ def test_other_links_leave_pinned_claims_pinned_and_ask_no_model():
     assert pinned.nodes["P0"].p == 0.9
     with pytest.raises(InputError, match="asks a model"):
         relink(tree, "logic", Random(0))
-
-
-def views(asked: Question, **fields) -> Forecast:
-    made = ViewsForecaster(rates=FixedRates(table={("own", ""): 0.3}), clamp=OPEN, **fields)
-    return asyncio.run(made.forecast(asked, Context(as_of=asked.as_of)))
-
-
-def priced(price: float) -> Question:
-    snapshot = Snapshot(at=instant("2025-10-20"), last_price=price)
-    return question(targets=(Target(id="yes", snapshot=snapshot),))
-
-
-def test_views_are_a_weighted_sum_of_those_that_have_something_to_say():
-    asked = priced(0.8)
-    alone = views(asked, rate=0.0, outside=0.0, series=0.0).p["yes"]
-    rate = views(question(), price=0.0, outside=0.0, series=0.0).p["yes"]
-    both = views(asked, price=3.0, rate=1.0, outside=0.0).p["yes"]
-    assert alone == pytest.approx(0.8)
-    assert both == pytest.approx(0.75 * alone + 0.25 * rate)
-    assert views(question(), outside=0.0).p["yes"] == pytest.approx(rate), "without a price the rest has its weight"
-
-
-def test_views_that_say_nothing_and_weights_that_are_none():
-    with pytest.raises(CannotForecast, match="price"):
-        views(question(), rate=0.0, outside=0.0)
-    for weights in ({"price": -1.0}, {"price": 0.0, "rate": 0.0, "outside": 0.0, "series": 0.0}):
-        with pytest.raises(ValueError, match="no weights"):
-            ViewsForecaster(**weights)

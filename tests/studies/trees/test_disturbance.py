@@ -75,7 +75,7 @@ def exactly(tree: Tree, laws: list[Law]) -> tuple[float, list[float]]:
     weight = cases[:, :, 2].prod(axis=1)
     circuit, names = compile_tree(tree), leaves(tree)
     roots = [
-        run_many(circuit, {name: cases[:, i, when] for i, name in enumerate(names)}, len(cases), capped=False)[
+        run_many(circuit, {name: cases[:, i, when] for i, name in enumerate(names)}, len(cases))[
             circuit.claims[tree.root]
         ]
         for when in (0, 1)

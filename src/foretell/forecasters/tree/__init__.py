@@ -7,18 +7,18 @@ GROUNDERS, RULES = Names("grounders"), Names("synthesis_rules")
 """Who can judge leaves and how children can be joined, those of other packages included."""
 
 HOMES = {
-    "foretell.forecasters.tree.arithmetic.circuit": "Circuit run_many",
+    "foretell.forecasters.tree.arithmetic.circuit": "Circuit run_many run_ops",
     "foretell.forecasters.tree.arithmetic.compiler": "Body Gates TooManySharedClaims compile_tree",
     "foretell.forecasters.tree.arithmetic.error_bar": "error_bar leaf_spread next_trials",
     "foretell.forecasters.tree.arithmetic.evaluation": "evaluate evaluated stale_claims",
     "foretell.forecasters.tree.arithmetic.scaling": "SCALINGS bayes_net_faults scale_tree scaled",
-    "foretell.forecasters.tree.arithmetic.sensitivity": "beta_paths ranges sensitivities tornado tree_spread",
+    "foretell.forecasters.tree.arithmetic.sensitivity": "beta_paths sensitivities tornado tree_spread",
     "foretell.forecasters.tree.edits": (
         "AddNode Edit MoveNode RemoveNode Scenario SetClaim SetGrounding SetLink SetP SetReport ShareNode Unpin"
     ),
     "foretell.forecasters.tree.exports": (
         "TEXT_FORMATS bayes_net claim_marks link_in_numbers link_in_words outline stale_parts to_bif to_dot "
-        "to_mermaid to_problog to_xmlbif tree_failures"
+        "to_mermaid to_problog tree_failures"
     ),
     "foretell.forecasters.tree.forecaster": "TreeForecaster claim_of_target",
     "foretell.forecasters.tree.grounders.adaptive": "AdaptiveGrounder",
@@ -44,7 +44,7 @@ HOMES = {
         "Grounding Proposition Tree TreeOrigin has_own_value leaves own_value parents_of post_order"
     ),
     "foretell.forecasters.tree.settings": "GroundSettings THOUGHT_KINDS ThoughtKind ThoughtSettings TreeSettings",
-    "foretell.forecasters.tree.stored_trees": "StoredTreesForecaster ViewsForecaster relink",
+    "foretell.forecasters.tree.stored_trees": "StoredTreesForecaster relink",
     "foretell.forecasters.tree.text": "InvalidTree TreeProblem format_probability one_line",
     "foretell.forecasters.tree.thoughts": "ThoughtsForecaster",
     "foretell.forecasters.tree.tree_file": (

@@ -3,6 +3,7 @@
 
 from foretell.forecasters.tree.arithmetic.circuit import Circuit as Circuit
 from foretell.forecasters.tree.arithmetic.circuit import run_many as run_many
+from foretell.forecasters.tree.arithmetic.circuit import run_ops as run_ops
 from foretell.forecasters.tree.arithmetic.compiler import Body as Body
 from foretell.forecasters.tree.arithmetic.compiler import Gates as Gates
 from foretell.forecasters.tree.arithmetic.compiler import TooManySharedClaims as TooManySharedClaims
@@ -18,7 +19,6 @@ from foretell.forecasters.tree.arithmetic.scaling import bayes_net_faults as bay
 from foretell.forecasters.tree.arithmetic.scaling import scale_tree as scale_tree
 from foretell.forecasters.tree.arithmetic.scaling import scaled as scaled
 from foretell.forecasters.tree.arithmetic.sensitivity import beta_paths as beta_paths
-from foretell.forecasters.tree.arithmetic.sensitivity import ranges as ranges
 from foretell.forecasters.tree.arithmetic.sensitivity import sensitivities as sensitivities
 from foretell.forecasters.tree.arithmetic.sensitivity import tornado as tornado
 from foretell.forecasters.tree.arithmetic.sensitivity import tree_spread as tree_spread
@@ -45,7 +45,6 @@ from foretell.forecasters.tree.exports import to_bif as to_bif
 from foretell.forecasters.tree.exports import to_dot as to_dot
 from foretell.forecasters.tree.exports import to_mermaid as to_mermaid
 from foretell.forecasters.tree.exports import to_problog as to_problog
-from foretell.forecasters.tree.exports import to_xmlbif as to_xmlbif
 from foretell.forecasters.tree.exports import tree_failures as tree_failures
 from foretell.forecasters.tree.forecaster import TreeForecaster as TreeForecaster
 from foretell.forecasters.tree.forecaster import claim_of_target as claim_of_target
@@ -110,7 +109,6 @@ from foretell.forecasters.tree.settings import ThoughtKind as ThoughtKind
 from foretell.forecasters.tree.settings import ThoughtSettings as ThoughtSettings
 from foretell.forecasters.tree.settings import TreeSettings as TreeSettings
 from foretell.forecasters.tree.stored_trees import StoredTreesForecaster as StoredTreesForecaster
-from foretell.forecasters.tree.stored_trees import ViewsForecaster as ViewsForecaster
 from foretell.forecasters.tree.stored_trees import relink as relink
 from foretell.forecasters.tree.text import InvalidTree as InvalidTree
 from foretell.forecasters.tree.text import TreeProblem as TreeProblem

@@ -1,6 +1,5 @@
-"""A tree in words, and in the formats of other programs: Bayes nets, drawings, ProbLog, a web page's operations."""
+"""A tree in words, and in the formats of other programs: Bayes nets, drawings, ProbLog."""
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
@@ -21,7 +20,7 @@ from foretell.forecasters.tree.text import (
 )
 from foretell.forecasters.tree.what_if import resynthesize
 
-# Bayes nets in the two formats that most programs read: BIF and XMLBIF 0.3.
+# Bayes nets in the Bayesian Interchange Format, which pgmpy, pyAgrum and most other programs read.
 
 MOST_PARENTS = 16
 """A table has 2ⁿ rows."""
@@ -87,23 +86,6 @@ def to_bif(tree: Tree) -> str:
             lines.append(f"  {head} {decimal(chance)}, {decimal(1 - chance)};")
         lines.append("}")
     return "\n".join(lines) + "\n"
-
-
-def to_xmlbif(tree: Tree) -> str:
-    """The net as XMLBIF 0.3."""
-    variables = bayes_net(tree)
-    lines = ['<?xml version="1.0" encoding="UTF-8"?>', '<BIF VERSION="0.3">', "<NETWORK>", "<NAME>tree</NAME>"]
-    for variable in variables:
-        # A comment, since readers disagree about what a property may hold; it must not contain two hyphens.
-        lines.append(f"<!-- {one_line(f'{variable.id}: {variable.text}').replace('-', '‐')} -->")
-        lines += ['<VARIABLE TYPE="nature">', f"  <NAME>{variable.name}</NAME>"]
-        lines += ["  <OUTCOME>true</OUTCOME>", "  <OUTCOME>false</OUTCOME>", "</VARIABLE>"]
-    for variable in variables:
-        table = " ".join(f"{decimal(chance)} {decimal(1 - chance)}" for chance in variable.chances)
-        lines += ["<DEFINITION>", f"  <FOR>{variable.name}</FOR>"]
-        lines += [f"  <GIVEN>{parent}</GIVEN>" for parent in variable.parents]
-        lines += [f"  <TABLE>{table}</TABLE>", "</DEFINITION>"]
-    return "\n".join([*lines, "</NETWORK>", "</BIF>"]) + "\n"
 
 
 # Drawings: Graphviz and Mermaid.
@@ -195,18 +177,11 @@ def to_problog(tree: Tree, *, queries: Iterable[str] | None = None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def to_circuit(tree: Tree) -> str:
-    """The arithmetic operations of the tree as JSON, as the web page runs them."""
-    return json.dumps(circuit_and_values(tree)[0].to_dict(), ensure_ascii=False) + "\n"
-
-
 TEXT_FORMATS: Mapping[str, Callable[[Tree], str]] = {
     "problog": to_problog,
     "bif": to_bif,
-    "xmlbif": to_xmlbif,
     "dot": to_dot,
     "mermaid": to_mermaid,
-    "circuit": to_circuit,
 }
 """Formats of a tree alone, by name; those that show scenarios too are made by `foretell.operations.tree`."""
 

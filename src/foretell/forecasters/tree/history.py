@@ -10,10 +10,10 @@ import json
 import os
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from foretell.data.files import BINARY, lock_open_file
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
@@ -24,6 +24,7 @@ from foretell.forecasters.tree.text import InvalidTree
 from foretell.forecasters.tree.tree_file import read_tree_file, to_dict, tree_from_dict, tree_to_dict, write_tree
 from foretell.forecasters.tree.what_if import resynthesize
 from foretell.questions.as_of import AsOf
+from foretell.questions.codec import checked_fields, plain_data
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Cost
 
@@ -50,8 +51,9 @@ class TreeVersion:
     """Claims that came, went, or have other words, children, links, reports or numbers of their own."""
     edits: tuple[Mapping[str, Any], ...] = ()
     """The edits as they stand in tree files."""
-    delta: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
-    digest: str = ""
+    delta: Mapping[str, Any] = field(repr=False)
+    """The claims that are not as they were in the version before, as they stand in tree files."""
+    digest: str
     models: tuple[str, ...] = ()
     """Who was asked for it, as ROLE=MODEL."""
     cost: Cost = field(default_factory=Cost)
@@ -100,29 +102,12 @@ def read_history(path: Path) -> list[TreeVersion]:
     found: list[TreeVersion] = []
     for number, line in enumerate(file.read_bytes().splitlines(), start=1):
         try:
-            found.append(_version(json.loads(line)))
-        except (ValueError, KeyError, TypeError):
+            found.append(checked_fields(json.loads(line), TreeVersion))
+        except (ValueError, InputError):
             if not found:
                 raise InputError("is not a history of a tree", path=file, row=number) from None
             break  # Cut off while it was written: what it would have told was never reported as done.
     return found
-
-
-def _version(line: Any) -> TreeVersion:
-    body = cast("dict[str, Any]", line)
-    return TreeVersion(
-        version=int(body["version"]),
-        at=datetime.fromisoformat(body["at"]),
-        who=str(body["who"]),
-        why=str(body["why"]),
-        p=body.get("p"),
-        changed=tuple(body.get("changed", ())),
-        edits=tuple(body.get("edits", ())),
-        delta=body["delta"],
-        digest=str(body["digest"]),
-        models=tuple(body.get("models", ())),
-        cost=Cost(**body.get("cost", {})),
-    )
 
 
 def tree_at(path: Path, version: int | None = None) -> Tree:
@@ -164,24 +149,10 @@ def _locked(path: Path) -> Generator[int]:
 
 
 def _append(file: int, path: Path, version: TreeVersion) -> None:
-    body = {
-        "version": version.version,
-        "at": version.at.isoformat(),
-        "who": version.who[:LONGEST],
-        "why": version.why[:LONGEST],
-        "p": version.p,
-        "changed": list(version.changed),
-        "edits": list(version.edits),
-        "digest": version.digest,
-        "delta": version.delta,
-    }
-    if version.models:
-        body |= {"models": list(version.models), "cost": asdict(version.cost)}
-    size = os.fstat(file).st_size
-    ended = size == 0 or history_path(path).read_bytes()[-1:] == b"\n"
-    # After a line that was cut off, a new one begins on its own.
-    if not ended:
-        whole = history_path(path).read_bytes()
+    body = plain_data(version) | {"at": version.at.isoformat()}
+    whole = history_path(path).read_bytes()
+    if not whole.endswith(b"\n"):
+        # The last line was cut off by a crash.
         os.ftruncate(file, whole.rfind(b"\n") + 1)
     os.write(file, (json.dumps(body, ensure_ascii=False) + "\n").encode())
     os.fsync(file)
@@ -193,8 +164,8 @@ def _next(
     return TreeVersion(
         version=known[-1].version + 1 if known else 1,
         at=datetime.now(UTC).replace(microsecond=0),
-        who=author.who,
-        why=author.why,
+        who=author.who[:LONGEST],
+        why=author.why[:LONGEST],
         p=after.nodes[after.root].p,
         changed=tuple(changed_claims(before, after)) if before is not None else (),
         edits=tuple(to_dict(edit) for edit in edits),

@@ -50,11 +50,6 @@ class Link:
         """Whether it was judged from what the claims say, so that other words ask for another judgement."""
         return True
 
-    @property
-    def multilinear(self) -> bool:
-        """Whether the result is linear in the number of each child by itself."""
-        return True
-
     def problems(self, node: str, children: Sequence[str], *, intercept_limit: float) -> Iterator[TreeProblem]:
         """What is wrong with this link at the node, by itself; whether its result fits is seen in the tree."""
         yield from ()
@@ -380,12 +375,6 @@ class ProductLogicLink(FormulaLink):
     """
 
     kind: ClassVar[str] = "product_logic"
-
-    @property
-    def multilinear(self) -> bool:
-        """A child that is mentioned twice enters squared."""
-        names = [name for name, _ in ex.mentions(self.expression)]
-        return len(set(names)) == len(names)
 
     def compile(self, node: str, children: Sequence[str], gates: "Gates") -> "Body":
         """The operations on the children's numbers."""

@@ -67,7 +67,7 @@ class TreeSettings(GroundSettings):
     bayes_net: bool = False
     """Ask for linear weights that are those of a Bayes net: a chance whatever the children are."""
     scaling: str | None = None
-    """Weights that are not are scaled so (min-max, softmax, clip) instead of being asked for again."""
+    """Weights that are not are scaled so (min-max, softmax) instead of being asked for again."""
     intercept_limit: float = INTERCEPT_LIMIT
     """Largest chance of a claim that no child carries."""
 

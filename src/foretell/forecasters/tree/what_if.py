@@ -39,82 +39,30 @@ def resynthesize(tree: Tree, edits: Iterable[Edit]) -> Tree:
     words = {id for id in editing.changed_texts if id in tree.nodes}
     above = _upward(tree, plan, start | words, lambda node: node.pinned is None)
     tree = _with_stale(tree, above - editing.judged)
-    # Where the operations that are known still hold, they are run again from the edit upwards; otherwise the claims
-    # above it get their operations anew and read the others as they are.
-    patch = None
-    if known.circuit is not None and not editing.rebuilt:
-        patch = _patch(tree, known.circuit, start, editing)
-    if patch is not None:
-        return _rerun(tree, known, patch, start | above)
     affected = {*start, *_upward(tree, plan, start, lambda node: not has_own_value(node))}
+    order = sorted(affected | above, key=plan.rank.__getitem__)
+    inputs = _new_inputs(tree, known.circuit, start, editing) if known.circuit is not None else None
+    if known.circuit is not None and inputs is not None:
+        values = rerun(known.circuit, known.values, inputs)
+        numbers = {id: values[known.circuit.claims[id]] for id in affected}
+        return with_cache(with_numbers(tree, order, numbers), replace(known, values=values))
     circuit = compile_tree(tree, only=affected, plan=plan)
     values = circuit.run()
     raise_errors([one for one in result_problems(tree, circuit, values) if one.node in editing.relinked])
     numbers = {id: values[place] for id, place in circuit.claims.items()}
-    order = sorted({*affected, *start, *above}, key=plan.rank.__getitem__)
     return with_cache(with_numbers(tree, order, numbers), EvaluationCache(plan))
 
 
-@dataclass(frozen=True)
-class _Patch:
-    """Edits that leave the operations of all other claims as they are."""
-
-    inputs: Mapping[str, float]
-    forced: Mapping[int, float]
-    """Results of claims that were computed and have a number of their own now."""
-    relinked: tuple[str, ...]
-    """Claims with another link over the same children."""
-
-
-def _patch(tree: Tree, circuit: Circuit, start: Collection[str], editing: EditSession) -> _Patch | None:
-    """The edits as a patch; None where claims elsewhere may have to be computed in another way.
-
-    A claim that nobody looks into is read by its number alone, so its number, its link or a pin may change. That ends
-    where a number of its own is given up for a link: the claims beneath may then be shared with others.
-    """
-    inputs, forced = dict(editing.assumed), dict[int, float]()
-    relinked: list[str] = []
+def _new_inputs(tree: Tree, circuit: Circuit, start: Collection[str], editing: EditSession) -> dict[str, float] | None:
+    """The edits as other inputs of the operations that are known; None where they change the operations themselves."""
+    inputs = dict(editing.assumed)
     for id in start:
-        node = tree.nodes[id]
-        if has_own_value(node):
-            value = own_value(node, tree.missing)
-            if id in circuit.input_places:
-                inputs[id] = value
-            elif _read_by_number(circuit, id):
-                forced[circuit.claims[id]] = value
-            else:
-                return None
-        elif id in editing.relinked:
-            if id in circuit.input_places or not _read_by_number(circuit, id):
-                return None
-            relinked.append(id)
-        elif id in circuit.input_places:
+        given, was_given = has_own_value(tree.nodes[id]), id in circuit.input_places
+        if given != was_given or id in editing.relinked:
             return None
-    return _Patch(inputs, forced, tuple(relinked)) if inputs.keys() <= circuit.input_places.keys() else None
-
-
-def _read_by_number(circuit: Circuit, id: str) -> bool:
-    """Whether the result may be replaced: nobody looks into the claim, and no other claim has the same operation."""
-    return id in circuit.apart and len(circuit.claims_at[circuit.claims[id]]) == 1
-
-
-def _rerun(tree: Tree, known: EvaluationCache, patch: _Patch, marked: Collection[str]) -> Tree:
-    circuit, rank = known.circuit, known.plan.rank
-    assert circuit is not None
-    forced = dict(patch.forced)
-    values, places = rerun(circuit, known.values, patch.inputs, forced)
-    numbers = {id: values[place] for place in places for id in circuit.claims_at.get(place, ())}
-    for id in sorted(patch.relinked, key=rank.__getitem__):
-        # By its new link from the claims beneath it; the result must be a probability.
-        tree = with_numbers(tree, sorted(numbers, key=rank.__getitem__), numbers)
-        own = compile_tree(tree, only=[id], plan=known.plan)
-        results = own.run()
-        raise_errors([problem for problem in result_problems(tree, own, results) if problem.node == id])
-        forced[circuit.claims[id]] = results[own.claims[id]]
-        values, places = rerun(circuit, values, {}, forced)
-        numbers |= {id: values[place] for place in places for id in circuit.claims_at.get(place, ())}
-    tree = with_numbers(tree, sorted({*numbers, *marked}, key=rank.__getitem__), numbers)
-    return with_cache(tree, EvaluationCache(known.plan) if forced else replace(known, values=values))
+        if given:
+            inputs[id] = own_value(tree.nodes[id], tree.missing)
+    return None if editing.rebuilt or not inputs.keys() <= circuit.input_places.keys() else inputs
 
 
 def _upward(tree: Tree, plan: TreeLayout, start: Collection[str], passes: Callable[[Proposition], bool]) -> set[str]:

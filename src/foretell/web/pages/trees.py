@@ -68,7 +68,7 @@ EXCERPT_LENGTH = 400
 """Characters of a report on a card; the claim's own page has all of it."""
 VERSIONS_SHOWN = 8
 """The last ones in which a claim was changed."""
-BAYES_FORMATS = ("problog", "bif", "xmlbif")
+BAYES_FORMATS = ("problog", "bif")
 """Forms that take links which are chances given the children."""
 NO_TREE: dict[str, Any] = {
     "tags": ["trees"],

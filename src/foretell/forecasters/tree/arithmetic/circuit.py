@@ -48,8 +48,6 @@ class Circuit:
     inputs: Mapping[str, float]
     pinnable: frozenset[str] = field(default=frozenset())
     """Claims whose own result is all that any claim above reads: overwriting that result pins them."""
-    apart: frozenset[str] = field(default=frozenset())
-    """Those among them that had no say in how other claims are computed, not even in the order of the steps."""
     improper: frozenset[str] = field(default=frozenset())
     """Linear claims that share leaves with their surroundings although their chance, given the children, can leave
     [0, 1]. Joint chances are then those of a signed measure; every claim's own number is held within [0, 1]."""
@@ -66,14 +64,6 @@ class Circuit:
         for place, op in enumerate(self.ops):
             for source in read_by(op):
                 found[source].append(place)
-        return found
-
-    @cached_property
-    def claims_at(self) -> dict[int, list[str]]:
-        """The claims whose probability stands at a place."""
-        found: dict[int, list[str]] = {}
-        for claim, place in self.claims.items():
-            found.setdefault(place, []).append(claim)
         return found
 
     def run(self, inputs: Mapping[str, float] | None = None) -> list[float]:
@@ -137,38 +127,29 @@ def _result(
     return cap(values[op[1]])
 
 
-def rerun(
-    circuit: Circuit, values: Sequence[float], inputs: Mapping[str, float], forced: Mapping[int, float]
-) -> tuple[list[float], list[int]]:
-    """The results after some inputs changed, from the results before, and the places that were worked out anew.
-
-    `forced` results hold whatever their operation says.
-    """
-    places = {*forced, *(circuit.input_places[name] for name in inputs)}
+def rerun(circuit: Circuit, values: Sequence[float], inputs: Mapping[str, float]) -> list[float]:
+    """The results after some inputs changed, from the results before: only what reads them is computed anew."""
+    places = {circuit.input_places[name] for name in inputs}
     stack = list(places)
     while stack:
         for reader in circuit.readers[stack.pop()]:
             if reader not in places:
                 places.add(reader)
                 stack.append(reader)
-    order = sorted(places)
     found = list(values)
-    for place in order:
-        found[place] = forced[place] if place in forced else _result(circuit.ops[place], found, inputs)
-    return found, order
+    for place in sorted(places):
+        found[place] = _result(circuit.ops[place], found, inputs)
+    return found
 
 
-def run_many(circuit: Circuit, inputs: "Mapping[str, Floats]", count: int, *, capped: bool = True) -> "list[Floats]":
+def run_many(circuit: Circuit, inputs: "Mapping[str, Floats]", count: int) -> "list[Floats]":
     """`run_ops` for `count` worlds at once, each input an array of that length."""
     import numpy as np
-
-    def clip(value: Any) -> Any:
-        return np.clip(value, 0.0, 1.0) if capped else value
 
     worlds: dict[str, Any] = {**circuit.inputs, **inputs}
     values: list[Any] = []
     for op in circuit.ops:
-        values.append(_result(op, values, worlds, clip))
+        values.append(_result(op, values, worlds, lambda value: np.clip(value, 0.0, 1.0)))
     return [value if np.shape(value) else np.full(count, value) for value in values]
 
 

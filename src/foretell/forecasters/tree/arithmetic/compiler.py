@@ -210,8 +210,6 @@ class ConditioningScope:
         self.gates = gates
         self._seen: dict[tuple[int, int], tuple[int, int]] = {}
         self._pivots: dict[tuple[tuple[int, ...], int], list[str]] = {}
-        self.met: set[str] = set()
-        """Variables that were looked through in search of shared ones: what they hang on had a say in the order."""
 
     def free(self, gate: int, cut: int) -> int:
         """The variables the gate still hangs on."""
@@ -257,15 +255,12 @@ class ConditioningScope:
         """Literals that share a variable stand together; groups in the order of their first literal."""
         groups: list[tuple[int, list[int]]] = []
         for literal in literals:
-            own, others, members = self.free(literal, cut), 0, list[int]()
+            own, members = self.free(literal, cut), list[int]()
             joined = [i for i, group in enumerate(groups) if group[0] & own]
+            mask = own
             for i in joined:
-                others |= groups[i][0]
+                mask |= groups[i][0]
                 members += groups[i][1]
-            mask = own | others
-            if joined:
-                # Also where what they share vanishes later: who led to it has put them together.
-                self.met.update(self._readers([*members, literal], own & others, cut))
             place = joined[0] if joined else len(groups)
             apart = [group for i, group in enumerate(groups) if i not in joined]
             groups = [*apart[:place], (mask, [*members, literal]), *apart[place:]]
@@ -292,7 +287,6 @@ class ConditioningScope:
             shared |= once & mask
             once |= mask
         readers = self._readers(group, shared, cut)
-        self.met.update(readers)
         found: list[str] = []
         covered = 0
         for name in sorted(readers, key=lambda name: -self.gates.rank.get(name, -1)):
@@ -569,7 +563,6 @@ def compile_tree(tree: Tree, *, only: Collection[str] | None = None, plan: TreeL
         claims=claims,
         inputs={op[1]: _value(gates, op[1], only) for op in ops if op[0] == "in"},
         pinnable=frozenset(gates.order) - work.opened,
-        apart=frozenset(gates.order) - work.opened - work.scope.met,
         improper=frozenset(work.improper),
     )
 

@@ -60,12 +60,7 @@ def softmax(weights: Weights) -> Weights:
     return {id: r / sum(raw.values()) for id, r in raw.items()}
 
 
-def clip(weights: Weights) -> Weights:
-    """Negative weights set to 0: the least change."""
-    return {id: min(max(w, 0.0), 1.0) for id, w in weights.items()}
-
-
-SCALINGS: Mapping[str, Callable[[Weights], Weights]] = {"min-max": min_max, "softmax": softmax, "clip": clip}
+SCALINGS: Mapping[str, Callable[[Weights], Weights]] = {"min-max": min_max, "softmax": softmax}
 
 
 def scaled(link: LinearLink, how: str) -> tuple[LinearLink, str]:

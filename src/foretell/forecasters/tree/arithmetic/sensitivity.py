@@ -1,17 +1,13 @@
 """What a claim hangs on: slopes, importance and the tornado of its inputs."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import prod
-from typing import TYPE_CHECKING, Any
 
-from foretell.forecasters.tree.arithmetic.circuit import Circuit, rerun, run_many, slopes
+from foretell.forecasters.tree.arithmetic.circuit import Circuit, rerun, slopes
 from foretell.forecasters.tree.arithmetic.evaluation import circuit_and_values
 from foretell.forecasters.tree.proposition import Proposition, Tree, has_own_value
 from foretell.questions.errors import InputError
-
-if TYPE_CHECKING:
-    import numpy as np
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +104,7 @@ def tornado(tree: Tree, of: str | None = None, sd: Mapping[str, float] | None = 
             continue
         p = values[at]
         low, high = (max(0.0, p - sd[name]), min(1.0, p + sd[name])) if sd else (0.0, 1.0)
-        ends = [rerun(circuit, values, {name: end}, {})[0][place] for end in (low, high)]
+        ends = [rerun(circuit, values, {name: end})[place] for end in (low, high)]
         if ends[0] != ends[1]:
             claim = input_text(tree, name)
             found.append(TornadoBar(id=name, claim=claim, p=p, at_low=ends[0], at_high=ends[1], low=low, high=high))
@@ -216,117 +212,22 @@ def beta_paths(tree: Tree) -> list[BetaPath]:
     return sorted(found, key=lambda path: (-abs(path.product), path.claims))
 
 
-EXACT_UP_TO = 12
-"""Unknown or uncertain inputs up to which all combinations are gone through."""
-
-
-def ranges(tree: Tree) -> Mapping[str, tuple[float, float]] | None:
-    """For each incomplete claim the least and the greatest probability it can have; None for more than 12 unknowns.
-
-    A probability is linear in each input by itself, so its ends lie where every unknown is surely true or false.
-    """
-    import numpy as np
-
-    circuit, values = circuit_and_values(tree)
-    incomplete = [id for id, node in tree.nodes.items() if node.incomplete]
-    unknown = sorted({lack for id in incomplete for lack in tree.nodes[id].incomplete if lack in circuit.input_places})
-    if len(unknown) > EXACT_UP_TO or not _multilinear(tree):
-        return None
-    count = 2 ** len(unknown)
-    truths: dict[str, Any] = {name: (np.arange(count) >> i & 1).astype(float) for i, name in enumerate(unknown)}
-    found = run_many(circuit, _at_present(circuit, values) | truths, count)
-    ends = {id: found[circuit.claims[id]] for id in incomplete}
-    return {id: (float(np.min(end)), float(np.max(end))) for id, end in ends.items()}
-
-
-def _multilinear(tree: Tree) -> bool:
-    """Whether every number is linear in each input by itself, as all links but the product t-norm are."""
-    return all(node.link is None or node.link.multilinear for node in tree.nodes.values())
-
-
-def _at_present(circuit: Circuit, values: Sequence[float]) -> dict[str, Any]:
-    """Every input as it is: a what-if changes the values, not the circuit they came from."""
-    return {name: values[at] for name, at in circuit.input_places.items()}
-
-
 @dataclass(frozen=True, kw_only=True)
 class TreeSpread:
-    """How unsure the root's probability is, given how unsure the inputs' are."""
+    """How uncertain the root's probability is, given how uncertain its inputs are."""
 
     p: float
-    first_order: float
-    """Standard deviation √(Σᵢⱼ ∂ᵢ·∂ⱼ·covᵢⱼ), the tangent's answer; exact for linear trees."""
-    exact: float | None
-    """Standard deviation for independent errors, curvature included; None for more than 12 uncertain inputs, and under
-    a product t-norm."""
+    sd: float
+    """Standard deviation √(Σ (∂P/∂c)²·σ²) for independent errors; exact for linear trees."""
     contributions: Mapping[str, float]
     """(∂P/∂c)²·σ² of each input."""
-    low: float | None = None
-    high: float | None = None
-    """5 % and 95 % points over draws from beta distributions, where draws were asked for."""
 
 
-def tree_spread(
-    tree: Tree,
-    sd: Mapping[str, float],
-    *,
-    correlation: float = 0.0,
-    draws: int = 0,
-    rng: "np.random.Generator | None" = None,
-) -> TreeSpread:
-    """How unsure the root is when the inputs in `sd` have these standard deviations.
-
-    `correlation` is that between the errors of any two inputs; it enters the first-order answer only. With `draws` and
-    `rng`, percentiles come from beta distributions with each input's mean and standard deviation, drawn independently.
-    """
+def tree_spread(tree: Tree, sd: Mapping[str, float]) -> TreeSpread:
+    """How uncertain the root is when the inputs in `sd` have these standard deviations."""
     circuit, values = circuit_and_values(tree)
     _require_inputs(circuit, sd)
     place = circuit.claims[tree.root]
     slope = slopes(circuit.ops, values, place)
-    parts = {name: slope[circuit.input_places[name]] * s for name, s in sd.items()}
-    squares = sum(part * part for part in parts.values())
-    variance = squares + correlation * (sum(parts.values()) ** 2 - squares)
-    low, high = _percentiles(circuit, values, sd, draws, rng) if draws and rng is not None else (None, None)
-    return TreeSpread(
-        p=values[place],
-        first_order=max(variance, 0.0) ** 0.5,
-        exact=_exact_spread(circuit, values, sd) if len(sd) <= EXACT_UP_TO and _multilinear(tree) else None,
-        contributions={name: part * part for name, part in parts.items()},
-        low=low,
-        high=high,
-    )
-
-
-def _exact_spread(circuit: Circuit, values: Sequence[float], sd: Mapping[str, float]) -> float:
-    """Over all combinations of mean ± σ.
-
-    P is linear in each input, so P² is quadratic in each, and two points at ± σ have the first two moments of any
-    distribution with that mean and variance: its mean over the 2ᵏ combinations is exact.
-    """
-    import numpy as np
-
-    count = 2 ** len(sd)
-    worlds = _at_present(circuit, values)
-    for i, (name, s) in enumerate(sd.items()):
-        worlds[name] = worlds[name] + s * np.where(np.arange(count) >> i & 1, 1.0, -1.0)
-    found = run_many(circuit, worlds, count, capped=False)
-    return float(np.std(found[circuit.claims[circuit.root]]))
-
-
-def _percentiles(
-    circuit: Circuit, values: Sequence[float], sd: Mapping[str, float], draws: int, rng: "np.random.Generator"
-) -> tuple[float, float]:
-    import numpy as np
-
-    worlds = _at_present(circuit, values)
-    for name, s in sd.items():
-        mean = worlds[name]
-        if s > 0 and 0 < mean < 1:
-            size = mean * (1 - mean) / s**2 - 1
-            if size <= 0:
-                most = (mean * (1 - mean)) ** 0.5
-                raise InputError(f"a chance of {mean:g} cannot be unsure by {s:g}", hint=f"at most {most:.3g}")
-            worlds[name] = rng.beta(mean * size, (1 - mean) * size, draws)
-    found = run_many(circuit, worlds, draws)[circuit.claims[circuit.root]]
-    low, high = np.quantile(found, [0.05, 0.95])
-    return float(low), float(high)
+    parts = {name: (slope[circuit.input_places[name]] * s) ** 2 for name, s in sd.items()}
+    return TreeSpread(p=values[place], sd=sum(parts.values()) ** 0.5, contributions=parts)
