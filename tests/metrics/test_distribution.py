@@ -115,7 +115,7 @@ def test_continuous_peer_is_half_the_log_ratio_to_the_others():
         (lambda: pinball([1.0], 1.0, [1.0]), "level"),
         (lambda: interval_score([0], [1], [0], level=1.0), "level"),
         (lambda: interval_covers([1], [0], [0]), "low.* lies above high"),
-        (lambda: metaculus_baseline_continuous([[0, 1]], [3]), "no column"),
+        (lambda: metaculus_baseline_continuous([[0, 1]], [3]), "is not a column"),
         (lambda: metaculus_baseline_continuous([[0, 1]], [1], open_bounds=3), "open_bounds"),
         (lambda: metaculus_peer_continuous([[0.0]]), "given"),
         (lambda: metaculus_peer_continuous([[np.nan]]), "nothing to score"),
