@@ -251,10 +251,8 @@ class KalshiEvents(MarketEvents):
 
     async def read(self, row: Payload, as_of: AsOf, report: ListingReport) -> ListedEvent:
         """An event with nested markets."""
-        report.know(row.value, "kalshi", "event")
         markets = row.need("markets").items()
         for market in markets:
-            report.know(market.value, "kalshi", "market")
             # The exchange is split since August 2026; whether lists show all parts is not documented.
             if (part := market.get("exchange_index")) is not None and part.value != 0:
                 report.noted[f"market of exchange_index {part.name()}"] += 1

@@ -311,13 +311,10 @@ class MetaculusEvents(MarketEvents):
 
     async def read(self, row: Payload, as_of: AsOf, report: ListingReport) -> ListedEvent:
         """A whole post, or one question of it."""
-        report.know(row.value, "metaculus", "post", OF_POST)
         if len(split_post(row)) > 1:
             numbers = ", ".join(one.need("id").name() for one in questions_of(row))
             raise UnsupportedEvent(f"it holds several questions; name one of them, as POST{PART}QUESTION: {numbers}")
         single, questions = row.get("question"), questions_of(row)
-        for question in questions:
-            report.know(question.value, "metaculus", "question")
         parts = _parts(row, questions, as_of)
         kind = "" if single is None else single.need("type").text()
         event = event_state(parts, exclusivity=read_exclusivity(kind == CHOICE))

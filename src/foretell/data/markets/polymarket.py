@@ -254,10 +254,7 @@ class PolymarketEvents(MarketEvents):
 
     async def read(self, row: Payload, as_of: AsOf, report: ListingReport) -> ListedEvent:
         """An event with its markets."""
-        report.know(row.value, "polymarket", "event")
         markets = _named(row)
-        for market in markets:
-            report.know(market.value, "polymarket", "market")
         sides = [market_states(market, as_of.at, alone=len(markets) == 1) for market in markets]
         pair = len(markets) == 1 and len(sides[0]) == 2
         event = event_state(

@@ -113,7 +113,6 @@ class ProphetArenaListing(MarketEvents):
 
     async def read(self, row: Payload, as_of: AsOf, report: ListingReport) -> ListedEvent:
         """An event."""
-        report.know(row.value, "prophet_arena", "event")
         outcomes, closes, crowd = _outcomes(row), row.need("close_at").time(), row.get("crowd")
         prices = {} if crowd is None else crowd.members()
         names = [one.need("name").text() for one in outcomes]
@@ -171,7 +170,6 @@ class ProphetArenaWeekly(MarketEvents):
 
     async def read(self, row: Payload, as_of: AsOf, report: ListingReport) -> ListedEvent:
         """A question of the release."""
-        report.know(row.value, "prophet_arena", "weekly event", RELEASE)
         outcomes, deadline = _outcomes(row), WeeklyDeadline.of(row.need(RELEASE))
         resolves = row.need("close_at").time()
         taken = deadline.published and as_of.at < deadline.closes_at
@@ -213,7 +211,6 @@ class ProphetArenaWindows(MarketEvents):
 
     async def read(self, row: Payload, as_of: AsOf, report: ListingReport) -> ListedEvent:
         """A round; it closes before its event does."""
-        report.know(row.value, "prophet_arena", "window")
         names, closes = row.texts("outcomes"), row.need("closes_at").time()
         if not names:
             raise UnsupportedEvent("it has no outcome")
