@@ -11,9 +11,10 @@ HERE = Path(__file__).parent
 NO_SERVICES = {"__init__", "recordings", "table", "write_table", "test_conformance", "test_mutated", "reading"}
 HEAD = """# Conformance of the services
 
-Written by `python tests/conformance/write_table.py`, held by `tests/conformance/test_conformance.py`. Each row is a
-claim about one outside service that is checked in every test run, on answers that the real service once gave, on its
-official specification, or by its official client. `foretell services check` makes the calls live.
+Each row is a claim about one outside service. Every test run checks it against recorded responses of the real service,
+its official specification, or its official client. `foretell services check` sends live requests.
+
+`python tests/conformance/write_table.py` generates this page; `tests/conformance/test_conformance.py` checks it.
 
 | Service | What is checked | Recordings | Verdict |
 |---|---|---|---|

@@ -14,6 +14,7 @@ from foretell.metrics.metric import DECISION_METRICS, METRICS, MetricRows
 from foretell.report.charts.calibration import conservatism_plot, correctness_histogram, reliability_diagram
 from foretell.report.charts.groups import MOST_ROWS, difference_heatmap, question_set, score_by_group
 from foretell.report.charts.ranking import ForestRow, FrontierPoint, forest_plot, frontier
+from foretell.report.charts.svg import Chart
 from foretell.report.document import LEAST_NAME, markdown_table, rich_study_table
 from foretell.report.html import HtmlBlock, advice_blocks, page, settings_text
 from foretell.report.markup import clean, markdown_text, shorten
@@ -112,19 +113,13 @@ def markdown_board(board: Scoreboard, anchors: Collection[str] = ANCHORS) -> str
 
 def board_study(board: Scoreboard, title: str) -> StudyResult:
     """A board as a study: the sentence, a table for each group, and the forest plot of the first."""
-    sections, word = board.sections(), metric_text(board.metric)
-    rows = [
-        ForestRow(name=row.name, interval=interval, anchor=row.anchor)
-        for row in sections[0].rows
-        if (interval := row.metric(word.name)) is not None
-    ]
-    drawn = forest_plot(rows, label=word.label, decimals=word.decimals, reference=board.reference)
+    sections = board.sections()
     return StudyResult(
         name="board",
         title=title,
         sentences=(headline(board),),
         tables=tuple(board_table(board, section, board.shown_metrics()[1:]) for section in sections),
-        charts=(StudyChart(name="forest", title=word.label, chart=drawn),),
+        charts=(StudyChart(name="forest", title=metric_text(board.metric).label, chart=_forest(board, sections[0])),),
         notes=tuple(_notes(board)),
     )
 
@@ -203,9 +198,10 @@ def leaderboard_page(
     first, metrics = sections[0], board.shown_metrics()[1:]
     subject = _PageInput(board=board, table=_as_scored(forecasts, board), first=first, anchors=anchors)
     more = [HtmlBlock(table=board_table(board, section, metrics)) for section in sections[1:]]
+    ranking = HtmlBlock(table=board_table(board, first, metrics))
     headings = [HtmlBlock(heading=section.title) for section in sections[1:]]
     parts = [
-        ("ranking", "Ranking", [HtmlBlock(table=board_table(board, first, metrics)), _forest(subject)]),
+        ("ranking", "Ranking", [ranking, HtmlBlock(charts=[_forest(board, first)])]),
         ("pairs", "Who beats whom", _pairs(subject)),
         ("calibration", "Calibration", _calibration(subject)),
         ("groups", "Where it is won and lost", _by_group(subject)),
@@ -263,15 +259,15 @@ def _as_scored(table: ForecastTable, board: Scoreboard) -> ForecastTable:
     return table if known.issubset(table.forecasters) else with_anchors(table)
 
 
-def _forest(subject: _PageInput) -> HtmlBlock:
-    word = metric_text(subject.board.metric)
+def _forest(board: Scoreboard, section: LeaderboardSection) -> Chart:
+    """The board's own metric of every forecaster, with its interval."""
+    word = metric_text(board.metric)
     rows = [
         ForestRow(name=row.name, interval=interval, anchor=row.anchor)
-        for row in subject.first.rows
+        for row in section.rows
         if (interval := row.metric(word.name)) is not None
     ]
-    chart = forest_plot(rows, label=word.label, decimals=word.decimals, reference=subject.board.reference)
-    return HtmlBlock(charts=[chart])
+    return forest_plot(rows, label=word.label, decimals=word.decimals, reference=board.reference)
 
 
 def _pairs(subject: _PageInput) -> list[HtmlBlock]:

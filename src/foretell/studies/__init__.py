@@ -13,13 +13,12 @@ HOMES = {
     "foretell.studies.reasoning": "ReasoningCase",
     "foretell.studies.scores": (
         "brier_of groups_of index_of mean_gain mean_index mean_of_runs paired_gains paired_gap rule_score_table "
-        "rule_scores"
+        "rule_scores run_accuracy"
     ),
     "foretell.studies.stored_runs": (
         "AS_PUBLISHED ForecastCost OUT_OF_SAMPLE TrialAssumptions read_cases read_cost_table read_statements "
         "read_trees read_trial_tables"
     ),
-    "foretell.studies.tree_methods": "single_accuracy",
     "foretell.studies.tree_noise": (
         "DISTURBANCES DRAWS NoiseEffects RATIOS add_uniform_noise noise_effects replace_by_chance reverse_by_chance "
         "variance_lost variance_lost_among"

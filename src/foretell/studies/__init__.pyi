@@ -28,6 +28,7 @@ from foretell.studies.scores import paired_gains as paired_gains
 from foretell.studies.scores import paired_gap as paired_gap
 from foretell.studies.scores import rule_score_table as rule_score_table
 from foretell.studies.scores import rule_scores as rule_scores
+from foretell.studies.scores import run_accuracy as run_accuracy
 from foretell.studies.stored_runs import AS_PUBLISHED as AS_PUBLISHED
 from foretell.studies.stored_runs import ForecastCost as ForecastCost
 from foretell.studies.stored_runs import OUT_OF_SAMPLE as OUT_OF_SAMPLE
@@ -37,7 +38,6 @@ from foretell.studies.stored_runs import read_cost_table as read_cost_table
 from foretell.studies.stored_runs import read_statements as read_statements
 from foretell.studies.stored_runs import read_trees as read_trees
 from foretell.studies.stored_runs import read_trial_tables as read_trial_tables
-from foretell.studies.tree_methods import single_accuracy as single_accuracy
 from foretell.studies.tree_noise import DISTURBANCES as DISTURBANCES
 from foretell.studies.tree_noise import DRAWS as DRAWS
 from foretell.studies.tree_noise import NoiseEffects as NoiseEffects

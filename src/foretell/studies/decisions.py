@@ -12,7 +12,7 @@ import numpy as np
 
 from foretell.forecasters.combine.rows import Examples, Strings
 from foretell.metrics.arrays import Bools, Floats, Ints
-from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score
+from foretell.metrics.bootstrap import Interval, Resampling
 from foretell.metrics.comparison import holm
 from foretell.metrics.decisions import DEFAULT_THRESHOLD, best_threshold, decide_tasks, hard_score_variance
 from foretell.metrics.mcnemar import mcnemar
@@ -24,7 +24,7 @@ from foretell.scoring.table import options_of_tasks
 from foretell.studies.buildup import factors_of, levels_of
 from foretell.studies.configurations import complete_configs, with_scope
 from foretell.studies.inputs import DataInputs, StudyData, TableOptions
-from foretell.studies.scores import mean_of_runs
+from foretell.studies.scores import known_mean, mean_of_runs
 from foretell.studies.stored_runs import ForecastCost
 
 ROW_FACTOR, COLUMN_FACTOR = "rule", "grounder"
@@ -250,10 +250,10 @@ def _choices(configs: Mapping[str, Examples], tasks: TaskRows, layout: TableLayo
 
 
 def _interval(values: Floats, cluster: Strings, data: StudyData) -> Interval:
-    known = np.isfinite(values)
-    if not known.any():
+    found = known_mean(values, cluster, data.resampling)
+    if found is None:
         raise InputError("a configuration judged all options of no task", hint="name the others with --config")
-    return bootstrap_score(values[known], cluster[known], resampling=data.resampling)
+    return found
 
 
 def _chance_row(tasks: TaskRows) -> tuple[CellValue, ...]:
@@ -355,10 +355,10 @@ def _right(examples: Examples, threshold: float) -> Floats:
 
 
 def _claim_accuracy(right: Floats, rows: Bools, examples: Examples, how: Resampling) -> Interval:
-    known = rows & np.isfinite(right)
-    if not known.any():
+    found = known_mean(100 * _only(right, rows), examples.rows.cluster, how)
+    if found is None:
         raise InputError("a configuration judged none of the test claims", hint="name the others with --config")
-    return bootstrap_score(100 * right[known], examples.rows.cluster[known], resampling=how)
+    return found
 
 
 def _share(right: Floats, rows: Bools) -> float | None:

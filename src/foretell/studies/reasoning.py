@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean
-from typing import Any, cast
+from typing import Any
 
 from foretell.data.datasets.rows import Row, csv_rows
 from foretell.data.untrusted import rows_as_csv
@@ -19,7 +19,7 @@ from foretell.metrics.bootstrap import Interval, Resampling
 from foretell.metrics.shares import DEFAULT_DRAWS, mean_interval
 from foretell.models.canonical import content_key
 from foretell.models.model import Model, ModelError, ModelSettings, Request, SystemMessage, UserMessage
-from foretell.models.structured_output import UnusableReply, ask_until_usable, closed_object
+from foretell.models.structured_output import UnusableReply, ask_until_usable, closed_object, schema_errors
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.report.study import (
@@ -220,7 +220,6 @@ def _score(row: Row, name: str) -> int:
 
 
 LONGEST_REASONS = 12_000
-LONGEST_WHY = 1_000
 _MARK = closed_object(
     {"reason": {"type": "string"}, "score": {"type": "integer", "minimum": LOWEST, "maximum": HIGHEST}}
 )
@@ -295,42 +294,20 @@ async def mark_cases(
             marks = await ask_until_usable(model, judge_request(case, judge), read_marks)
         except ModelError as error:
             return MarkedCase(case=case, problem=str(error))
-        return MarkedCase(case=case, scores={name: score for name, (score, _) in marks.items()})
+        return MarkedCase(case=case, scores=marks)
 
     return await gather_bounded(cases, mark, progress)
 
 
-def read_marks(reply: Mapping[str, Any]) -> dict[str, tuple[int, str]]:
-    """Mark and reason of every dimension, or `UnusableReply` with what is wrong.
+def read_marks(reply: Mapping[str, Any]) -> dict[str, int]:
+    """The mark of every dimension, or `UnusableReply` with what is wrong.
 
-    >>> read_marks({name: {"reason": "so", "score": "4/5"} for name in DIMENSIONS})["sources"]
-    (4, 'so')
+    >>> read_marks({name: {"reason": "so", "score": 4} for name in DIMENSIONS})["sources"]
+    4
     """
-    inner = next((reply[name] for name in ("scores", "marks") if isinstance(reply.get(name), Mapping)), reply)
-    marks: dict[str, tuple[int, str]] = {}
-    wrong: list[str] = []
-    for name in DIMENSIONS:
-        given = cast("Mapping[str, Any]", inner).get(name)
-        part = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {"score": given}
-        mark = _mark_of(part.get("score", part.get("mark")))
-        if mark is None:
-            wrong.append(f"`{name}` needs a whole `score` from {LOWEST} to {HIGHEST}")
-        else:
-            why = part.get("reason")
-            marks[name] = mark, why.strip()[:LONGEST_WHY] if isinstance(why, str) else ""
-    if wrong:
+    if wrong := schema_errors(dict(reply), SCHEMA):
         raise UnusableReply("; ".join(wrong))
-    return marks
-
-
-def _mark_of(given: Any) -> int | None:
-    """A whole number in range, also written as 4.0, "4" or "4/5"."""
-    if isinstance(given, str):
-        head = given.strip()[:10].removesuffix(f"/{HIGHEST}").strip()
-        given = float(head) if head.replace(".", "", 1).isdecimal() else None
-    if isinstance(given, bool) or not isinstance(given, int | float) or given % 1:
-        return None
-    return int(given) if LOWEST <= given <= HIGHEST else None
+    return {name: int(reply[name]["score"]) for name in DIMENSIONS}
 
 
 TITLE = "How well forecasts are reasoned"

@@ -6,9 +6,16 @@ from math import isnan, nan
 
 import numpy as np
 
-from foretell.forecasters.combine.rows import Examples
+from foretell.forecasters.combine.rows import Examples, Strings
 from foretell.metrics.arrays import Bools, Floats
-from foretell.metrics.bootstrap import Interval, Resampling, brier_index_from_sums, replicate, summarise
+from foretell.metrics.bootstrap import (
+    Interval,
+    Resampling,
+    bootstrap_score,
+    brier_index_from_sums,
+    replicate,
+    summarise,
+)
 from foretell.metrics.clusters import ResamplingDesign
 from foretell.metrics.comparison import Comparison, compare_all, compare_paired
 from foretell.metrics.scores import brier_index
@@ -147,6 +154,12 @@ def mean_of_runs(values: Floats) -> Floats:
     """Mean over runs (rows), those that failed left out; NaN where none answered."""
     n = (~np.isnan(values)).sum(axis=0)
     return np.where(n > 0, np.nansum(values, axis=0) / np.maximum(n, 1), np.nan)
+
+
+def known_mean(values: Floats, cluster: Strings, how: Resampling) -> Interval | None:
+    """The mean of the values that exist, whole clusters resampled; None where there is none."""
+    known = np.isfinite(values)
+    return bootstrap_score(values[known], cluster[known], resampling=how) if known.any() else None
 
 
 def run_accuracy(examples: Examples) -> Floats:

@@ -8,7 +8,7 @@ import numpy as np
 
 from foretell.forecasters.combine.rows import Examples
 from foretell.metrics.arrays import Floats
-from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score
+from foretell.metrics.bootstrap import Resampling
 from foretell.metrics.comparison import Comparison, PairwiseMatrix, compare_all, corrected_pairs, holm
 from foretell.metrics.decisions import Criterion, best_threshold, consensus_matrix, cross_fit_threshold
 from foretell.metrics.mcnemar import McNemarMatrix, mcnemar_matrix
@@ -22,7 +22,7 @@ from foretell.report.numbers import bracket, number, plural, signed
 from foretell.report.study import CellValue, StudyChart, StudyResult, StudyTable, column, count, table
 from foretell.studies.configurations import complete_configs, with_scope
 from foretell.studies.inputs import CostOptions, DataInputs, TableOptions
-from foretell.studies.scores import mean_of_runs, right_answers, run_accuracy
+from foretell.studies.scores import known_mean, mean_of_runs, right_answers, run_accuracy
 
 # How much of the error is bias, how much is chance between runs? Confidence, hard-score variance, histograms.
 #
@@ -131,26 +131,20 @@ def _board(found: Mapping[str, RunStability], tables: Mapping[str, Examples], ho
     )
     rows: dict[str, tuple[CellValue, ...]] = {}
     for name, one in found.items():
-        spread = _mean_of(one.spread, tables[name], how)
+        cluster = tables[name].rows.cluster
+        spread = known_mean(one.spread, cluster, how)
         rows[name] = (
-            _mean_of(one.accuracy, tables[name], how),
+            known_mean(one.accuracy, cluster, how),
             _estimate(one.soft),
             _estimate(one.brier),
-            _mean_of(one.confidence, tables[name], how),
-            _mean_of(one.variance, tables[name], how),
+            known_mean(one.confidence, cluster, how),
+            known_mean(one.variance, cluster, how),
             # From a variance in per cent to a standard deviation in points.
-            10 * spread.estimate**0.5 if isinstance(spread, Interval) else None,
+            10 * spread.estimate**0.5 if spread is not None else None,
             _estimate(one.undecided),
             len(tables[name].rows.trials),
         )
     return table("Stability", "Method", columns, rows)
-
-
-def _mean_of(values: Floats, examples: Examples, how: Resampling) -> CellValue:
-    kept = np.isfinite(values)
-    if not kept.any():
-        return None
-    return bootstrap_score(values[kept], examples.rows.cluster[kept], resampling=how)
 
 
 def _estimate(values: Floats) -> CellValue:
@@ -406,7 +400,8 @@ def frontier_study(inputs: DataInputs, options: CostOptions) -> StudyResult:
         raise InputError(
             "no forecaster has a cost", hint="give --costs, a table with forecaster, dollars and seconds, or --run"
         )
-    right = {name: single_accuracy(one, data.resampling) for name, one in tables.items()}
+    shares = {name: known_mean(run_accuracy(one), one.rows.cluster, data.resampling) for name, one in tables.items()}
+    right = {name: share for name, share in shares.items() if share is not None}
     by = {
         unit: [FrontierPoint(name=n, cost=getattr(costs[n], unit), interval=i) for n, i in right.items()]
         for unit in ("dollars", "seconds")
@@ -450,10 +445,3 @@ def frontier_study(inputs: DataInputs, options: CostOptions) -> StudyResult:
         notes=FRONTIER_NOTES,
     )
     return with_scope(result, data, tables)
-
-
-def single_accuracy(examples: Examples, how: Resampling) -> Interval:
-    """Share of right answers of single runs in per cent, clusters resampled."""
-    right = run_accuracy(examples)
-    answered = np.isfinite(right)
-    return bootstrap_score(right[answered], examples.rows.cluster[answered], resampling=how)

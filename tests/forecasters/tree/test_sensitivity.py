@@ -104,7 +104,7 @@ def test_spread_of_a_linear_tree_is_the_sum_of_squares():
 def test_spread_of_a_product_is_that_of_its_tangent():
     tree = evaluated(formula_tree("P1 AND P2", {"P1": 0.5, "P2": 0.4}))
     assert tree_spread(tree, {"P1": 0.1, "P2": 0.2}).sd ** 2 == pytest.approx(0.01 * 0.16 + 0.04 * 0.25)
-    with pytest.raises(InputError, match="P9 is no input"):
+    with pytest.raises(InputError, match="P9 is not an input"):
         tree_spread(tree, {"P9": 0.1})
 
 
