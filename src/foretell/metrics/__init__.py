@@ -17,8 +17,7 @@ HOMES = {
     ),
     "foretell.metrics.clusters": "ResamplingDesign factorise resample_counts",
     "foretell.metrics.comparison": (
-        "Comparison PairwiseMatrix benjamini_hochberg compare_all compare_matrix compare_paired holm one_sided_p "
-        "stars two_sided_p"
+        "Comparison PairwiseMatrix compare_all compare_matrix compare_paired holm one_sided_p stars two_sided_p"
     ),
     "foretell.metrics.decisions": (
         "best_threshold consensus_matrix cross_fit_threshold hard_score_variance score_threshold"
@@ -35,7 +34,7 @@ HOMES = {
     "foretell.metrics.metric": (
         "DecisionRows LOG_FLOOR METRICS MetricRows STANDARD_METRICS payoffs return_metric sharpe_metric"
     ),
-    "foretell.metrics.power": "PowerTarget design_effect detectable_gain paired_power plan_from_pilot questions_needed",
+    "foretell.metrics.power": "PowerTarget design_effect paired_power plan_from_pilot questions_needed",
     "foretell.metrics.returns": (
         "Bettor RISK_NEUTRAL_BETTOR crra_stakes kalshi_fee no_fee normalised_price payoff "
         "proportional_fee sharpe_from_sums"

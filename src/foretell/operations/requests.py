@@ -742,7 +742,7 @@ _CLUSTER: Any = setting(
 )
 _BUILT: Any = "Folder for questions.jsonl and outcomes.csv."
 CombineTrials = Literal["mean", "logit-mean", "separate"]
-Correction = Literal["none", "holm", "bh"]
+Correction = Literal["none", "holm"]
 CalibrationMethod = Literal["default", "platt", "hierarchical", "isotonic", "beta", "shrink", "bayes-shrink", "paper"]
 
 
@@ -838,7 +838,7 @@ class CompareRequest(ScoringRequest):
     forecasters: tuple[str, ...] = setting(help="The forecasters to compare.", argument=True, metavar="FORECASTER...")
     reference: str | None = setting(None, "Compare with this forecaster (default: the last one named).", metavar="NAME")
     correct: Correction = setting(
-        "holm", "Correction of p-values for the number of comparisons: holm, bh or none.", group="statistics"
+        "holm", "Correction of p-values for the number of comparisons: holm or none.", group="statistics"
     )
 
 
